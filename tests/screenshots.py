@@ -68,11 +68,12 @@ async def photograph() -> None:
     """Open the app on the demo and walk through its screens."""
     from rltui.client import launch
     from rltui.client.connection import SupervisedExperiment
+    from rltui.client.runs import KnownRuns
     from rltui.ui.app import RltuiApp
     from rltui.ui.screens.config import ConfigScreen
 
     experiment = SupervisedExperiment(launch.choose("demo"))
-    app = RltuiApp(experiment, component_ids=experiment.component_ids)
+    app = RltuiApp(experiment, runs=KnownRuns())
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: (current_step() or 0) >= STEP)
         await save(pilot, "overview")
@@ -97,10 +98,11 @@ async def photograph_gpus(scenario: Path) -> None:
     """Open the GPU screen while the trainer grows."""
     from rltui.client import launch
     from rltui.client.connection import SupervisedExperiment
+    from rltui.client.runs import KnownRuns
     from rltui.ui.app import RltuiApp
 
     experiment = SupervisedExperiment(launch.choose("shared"))
-    app = RltuiApp(experiment, component_ids=experiment.component_ids)
+    app = RltuiApp(experiment, runs=KnownRuns())
     async with app.run_test(size=(SIZE[0], 30)) as pilot:
         await until(pilot, lambda: all(pids("shared").values()))
         for trainer_gib in TRAINER_GIB:

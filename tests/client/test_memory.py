@@ -19,7 +19,7 @@ def of_box(monkeypatch: pytest.MonkeyPatch, *free_gib: int, **report: Any) -> No
         for index, free in enumerate(free_gib)
     )
     found = GpuReport(available=bool(devices), devices=devices, **report)
-    monkeypatch.setattr(memory, "read_once", lambda: found)
+    monkeypatch.setattr(memory, "report_once", lambda: found)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 

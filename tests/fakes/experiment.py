@@ -393,6 +393,8 @@ class FakeExperiment:
     name = "reverse-text"
     readonly = False
     observed = False
+    component_ids: tuple[str, ...] = tuple(LOGS)
+    log_ids: tuple[str, ...] = ()
 
     def __init__(self, *events: Event, screen: Screen | None = None, readonly: bool = False) -> None:
         self.screen = screen or Screen()
@@ -432,6 +434,10 @@ class FakeExperiment:
         """What was asked for, the orders too."""
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+
+    @property
+    def run_id(self) -> str:
+        return f"id-{self.name}"
 
     def push(self, event: Event) -> None:
         self._queue.put_nowait(event)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tests.fakes.experiment import NOW, FakeExperiment
+from tests.fakes.series import FakeSeries
 
+from rltui.core.compare import Comparison, compared_metrics, comparison
+from rltui.core.report import Draw
+from rltui.core.rollouts import RolloutSource
 from rltui.core.run_columns import RunView
 from rltui.core.runs import RunChange, RunRow
+from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError, UsageError
 
 
@@ -55,6 +60,11 @@ class FakeRuns:
         self.flat_configs: dict[str, dict[str, Any]] = {}
         self.experiments: dict[str, FakeExperiment] = {}
         """By id; one that is not here is made when it is opened."""
+        self.series: dict[str, FakeSeries] = {}
+        """By id, as the next ones."""
+        self.rollouts: dict[str, RolloutSource] = {}
+        self.exported: list[tuple[str, int, int]] = []
+        """Id, how many curves, how many rollouts."""
         self.opened: list[str] = []
         """Ids, with `again` behind those that were to be supervised."""
         self.changes: list[tuple[str, RunChange]] = []
@@ -110,3 +120,21 @@ class FakeRuns:
             self.experiments[id_] = FakeExperiment(readonly=self.readonly)
             self.experiments[id_].name = row.name
         return self.experiments[id_]
+
+    def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
+        rows = [next(each for each in self.known if each.id == id_) for id_ in ids]
+        found = compared_metrics(rows, [self.series.get(id_) for id_ in ids], metrics)
+        return comparison(rows, self.flat_configs, found)
+
+    def open_series(self, id_: str) -> SeriesSource:
+        return self.series.get(id_, FakeSeries())
+
+    def open_rollouts(self, id_: str) -> RolloutSource:
+        return self.rollouts[id_]
+
+    def export(self, id_: str, folder: str, draw: Draw, *, samples: int) -> str:
+        if self.error:
+            raise self.error
+        drawn = draw(self.open_series(id_), id_, ())
+        self.exported.append((id_, len(drawn), samples))
+        return folder or f"/work/{id_}-report"

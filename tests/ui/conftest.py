@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import pytest
-from tests.fakes.experiment import LOGS, NOW, FakeExperiment
+from tests.fakes.experiment import NOW, FakeExperiment
+from tests.fakes.runs import FakeRuns
 from textual.pilot import Pilot
 
 from rltui.ui.app import RltuiApp
@@ -18,10 +20,22 @@ REST_S = 5.0
 """Longer than anything here is busy; the same without end is for the test to tell."""
 
 
-def make_app(experiment: FakeExperiment, **options: object) -> RltuiApp:
-    """The app as the tests use it: known components, no question at the start."""
+def make_app(
+    experiment: FakeExperiment | None,
+    *,
+    component_ids: tuple[str, ...] | None = None,
+    log_ids: tuple[str, ...] | None = None,
+    **options: Any,
+) -> RltuiApp:
+    """The app as the tests use it: known components, no question at the start. Without an experiment, on all
+    runs.
+    """
+    if experiment is not None and component_ids is not None:
+        experiment.component_ids = component_ids
+    if experiment is not None and log_ids is not None:
+        experiment.log_ids = log_ids
     values: dict[str, object] = {
-        "component_ids": tuple(LOGS),
+        "runs": FakeRuns(),
         "ask_to_start": False,
         "clock": lambda: NOW,
     } | options
@@ -90,7 +104,7 @@ def experiment() -> FakeExperiment:
 def open_app() -> Opener:
     @asynccontextmanager
     async def opener(
-        experiment: FakeExperiment, size: tuple[int, int] = (120, 36), **options: object
+        experiment: FakeExperiment | None, size: tuple[int, int] = (120, 36), **options: Any
     ) -> AsyncIterator[Pilot[None]]:
         async with make_app(experiment, **options).run_test(size=size) as pilot:
             await settle(pilot)

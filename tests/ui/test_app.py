@@ -30,7 +30,7 @@ from rltui.errors import ConflictError
 from rltui.ui import app as app_module
 from rltui.ui.actions import ACTIONS
 from rltui.ui.palette import ActionCommands
-from rltui.ui.requests import ExperimentScreen
+from rltui.ui.requests import MainScreen
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
@@ -542,7 +542,7 @@ def test_every_screen_on_top_has_a_key_and_is_there() -> None:
     keys = {action.call[1][0] for action in ACTIONS if action.call[0] == "show_screen"}
     assert keys == set(SCREENS)
     for target in SCREENS.values():
-        assert issubclass(resolve_name(target), ExperimentScreen)
+        assert issubclass(resolve_name(target), MainScreen)
 
 
 async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
@@ -686,8 +686,9 @@ async def test_more_panes_than_rows_fold_and_the_selected_one_is_seen(open_app: 
     ids = [f"worker-{number:02}" for number in range(60)]
     experiment = FakeExperiment(running_status(components=tuple(component(each, log=None) for each in ids)))
     async with open_app(experiment, size=(100, 30)) as pilot:
-        await press(pilot, *"j" * 45)
         screen = overview(pilot)
+        screen.action_focus_component("worker-43")
+        await press(pilot, "j", "j")
         assert screen.selected == "worker-45"
         pane = screen.body.reader("worker-45")
         assert pane is not None

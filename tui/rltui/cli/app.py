@@ -62,14 +62,14 @@ def _run_app(record: ExperimentRecord, *, readonly: bool) -> int:
     from rich.console import Console
 
     from rltui.client.connection import SupervisedExperiment
+    from rltui.client.runs import KnownRuns
     from rltui.ui.app import RltuiApp
 
     experiment = SupervisedExperiment(record, readonly=readonly)
     alerts = _alert_settings()
     app = RltuiApp(
         experiment,
-        component_ids=experiment.component_ids,
-        log_ids=experiment.log_ids,
+        runs=KnownRuns(readonly=readonly),
         run_in_terminal=outside.in_terminal,
         bell=alerts.bell,
         osc9=alerts.osc9,

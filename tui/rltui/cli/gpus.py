@@ -17,7 +17,15 @@ from rltui.core.text import duration, gib, visible
 from rltui.errors import RltuiError, UsageError
 
 if TYPE_CHECKING:
-    from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuProcess, GpuReport, GpuShare, MemoryVerdict
+    from rltui.core.gpu.report import (
+        GpuBudget,
+        GpuClaim,
+        GpuDevice,
+        GpuProcess,
+        GpuReport,
+        GpuShare,
+        MemoryVerdict,
+    )
 
 _ANSWER_S = 20.0
 """For a supervisor, whose driver may be busy."""
@@ -70,9 +78,13 @@ def _print(arguments: argparse.Namespace) -> None:
 
 
 def _readings(interval_s: float | None) -> Generator[GpuReport, None, None]:
+    from rltui.core.gpu.claims import with_claims
+    from rltui.services.gpu.claims import claims_of_others
     from rltui.services.gpu.sampling import readings
 
-    return readings(interval_s)
+    with closing(readings(interval_s)) as reports:
+        for report in reports:
+            yield with_claims(report, claims_of_others())
 
 
 def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, None]:
@@ -163,6 +175,7 @@ def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[st
         lines.extend(_wrapped(_header(device), width))
         lines.extend(f"{_INDENT}{warning}" for warning in _warnings(device))
         lines.extend(f"{_INDENT}{_budget_text(budget)}" for budget in device.budgets)
+        lines.extend(f"{_INDENT}{_claim_text(claim)}" for claim in device.claims)
         lines.extend(_row_line(row, widths) for row in rows[device.key])
     lines.extend(_verdict_text(verdict) for verdict in report.verdicts)
     lines.extend(f"✗ {source.name}: {source.problem}" for source in report.sources if source.problem)
@@ -205,6 +218,12 @@ def _warnings(device: GpuDevice) -> Iterator[str]:
 
 def _budget_text(budget: GpuBudget) -> str:
     return f"budget of {budget.component}: {budget.utilization:g} × total = {_gib(budget.budget_bytes)} GiB"
+
+
+def _claim_text(claim: GpuClaim) -> str:
+    whose = "/".join(filter(None, (claim.experiment, claim.component)))
+    size = f"{gib(claim.left_bytes)} GiB more" if claim.size_bytes else "memory, nobody knows how much,"
+    return f"{whose} is starting and will take {size}"
 
 
 def _rows(device: GpuDevice) -> Iterator[_HolderRow]:

@@ -149,8 +149,19 @@ _ORIGINAL = "original"
 
 def diff(arguments: argparse.Namespace) -> int:
     """Print keys with both values, or the lines."""
+    words = arguments.attempt
+    if (
+        len(words) == 2
+        and arguments.name is None
+        and not any("#" in word or word == _ORIGINAL for word in words)
+    ):
+        from rltui.cli.compare import diff_of_runs  # knows all runs
+
+        if (runs := diff_of_runs(words)) is not None:
+            _print_found(runs, arguments)
+            return 0
     record = launch.choose(arguments.name)
-    if not arguments.attempt and not arguments.json and not arguments.text:
+    if not words and not arguments.json and not arguments.text:
         rows = _rows(record)
         if not any(row["is_running"] for row in rows):
             _alive(record)
@@ -159,14 +170,17 @@ def diff(arguments: argparse.Namespace) -> int:
         if any(origin(Path(name)) is not None for name in record.config_files):
             _print_diff(_of_attempts(record, [_ORIGINAL]))
         return 0
-    found = _of_attempts(record, arguments.attempt) if arguments.attempt else _of_what_runs(record)
+    _print_found(_of_attempts(record, words) if words else _of_what_runs(record), arguments)
+    return 0
+
+
+def _print_found(found: ConfigDiff, arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(found.model_dump_json())
     elif arguments.text:
         sys.stdout.write(found.text)
     else:
         _print_diff(found)
-    return 0
 
 
 def _print_diff(found: ConfigDiff) -> None:

@@ -101,7 +101,7 @@ def _reader(record: ExperimentRecord) -> SeriesReader:
     lock = FileLock(control.series_lock)
     if lock.take():
         lock.release()
-        from rltui.client.offline import bring_series_up_to_date  # knows the frameworks
+        from rltui.services.metrics.sources import bring_series_up_to_date  # knows the frameworks
 
         if problem := bring_series_up_to_date(record):
             print(f"the newest metrics cannot be kept, and are not shown: {problem}", file=sys.stderr)

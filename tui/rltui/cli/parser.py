@@ -256,13 +256,15 @@ def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
     add_name(knobs)
     add_json(knobs)
     _add_edits(commands)
-    diff = command(commands, "diff", "knobs:diff", "what the files say beside what runs, or two attempts")
+    diff = command(
+        commands, "diff", "knobs:diff", "what the files say beside what runs; or two attempts, or runs"
+    )
     diff.add_argument(
         "attempt",
         nargs="*",
-        metavar="C[#K]",
+        metavar="C[#K]|RUN",
         help="a component's attempt (default: the newest), or `original`, what the run's own copy of the "
-        "config was made from; one is compared with the files",
+        "config was made from; one is compared with the files; or two runs, by name or id",
     )
     diff.add_argument("--text", action="store_true", help="the lines of the files, not the keys")
     add_name(diff)

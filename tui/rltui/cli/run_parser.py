@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from rltui.cli.arguments import Commands, add_json, command, positive
+from rltui.cli.arguments import Commands, add_json, command, count, positive
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add them all."""
-    for add_some in (_add_listing, _add_keeping):
+    for add_some in (_add_listing, _add_keeping, _add_comparing):
         add_some(commands)
 
 
@@ -68,3 +68,35 @@ def _add_keeping(commands: Commands[argparse.ArgumentParser]) -> None:
     trash.add_argument("--yes", action="store_true", help="do not ask")
     for parser in (tag, describe, best, archive, unarchive, rm, restore, trash):
         add_json(parser)
+
+
+def _add_comparing(commands: Commands[argparse.ArgumentParser]) -> None:
+    compare = command(
+        commands, "compare", "compare:compare", "runs beside each other: the keys that differ, the metrics"
+    )
+    compare.add_argument("run", nargs="+", metavar="RUN", help="two or more, by name or id")
+    compare.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="M",
+        help="this one: reward, loss, a series (again for more)",
+    )
+    compare.add_argument("--all-keys", action="store_true", help="also the keys that are alike")
+    shape = compare.add_mutually_exclusive_group()
+    shape.add_argument("--csv", action="store_true", help="a row for each run, with whole values")
+    shape.add_argument("--md", action="store_true", help="a table for GitHub")
+    add_json(shape)
+    export = command(
+        commands, "export", "compare:export", "a report of a run in a folder: Markdown, curves, configs"
+    )
+    export.add_argument("run", metavar="RUN", help="name or id")
+    export.add_argument("-o", "--output-dir", metavar="DIR", help="the folder (default: ./RUN-report)")
+    export.add_argument(
+        "--rollouts",
+        type=count,
+        default=3,
+        metavar="N",
+        help="so many of the best and the worst (default: 3)",
+    )
+    add_json(export)

@@ -169,6 +169,14 @@ class SupervisedExperiment:
         self.component_ids = tuple(spec.id for spec in layout.automatic)
         self.log_ids = tuple(spec.id for spec in layout.log)
 
+    @property
+    def run_id(self) -> str:
+        """As its sheet says."""
+        from rltui.services.runs.run_sheet import read_sheet  # the first frame need not wait for it
+
+        sheet = read_sheet(ControlFolder(Path(self._record.output_dir)).path)
+        return "" if sheet is None else sheet.id
+
     async def events(self) -> AsyncGenerator[Event, None]:
         """Current values, then changes. Ends when the supervisor does; the next call starts another.
 

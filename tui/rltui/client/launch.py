@@ -6,6 +6,7 @@ import contextlib
 import socket
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from rltui import paths
@@ -75,6 +76,23 @@ def lives(record: ExperimentRecord) -> bool:
         return status["state"] == "running" or status["transaction"] is not None
 
 
+def living(records: Iterable[ExperimentRecord], *, idle: bool = False) -> list[ExperimentRecord]:
+    """Those that live, by one look at the processes of this box; of stopped ones hardly anything is read.
+
+    `idle`: also those with a supervisor that has nothing to do.
+    """
+    from rltui.services.processes import living_output_dirs  # not needed where one is named
+
+    folders = living_output_dirs()
+    return [
+        record
+        for record in records
+        if record.output_dir in folders
+        or any(map(Path.exists, paths.socket_places(record.name, record.output_dir)))
+        if lives(record) or (idle and is_alive(record))
+    ]
+
+
 def choose(name: str | None) -> ExperimentRecord:
     """The experiment called `name`, or the only one alive, or the only one there is.
 
@@ -89,7 +107,7 @@ def choose(name: str | None) -> ExperimentRecord:
             raise unknown("experiment", name, [other.name for other in known_experiments()])
         return record
     records = known_experiments()
-    alive = [record for record in records if lives(record)]
+    alive = living(records)
     candidates = alive or records
     if len(candidates) == 1:
         return candidates[0]

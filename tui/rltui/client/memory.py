@@ -13,9 +13,9 @@ from rltui.core.layout import Layout
 from rltui.core.text import gib
 from rltui.errors import UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.services.gpu.claims import report_once
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.gpu.memory_plan import MemoryPlan
-from rltui.services.gpu.sampling import read_once
 from rltui.services.launch import Launcher
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import default_output_dir, known_experiments
@@ -27,7 +27,7 @@ def named_devices(choice: str) -> str:
     Raises:
         UsageError: if one is not, or two are the same.
     """
-    report = read_once()
+    report = report_once()
     entries = [entry.strip() for entry in choice.split(",")]
     if report.available and len(chosen_devices(choice, report.devices)) != len(entries):
         known = ", ".join(device.label for device in report.devices if not device.host)
@@ -42,9 +42,9 @@ def roomiest_device() -> tuple[str | None, str]:
     """The one device for all components: that with the most memory free, and why, in words; `None` where no
     GPU can be read.
     """
-    report = read_once()
+    report = report_once()
     visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
-    readable = [(device.free_bytes, device) for device in visible if device.free_bytes is not None]
+    readable = [(free, device) for device in visible if (free := device.unclaimed_bytes) is not None]
     if not readable:
         return None, f"--single-gpu chooses none: no GPU of this machine can be read ({report.reason})"
     free, device = max(readable, key=lambda each: each[0])  # the first of equals
@@ -73,7 +73,7 @@ def verdicts(
     """
     record = _record(config_files, layout_file, layout, framework, files)
     record = record if devices is None else replace(record, devices=devices)
-    report = read_once(record.name)
+    report = report_once(record.name)
 
     def choose(choice: GpuChoice) -> tuple[GpuDevice, ...]:
         return chosen_devices(choice, report.devices)

@@ -24,8 +24,7 @@ from rltui.services.config.models import informed
 from rltui.services.config.store import ConfigStore
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.logs.links import links_in_journal
-from rltui.services.metrics.recorder import RunRecorder
-from rltui.services.metrics.sources import earlier_logs, newest_logs, read_series
+from rltui.services.metrics.sources import read_series
 from rltui.services.own_files import FileLock
 from rltui.services.processes import orphans
 from rltui.services.runs.attempt_end import ended_life
@@ -40,7 +39,7 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.intent import IntentFile
 from rltui.services.runs.journal import Journal, read_journal
 from rltui.services.runs.observed import framework_of, is_growing, refuse_observed, title_of
-from rltui.services.runs.run_folder import RunFolder, named_step
+from rltui.services.runs.run_folder import named_step, run_folder_of
 
 
 def open_store(record: ExperimentRecord) -> ConfigStore:
@@ -89,31 +88,6 @@ def _series(record: ExperimentRecord) -> MetricSeries:
     logs = FollowedLogs(Path(record.run_dir), layout.log)
     logs.look()
     return read_series(record, [spec.id for spec in layout.component], logs.paths)
-
-
-def bring_series_up_to_date(record: ExperimentRecord) -> str | None:
-    """Read into the store what the run's files say and it does not, unless a supervisor does that.
-
-    Returns why it cannot be kept, in words.
-    """
-    layout = layout_files.load_for(record)
-    framework = framework_of(record)
-    control = ControlFolder(Path(record.output_dir))
-    components = [spec.id for spec in layout.component]
-    logs = FollowedLogs(Path(record.run_dir), layout.log)
-    logs.look()
-    recorder = RunRecorder(
-        control,
-        framework,
-        _run_folder(record).metrics,
-        logs=lambda: {**newest_logs(control, components), **logs.paths},
-        earlier_logs=lambda: earlier_logs(control, components),
-    )
-    try:
-        recorder.catch_up()
-        return recorder.problem
-    finally:
-        recorder.close()
 
 
 def offline_status(record: ExperimentRecord) -> Status:
@@ -170,7 +144,7 @@ def offline_prune(record: ExperimentRecord, retention: Retention, only: Collecti
         raise ConflictError(f"{record.name} is being started", hint="ask again; nothing was deleted")
     try:
         plan = prune_plan(offline_checkpoints(record), retention, only)
-        going = take_away(_run_folder(record), plan)
+        going = take_away(run_folder_of(record), plan)
         if not plan.is_empty:
             Journal(control.journal_file, clock=time.time, listener=lambda _: None).add(
                 "prune", pruned_text(plan)
@@ -193,16 +167,7 @@ def _checkpoints_of(record: ExperimentRecord) -> tuple[CheckpointReader, Checkpo
         max_steps=_max_steps(record),
         notes={} if named is None else {named: NAMED},
     )
-    return CheckpointReader(_run_folder(record), control, layout.run_jobs(framework.run_roles)), news
-
-
-def _run_folder(record: ExperimentRecord) -> RunFolder:
-    framework = framework_of(record)
-    try:
-        files = framework.run_files(open_store(record).load())
-    except ConfigError:
-        files = framework.files
-    return RunFolder(Path(record.run_dir), files, Path(record.output_dir))
+    return CheckpointReader(run_folder_of(record), control, layout.run_jobs(framework.run_roles)), news
 
 
 def offline_orphans(record: ExperimentRecord, gpus: GpuReport | None = None) -> tuple[Orphan, ...]:

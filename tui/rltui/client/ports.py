@@ -114,9 +114,7 @@ class _Taken:
     def __init__(self, record: ExperimentRecord) -> None:
         self._record = record
         others = (other for other in known_experiments() if other.name != record.name)
-        self._owners = dict(
-            _claims(other for other in others if launch.is_alive(other) or launch.lives(other))
-        )
+        self._owners = dict(_claims(launch.living(others, idle=True)))
 
     def taken_by(self, port: int) -> str | None:
         """Why `port` cannot be used, in words."""

@@ -11,12 +11,14 @@ from typing import Any, Literal, Protocol
 
 from rltui.core.api import Alert, JournalEntry, Plan, Publication, Request, Status
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
+from rltui.core.compare import Comparison
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
 from rltui.core.log_query import Query
+from rltui.core.report import Draw
 from rltui.core.rollouts import RolloutSource
 from rltui.core.run_columns import RunView
 from rltui.core.runs import RunChange, RunRow
@@ -51,6 +53,15 @@ class Experiment(Protocol):
     """`execute` is refused; `plan` is not."""
     observed: bool
     """Somebody else runs it. Then it is read-only as well."""
+    component_ids: tuple[str, ...]
+    """Of its components that start by themselves, as the layout has them: what the first frame shows."""
+    log_ids: tuple[str, ...]
+    """Of the log files of the layout."""
+
+    @property
+    def run_id(self) -> str:
+        """Id of the run in the index (`RunRow.id`); empty where it has none yet. Blocking."""
+        ...
 
     def events(self) -> AsyncIterator[Event]:
         """Current values first (status, gpus, knobs), then every change. Ends when the supervisor ends.
@@ -247,5 +258,33 @@ class Runs(Protocol):
         Raises:
             UsageError: if there is no such run any more.
             RltuiError: if its folder is gone or damaged.
+        """
+        ...
+
+    def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
+        """Runs beside each other, in this order. `metrics`: ids of concepts or names of series; none: the
+        usual ones.
+
+        Raises:
+            UsageError: if one of the runs is not there any more, or no run has one of the metrics.
+        """
+        ...
+
+    def open_series(self, id_: str) -> SeriesSource:
+        """The metrics of a run, whole and up to now."""
+        ...
+
+    def open_rollouts(self, id_: str) -> RolloutSource:
+        """The rollouts of a run. Nothing is read yet."""
+        ...
+
+    def export(self, id_: str, folder: str, draw: Draw, *, samples: int) -> str:
+        """Write a report of a run into `folder`, empty: a new one in the working folder. Returns where it is.
+
+        `draw` makes the curves; `samples`: so many of the best and of the worst rollouts.
+
+        Raises:
+            ConflictError: if something lies there.
+            RltuiError: if it cannot be written; nothing is left then.
         """
         ...

@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rltui.client import launch
 from rltui.client.connection import SupervisedExperiment
 from rltui.client.protocol import Experiment
-from rltui.core.run_columns import RunView
+from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunChange, RunRow
-from rltui.errors import RltuiError, UsageError
-from rltui.services.runs import run_view
+from rltui.core.series import SeriesSource
+from rltui.errors import UsageError
+from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.index import RunIndex
+
+if TYPE_CHECKING:
+    from rltui.core.compare import Comparison
+    from rltui.core.report import Draw
+    from rltui.core.run_columns import RunView
+    from rltui.services.runs.index import RunIndex
 
 
 class KnownRuns:
-    """`Runs` over the index. For any thread: one at a time uses the connection."""
+    """`Runs` over the index. For any thread: one at a time uses the connection.
+
+    Much of what it needs is imported when it is asked for: an experiment's first frame need not wait for it.
+    """
 
     def __init__(self, index: RunIndex | None = None, *, readonly: bool = False) -> None:
-        """Without an index, the user's."""
+        """Without an index, the user's, which is opened when it is first asked."""
         self.readonly = readonly
-        self._index = index or RunIndex()
+        self._given = index
         self._lock = threading.Lock()
         self._stamp = -1
         self._by_id: dict[str, RunRow] = {}
         self._rows: tuple[RunRow, ...] = ()
+
+    @cached_property
+    def _index(self) -> RunIndex:
+        from rltui.services.runs.index import RunIndex
+
+        return self._given or RunIndex()
 
     def rows(self) -> tuple[RunRow, ...]:
         """All of them. Only what has changed is read."""
@@ -48,7 +64,10 @@ class KnownRuns:
 
     def catch_up(self) -> tuple[str, ...]:
         """What is on the disk counts."""
-        return ()
+        from rltui.services.runs import catalog
+
+        with self._lock:
+            return catalog.catch_up(self._index).told
 
     def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
         """Of these."""
@@ -59,8 +78,8 @@ class KnownRuns:
         """In its sheet, and in the index."""
         from rltui.services.runs import keeping
 
+        row = self._row(id_)
         with self._lock:
-            row = self._found(id_)
             if change.add_tags or change.remove_tags:
                 row = keeping.set_tags(self._index, row, add=change.add_tags, remove=change.remove_tags)
             if change.note is not None:
@@ -73,28 +92,68 @@ class KnownRuns:
                 row = (keeping.trash if change.is_trashed else keeping.restore)(self._index, row)
             return row
 
-    def _found(self, id_: str) -> RunRow:
-        """As the index has it now."""
-        row = next((each for each in self._index.named(id_) if each.id == id_), None)
+    def view(self) -> RunView:
+        """Also that of the command line."""
+        from rltui.services.runs.run_view import read_view
+
+        return read_view()
+
+    def keep_view(self, view: RunView) -> None:
+        """For the command line too."""
+        from rltui.services.runs.run_view import keep_view
+
+        keep_view(view)
+
+    def _row(self, id_: str) -> RunRow:
+        row = next((each for each in self.rows() if each.id == id_), None)
         if row is None:
             raise UsageError("that run is not in the index any more", hint="rltui runs lists those that are")
         return row
 
-    def view(self) -> RunView:
-        """Also that of the command line."""
-        return run_view.read_view()
-
-    def keep_view(self, view: RunView) -> None:
-        """For the command line too."""
-        run_view.keep_view(view)
-
     def open(self, id_: str, *, again: bool = False) -> Experiment:
         """Through its supervisor, or from its files."""
-        row = next((each for each in self.rows() if each.id == id_), None)
-        if row is None:
-            raise UsageError("that run is not in the index any more", hint="rltui runs lists those that are")
-        record = ControlFolder(Path(row.folder)).read_record()
-        if record is None:
-            raise RltuiError(f"nothing is known of the run in {row.folder}", hint=row.problem)
+        from rltui.services.runs.catalog import record_of
+
+        record = record_of(self._row(id_))
         may_start = again or launch.is_alive(record)
         return SupervisedExperiment(record, readonly=self.readonly or not may_start)
+
+    # --- beside each other --------------------------------------------------------------------------------
+
+    def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
+        """By the index, and by the series of those that have any."""
+        from rltui.core.compare import compared_metrics, comparison
+
+        rows = [self._row(id_) for id_ in ids]
+        found = compared_metrics(rows, [self._series(row) for row in rows], metrics)
+        return comparison(rows, self.configs(ids), found)
+
+    def open_series(self, id_: str) -> SeriesSource:
+        """As its supervisor writes them, or wrote them."""
+        return self._series(self._row(id_))
+
+    @staticmethod
+    def _series(row: RunRow) -> SeriesReader:
+        return SeriesReader(ControlFolder(Path(row.control).parent).series)
+
+    def open_rollouts(self, id_: str) -> RolloutSource:
+        """From its own folder."""
+        from rltui.services.runs.rollouts import open_rollouts
+
+        row = self._row(id_)
+        return open_rollouts(Path(row.run_dir or row.folder))
+
+    def export(self, id_: str, folder: str, draw: Draw, *, samples: int) -> str:
+        """From its files."""
+        from rltui.client.report import ReportSources, write_report  # knows the config files
+
+        row = self._row(id_)
+        parent = next((each for each in self.rows() if each.id == row.parent), None)
+        sources = ReportSources(
+            run=row,
+            parent=parent,
+            comparison=self.compare([id_] if parent is None else [parent.id, id_]),
+            series=self._series(row),
+            rollouts=self.open_rollouts(id_),
+        )
+        return str(write_report(sources, Path(folder) if folder else None, draw, samples=samples))

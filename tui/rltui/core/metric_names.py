@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from rltui.core.series import OWN_SOURCE, SeriesKey
 
@@ -39,6 +40,8 @@ class MetricConcept:
     """A run has one per environment, engine or component, and all are meant."""
     curated: bool = True
     """Among the charts that are shown without being asked for."""
+    better: Literal["higher", "lower", ""] = ""
+    """Which of its values is the best of a run; empty: none is."""
 
 
 _AGENT = r"(?:[^/]+/)?"
@@ -48,7 +51,8 @@ _TRAINER, _ORCH = ("trainer", "sft", "orch"), ("orch", "orchestrator", "trainer"
 
 CONCEPTS: tuple[MetricConcept, ...] = (
     MetricConcept("reward", "Reward", "reward", (rf"{_OF_STEP}reward/mean",
-        r"train/agg/effective/.+/reward/mean", r"train/reward", r"reward/(?:all/)?mean", r"reward")),
+        r"train/agg/effective/.+/reward/mean", r"train/reward", r"reward/(?:all/)?mean", r"reward"),
+        better="higher"),
     MetricConcept("reward_std", "Reward, deviation", "reward", (rf"{_OF_STEP}reward/std", r"train/reward_std",
         r"reward/(?:all/)?std", r"reward_std"), curated=False),
     MetricConcept("reward_low", "Reward, 10th percentile", "reward", (rf"{_OF_STEP}reward/p10",
@@ -56,16 +60,17 @@ CONCEPTS: tuple[MetricConcept, ...] = (
     MetricConcept("reward_high", "Reward, 90th percentile", "reward", (rf"{_OF_STEP}reward/p90",
         rf"{_OF_STEP}reward/max"), curated=False),
     MetricConcept("env_reward", "Reward by environment", "reward",
-        (rf"train/(?!agg/)([^/]+)/effective/{_AGENT}reward/mean",), many=True),
+        (rf"train/(?!agg/)([^/]+)/effective/{_AGENT}reward/mean",), many=True, better="higher"),
     MetricConcept("eval", "Evaluations", "reward", (rf"eval/([^/]+)/effective/{_AGENT}reward/mean",
         rf"eval/([^/]+)/effective/{_AGENT}avg@\d+", rf"eval/([^/]+)/all/{_AGENT}(?:reward/mean|avg@\d+)",
-        r"eval/([^/]+)/(?:reward(?:/mean)?|avg@\d+)", r"val_reward(?:/.+)?"), many=True),
-    MetricConcept("loss", "Loss", "loss", (r"loss/mean", r"train/loss", r"loss"), sources=_TRAINER),
-    MetricConcept("val_loss", "Validation loss", "loss", (r"val/loss",), sources=_TRAINER),
+        r"eval/([^/]+)/(?:reward(?:/mean)?|avg@\d+)", r"val_reward(?:/.+)?"), many=True, better="higher"),
+    MetricConcept("loss", "Loss", "loss", (r"loss/mean", r"train/loss", r"loss"), sources=_TRAINER,
+        better="lower"),
+    MetricConcept("val_loss", "Validation loss", "loss", (r"val/loss",), sources=_TRAINER, better="lower"),
     MetricConcept("entropy", "Entropy", "loss", (r"entropy/all/mean", r"entropy/mean", r"train/entropy",
         r"entropy"), unit="nats", sources=_TRAINER),
     MetricConcept("kl", "KL to the sampler", "loss", (r"mismatch_kl/all/mean", r"mismatch_kl/mean",
-        r"mismatch_kl", r"(?:train/)?kl(?:/mean)?"), log=True, sources=_TRAINER),
+        r"mismatch_kl", r"(?:train/)?kl(?:/mean)?"), log=True, sources=_TRAINER, better="lower"),
     MetricConcept("importance_ratio", "Importance ratio", "loss", (r"importance_ratio/all/mean",
         r"importance_ratio/mean", r"importance_ratio"), sources=_TRAINER),
     MetricConcept("grad_norm", "Gradient norm", "loss", (r"optim/grad_norm", r"(?:train/)?grad_norm"),
@@ -73,15 +78,15 @@ CONCEPTS: tuple[MetricConcept, ...] = (
     MetricConcept("lr", "Learning rate", "loss", (r"optim/lr", r"(?:train/)?(?:lr|learning_rate)"), log=True,
         sources=_TRAINER),
     MetricConcept("truncation", "Truncated", "rollouts", (rf"{_OF_STEP}is_truncated/mean",
-        rf"{_OF_ALL}is_truncated/mean", r"(?:is_)?truncated(?:/.+)?"), unit="frac"),
+        rf"{_OF_ALL}is_truncated/mean", r"(?:is_)?truncated(?:/.+)?"), unit="frac", better="lower"),
     MetricConcept("trainable", "Rollouts with a gradient", "rollouts", (rf"{_OF_STEP}is_trainable/mean",
-        rf"{_OF_ALL}is_trainable/mean"), unit="frac"),
+        rf"{_OF_ALL}is_trainable/mean"), unit="frac", better="higher"),
     MetricConcept("zero_signal", "Groups without a signal", "rollouts", (rf"{_OF_ALL}solved_none",
-        r"(?:batch/)?solve_none"), curated=False),
+        r"(?:batch/)?solve_none"), curated=False, better="lower"),
     MetricConcept("solved_all", "Groups all solved", "rollouts", (rf"{_OF_ALL}solved_all",
         r"(?:batch/)?solve_all"), curated=False),
     MetricConcept("errors", "Rollouts with errors", "rollouts", (r"train/agg/all/(?:[^/]+/)?has_error/mean",
-        r"error_rate(?:/.+)?"), unit="frac", curated=False),
+        r"error_rate(?:/.+)?"), unit="frac", curated=False, better="lower"),
     MetricConcept("seq_len", "Tokens of a rollout", "rollouts", (rf"{_OF_STEP}num_total_tokens/mean",
         rf"{_OF_ALL}num_total_tokens/mean", r"seq_len(?:/.+)?"), unit="tokens"),
     MetricConcept("output_tokens", "Output tokens of a rollout", "rollouts",
@@ -89,20 +94,22 @@ CONCEPTS: tuple[MetricConcept, ...] = (
         curated=False),
     MetricConcept("staleness", "Steps off policy", "rollouts", (r"off_policy/mean", r"off_policy/max",
         r"(?:async_level|max_off_policy)(?:/.+)?"), unit="steps"),
-    MetricConcept("step_time", "Step time", "time", (r"time/step", r"step_time"), unit="s", sources=_TRAINER),
+    MetricConcept("step_time", "Step time", "time", (r"time/step", r"step_time"), unit="s", sources=_TRAINER,
+        better="lower"),
     MetricConcept("orchestrator_time", "Step time of the orchestrator", "time", (r"time/step",), unit="s",
         sources=("orch", "orchestrator"), curated=False),
-    MetricConcept("wait_for_batch", "Trainer waits for a batch", "time", (r"time/wait_for_batch",), unit="s"),
+    MetricConcept("wait_for_batch", "Trainer waits for a batch", "time", (r"time/wait_for_batch",), unit="s",
+        better="lower"),
     MetricConcept("wait_for_policy", "Orchestrator waits for weights", "time", (r"time/wait_for_policy",),
-        unit="s"),
+        unit="s", better="lower"),
     MetricConcept("forward_backward", "Forward and backward", "time", (r"time/forward_backward",), unit="s",
         curated=False),
     MetricConcept("broadcast", "Broadcast of weights", "time", (r"time/broadcast_weights",), unit="s",
         curated=False),
     MetricConcept("tokens_per_s", "Throughput", "time", (r"perf/throughput", r"throughput", r"tokens_per_s"),
-        unit="tokens/s", sources=_TRAINER),
+        unit="tokens/s", sources=_TRAINER, better="higher"),
     MetricConcept("mfu", "Model FLOPs utilization", "time", (r"perf/mfu",), unit="%", sources=_TRAINER,
-        curated=False),
+        curated=False, better="higher"),
     MetricConcept("kv_use", "KV cache in use", "inference", (r"vllm:kv_cache_usage_perc",
         r"vllm:gpu_cache_usage_perc", r"inference/agg/kv_cache_usage_perc/mean",
         r"inference/agg/kv_cache_usage_perc/max"), unit="frac"),
@@ -111,13 +118,13 @@ CONCEPTS: tuple[MetricConcept, ...] = (
     MetricConcept("waiting", "Requests waiting", "inference", (r"vllm:num_requests_waiting",
         r"inference/agg/num_requests_waiting/mean"), unit="requests"),
     MetricConcept("generation", "Generated tokens", "inference", (r"vllm:generation_tokens_total:rate",
-        r"inference/agg/generation_tokens_total:rate/sum"), unit="tokens/s"),
+        r"inference/agg/generation_tokens_total:rate/sum"), unit="tokens/s", better="higher"),
     MetricConcept("first_token", "Time to first token", "inference",
-        (r"vllm:time_to_first_token_seconds:mean",), unit="s", curated=False),
+        (r"vllm:time_to_first_token_seconds:mean",), unit="s", curated=False, better="lower"),
     MetricConcept("preemptions", "Preemptions", "inference", (r"vllm:num_preemptions_total:rate",
-        r"inference/agg/num_preemptions_total:rate/sum"), unit="1/s", curated=False),
+        r"inference/agg/num_preemptions_total:rate/sum"), unit="1/s", curated=False, better="lower"),
     MetricConcept("cache_hits", "Prefix cache hits", "inference", (r"vllm:prefix_cache_hit_rate",
-        r"inference/agg/prefix_cache_hit_rate/pooled"), unit="frac", curated=False),
+        r"inference/agg/prefix_cache_hit_rate/pooled"), unit="frac", curated=False, better="higher"),
     MetricConcept("gpu_memory", "GPU memory", "memory", (r"gpu_memory/(.+)",), unit="bytes",
         sources=(OWN_SOURCE,), many=True),
     MetricConcept("gpu_use", "GPU use", "memory", (r"gpu_use/(.+)",), unit="frac", sources=(OWN_SOURCE,),

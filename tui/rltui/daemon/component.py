@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rltui.core.api import ComponentState
 from rltui.core.failure_cause import FailurePattern
@@ -51,6 +51,15 @@ _STOP_MARGIN_S = 15.0
 """Beyond its grace, a shim gets this long to end a tree before the supervisor does it itself."""
 
 
+class Unmet(NamedTuple):
+    """What on this box is in the way of a start."""
+
+    text: str
+    """Behind "waits for"."""
+    passes: bool = False
+    """It comes to its end by itself, so that the wait does not count as too long."""
+
+
 class Surroundings(Protocol):
     """What a component needs of those around it: `Processes`, or a test's stand-in."""
 
@@ -78,8 +87,8 @@ class Surroundings(Protocol):
         """It makes something: others wait from now on. The one that does so already, where there is one."""
         ...
 
-    async def unmet(self, component: str, launch: Launch) -> str | None:
-        """What on this box is in the way of a start, in words; `None` where the way is free."""
+    async def unmet(self, component: str, launch: Launch) -> Unmet | None:
+        """What on this box is in the way of a start; `None` where the way is free."""
         ...
 
     async def prepare(self, component: str, attempt_dir: Path) -> Launch:
@@ -275,9 +284,11 @@ class ComponentRunner:
         deadline = time.monotonic() + self.spec.wait_s
         pause, longest = _PRECONDITION_INTERVALS_S
         while (unmet := await self.around.unmet(self.spec.id, launch)) is not None:
-            self._advance(Held(epoch=epoch, reason=f"waits for {unmet}"))
+            self._advance(Held(epoch=epoch, reason=f"waits for {unmet.text}"))
+            if unmet.passes:
+                deadline = time.monotonic() + self.spec.wait_s
             if time.monotonic() > deadline:
-                raise RltuiError(f"waited {duration(self.spec.wait_s)} for {unmet}")
+                raise RltuiError(f"waited {duration(self.spec.wait_s)} for {unmet.text}")
             await asyncio.sleep(pause)
             pause = min(longest, pause * 1.3)
 

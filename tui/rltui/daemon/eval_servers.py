@@ -233,7 +233,7 @@ class EvalServers:
 
 def _free(device: tuple[str, GpuDevice]) -> int:
     """Most first."""
-    return -(device[1].free_bytes or 0)
+    return -(device[1].unclaimed_bytes or 0)
 
 
 def _has_weights(folder: Path, marker: str) -> bool:

@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rltui.core.api import ComponentState, Orphan
+from rltui.core.gpu.claims import with_claims
 from rltui.core.gpu.history import MemoryHistory, Peaks
-from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuHistories, GpuReport, GpuShare
+from rltui.core.gpu.report import GpuBudget, GpuClaim, GpuDevice, GpuHistories, GpuReport, GpuShare
 from rltui.core.layout import GpuSourceSpec
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
@@ -35,9 +36,15 @@ class GpuAccount:
     """Completes readings by what it remembers of those before. Lives on the supervisor's loop."""
 
     def __init__(
-        self, experiment: str, runners: Mapping[str, ComponentRunner], forecast: MemoryForecast
+        self,
+        experiment: str,
+        runners: Mapping[str, ComponentRunner],
+        forecast: MemoryForecast,
+        claims: Callable[[], Collection[GpuClaim]] = tuple,
     ) -> None:
+        """`claims`: what other experiments are about to take."""
         self._runners = runners
+        self._claims = claims
         self._forecast = forecast
         self._owners = GpuOwners(experiment)
         self._peaks = Peaks()
@@ -59,8 +66,10 @@ class GpuAccount:
             for device in reading.devices
         )
         self._write_peaks()
-        verdicts = self._forecast.of_idle_engines(devices)
-        return reading.model_copy(update={"devices": devices, "verdicts": verdicts, "interval_s": interval_s})
+        report = reading.model_copy(update={"devices": devices, "interval_s": interval_s})
+        report = with_claims(report, self._claims()) if devices else report
+        verdicts = self._forecast.of_idle_engines(report.devices)
+        return report.model_copy(update={"verdicts": verdicts})
 
     def histories(self) -> GpuHistories:
         """Of every device seen so far."""

@@ -18,7 +18,8 @@ from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.lifecycle import Life
 from rltui.core.text import ssh_host
-from rltui.daemon.component import ComponentRunner
+from rltui.daemon.claims import ClaimDesk
+from rltui.daemon.component import ComponentRunner, Unmet
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.forecast import MemoryForecast
@@ -83,6 +84,14 @@ class Processes:
         servers.on_change = self.changes.notify
         servers.is_in_use = lambda: any(runner.life.busy for runner in self.runners.values())
         self.forecast = MemoryForecast(setup.layout, self.runners, config.store, memory, readings)
+        self.claims = ClaimDesk(
+            setup.record.name,
+            self.runners,
+            config.store,
+            memory,
+            readings,
+            completed=lambda: observation.progress.progress.step or 0,
+        )
 
     async def close_terminal(self) -> None:
         """Close the tmux session, this process's own terminal with it.
@@ -243,9 +252,13 @@ class Processes:
         lock.release()
         return name or "another experiment"
 
-    async def unmet(self, component: str, launch: Launch) -> str | None:
-        """What on this box is in the way of a start, in words; `None` where the way is free."""
-        return await unmet_precondition(component, launch, self.orphans, self._readings)
+    async def unmet(self, component: str, launch: Launch) -> Unmet | None:
+        """What on this box is in the way of a start; `None` where the way is free."""
+        seen = self.claims.others() if launch.gpus else ()
+        text = await unmet_precondition(component, launch, self.orphans, self._readings)
+        if text is not None:
+            return Unmet(text)
+        return await self.claims.take(component, seen) if launch.gpus else None
 
     async def prepare(self, component: str, attempt_dir: Path) -> Launch:
         """Snapshot the config into the attempt's folder and fill in the command, once it is known which GPUs

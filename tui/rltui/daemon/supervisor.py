@@ -61,10 +61,10 @@ class Supervisor:
             workspace=setup.workspace,
         )
         self.servers = Servers(setup, self.config, self.observation, events)
-        self.processes = Processes(
+        self.processes = run = Processes(
             setup, events, self.config, self.observation, self.gpu_readings, memory, self.servers, tmux=tmux
         )
-        self.gpu_account = GpuAccount(record.name, self.processes.runners, self.processes.forecast)
+        self.gpu_account = GpuAccount(record.name, run.runners, run.forecast, run.claims.others)
         remedies = RemedyAdvisor(
             self.config.store, self.config.launcher, memory, setup.control, self.gpu_readings
         )
@@ -121,6 +121,7 @@ class Supervisor:
             if runner.log is not None:
                 self.observation.follow(name, runner.log)
         self.processes.orphans.look()
+        self.processes.claims.adopt()
         if self._down is not None and not self._down.complete:
             journal.add("supervisor", "going on with taking it down, as the killed supervisor had begun")
             self._begin_end(self._down)

@@ -147,6 +147,11 @@ async def watch_orphans(supervisor: Supervisor) -> None:
     await supervisor.processes.orphans.watch()
 
 
+async def watch_claims(supervisor: Supervisor) -> None:
+    """End claims on GPU memory once their components have it."""
+    await supervisor.processes.claims.watch()
+
+
 async def watch_servers(supervisor: Supervisor) -> None:
     """Ask the inference servers that somebody else runs, and see who uses ours."""
     await supervisor.servers.watch()

@@ -90,8 +90,11 @@ _SCREENS = (
     Place.CHECKPOINTS,
     Place.EVALS,
     Place.ROLLOUTS,
+    Place.RUNS,
 )
 """The main screens, which the number keys go to and work on."""
+_OF_ONE = tuple(place for place in _SCREENS if place is not Place.RUNS)
+"""Those that show the experiment that is open."""
 _PLACES = {
     Scope.GLOBAL: (Place.OVERVIEW,),
     Scope.COMPONENTS: (Place.OVERVIEW,),
@@ -223,7 +226,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("screen.logs", "2", "show_screen('logs')", "logs",
            "Open the log screen: all components merged by time, or one in full width", _G, only_in=_SCREENS),
     Action("logs.search-all", "ctrl+f", "search_all", "search all",
-           "Search the logs of all components and attempts", _G, only_in=_SCREENS),
+           "Search the logs of all components and attempts", _G, only_in=_OF_ONE),
     Action("screen.gpus", "3", "show_screen('gpus')", "GPUs",
            "Open the GPU screen: figures, processes, memory over time", _G, only_in=_SCREENS),
     Action("screen.metrics", "4", "show_screen('metrics')", "metrics",
@@ -234,6 +237,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("screen.config", "6", "show_screen('config')", "config",
            "Open the config screen: every key with its meaning, default and running value",
            _G, only_in=_SCREENS),
+    Action("screen.runs", "7", "show_screen('runs')", "runs",
+           "Open the runs screen: all runs there are, to look at another one", _G, only_in=_SCREENS),
     Action("screen.events", "8", "show_screen('events')", "events",
            "Open the events screen: starts, crashes, edits with their diffs, alerts, notes", _G,
            only_in=_SCREENS),
@@ -242,10 +247,10 @@ ACTIONS: tuple[Action, ...] = (
            only_in=_SCREENS),
     Action("note", "number_sign", "note", "note",
            "Note something: kept with the events, a mark on the charts", _G,
-           only_in=tuple(place for place in _SCREENS if place is not Place.EVENTS)),
+           only_in=tuple(place for place in _OF_ONE if place is not Place.EVENTS)),
     Action("links", "O", "open_links", "links",
            "Open or copy the address of a page about the run: W&B, a dashboard", _G, _SPARE,
-           only_in=_SCREENS),
+           only_in=_OF_ONE),
     Action("gpu.detail", "d", "show_screen('gpus')", "GPUs", "The GPU screen, and back", _G, palette=False),
     Action("pane.next", "tab", "focus_beside(1)", "next pane", "Go to the next pane", _G, palette=False),
     Action("pane.previous", "shift+tab", "focus_beside(-1)", "previous pane",

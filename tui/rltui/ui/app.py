@@ -1,4 +1,4 @@
-"""The application: connects an experiment to its screen."""
+"""The application: connects the experiment that is open to its screens, and opens another in its place."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
 from textual.theme import ThemeProvider
 
-from rltui.client.protocol import Experiment, TakenDownError
+from rltui.client.protocol import Experiment, Runs, TakenDownError
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
-from rltui.core.layout import Screen as ScreenLayout
 from rltui.errors import RltuiError
 from rltui.ui.palette import ActionCommands, Palette
+from rltui.ui.requests import MainScreen, show_error
+from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import LeaveDialog
 from rltui.ui.screens.links import LinkMenu
 from rltui.ui.screens.overview import Overview
+from rltui.ui.shared import Home
 from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.knob_table import unwritten
@@ -42,7 +44,7 @@ RunInTerminal = Callable[[Sequence[str]], object]
 
 
 class RltuiApp(App[None], inherit_bindings=False):
-    """Shows `experiment` until the person leaves. Leaving stops nothing."""
+    """Shows `experiment`, or without one all runs, until the person leaves. Leaving stops nothing."""
 
     TITLE = "rltui"
     NOTIFICATION_TIMEOUT = 4
@@ -57,34 +59,29 @@ class RltuiApp(App[None], inherit_bindings=False):
 
     def __init__(
         self,
-        experiment: Experiment,
+        experiment: Experiment | None,
         *,
-        layout_screen: ScreenLayout | None = None,
-        component_ids: tuple[str, ...] = (),
-        log_ids: tuple[str, ...] = (),
+        runs: Runs,
         ask_to_start: bool = True,
         run_in_terminal: RunInTerminal | None = None,
         bell: bool = True,
         osc9: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`component_ids` and `log_ids` let the first frame show the panes; else the first status does.
-
-        `bell` and `osc9`: how the terminal draws attention to warnings and errors.
-        """
+        """`bell` and `osc9`: how the terminal draws attention to warnings and errors."""
         super().__init__(driver_class=TerminalDriver)
-        self.experiment = experiment
         self._bell = bell
         self._osc9 = osc9
         self._run_in_terminal = run_in_terminal
-        self._overview = Overview(
-            experiment,
-            experiment.screen if layout_screen is None else layout_screen,
-            component_ids,
-            log_ids,
-            clock=clock,
-            ask_to_start=ask_to_start,
-        )
+        self._home = Home(runs, clock)
+        self._ask_to_start = ask_to_start
+        self._overview = None if experiment is None else self._new_overview(experiment)
+
+    def _new_overview(self, experiment: Experiment) -> Overview:
+        """In place of the one there is."""
+        overview = Overview(experiment, self._home, ask_to_start=self._ask_to_start)
+        self._home.shared = overview.shared
+        return overview
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Show what Textual has composed: by our driver on a terminal, by Textual's own elsewhere."""
@@ -103,27 +100,95 @@ class RltuiApp(App[None], inherit_bindings=False):
             await super().on_event(event)
 
     def get_default_screen(self) -> Screen[None]:
-        """The one screen to live in."""
-        return self._overview
+        """The one at the bottom: of the experiment, or all runs."""
+        screen: Screen[None] | None = self._overview
+        if screen is None:
+            from rltui.ui.screens.runs import RunsScreen  # an experiment's first frame need not wait for it
+
+            screen = RunsScreen(self._home)
+            self.install_screen(screen, "runs")
+            self._load_screen_css(screen)
+        screen._push_result_callback(screen, None)  # noqa: SLF001 - else Textual cannot take it away again
+        return screen
+
+    @property
+    def _experiment(self) -> Experiment:
+        """The one that is open, for what its screens ask."""
+        assert self._overview is not None, "there is no such screen"
+        return self._overview.experiment
+
+    # from one experiment to another
+
+    @on(MainScreen.RunWanted)
+    def _look_at(self, wanted: MainScreen.RunWanted) -> None:
+        """The last one that was asked for counts."""
+        self.run_worker(self._open_run(wanted), name="open", group="open", exclusive=True)
+
+    async def _open_run(self, wanted: MainScreen.RunWanted) -> None:
+        """In place of the one that is open, which goes on; asks first where edits of that one are lost."""
+        runs, before = self._home.runs, self._overview
+        try:
+            if before is not None:
+                is_same = wanted.id == await asyncio.to_thread(lambda: before.experiment.run_id)
+                if is_same and not wanted.again:
+                    self._come_back(before, wanted.screen)
+                    return
+                lost = unwritten(before.shared)
+                if lost and not await self.push_screen_wait(LeaveDialog(lost)):
+                    return
+            experiment = await asyncio.to_thread(runs.open, wanted.id, again=wanted.again)
+        except RltuiError as error:
+            await show_error(self, error)
+            return
+        if not isinstance(self.screen, MainScreen):  # a dialog has opened meanwhile, and must be answered
+            self.notify(f"{clean_line(experiment.name)} was not opened: answer this first", markup=False)
+            return
+        overview = self._new_overview(experiment)
+        self._replace(overview)
+        self._come_back(overview, wanted.screen)
+
+    def _come_back(self, overview: Overview, name: str) -> None:
+        """From whatever lies on the overview to it, or to that screen on top of it."""
+        if len(self.screen_stack) > 1 and isinstance(self.screen, MainScreen):
+            self.screen.left()
+            self.pop_screen()
+        if name:
+            overview.show_screen(name)
+
+    def _replace(self, overview: Overview) -> None:
+        """The screens of the experiment that was open go, and nothing of it is asked any more."""
+        self.workers.cancel_group(self, "events")
+        if len(self.screen_stack) > 1 and isinstance(self.screen, MainScreen):
+            self.screen.left()
+            self.pop_screen()
+        self._overview = overview
+        self.switch_screen(overview)
+        for name in SCREENS.keys() - {"runs"}:
+            if self.is_screen_installed(name):
+                screen = self.get_screen(name)
+                self.uninstall_screen(name)
+                screen.remove()
 
     @on(Overview.Composed)
     def _listen(self) -> None:
-        self.run_worker(self._follow_events(), name="events", group="events", exclusive=True)
+        if self._overview is not None:
+            follow = self._follow_events(self._overview)
+            self.run_worker(follow, name="events", group="events", exclusive=True)
 
-    async def _follow_events(self) -> None:
+    async def _follow_events(self, overview: Overview) -> None:
         """Show what is pushed; when the supervisor is gone, say so and ask again, for ever."""
         failures = 0
         while True:
             connected, reason = False, "the supervisor is gone"
             is_news = is_down = False
             try:
-                async for event in self.experiment.events():
+                async for event in overview.experiment.events():
                     if not connected:
                         connected, failures = True, 0
-                        self._overview.shared.show_connection(None)
-                    await self._overview.show(event)
+                        overview.shared.show_connection(None)
+                    await overview.show(event)
                     if is_news and isinstance(event, Alert):
-                        self._ring(event)
+                        self._ring(event, overview.experiment.name)
                     # The knobs, or an alert in their place, come last of what was there before we looked.
                     is_news = is_news or isinstance(event, KnobTable | Alert)
             except TakenDownError as error:
@@ -133,29 +198,29 @@ class RltuiApp(App[None], inherit_bindings=False):
             except (OSError, EOFError, ValueError) as error:  # hung up, cut off, or not understood
                 reason = clean_line(str(error).partition("\n")[0]) or reason
             if is_down:
-                again = "" if self.experiment.readonly else "; S starts it again"
-                self._overview.shared.show_connection(f"{reason}{again}")
+                again = "" if overview.experiment.readonly else "; S starts it again"
+                overview.shared.show_connection(f"{reason}{again}")
                 await asyncio.sleep(LOOK_AGAIN_S)
                 continue
-            self._overview.shared.show_connection(f"{reason}: reconnecting… (components keep running)")
+            overview.shared.show_connection(f"{reason}: reconnecting… (components keep running)")
             await asyncio.sleep(RECONNECT_S[min(failures, len(RECONNECT_S) - 1)])
             failures += 1
 
-    def _ring(self, alert: Alert) -> None:
+    def _ring(self, alert: Alert, name: str) -> None:
         """Draw attention, of a person who looks at another window, to what just happened."""
         if alert.severity == "information":
             return
         if self._bell:
             self.bell()
         if self._osc9 and self._driver is not None:
-            text = f"rltui {self.experiment.name}: {alert.title}"
+            text = f"rltui {name}: {alert.title}"
             self._driver.write(desktop_notification(text, inside_tmux=self._inside_tmux))
 
     @on(Overview.AttachRequested)
     def _open_terminal(self, request: Overview.AttachRequested) -> None:
         """Hand the terminal to the component's raw pane until the person detaches."""
         try:
-            command = self.experiment.attach_command(request.component_id)
+            command = self._experiment.attach_command(request.component_id)
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)
             return
@@ -166,7 +231,7 @@ class RltuiApp(App[None], inherit_bindings=False):
     def _open_pager(self, wanted: LogPane.PagerWanted) -> None:
         """Hand the terminal to the person's pager."""
         try:
-            command = self.experiment.pager_command(wanted.path)
+            command = self._experiment.pager_command(wanted.path)
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)
             return
@@ -183,7 +248,7 @@ class RltuiApp(App[None], inherit_bindings=False):
             self.notify(f"Copied {what}; W writes them to a file", markup=False)
             return
         try:
-            path = clean_line(self.experiment.save(f"{taken.name}.log", f"{text}\n" if taken.lines else ""))
+            path = clean_line(self._experiment.save(f"{taken.name}.log", f"{text}\n" if taken.lines else ""))
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)
             return
@@ -235,7 +300,7 @@ class RltuiApp(App[None], inherit_bindings=False):
 
     def action_detach(self) -> None:
         """Leave; asks first where that loses edits that are not written."""
-        lost = unwritten(self._overview.shared)
+        lost = () if self._overview is None else unwritten(self._overview.shared)
         if not lost:
             self._leave()
         elif not isinstance(self.screen, LeaveDialog):
@@ -244,16 +309,21 @@ class RltuiApp(App[None], inherit_bindings=False):
     def _leave(self) -> None:
         if self._exit:  # `q` twice in haste would be told as two errors
             return
+        if self._overview is None:
+            self.exit()
+            return
         status = self._overview.status
         if status is not None and status.state == "stopped":
             self.exit(message="Detached: nothing of it runs. rltui opens it again.")
             return
-        ends = "ends the observation" if self.experiment.observed else "stops it"
+        ends = "ends the observation" if self._experiment.observed else "stops it"
         self.exit(message=f"Detached: everything keeps running. rltui opens it again, rltui down {ends}.")
 
     def action_explain_interrupt(self) -> None:
         """A habit that must not cost a run."""
-        stops = "" if self.experiment.observed else ", D stops everything"
+        stops = (
+            ", D stops everything" if self.screen is self._overview and not self._experiment.readonly else ""
+        )
         self.notify(f"Nothing was stopped. q detaches{stops}.", markup=False)
 
 

@@ -12,7 +12,7 @@ from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits
 from textual.css.query import NoMatches
 
 from rltui.ui.actions import Action, offered_on
-from rltui.ui.requests import ExperimentScreen
+from rltui.ui.requests import MainScreen
 from rltui.ui.screens.dialogs import AnsweredOnce
 
 _gather_commands = unwrap(CommandPalette._gather_commands)  # noqa: SLF001 - overridden below
@@ -39,7 +39,7 @@ class ActionCommands(Provider):
 
     def _offered(self) -> Iterator[Action]:
         screen = self.screen
-        if isinstance(screen, ExperimentScreen):
+        if isinstance(screen, MainScreen):
             yield from (
                 action for action in offered_on(screen.place) if screen.check_action(*action.call) is True
             )

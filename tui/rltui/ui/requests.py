@@ -6,9 +6,10 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from textual.events import Key
+from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input
@@ -20,7 +21,7 @@ from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
 from rltui.ui.screens.links import LinkMenu
-from rltui.ui.shared import Shared
+from rltui.ui.shared import Home, Shared
 from rltui.ui.text import clean_line
 from rltui.wording import checkpoint_words
 
@@ -147,20 +148,44 @@ async def show_error(app: App[None], error: RltuiError) -> None:
 _changing_keys = cache(changing_keys)
 
 
-class ExperimentScreen(Screen[None]):
-    """Carries out what its keys ask for, one request at a time, and shows the help.
+class MainScreen(Screen[None]):
+    """One of the screens that a key leads to from any other. Carries out one request at a time, and shows
+    the help.
 
     A client that may only look is told why a key does nothing.
     """
 
     place: ClassVar[Place]
 
-    def __init__(self, shared: Shared) -> None:
+    @dataclass
+    class RunWanted(Message):
+        """A person wants to look at another run, or at this one with a supervisor."""
+
+        id: str
+        again: bool = False
+        """As `Runs.open`."""
+        screen: str = ""
+        """What to show of it; empty: the overview."""
+
+    def __init__(self) -> None:
         super().__init__()
-        self.shared = shared
-        self.experiment = shared.experiment
         self.aim = ""
         """Key of the row that the cursor is to go to, once it is there."""
+
+    @classmethod
+    def made(cls, home: Home) -> Self:
+        """A new one, of what is open."""
+        raise NotImplementedError
+
+    @property
+    def home(self) -> Home:
+        """What outlives the experiment that is open."""
+        raise NotImplementedError
+
+    @property
+    def readonly_text(self) -> str:
+        """Why nothing can be changed; empty where it can."""
+        raise NotImplementedError
 
     @property
     def is_open(self) -> bool:
@@ -172,7 +197,7 @@ class ExperimentScreen(Screen[None]):
 
         Nor where it `changes` something, and nothing may be changed.
         """
-        if changes and self.experiment.readonly:
+        if changes and self.readonly_text:
             coroutine.close()
             self._say_readonly()
         elif any(worker.group == _GROUP and not worker.is_finished for worker in self.workers):
@@ -180,6 +205,99 @@ class ExperimentScreen(Screen[None]):
             self.notify("Still busy with the last request", markup=False)
         else:
             self.run_worker(coroutine, name=_GROUP, group=_GROUP)
+
+    def on_key(self, event: Key) -> None:
+        """A key that would change something says why it does nothing."""
+        is_typing = isinstance(self.focused, Input)
+        if not is_typing and event.key in _changing_keys(self.place) and self.readonly_text:
+            self._say_readonly()
+
+    def _say_readonly(self) -> None:
+        self.notify(self.readonly_text, severity="warning", markup=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Nothing that changes something, where that may not be. A screen adds what makes sense now."""
+        if self.home.shared is None and action in ("show_screen", "show_overview"):
+            return action == "show_screen" and parameters == ("runs",)  # no experiment is open
+        return (action, parameters) not in CHANGING_CALLS or not self.readonly_text
+
+    # from one main screen to another
+
+    def show_screen(
+        self, name: str, *, aim: str = "", at: float | None = None, component: str | None = None
+    ) -> None:
+        """Open the screen `name`: on top of the overview, in place of any other.
+
+        It is made when it is first opened, and stays. Its cursor goes to the row `aim`, and what it shows
+        to the moment `at` (seconds since the epoch), of `component` where it shows several.
+        """
+        above = self.app.screen
+        if not isinstance(above, MainScreen):
+            return  # a dialog has opened meanwhile, and must be answered
+        if not self.app.is_screen_installed(name):
+            self.app.install_screen(resolve_name(SCREENS[name]).made(self.home), name)
+        screen = self.app.get_screen(name, MainScreen)
+        screen.aim = aim or screen.aim
+        if at is not None:
+            screen.go_to(at, component)
+        if above.place is Place.OVERVIEW:
+            self.app.push_screen(screen)
+        elif screen is not above:
+            above.show_instead(screen)
+
+    def show_instead(self, screen: MainScreen) -> None:
+        """In place of this one, on top of the overview."""
+        self.left()
+        self.app.switch_screen(screen)
+
+    def go_to(self, at: float, component: str | None) -> None:
+        """Show what was at that moment, once it is open; a screen that knows only the present does not."""
+
+    def left(self) -> None:
+        """Another screen is to be shown: what only this one needs is not asked for any more."""
+
+    def action_show_screen(self, name: str) -> None:
+        """In place of this one, unless it is this one."""
+        self.show_screen(name)
+
+    def action_show_overview(self) -> None:
+        """Back to what is below."""
+        if self.is_active:  # a second key in haste would leave what is below
+            self.left()
+            self.app.pop_screen()
+
+    def action_show_help(self) -> None:
+        """All keys."""
+        from rltui.ui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(readonly=bool(self.readonly_text)))
+
+
+class ExperimentScreen(MainScreen):
+    """One that shows the experiment that is open."""
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__()
+        self.shared = shared
+        self.experiment = shared.experiment
+
+    @classmethod
+    def made(cls, home: Home) -> Self:
+        """Of the experiment that is open."""
+        assert home.shared is not None, "no key leads there"
+        return cls(home.shared)
+
+    @property
+    def home(self) -> Home:
+        """What outlives the experiment."""
+        return self.shared.home
+
+    @property
+    def readonly_text(self) -> str:
+        """As the experiment is."""
+        if not self.experiment.readonly:
+            return ""
+        return OBSERVED_TEXT if self.experiment.observed else READONLY_TEXT
 
     def carry_out(self, asked: AskedRequest) -> None:
         """Plan it, ask where it is more than a plain start, and do it."""
@@ -200,72 +318,17 @@ class ExperimentScreen(Screen[None]):
         except RltuiError as error:
             await show_error(self.app, error)
 
-    def on_key(self, event: Key) -> None:
-        """A key that would change something says why it does nothing."""
-        is_typing = isinstance(self.focused, Input)
-        if self.experiment.readonly and not is_typing and event.key in _changing_keys(self.place):
-            self._say_readonly()
-
-    def _say_readonly(self) -> None:
-        text = OBSERVED_TEXT if self.experiment.observed else READONLY_TEXT
-        self.notify(text, severity="warning", markup=False)
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Nothing that changes something, where that may not be. A screen adds what makes sense now."""
+        """A page that is known, a note that may be made."""
         if action == "open_links":
             return self.shared.status is not None and bool(self.shared.status.links)
         if action == "note":  # is none of the run's business
             return not self.experiment.readonly or self.experiment.observed
-        return not (self.experiment.readonly and (action, parameters) in CHANGING_CALLS)
-
-    # from one main screen to another
-
-    def show_screen(
-        self, name: str, *, aim: str = "", at: float | None = None, component: str | None = None
-    ) -> None:
-        """Open the screen `name`: on top of the overview, in place of any other.
-
-        It is made when it is first opened, and stays. Its cursor goes to the row `aim`, and what it shows
-        to the moment `at` (seconds since the epoch), of `component` where it shows several.
-        """
-        above = self.app.screen
-        if not isinstance(above, ExperimentScreen):
-            return  # a dialog has opened meanwhile, and must be answered
-        if not self.app.is_screen_installed(name):
-            self.app.install_screen(resolve_name(SCREENS[name])(self.shared), name)
-        screen = self.app.get_screen(name, ExperimentScreen)
-        screen.aim = aim or screen.aim
-        if at is not None:
-            screen.go_to(at, component)
-        if above.place is Place.OVERVIEW:
-            self.app.push_screen(screen)
-        elif screen is not above:
-            above.show_instead(screen)
-
-    def show_instead(self, screen: ExperimentScreen) -> None:
-        """In place of this one, on top of the overview."""
-        self.left()
-        self.app.switch_screen(screen)
-
-    def go_to(self, at: float, component: str | None) -> None:
-        """Show what was at that moment, once it is open; a screen that knows only the present does not."""
-
-    def left(self) -> None:
-        """Another screen is to be shown: what only this one needs is not asked for any more."""
+        return super().check_action(action, parameters)
 
     def action_search_all(self) -> None:
         """In the logs of all components and attempts."""
         self.show_screen("logs", aim=SEARCH_AIM)
-
-    def action_show_screen(self, name: str) -> None:
-        """In place of this one, unless it is this one."""
-        self.show_screen(name)
-
-    def action_show_overview(self) -> None:
-        """Back to what is below."""
-        if self.is_active:  # a second key in haste would leave what is below
-            self.left()
-            self.app.pop_screen()
 
     def action_note(self) -> None:
         """A sentence for the journal."""
@@ -298,12 +361,6 @@ class ExperimentScreen(Screen[None]):
             self.notify(f"Opened {clean_line(url)}", markup=False)
         else:
             self.app.post_message(LinkMenu.CopyWanted(url))
-
-    def action_show_help(self) -> None:
-        """All keys."""
-        from rltui.ui.screens.help import HelpScreen
-
-        self.app.push_screen(HelpScreen(readonly=self.experiment.readonly))
 
 
 class ComponentActions(ExperimentScreen):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from textual.content import Content
 
-from rltui.client.protocol import ConfigText, Experiment
+from rltui.client.protocol import ConfigText, Experiment, Runs
 from rltui.core.api import Plan, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport
@@ -62,12 +62,25 @@ class TextDraft:
 What = Literal["config", "gpus", "connection", "journal"]
 
 
-class Shared:
-    """The newest values, and what was collected. One per app: it survives the screens, which watch it."""
+class Home:
+    """What outlives the experiment that is open: all runs, and which of them it is. One per app."""
 
-    def __init__(self, experiment: Experiment, clock: Callable[[], float]) -> None:
-        self.experiment = experiment
+    def __init__(self, runs: Runs, clock: Callable[[], float]) -> None:
+        self.runs = runs
         self.clock = clock
+        self.shared: Shared | None = None
+        """Of the experiment that is open."""
+
+
+class Shared:
+    """The newest values, and what was collected. One per experiment that is open: it survives its screens,
+    which watch it.
+    """
+
+    def __init__(self, experiment: Experiment, home: Home) -> None:
+        self.experiment = experiment
+        self.home = home
+        self.clock = home.clock
         self.status: Status | None = None
         self.gpus: GpuReport | None = None
         self.table = KnobTable()

@@ -27,6 +27,7 @@ from rltui.core.gpu.budget import (
     safe_utilization,
     share_bytes,
 )
+from rltui.core.gpu.claims import claim_text
 from rltui.core.gpu.forecast_text import (
     EngineFit,
     change_notes,
@@ -35,7 +36,7 @@ from rltui.core.gpu.forecast_text import (
     trainer_unseen,
     unreadable,
 )
-from rltui.core.gpu.report import GpuDevice, MemoryVerdict, Verdict
+from rltui.core.gpu.report import GpuClaim, GpuDevice, MemoryVerdict, Verdict
 from rltui.core.text import GIB
 
 _MOST_OVERHEAD_BYTES = 4 * GIB
@@ -69,8 +70,37 @@ def forecast(
     by_key = {device.key: device for device in devices}
     plans = {key: _device_plan(device, users, freed) for key, device in by_key.items()}
     pairs = ((user, key) for user in users if user.starts for key in user.devices if key in by_key)
-    verdicts = (_verdict(by_key[key], plans[key], user) for user, key in pairs)
+    verdicts = (_with_claims(_verdict(by_key[key], plans[key], user), by_key[key]) for user, key in pairs)
     return tuple(verdict for verdict in verdicts if verdict is not None)
+
+
+def needs(devices: Sequence[GpuDevice], users: Sequence[MemoryUser]) -> tuple[GpuClaim, ...]:
+    """What each component that starts will hold of each of its devices in the end, as claims of nobody yet.
+
+    A size of 0 where nothing is known of that. Devices that cannot be read are left out.
+    """
+    claims = []
+    for device in devices:
+        plan = _device_plan(device, users, _NOTHING_FREED)
+        for user in plan.users if plan is not None else ():
+            if plan is not None and user.starts:
+                size = plan.takes_bytes(user) or _trained_bytes(user)
+                claim = GpuClaim(experiment="", component=user.component, device=device.key)
+                claims.append(claim.model_copy(update={"size_bytes": min(size, plan.usable_bytes)}))
+    return tuple(claims)
+
+
+def _trained_bytes(user: MemoryUser) -> int:
+    """By a rough figure, of a trainer that never ran here."""
+    return (user.training.estimate_bytes() if user.training is not None else None) or 0
+
+
+def _with_claims(verdict: MemoryVerdict | None, device: GpuDevice) -> MemoryVerdict | None:
+    """Also told: what of the free memory is not counted on."""
+    if verdict is None or not (words := claim_text(device.claims)):
+        return verdict
+    text = f"{verdict.text} ({words})" if verdict.is_bad else verdict.text
+    return verdict.model_copy(update={"text": text, "notes": (*verdict.notes, words)})
 
 
 def worst_per_component(verdicts: Iterable[MemoryVerdict]) -> tuple[MemoryVerdict, ...]:
@@ -178,7 +208,7 @@ def _device_plan(
     device: GpuDevice, users: Sequence[MemoryUser], freed: Mapping[str, int]
 ) -> _DevicePlan | None:
     """`None` where the device's memory cannot be read."""
-    usable, free = device.usable_bytes, device.free_bytes
+    usable, free = device.usable_bytes, device.unclaimed_bytes
     if not usable or free is None:
         return None
     stopped = sum(_held(device, user.component) for user in users if user.stops)

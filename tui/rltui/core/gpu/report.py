@@ -75,6 +75,20 @@ class GpuBudget(Value):
     budget_bytes: int
 
 
+class GpuClaim(Value):
+    """Memory of a device that a component is about to take, and that nobody else should count on."""
+
+    experiment: str
+    component: str = ""
+    """Empty: any of the experiment, which is only about to be started."""
+    device: str
+    """`GpuDevice.key`."""
+    size_bytes: int = 0
+    """All that it will hold there; 0 where that is not known."""
+    left_bytes: int = 0
+    """What of that it did not hold yet, at the reading."""
+
+
 class GpuDevice(Value):
     """One reading of one device: a GPU, or a MIG slice of one."""
 
@@ -116,6 +130,8 @@ class GpuDevice(Value):
     `used_bytes`, the rest being the share `hidden`."""
     budgets: tuple[GpuBudget, ...] = ()
     """Of the inference servers that are, or would be, on this device."""
+    claims: tuple[GpuClaim, ...] = ()
+    """What other experiments that are starting will take besides what they hold."""
     recent: tuple[int, ...] = ()
     """Used memory in percent of the total, newest last, at most 60 values, `GpuReport.interval_s` apart."""
     problem: str | None = None
@@ -135,6 +151,16 @@ class GpuDevice(Value):
     def usable_bytes(self) -> int | None:
         """CUDA's and vLLM's total: without what the driver reserves (`facts/vllm.md`, Memory budget)."""
         return None if self.total_bytes is None else self.total_bytes - (self.reserved_bytes or 0)
+
+    @property
+    def claimed_bytes(self) -> int:
+        """What of the free memory others are about to take."""
+        return sum(claim.left_bytes for claim in self.claims)
+
+    @property
+    def unclaimed_bytes(self) -> int | None:
+        """What is free and stays so, as far as is known."""
+        return None if self.free_bytes is None else max(0, self.free_bytes - self.claimed_bytes)
 
 
 Verdict = Literal["fits", "will_refuse", "no_kv_cache", "trainer_short", "trainer_tight", "unknown"]

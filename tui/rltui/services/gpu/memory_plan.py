@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.gpu.budget import EngineFigures, EngineMemory, MemoryUser, ModelShape, budget_bytes
-from rltui.core.gpu.forecast import forecast
-from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict
+from rltui.core.gpu.forecast import forecast, needs
+from rltui.core.gpu.report import GpuBudget, GpuClaim, GpuDevice, MemoryVerdict
 from rltui.core.gpu.training import TrainingNeed
 from rltui.core.knobs import shown
 from rltui.core.layout import Layout
@@ -256,9 +256,17 @@ class MemoryPlan:
         Raises:
             ConfigError: if layout or config cannot be understood.
         """
-        lasting = [name for name in self._loading_order(files) if not self._layout[name].creates]
-        users = [self._user(component, files, starts, stops) for component in lasting]
-        return forecast(devices, [user for user in users if user.devices], freed=freed or {})
+        return forecast(devices, self._users(files, starts, stops), freed=freed or {})
+
+    def needs(
+        self, devices: Sequence[GpuDevice], files: ConfigFiles, *, starts: Collection[str]
+    ) -> tuple[GpuClaim, ...]:
+        """What those in `starts` will hold in the end of the devices that are theirs.
+
+        Raises:
+            ConfigError: if layout or config cannot be understood.
+        """
+        return needs(devices, self._users(files, starts, ()))
 
     def is_engine(self, component: str, files: ConfigFiles) -> bool:
         """It claims a fixed part of its devices' memory as it starts.
@@ -277,6 +285,12 @@ class MemoryPlan:
         mine = self._keys(component, files)
         others = (other for other in self.components if other != component)
         return tuple(other for other in others if mine & self._keys(other, files))
+
+    def _users(self, files: ConfigFiles, starts: Collection[str], stops: Collection[str]) -> list[MemoryUser]:
+        """Those with devices, but for jobs that only prepare something."""
+        lasting = [name for name in self._loading_order(files) if not self._layout[name].creates]
+        users = (self._user(component, files, starts, stops) for component in lasting)
+        return [user for user in users if user.devices]
 
     def _loading_order(self, files: ConfigFiles) -> tuple[str, ...]:
         """Engines, and what they need, before those that are held back until they are ready."""

@@ -10,11 +10,14 @@ from typing import Any
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.metrics import MetricSeries
 from rltui.frameworks.base import Framework
+from rltui.services import layout_files
+from rltui.services.logs.followed import FollowedLogs
 from rltui.services.logs.growing_file import AppendedLines, JsonLines
+from rltui.services.metrics.recorder import RunRecorder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import read_journal
 from rltui.services.runs.observed import framework_of
-from rltui.services.runs.run_folder import RunFolder
+from rltui.services.runs.run_folder import RunFolder, run_folder_of
 
 READ_BYTES = 8 * 1024 * 1024
 """Most that is read of a log at a time."""
@@ -204,6 +207,30 @@ def read_series(
             series.add(row)
         is_behind = metrics.behind
     return series
+
+
+def bring_series_up_to_date(record: ExperimentRecord) -> str | None:
+    """Read into the store what the run's files say and it does not, unless a supervisor does that.
+
+    Returns why it cannot be kept, in words.
+    """
+    layout = layout_files.load_for(record)
+    control = ControlFolder(Path(record.output_dir))
+    components = [spec.id for spec in layout.component]
+    logs = FollowedLogs(Path(record.run_dir), layout.log)
+    logs.look()
+    recorder = RunRecorder(
+        control,
+        framework_of(record),
+        run_folder_of(record).metrics,
+        logs=lambda: {**newest_logs(control, components), **logs.paths},
+        earlier_logs=lambda: earlier_logs(control, components),
+    )
+    try:
+        recorder.catch_up()
+        return recorder.problem
+    finally:
+        recorder.close()
 
 
 def earlier_logs(control: ControlFolder, components: Sequence[str]) -> list[tuple[str, Path]]:

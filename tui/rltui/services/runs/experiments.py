@@ -76,7 +76,7 @@ def _listed(name: str, lives: Callable[[str], bool]) -> ExperimentRecord | Broke
         content = read_own(listed)
         copy = copy_on_list(content)
         output_dir = copy.output_dir if copy is not None else content.decode()
-        record = _believed(ControlFolder(Path(output_dir)), copy)
+        record = _believed(ControlFolder(Path(output_dir)), copy, content)
     except FileNotFoundError:
         return None
     except RltuiError as error:
@@ -89,7 +89,11 @@ def _listed(name: str, lives: Callable[[str], bool]) -> ExperimentRecord | Broke
     return record if record is not None and record.name == name else None
 
 
-def _believed(control: ControlFolder, copy: ExperimentRecord | None) -> ExperimentRecord | None:
+def _believed(
+    control: ControlFolder, copy: ExperimentRecord | None, listed: bytes
+) -> ExperimentRecord | None:
+    if copy is not None and control.holds(listed):
+        return copy
     try:
         return control.read_record()
     except ConfigError:

@@ -12,36 +12,51 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import orjson
 
 from rltui import paths
-from rltui.core.runs import RunRow
+from rltui.core.runs import RunRow, RunState
 from rltui.errors import RltuiError
 from rltui.services.own_files import make_folder
 
 logger = logging.getLogger(__name__)
 
-_SCHEMA = 1
+_SCHEMA = 2
 """Another one in the file: it is made anew."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS run (
-    id TEXT PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL,
-    row BLOB NOT NULL, config BLOB NOT NULL, stamp INTEGER NOT NULL
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL, control TEXT NOT NULL,
+    state TEXT NOT NULL, row BLOB NOT NULL, config BLOB NOT NULL, mark BLOB NOT NULL, stamp INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS run_name ON run (name);
 CREATE INDEX IF NOT EXISTS run_folder ON run (folder);
 CREATE INDEX IF NOT EXISTS run_stamp ON run (stamp);
-CREATE TABLE IF NOT EXISTS head (stamp INTEGER NOT NULL, is_whole INTEGER NOT NULL);
-INSERT INTO head SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM head);
+CREATE TABLE IF NOT EXISTS head (
+    stamp INTEGER NOT NULL, is_whole INTEGER NOT NULL, list_seen INTEGER NOT NULL
+);
+INSERT INTO head SELECT 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM head);
 """
 _USUAL_PATIENCE_S = 5.0
+_NEVER = (1 << 63) - 1
 
 
 def index_file() -> Path:
     """Where it lies."""
     return paths.state_dir() / "runs.sqlite"
+
+
+class MarkedRun(NamedTuple):
+    """What must be known of a run to see whether its row still holds."""
+
+    id: str
+    folder: str
+    control: str
+    state: RunState
+    mark: bytes
+    """As it was put; empty: the row was not made from the folder."""
 
 
 class IndexBusyError(RltuiError):
@@ -70,6 +85,11 @@ class RunIndex:
         with self._trying() as connection:
             return bool(connection.execute("SELECT is_whole FROM head").fetchone()[0])
 
+    def list_seen(self) -> int:
+        """As `set_whole` was told last; 0: nothing."""
+        with self._trying() as connection:
+            return int(connection.execute("SELECT list_seen FROM head").fetchone()[0])
+
     def stamp(self) -> int:
         """Grows with every change."""
         with self._trying() as connection:
@@ -86,6 +106,12 @@ class RunIndex:
         with self._trying() as connection:
             return frozenset(id_ for (id_,) in connection.execute("SELECT id FROM run"))
 
+    def marked(self) -> list[MarkedRun]:
+        """All runs, in no order."""
+        with self._trying() as connection:
+            found = connection.execute("SELECT id, folder, control, state, mark FROM run").fetchall()
+        return [MarkedRun(*each) for each in found]
+
     def named(self, word: str) -> list[RunRow]:
         """Those of that name or id."""
         with self._trying() as connection:
@@ -93,6 +119,12 @@ class RunIndex:
                 "SELECT row FROM run WHERE id = ? OR name = ?", (word, word)
             ).fetchall()
         return list(_parsed(found))
+
+    def row(self, id_: str) -> RunRow | None:
+        """The run of that id."""
+        with self._trying() as connection:
+            found = connection.execute("SELECT row FROM run WHERE id = ?", (id_,)).fetchall()
+        return next(_parsed(found), None)
 
     def names(self) -> list[str]:
         """Of all runs, for a nearest match."""
@@ -116,21 +148,35 @@ class RunIndex:
 
     # --- writing ------------------------------------------------------------------------------------------
 
-    def put(self, rows: Iterable[tuple[RunRow, Mapping[str, Any] | None]]) -> None:
-        """Add these or replace them, all or none. With no config the one there is stays."""
+    def put(
+        self,
+        rows: Iterable[tuple[RunRow, Mapping[str, Any] | None]],
+        *,
+        marks: Mapping[str, bytes] = MappingProxyType({}),
+        unless_since: int | None = None,
+    ) -> None:
+        """Add these or replace them, all or none. With no config the one there is stays.
+
+        `marks`: by id, what the rows were made from. `unless_since`: a stamp; what others have put after it
+        stays, since they know better.
+        """
         documents = [
-            (row.id, row.name, row.folder, orjson.dumps(row), None if config is None else _dumped(config))
+            (
+                row.id, row.name, row.folder, row.control, row.state, orjson.dumps(row),
+                None if config is None else _dumped(config), marks.get(row.id, b""),
+            )
             for row, config in rows
-        ]
+        ]  # fmt: skip
         if not documents:
             return
+        latest = _NEVER if unless_since is None else unless_since
         with self._writing() as (connection, stamp):
-            for id_, name, folder, row, config in documents:
+            for document in documents:
                 connection.execute(
-                    "INSERT INTO run VALUES (?1, ?2, ?3, ?4, COALESCE(?5, x'7b7d'), ?6)"
-                    " ON CONFLICT (id) DO UPDATE SET name = ?2, folder = ?3, row = ?4,"
-                    " config = COALESCE(?5, config), stamp = ?6",
-                    (id_, name, folder, row, config, stamp),
+                    "INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, ?6, COALESCE(?7, x'7b7d'), ?8, ?9)"
+                    " ON CONFLICT (id) DO UPDATE SET name = ?2, folder = ?3, control = ?4, state = ?5,"
+                    " row = ?6, config = COALESCE(?7, config), mark = ?8, stamp = ?9 WHERE run.stamp <= ?10",
+                    (*document, stamp, latest),
                 )
 
     def remove(self, ids: Iterable[str]) -> None:
@@ -138,10 +184,14 @@ class RunIndex:
         with self._writing() as (connection, _):
             connection.executemany("DELETE FROM run WHERE id = ?", [(id_,) for id_ in ids])
 
-    def set_whole(self) -> None:
-        """It has been made from all folders."""
-        with self._writing() as (connection, _):
-            connection.execute("UPDATE head SET is_whole = 1")
+    def set_whole(self, list_seen: int | None = None) -> None:
+        """It has been made from all folders; those of the user's list as that was when it had this mark."""
+        with self._trying() as connection:
+            known = connection.execute("SELECT is_whole, list_seen FROM head").fetchone()
+        seen = known[1] if list_seen is None else list_seen
+        if known != (1, seen):
+            with self._writing() as (connection, _):
+                connection.execute("UPDATE head SET is_whole = 1, list_seen = ?", (seen,))
 
     def close(self) -> None:
         """A later call opens it again."""
@@ -209,7 +259,7 @@ class RunIndex:
                 connection.executescript(
                     f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_SCHEMA}; COMMIT;"
                 )
-            connection.execute("SELECT stamp, is_whole FROM head").fetchone()
+            connection.execute("SELECT stamp, is_whole, list_seen FROM head").fetchone()
         except BaseException:
             connection.close()
             raise

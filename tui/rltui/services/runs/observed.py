@@ -105,6 +105,8 @@ def is_growing(logs: Iterable[FollowedLog], now: float) -> bool:
     return any(log.changed_at is not None and now - log.changed_at < QUIET_S for log in logs)
 
 
+_RESULTS = frozenset({"results.jsonl", "traces.jsonl"})
+"""Of `vf-eval`, before 0.4 and since, beside what it was told."""
 _MOST_ENTRIES = 500
 """Of each folder; those that tell are few."""
 
@@ -149,6 +151,12 @@ def find_run(folder: Path, framework: str | None = None) -> FoundRun:
         details=[f"rltui watch {run.path}" for run in inside],
         hint="the one that changed last comes first",
     )
+
+
+def holds_results(folder: Path) -> bool:
+    """It is what an evaluator left, of one evaluation, and no run."""
+    names = frozenset(_entries(folder))
+    return not names.isdisjoint(_RESULTS) and framework_of_tree([*_names(folder)]) is None
 
 
 def _run_at(folder: Path) -> FoundRun | None:

@@ -15,8 +15,9 @@ from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
-from rltui.services.config.files import load_snapshot
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.config.files import load_files, load_snapshot
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.observed import framework_of
 
 _NUMBER = r"(0|[1-9]\d{0,14})"
 """Behind the prefix, the whole name of a folder that a framework makes: `best_step_400` and `step_0400` are a
@@ -208,6 +209,16 @@ class CheckpointFiles:
             with contextlib.suppress(OSError):  # gone since
                 times.append(path.stat().st_mtime)
         return max(times, default=None)
+
+
+def run_folder_of(record: ExperimentRecord) -> RunFolder:
+    """Where the run of an experiment lies, by its config where that can be read."""
+    framework = framework_of(record)
+    try:
+        files = framework.run_files(load_files([Path(name) for name in record.config_files], framework).files)
+    except ConfigError:
+        files = framework.files
+    return RunFolder(Path(record.run_dir), files, Path(record.output_dir))
 
 
 def next_free(path: Path) -> Path:

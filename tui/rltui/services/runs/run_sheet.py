@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import secrets
 import string
 import time
@@ -27,6 +29,12 @@ def new_sheet(created_at: float, origin: RunOrigin = RunOrigin()) -> RunSheet:  
     """The sheet of a run that has none, with an id that no run has."""
     id_ = "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
     return RunSheet(id=id_, created_at=created_at, **asdict(origin))
+
+
+def path_id(control: Path) -> str:
+    """The id of a run in whose folder nothing can be written: always the same for that folder."""
+    number = int.from_bytes(hashlib.sha256(os.fsencode(control)).digest())
+    return "".join(_ID_LETTERS[number // 36**place % 36] for place in range(_ID_LENGTH))
 
 
 def read_sheet(control: Path) -> RunSheet | None:

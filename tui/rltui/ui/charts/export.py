@@ -8,10 +8,15 @@ import math
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
+from rltui.core.marks import Mark
+from rltui.core.report import ReportFile
+from rltui.core.series import SeriesSource
 from rltui.core.text import figure, shown_unit
 from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
-from rltui.ui.charts.board import Picture, is_loud
+from rltui.ui.charts.board import Board, Picture, Run, is_loud
+from rltui.ui.charts.catalog import charts
 from rltui.ui.charts.curves import Extents, Points, extents, logarithms, value_span, widened
+from rltui.ui.charts.view import View
 from rltui.ui.text import clean_line
 
 _WIDTH, _HEIGHT = 900, 420
@@ -60,6 +65,23 @@ def svg(picture: Picture, experiment: str) -> str:
         "</svg>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
+
+
+def drawings(source: SeriesSource, experiment: str, marks: tuple[Mark, ...]) -> list[ReportFile]:
+    """The curated charts of a run, by step where it has steps: a drawing for each that has a value."""
+    board, found = Board([Run("", source)]), charts(source.keys())
+    board.load(found)
+    board.marks = marks
+    pictures = [(chart, board.picture(chart, View())) for chart in found]
+    pictures = [
+        (chart, picture if picture.strokes else board.picture(chart, View(by_time=True)))
+        for chart, picture in pictures
+    ]
+    return [
+        ReportFile(chart.title, f"curves/{chart.id}.svg", svg(picture, experiment))
+        for chart, picture in pictures
+        if picture.strokes
+    ]
 
 
 def _title(picture: Picture, experiment: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from textual import on
@@ -15,13 +14,12 @@ from rltui.client.protocol import Event, Experiment
 from rltui.core.api import Alert, ComponentState, ComponentStatus, JournalEntry, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport
-from rltui.core.layout import Screen as ScreenLayout
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
 from rltui.ui.screens.dialogs import MessageDialog, alert_mark
-from rltui.ui.shared import Shared
+from rltui.ui.shared import Home, Shared
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.body import Body, PaneActions
@@ -65,21 +63,17 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
     def __init__(
         self,
         experiment: Experiment,
-        layout: ScreenLayout,
-        component_ids: tuple[str, ...],
-        log_ids: tuple[str, ...] = (),
+        home: Home,
         *,
-        clock: Callable[[], float],
         ask_to_start: bool,
     ) -> None:
-        super().__init__(Shared(experiment, clock))
+        super().__init__(Shared(experiment, home))
         self.shared.watch("config", self._show_config)
         self.shared.watch("connection", self._show_connection)
-        self._clock = clock
+        self._clock = home.clock
         self._ask_to_start = ask_to_start
-        self._component_ids = component_ids
-        self._log_ids = log_ids
-        self._screen_layout = layout
+        self._component_ids = experiment.component_ids
+        self._log_ids = experiment.log_ids
         self._alert: Alert | None = None
         self._alert_at = 0.0
         self._is_tiny = False
@@ -98,7 +92,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         yield self._new_body()
 
     def _new_body(self) -> Body:
-        return Body(self.shared, self._screen_layout, self._component_ids, self._log_ids)
+        return Body(self.shared, self.experiment.screen, self._component_ids, self._log_ids)
 
     def on_mount(self) -> None:
         """Keep uptimes true."""

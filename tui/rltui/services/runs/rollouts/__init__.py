@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from re import Pattern
 
+from rltui.core import markdown
 from rltui.core.rollouts import (
     NO_STEP,
     Batch,
@@ -145,9 +145,6 @@ def _as_line(transcript: Transcript) -> str:
     return json.dumps(transcript.raw, ensure_ascii=False, default=str) + "\n"
 
 
-_FENCE = re.compile(r"`{3,}")
-
-
 def _as_markdown(transcript: Transcript) -> str:
     sample = transcript.sample
     head = f"reward {sample.reward:g} · advantage {sample.advantage:g} · {sample.output_tokens} tokens"
@@ -174,6 +171,4 @@ def _message_parts(message: Message) -> Iterator[str]:
 
 
 def _fenced(title: str, text: str) -> str:
-    """Text that is not Markdown, whatever it holds."""
-    fence = "`" * max(3, *(len(found) + 1 for found in _FENCE.findall(text)), 3)
-    return f"**{title}**\n\n{fence}\n{text}\n{fence}"
+    return f"**{title}**\n\n{markdown.fenced(text)}"

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from rltui.core.gpu.claims import claim_text, contention, free_devices, pressing, with_claims
+from rltui.core.gpu.report import GpuClaim, GpuDevice, GpuReport, GpuShare
+
+GIB = 1 << 30
+
+
+def device(index: int = 0, *, free: int = 80, held: dict[str, int] | None = None) -> GpuDevice:
+    shares = tuple(
+        GpuShare(owner="experiment", experiment=name, component="inference", used_bytes=size * GIB)
+        for name, size in (held or {}).items()
+    )
+    return GpuDevice(
+        index=index, uuid=f"GPU-{index}", total_bytes=80 * GIB, free_bytes=free * GIB, shares=shares
+    )
+
+
+def claim(experiment: str, size: int, index: int = 0, component: str = "inference") -> GpuClaim:
+    return GpuClaim(experiment=experiment, component=component, device=f"/GPU-{index}", size_bytes=size * GIB)
+
+
+def test_what_is_held_already_is_not_claimed_twice() -> None:
+    loading = device(free=60, held={"a": 20})
+    (left,) = pressing(loading, [claim("a", 50), claim("a", 50, index=1)])
+    assert left.left_bytes == 30 * GIB
+    (other,) = pressing(loading, [claim("a", 50, component="trainer")])
+    assert other.left_bytes == 50 * GIB, "that was inference"
+    (reserved,) = pressing(loading, [claim("a", 50, component="")])
+    assert reserved.left_bytes == 30 * GIB
+    seen = with_claims(GpuReport(available=True, devices=(loading,)), [claim("a", 50)]).devices[0]
+    assert (seen.claimed_bytes, seen.unclaimed_bytes) == (30 * GIB, 30 * GIB)
+    assert claim_text(pressing(device(free=0, held={"a": 80}), [claim("a", 50)])) == "", "all is taken"
+
+
+def test_two_that_do_not_fit_are_in_each_others_way() -> None:
+    empty, mine = device(), [claim("b", 50)]
+    assert contention([empty], mine) is None
+    assert contention([empty], mine, others=[claim("a", 30)]) is None
+    found = contention([empty], mine, others=[claim("a", 20), claim("c", 20)])
+    assert found == (
+        "GPU 0: needs 50.0 GiB, 80.0 GiB free, of which 40.0 GiB are claimed by a and c, which are starting",
+        True,
+    )
+    assert contention([device(free=40)], mine) is None, "used memory is told when it is planned"
+    assert contention([empty], mine, own=[claim("b", 40, component="trainer")]) is None, "its own affair"
+
+    taken = device(free=40, held={"a": 40})
+    assert contention([taken], mine) is None
+    assert contention([taken], mine, others=[claim("a", 40)], has_waited=True) == (
+        "GPU 0: needs 50.0 GiB, 40.0 GiB free, 40.0 GiB held by a",
+        False,
+    )
+    assert contention([taken], [claim("b", 0)], others=[claim("a", 90)]) is None, "nobody knows its size"
+
+
+def test_free_devices_are_those_that_nobody_uses_or_claims() -> None:
+    used, claimed, full, free = device(0, held={"a": 1}), device(1), device(2, free=10), device(3)
+    claimed = claimed.model_copy(update={"claims": (claim("b", 0, index=1),)})
+    everything = [used, claimed, full, free]
+    assert free_devices(everything, 1, 40 * GIB) == ((free,), "")
+    none, why = free_devices(everything, 2, 40 * GIB)
+    assert none == ()
+    assert why == (
+        "2 of 4 GPUs needed, 1 free: GPU 0 is used by a; GPU 1 is claimed by b, which is starting;"
+        " GPU 2 has 10.0 of 40.0 GiB free"
+    )
+    assert free_devices([free], 2, 0) == ((), "2 GPUs are needed, there is 1")

@@ -1,0 +1,221 @@
+"""`compare`, `diff` of two runs, `export`: in which config keys runs differ, and what came of them."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from rltui.cli.terminal import columns
+from rltui.client.runs import KnownRuns
+from rltui.core.compare import BEST, ComparedRow, Comparison, comparison
+from rltui.core.text import shortened, visible
+from rltui.errors import UsageError
+from rltui.services.runs.catalog import find_run
+from rltui.services.runs.index import RunIndex
+
+if TYPE_CHECKING:
+    from rltui.core.config_report import ConfigDiff
+
+_WIDEST_CELL = 32
+"""A longer value is cut in the table; --json, --csv and --md have it whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRunDocument:
+    """One of `runs` in `rltui compare --json`."""
+
+    id: str
+    name: str
+    folder: str
+    state: str
+    step: int | None
+    max_steps: int | None
+    seconds: float
+    gpu_seconds: float
+    config: dict[str, Any]
+    """Dotted key → value: the keys in which the runs differ, or all with --all-keys; null where it has none.
+    Secrets are masked."""
+    metrics: dict[str, dict[str, float | None]]
+    """By id of a concept, or name of a series: `last`, `best` and `common`, its value at `common_step`."""
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """Print runs beside each other."""
+    index = RunIndex()
+    ids = list(dict.fromkeys(find_run(index, word).id for word in arguments.run))
+    if len(ids) < 2:
+        raise UsageError("compare needs two runs or more", hint="rltui runs lists them")
+    found = KnownRuns(index).compare(ids, arguments.metric)
+    if arguments.json:
+        print(json.dumps(_document(found, all_keys=arguments.all_keys), ensure_ascii=False, default=str))
+    elif arguments.csv:
+        _print_csv(found, all_keys=arguments.all_keys)
+    elif arguments.md:
+        print(found.markdown(all_keys=arguments.all_keys), end="")
+    else:
+        print("\n".join(_table(found, shutil.get_terminal_size().columns, all_keys=arguments.all_keys)))
+        if not found.differing:
+            print("no config key differs", file=sys.stderr)
+    return 0
+
+
+def diff_of_runs(words: Sequence[str]) -> ConfigDiff | None:
+    """What another run's config has otherwise, key by key and in lines; `None`: these words name no runs.
+
+    Raises:
+        UsageError: if one is a run and the other is not.
+    """
+    index = RunIndex()
+    if not any(index.named(word) for word in words):
+        return None
+    from rltui.client.report import config_texts
+    from rltui.core.config_report import ConfigDiff, KeyDifference
+    from rltui.services.config.diff import text_diff
+
+    before, after = (find_run(index, word) for word in words)
+    found = comparison((before, after), index.configs((before.id, after.id)))
+    keys = [
+        KeyDifference(key=each.key, file="", before=each.values[0], after=each.values[1])
+        for each in found.differing
+    ]
+    old, new = config_texts(before), config_texts(after)
+    texts = [text_diff(old.get(name, ""), new.get(name, ""), name) for name in dict.fromkeys((*old, *new))]
+    return ConfigDiff(before=before.name, after=after.name, keys=tuple(keys), text="".join(texts))
+
+
+def export(arguments: argparse.Namespace) -> int:
+    """Write the report of a run, and print where it is."""
+    from rltui.ui.charts.export import drawings  # brings numpy
+
+    index = RunIndex()
+    run = find_run(index, arguments.run)
+    folder = KnownRuns(index).export(run.id, arguments.output_dir or "", drawings, samples=arguments.rollouts)
+    if arguments.json:
+        print(json.dumps({"run": run.id, "name": run.name, "folder": folder}))
+    else:
+        print(folder)
+    return 0
+
+
+# --- for people -------------------------------------------------------------------------------------------
+
+
+def _table(found: Comparison, width: int, *, all_keys: bool) -> list[str]:
+    """A column for each run where they fit; else a row for each, where that fits; else columns, some runs at
+    a time.
+    """
+    rows = found.rows(all_keys=all_keys)
+    names = [run.name for run in found.runs]
+    upright = _upright(rows, names)
+    if _width(upright) <= width:
+        return upright
+    across = _across(rows, names)
+    if _width(across) <= width:
+        return across
+    return [*_in_parts(rows, names, width)]
+
+
+def _width(lines: Sequence[str]) -> int:
+    return max(map(len, lines), default=0)
+
+
+def _upright(
+    rows: Sequence[ComparedRow], names: Sequence[str], start: int = 0, end: int | None = None
+) -> list[str]:
+    """A row for each key and figure, an empty line between the parts."""
+    table = [["", *names[start:end]]]
+    table += [[row.label, *_cells(row)[start:end]] for row in rows]
+    head, *lines = columns(table)
+    parted = [head]
+    for before, row, line in zip((None, *rows), rows, lines, strict=False):
+        if before is not None and before.part != row.part:
+            parted.append("")
+        parted.append(line)
+    return parted
+
+
+def _in_parts(rows: Sequence[ComparedRow], names: Sequence[str], width: int) -> Iterator[str]:
+    start = 0
+    while start < len(names):
+        end = start + 1
+        while end < len(names) and _width(_upright(rows, names, start, end + 1)) <= width:
+            end += 1
+        if start:
+            yield ""
+        yield from _upright(rows, names, start, end)
+        start = end
+
+
+def _across(rows: Sequence[ComparedRow], names: Sequence[str]) -> list[str]:
+    """A row for each run."""
+    labels = _short_labels(rows)
+    cells = [_cells(row) for row in rows]
+    return columns([["", *labels], *([name, *column] for name, *column in zip(names, *cells, strict=True))])
+
+
+def _short_labels(rows: Sequence[ComparedRow]) -> list[str]:
+    """The last part of a key, where no other row has it."""
+    lasts = [row.label.rpartition(".")[2] if row.part == "config" else row.label for row in rows]
+    return [last if lasts.count(last) == 1 else row.label for last, row in zip(lasts, rows, strict=True)]
+
+
+def _cells(row: ComparedRow) -> list[str]:
+    return [
+        f"{shortened(cell, _WIDEST_CELL)}{BEST if at in row.best else ''}"
+        for at, cell in enumerate(row.cells)
+    ]
+
+
+# --- for programs and reports -----------------------------------------------------------------------------
+
+
+def _document(found: Comparison, *, all_keys: bool) -> dict[str, Any]:
+    """`{"runs": [ComparedRunDocument], "metrics": [{"id", "unit", "better", "common_step"}]}`."""
+    keys = found.keys if all_keys else found.differing
+    runs = [
+        ComparedRunDocument(
+            id=run.id,
+            name=run.name,
+            folder=run.folder,
+            state=run.state,
+            step=run.step,
+            max_steps=run.max_steps,
+            seconds=run.seconds,
+            gpu_seconds=run.gpu_seconds,
+            config={each.key: each.values[at] for each in keys},
+            metrics={each.id: asdict(each.figures[at]) for each in found.metrics},
+        )
+        for at, run in enumerate(found.runs)
+    ]
+    metrics = [
+        {"id": each.id, "unit": each.unit, "better": each.better, "common_step": each.common_step}
+        for each in found.metrics
+    ]
+    return {"runs": [asdict(run) for run in runs], "metrics": metrics}
+
+
+def _print_csv(found: Comparison, *, all_keys: bool) -> None:
+    """A row for each run, with whole values."""
+    document = _document(found, all_keys=all_keys)
+    facts = ("id", "name", "folder", "state", "step", "max_steps", "seconds", "gpu_seconds")
+    keys = list(document["runs"][0]["config"])
+    figures = [(each.id, field) for each in found.metrics for field in ("last", "best", "common")]
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([*facts, *map(visible, keys), *(f"{id_}.{field}" for id_, field in figures)])
+    for run in document["runs"]:
+        values = [run["config"][key] for key in keys]
+        row = [
+            *(run[fact] for fact in facts),
+            *(
+                json.dumps(value, default=str) if isinstance(value, list | dict) else value
+                for value in values
+            ),
+            *(run["metrics"][id_][field] for id_, field in figures),
+        ]
+        writer.writerow(["" if value is None else value for value in row])

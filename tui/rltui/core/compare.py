@@ -1,0 +1,314 @@
+"""Runs beside each other: the config keys in which they differ, and their metrics. Pure."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from rltui.core.config_data import Leaves, replaced
+from rltui.core.markdown import table
+from rltui.core.metric_names import CONCEPTS, MetricConcept, concept_of, find, find_all
+from rltui.core.run_columns import column_of
+from rltui.core.runs import RunRow
+from rltui.core.secrets import MASK, OTHER_MASK, masked
+from rltui.core.series import NO_STEP, Series, SeriesKey, SeriesSource
+from rltui.core.text import did_you_mean, figure, shown_unit, value_text
+from rltui.core.toml.values import TomlValue, same_value
+from rltui.errors import UsageError
+
+_USUAL = ("reward", "eval", "loss", "val_loss", "entropy", "kl", "seq_len", "step_time", "tokens_per_s")
+"""Concepts that are compared unless a person names others: those of them that a run has."""
+_OWN_FOLDER = "{folder}"
+"""In place of a run's own folder in its values: each has another, and that is no difference."""
+
+_NEVER_TOLD = "output_dir"
+"""Last part of keys that `RunRow.changed` leaves out."""
+BEST = " ▲"
+"""Behind the figure that is the best of its row."""
+_MOST_COLUMNS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedKey:
+    """A config key."""
+
+    key: str
+    values: tuple[Any, ...]
+    """Of each run, in their order; `None` where one has none. Secrets are masked."""
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFigures:
+    """What a metric of one run comes to; `None` where it is not known."""
+
+    last: float | None = None
+    best: float | None = None
+    """In the direction that is good for it; of a metric that has none, `None`."""
+    common: float | None = None
+    """At `ComparedMetric.common_step`, or the last value before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedMetric:
+    """A metric of all runs."""
+
+    id: str
+    """Of its concept, else the name of the series."""
+    title: str
+    unit: str
+    better: Literal["higher", "lower", ""]
+    """As of its concept."""
+    figures: tuple[MetricFigures, ...]
+    """Of each run, in their order."""
+    common_step: int | None
+    """The last step that all runs which have it have come to; `None` where fewer than two have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs beside each other."""
+
+    runs: tuple[RunRow, ...]
+    keys: tuple[ComparedKey, ...]
+    """All that any of them has, by name."""
+    metrics: tuple[ComparedMetric, ...]
+
+    @property
+    def differing(self) -> tuple[ComparedKey, ...]:
+        """The keys in which they are not all alike."""
+        return tuple(each for each in self.keys if each.differs)
+
+    def rows(self, *, all_keys: bool = False) -> tuple[ComparedRow, ...]:
+        """As people read it: how each run did, the keys in which they differ, their metrics."""
+        keys = self.keys if all_keys else self.differing
+        return (
+            *_run_rows(self.runs),
+            *(ComparedRow("config", each.key, tuple(map(_value_cell, each.values))) for each in keys),
+            *(row for metric in self.metrics for row in _metric_rows(metric)),
+        )
+
+    def markdown(self, *, all_keys: bool = False) -> str:
+        """Its rows as a table: a column for each run, or a row for each where there are many."""
+        rows, names = self.rows(all_keys=all_keys), [run.name for run in self.runs]
+        told = [
+            [f"{cell}{BEST if at in row.best else ''}" for at, cell in enumerate(row.cells)] for row in rows
+        ]
+        labels = [row.label for row in rows]
+        if len(names) <= _MOST_COLUMNS:
+            return table(["", *names], [[label, *cells] for label, cells in zip(labels, told, strict=True)])
+        columns = zip(*told, strict=True)
+        return table(["", *labels], [[name, *cells] for name, cells in zip(names, columns, strict=True)])
+
+
+class ComparedRow(NamedTuple):
+    """A row of the table for people."""
+
+    part: Literal["run", "config", "metric"]
+    label: str
+    cells: tuple[str, ...]
+    """Of each run, in their order."""
+    best: frozenset[int] = frozenset()
+    """Places of the runs that do best in it."""
+
+
+def comparison(
+    runs: Sequence[RunRow],
+    configs: Mapping[str, Leaves],
+    metrics: Sequence[ComparedMetric] = (),
+) -> Comparison:
+    """`configs`: by id of a run, dotted key → value, as the index has them."""
+    told = _with_defaults(runs, [configs.get(run.id, {}) for run in runs])
+    flat = [_own_folder_left_out(run, config) for run, config in zip(runs, told, strict=True)]
+    keys = sorted({key for config in flat for key in config})
+    return Comparison(
+        runs=tuple(runs),
+        keys=tuple(
+            ComparedKey(
+                key=key,
+                values=_told(key, [config.get(key) for config in told]),
+                differs=not all(_are_alike(flat[0].get(key), config.get(key)) for config in flat[1:]),
+            )
+            for key in keys
+        ),
+        metrics=tuple(metrics),
+    )
+
+
+def _with_defaults(runs: Sequence[RunRow], configs: Sequence[Leaves]) -> list[Leaves]:
+    """What one run sets and another leaves to its default, as far as the index tells the default: a run
+    without a parent has it in `changed`, or has set the default itself.
+    """
+    known: dict[tuple[str, str], dict[str, Any]] = {}
+    for run, config in zip(runs, configs, strict=True):
+        if run.framework and not run.parent:
+            defaults = known.setdefault((run.framework, run.generation), {})
+            for key, value in config.items():
+                if key.rpartition(".")[2] != _NEVER_TOLD:
+                    defaults.setdefault(key, run.changed.get(key, (value, value))[0])
+    return [
+        {**known.get((run.framework, run.generation), {}), **config}
+        for run, config in zip(runs, configs, strict=True)
+    ]
+
+
+def _told(key: str, values: Sequence[TomlValue]) -> tuple[Any, ...]:
+    """Secrets are masked, and unlike the first one where they are."""
+    shown = [masked(key, value) for value in values]
+    return tuple(
+        OTHER_MASK if each == MASK and value != values[0] else each
+        for each, value in zip(shown, values, strict=True)
+    )
+
+
+def _own_folder_left_out(run: RunRow, config: Leaves) -> dict[str, Any]:
+    own = {folder: _OWN_FOLDER for folder in (run.folder, run.run_dir) if len(folder) > 1}
+    return {key: replaced(value, own) for key, value in config.items()}
+
+
+def _are_alike(one: TomlValue, other: TomlValue) -> bool:
+    """`1` and `1.0` train alike."""
+    numbers = (int, float)
+    if isinstance(one, numbers) and isinstance(other, numbers):
+        return isinstance(one, bool) == isinstance(other, bool) and one == other
+    return same_value(one, other)
+
+
+# --- metrics ----------------------------------------------------------------------------------------------
+
+
+def compared_metrics(
+    runs: Sequence[RunRow], sources: Sequence[SeriesSource | None], wanted: Sequence[str] = ()
+) -> tuple[ComparedMetric, ...]:
+    """Those that are `wanted` (ids of concepts, names of series), else the usual ones that a run has.
+
+    `sources`: the series of each run; `None` where there are none, and only the row tells. Blocking.
+
+    Raises:
+        UsageError: if no run has one that is wanted.
+    """
+    names = wanted or [
+        id_ for id_ in _USUAL if any(_has(*each, id_) for each in zip(runs, sources, strict=True))
+    ]
+    return tuple(_compared(name, runs, sources) for name in names)
+
+
+def _has(run: RunRow, source: SeriesSource | None, id_: str) -> bool:
+    return id_ in run.metrics or (source is not None and find(id_, source.keys()) is not None)
+
+
+def _compared(name: str, runs: Sequence[RunRow], sources: Sequence[SeriesSource | None]) -> ComparedMetric:
+    concept = concept_of(name)
+    lines = [None if source is None else _line(source, name, concept) for source in sources]
+    if all(line is None for line in lines) and not any(name in run.metrics for run in runs):
+        raise _unknown(name, sources)
+    ends = [line.steps[-1] for line in lines if line is not None and len(line) and line.steps[-1] != NO_STEP]
+    step = min(ends) if len(ends) > 1 else None
+    better = "" if concept is None else concept.better
+    return ComparedMetric(
+        id=name,
+        title=name if concept is None else concept.title,
+        unit="" if concept is None else concept.unit,
+        better=better,
+        figures=tuple(
+            _figures(run.metrics.get(name), line, step, better) for run, line in zip(runs, lines, strict=True)
+        ),
+        common_step=step,
+    )
+
+
+def _line(source: SeriesSource, name: str, concept: MetricConcept | None) -> Series | None:
+    """The line that counts, without what is no number."""
+    key = _series_key(source, name, concept)
+    if key is None:
+        return None
+    line, _ = source.read(key).lines(source.rewinds())
+    kept = Series()
+    for step, at, value in zip(line.steps, line.times, line.values, strict=True):
+        if math.isfinite(value):
+            kept.add(step, at, value)
+    return kept
+
+
+def _series_key(source: SeriesSource, name: str, concept: MetricConcept | None) -> SeriesKey | None:
+    keys = source.keys()
+    if concept is not None:
+        return find(concept.id, keys)
+    return next((key for key in keys if name in (key.name, f"{key.source}:{key.name}")), None)
+
+
+def _figures(
+    known: tuple[float | None, float | None] | None, line: Series | None, step: int | None, better: str
+) -> MetricFigures:
+    """`known`: last and best as the index has them, which count where there are no series."""
+    if line is None or not len(line):
+        last, best = known or (None, None)
+        return MetricFigures(last, best)
+    best = None if not better else max(line.values) if better == "higher" else min(line.values)
+    common = None
+    if step is not None and (place := bisect_right(line.steps, step)):
+        common = line.values[place - 1]
+    return MetricFigures(line.values[-1], best, common)
+
+
+def _unknown(name: str, sources: Sequence[SeriesSource | None]) -> UsageError:
+    keys = set[SeriesKey]().union(*(source.keys() for source in sources if source is not None))
+    if not keys:
+        return UsageError(f"none of these runs has {name}", hint="no series of theirs is there any more")
+    there = [concept.id for concept in CONCEPTS if find_all(concept.id, keys)]
+    guess = did_you_mean(name, [*there, *(key.name for key in keys)])
+    return UsageError(
+        f"no metric of these runs is called {name!r}", hint=f"{guess} they have: {', '.join(there)}".strip()
+    )
+
+
+def best_places(figures: Sequence[float | None], better: str) -> frozenset[int]:
+    """Where the best of several is, as `ComparedMetric.better` has it; empty where all are alike or there is
+    none.
+    """
+    known = {at: value for at, value in enumerate(figures) if value is not None}
+    if not better or len(set(known.values())) < 2:
+        return frozenset()
+    best = max(known.values()) if better == "higher" else min(known.values())
+    return frozenset(at for at, value in known.items() if value == best)
+
+
+# --- text -------------------------------------------------------------------------------------------------
+
+_NOTHING = "—"
+_ALWAYS = ("state", "step", "duration", "gpu_hours")
+_WHERE_DIFFERENT = ("tags", "parent", "framework", "generation", "commit", "prime-rl", "verifiers", "vllm",
+                    "torch", "driver", "host", "gpus")  # fmt: skip
+"""Columns of a list of runs."""
+
+
+def _value_cell(value: object) -> str:
+    return _NOTHING if value is None else value_text(value)
+
+
+def _run_rows(runs: Sequence[RunRow]) -> Iterator[ComparedRow]:
+    """State, steps, time and GPU hours; of all else only that in which they differ."""
+    names = {run.id: run.name for run in runs}
+    for id_ in (*_ALWAYS, *_WHERE_DIFFERENT):
+        column = column_of(id_)
+        texts = [column.text(run, now=0.0, names=names) for run in runs]
+        if any(texts) and (id_ in _ALWAYS or len(set(texts)) > 1):
+            yield ComparedRow("run", column.heading, tuple(text or _NOTHING for text in texts))
+
+
+def _metric_rows(metric: ComparedMetric) -> Iterator[ComparedRow]:
+    unit = shown_unit(metric.unit)
+    labels = {
+        "last": "last",
+        "best": "best",
+        "common": "" if metric.common_step is None else f"at step {metric.common_step}",
+    }
+    for field, label in labels.items():
+        values = [getattr(figures, field) for figures in metric.figures]
+        if label and any(value is not None for value in values):
+            cells = tuple(_NOTHING if value is None else figure(value, metric.unit) for value in values)
+            text = f"{metric.id} {label}{f' ({unit})' if unit else ''}"
+            yield ComparedRow("metric", text, cells, best_places(values, metric.better))

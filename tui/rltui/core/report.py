@@ -1,0 +1,169 @@
+"""The report of a run as Markdown, to be read on GitHub. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rltui.core.compare import Comparison
+from rltui.core.events import first_line
+from rltui.core.markdown import fenced, plain, table
+from rltui.core.marks import Mark, MarkKind
+from rltui.core.runs import RunRow
+from rltui.core.series import SeriesSource
+from rltui.core.text import duration, grouped, size_text, steps_text, value_text
+
+FILE_NAME = "report.md"
+_MOST_MARKS = 40
+"""Lines of the journal that are told; the file has all."""
+_LONGEST_DIFF = 200
+"""Lines of a diff that are shown in the report itself."""
+_QUIET = (MarkKind.CHECKPOINT, MarkKind.ALERT)
+"""Marks that are left out first where there are many."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFile:
+    """One that lies beside the report."""
+
+    title: str
+    path: str
+    """Relative to the report."""
+    text: str = ""
+    """What the report shows of it."""
+
+
+Draw = Callable[[SeriesSource, str, tuple[Mark, ...]], Sequence[ReportFile]]
+"""Makes the curves of a run: of its series, its name and its marks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """All that is told of a run."""
+
+    run: RunRow
+    parent: RunRow | None = None
+    comparison: Comparison
+    """The parent first, where there is one, then the run."""
+    made_at: float
+    curves: Sequence[ReportFile] = ()
+    configs: Sequence[ReportFile] = ()
+    diffs: Sequence[ReportFile] = ()
+    rollouts: Sequence[ReportFile] = ()
+    evaluations: Sequence[Sequence[str]] = ()
+    """What, on which environment, how many prompts, the reward, when; a row each."""
+    marks: Sequence[Mark] = ()
+    journal: ReportFile | None = None
+
+    def text(self) -> str:
+        """The whole report."""
+        parts = [*self._head(), *self._figures(), *self._config(), *self._results(), *self._story()]
+        return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+    def _head(self) -> Iterator[str]:
+        run = self.run
+        yield f"# {plain(run.name)}"
+        if run.note:
+            yield plain(run.note)
+        yield table(("", ""), [(label, text) for label, text in _facts(run, self.parent) if text])
+
+    def _figures(self) -> Iterator[str]:
+        yield "## Figures"
+        yield self.comparison.markdown()
+        for curve in self.curves:
+            yield f"![{plain(curve.title)}]({curve.path})"
+
+    def _config(self) -> Iterator[str]:
+        yield "## Config"
+        against = "the defaults" if self.parent is None else plain(self.parent.name)
+        if self.run.changed:
+            yield f"Keys with another value than {against}:"
+            rows = [(key, _value(old), _value(new)) for key, (old, new) in sorted(self.run.changed.items())]
+            yield table(("key", "default" if self.parent is None else "parent", "this run"), rows)
+        else:
+            yield f"No key has another value than {against}."
+        yield _links(self.configs)
+        for diff in self.diffs:
+            lines = diff.text.splitlines()
+            more = f"\n\nand {len(lines) - _LONGEST_DIFF} more lines" if len(lines) > _LONGEST_DIFF else ""
+            shown = fenced("\n".join(lines[:_LONGEST_DIFF]), "diff")
+            title = f"[{plain(diff.title)}]({diff.path})"
+            summary = f"<details><summary>{_in_html(diff.title)}</summary>"
+            yield f"{summary}\n\n{title}\n\n{shown}{more}\n\n</details>"
+
+    def _results(self) -> Iterator[str]:
+        if self.run.checkpoints:
+            yield "## Checkpoints"
+            folder = plain(self.run.run_dir or self.run.folder)
+            yield f"Steps {steps_text(self.run.checkpoints)}, in {folder}."
+        if self.evaluations:
+            yield "## Evaluations"
+            yield table(("what", "on", "asked", "reward", "when"), self.evaluations)
+        if self.rollouts:
+            yield "## Rollouts"
+            yield _links(self.rollouts)
+
+    def _story(self) -> Iterator[str]:
+        if self.journal is None:
+            return
+        yield "## What happened"
+        told = list(self.marks)
+        if len(told) > _MOST_MARKS:
+            told = [mark for mark in told if mark.kind not in _QUIET][-_MOST_MARKS:]
+        yield (
+            table(
+                ("when", "step", "", "what"),
+                [(_when(each.at), _step(each.step), each.kind.value, first_line(each.text)) for each in told],
+            )
+            if told
+            else ""
+        )
+        yield _links([self.journal])
+
+
+def _in_html(text: str) -> str:
+    """Within `<summary>` Markdown is not read."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _facts(run: RunRow, parent: RunRow | None) -> Iterator[tuple[str, str]]:
+    ended = "" if run.ended_at is None else f", to {_when(run.ended_at)}"
+    step = (
+        "" if run.step is None else f"{run.step}" + ("" if run.max_steps is None else f" of {run.max_steps}")
+    )
+    from_step = "" if run.parent_step is None else f", from its step {run.parent_step}"
+    yield "state", run.state + (f": {run.problem}" if run.problem else "")
+    yield "steps", step
+    yield "when", "" if run.started_at is None else f"{_when(run.started_at)}{ended}"
+    yield "took", duration(run.seconds) + (f", {run.attempts} starts" if run.attempts > 1 else "")
+    yield "GPU hours", grouped(run.gpu_seconds / 3600) if run.gpu_seconds else ""
+    yield "parent", (run.parent if parent is None else parent.name) + from_step if run.parent else ""
+    yield "group", run.group
+    yield "tags", " ".join((*(("best",) if run.is_best else ()), *run.tags))
+    yield "framework", f"{run.framework} {run.generation}".strip()
+    yield (
+        "commit",
+        run.commit + (" with changes that were not committed" if run.commit and run.is_dirty else ""),
+    )
+    yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(run.versions.items()))
+    yield "machine", ", ".join(part for part in (run.host, *run.gpus) if part)
+    yield "folder", run.folder
+    yield "on disk", "" if run.disk_bytes is None else size_text(run.disk_bytes)
+    yield "id", run.id
+
+
+def _links(files: Sequence[ReportFile]) -> str:
+    return "\n".join(f"- [{plain(each.title)}]({each.path})" for each in files)
+
+
+def _value(value: object) -> str:
+    return "—" if value is None else value_text(value)
+
+
+def _when(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+def _step(step: int | None) -> str:
+    return "" if step is None else str(step)

@@ -1,0 +1,182 @@
+"""The claims of this experiment on GPU memory: made before its components start, ended when they have it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from rltui.core.api import ComponentState
+from rltui.core.gpu.claims import contention, held_bytes
+from rltui.core.gpu.report import GpuClaim
+from rltui.core.text import GIB
+from rltui.daemon.component import ComponentRunner, Unmet
+from rltui.daemon.tasks import Signal
+from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.services.config.store import ConfigStore
+from rltui.services.gpu.claims import ClaimFiles
+from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.sampling import GpuReadings
+from rltui.services.processes import ProcessId
+
+logger = logging.getLogger(__name__)
+
+_LOOK_S = 1.0
+"""Between two looks at which claims are over, while there are any."""
+_HAS_IT_FRAC = 0.95
+"""Of what it claimed: it has grown to its size."""
+_SOME_BYTES = GIB // 2
+"""More than a CUDA context: a component of unknown size has begun to load."""
+_STEPS = 2
+"""After so many a trainer has had its peak."""
+_LONGEST_S = 900.0
+"""After that a component that was ready does not grow any more, or will take less than it did before."""
+
+
+class ClaimDesk:
+    """Claims for all components that wait to be started, at once: who has a part of what it needs and waits
+    for the rest would keep others waiting for nothing. Lives on the supervisor's loop.
+    """
+
+    def __init__(
+        self,
+        experiment: str,
+        runners: Mapping[str, ComponentRunner],
+        store: ConfigStore,
+        memory: MemoryPlan,
+        readings: GpuReadings,
+        completed: Callable[[], int],
+    ) -> None:
+        """`completed`: steps of the run."""
+        self._experiment = experiment
+        self._runners = runners
+        self._store = store
+        self._memory = memory
+        self._readings = readings
+        self._completed = completed
+        self._files = ClaimFiles(experiment)
+        self._deciding = asyncio.Lock()
+        self._claims: dict[str, tuple[GpuClaim, ...]] = {}
+        """By component; empty: it needs none."""
+        self._ready_at: dict[str, tuple[float, int]] = {}
+        """By component that claims and is ready: since when, with how many steps."""
+        self._kept_for: tuple[ProcessId, ...] = ()
+        self._changed = Signal()
+        self._waited: dict[str, int] = {}
+        """By component that waited for another experiment to start: in which epoch."""
+
+    def adopt(self) -> None:
+        """Go on with what an earlier supervisor claimed for components that are still starting."""
+        before = [claim for claim in self._files.own() if claim.component in self._runners]
+        for claim in before:
+            if self._runners[claim.component].life.busy:
+                self._claims[claim.component] = (*self._claims.get(claim.component, ()), claim)
+        if before:
+            self._keep()
+
+    def others(self) -> tuple[GpuClaim, ...]:
+        """What experiments besides this one claim now."""
+        return self._files.others()
+
+    async def take(self, component: str, seen: Collection[GpuClaim]) -> Unmet | None:
+        """What of others is in the way of its start; `None` once what it needs is claimed.
+
+        `seen`: what others claimed before the newest reading was made. A claim that ended since is memory
+        that the reading may not have.
+        """
+        async with self._deciding:
+            if component in self._claims:
+                return None
+            try:
+                return await self._take(seen)
+            except ConflictError as error:
+                return Unmet(error.title)
+            except ConfigError:  # told by others
+                return None
+            except RltuiError as error:
+                logger.warning("it starts without a claim on GPU memory: %s", error)
+                return None
+
+    async def _take(self, seen: Collection[GpuClaim]) -> Unmet | None:
+        devices = [device for device in self._readings.newest.devices if not device.host]
+        waiting = [
+            name
+            for name, runner in self._runners.items()
+            if runner.life.state is ComponentState.WAITING and name not in self._claims
+        ]
+        wanted = [
+            claim.model_copy(update={"experiment": self._experiment})
+            for claim in (self._memory.needs(devices, self._store.files, starts=waiting) if devices else ())
+        ]
+        if not wanted:
+            return None
+        own, found = self._all(), None
+        epochs = {name: self._runners[name].life.epoch for name in waiting}
+        has_waited = any(self._waited.get(name) == epoch for name, epoch in epochs.items())
+
+        def decide(others: tuple[GpuClaim, ...]) -> Collection[GpuClaim] | None:
+            nonlocal found
+            known = {(claim.experiment, claim.component, claim.device): claim for claim in (*seen, *others)}
+            found = contention(devices, wanted, own=own, others=known.values(), has_waited=has_waited)
+            return (*own, *wanted) if found is None else None
+
+        await asyncio.to_thread(self._files.change, decide)
+        if found is not None:
+            self._waited = epochs
+            return Unmet(found.text, passes=found.is_starting)
+        self._kept_for = ()
+        for name in waiting:
+            self._claims[name] = tuple(claim for claim in wanted if claim.component == name)
+        self._changed.notify()
+        return None
+
+    def _all(self) -> tuple[GpuClaim, ...]:
+        return tuple(claim for claims in self._claims.values() for claim in claims)
+
+    async def watch(self) -> None:
+        """For ever: end the claims of components that have what they need, or are gone."""
+        while True:
+            if not self._claims:
+                await self._changed.wait()
+            over = [name for name in self._claims if self._is_over(name)]
+            for name in over:
+                del self._claims[name]
+                self._ready_at.pop(name, None)
+            if over or self._users() != self._kept_for:
+                self._keep()
+            await asyncio.sleep(_LOOK_S)
+
+    def _users(self) -> tuple[ProcessId, ...]:
+        """The shims of those that have begun."""
+        records = (runner.record for name in self._claims if (runner := self._runners[name]).life.alive)
+        return tuple(record.shim for record in records if record is not None and record.shim is not None)
+
+    def _keep(self) -> None:
+        self._kept_for = self._users()
+        try:
+            self._files.keep(self._all(), self._kept_for)
+        except RltuiError as error:  # a full disk: they end with this process at the latest
+            logger.warning("%s", error)
+
+    def _is_over(self, name: str) -> bool:
+        life = self._runners[name].life
+        if life.state is not ComponentState.READY:
+            return not life.busy
+        now = time.monotonic()
+        since, steps = self._ready_at.setdefault(name, (now, self._completed()))
+        if now - since > _LONGEST_S or self._completed() >= steps + _STEPS:
+            return True
+        try:
+            return self._memory.is_engine(name, self._store.files) or self._has_it(name)
+        except ConfigError:
+            return False
+
+    def _has_it(self, name: str) -> bool:
+        """On all of its devices."""
+        by_key = {device.key: device for device in self._readings.newest.devices}
+        return all(
+            claim.device in by_key
+            and held_bytes(by_key[claim.device], claim) >= (_HAS_IT_FRAC * claim.size_bytes or _SOME_BYTES)
+            for claim in self._claims[name]
+        )

@@ -1,0 +1,357 @@
+"""One run as the index has it, read from its files alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rltui import paths
+from rltui.core.api import ComponentState, FollowedLog
+from rltui.core.config_data import value_at
+from rltui.core.knobs import Knob
+from rltui.core.runs import RunConfigFile, RunRow, RunSheet, RunState
+from rltui.core.secrets import masked
+from rltui.core.text import listed
+from rltui.core.toml.values import same_value
+from rltui.errors import ConfigError, RltuiError
+from rltui.frameworks.base import ConfigFiles, Framework, as_passed
+from rltui.frameworks.generic import other_knobs
+from rltui.services import layout_files
+from rltui.services.config.files import LoadedFiles, load_files, read_file, read_snapshot
+from rltui.services.gpu.cuda import VISIBLE_DEVICES
+from rltui.services.logs.followed import FollowedLogs
+from rltui.services.metrics.digest import RunDigest
+from rltui.services.metrics.sources import bring_series_up_to_date
+from rltui.services.metrics.store import SeriesReader
+from rltui.services.own_files import make_folder, read_own, write_atomically
+from rltui.services.processes import AttemptRecord, read_attempt
+from rltui.services.runs.attempt_end import ended_life
+from rltui.services.runs.evaluations import measured
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.leases import living
+from rltui.services.runs.observed import framework_of, holds_results, is_growing
+from rltui.services.runs.provenance import latest
+from rltui.services.runs.run_folder import run_folder_of
+
+_LONGEST_PROBLEM = 300
+_SPEC = "spec.json"
+"""What an attempt was started with, as `daemon/attempt.py` writes it."""
+_FAMILY = "prime-rl"
+"""Ids of frameworks that begin so are generations of one."""
+_FOLDER_KEY = "output_dir"
+"""Two runs always differ in it."""
+
+
+class RunReader:
+    """Reads one run, again and again while it lives. Blocking, for one thread."""
+
+    def __init__(self, record: ExperimentRecord) -> None:
+        """Raises RltuiError if its layout or its framework cannot be understood any more."""
+        self._record = record
+        self._control = ControlFolder(Path(record.output_dir))
+        self._framework = framework_of(record)
+        self._layout = layout_files.load_for(record)
+        self._folder = run_folder_of(record)
+        self._jobs = self._layout.run_jobs(self._framework.run_roles)
+        self.digest = RunDigest(SeriesReader(self._control.series), self._framework)
+        self.read_config()
+
+    def read_config(self) -> None:
+        """Read again what it was last started with."""
+        self._loaded = _as_last_run(self._control, self._record, self._framework, self._jobs)
+        self.config = _flat(self._framework, as_passed(self._loaded.files))
+        self._config_files = _kept(self._loaded, self._record, self._framework)
+
+    def sources(self) -> tuple[Path, ...]:
+        """What the row changes with, besides rltui's own files of the run."""
+        folder = Path(self._record.run_dir)
+        places = (folder, folder / "logs", self._folder.path / self._folder.files.checkpoints)
+        return (*places, *self._folder.metrics[:1]) if self._record.observed else (places[0], places[2])
+
+    def row(
+        self,
+        sheet: RunSheet,
+        *,
+        parent: Mapping[str, Any] | None = None,
+        before: RunRow | None = None,
+        state: RunState | None = None,
+    ) -> RunRow:
+        """As of now.
+
+        `parent`: the flat config of the run that it was forked from. `before`: what the index had, of which
+        stays what is costly to measure. `state`: by who knows better than the files.
+        """
+        record, attempts = self._record, [*self._attempts()]
+        is_evaluation = record.observed and holds_results(Path(record.run_dir))
+        if state is None and not is_evaluation:
+            bring_series_up_to_date(record)
+        self.digest.look()
+        max_steps = (
+            self._framework.max_steps(self._loaded.files) if self._loaded.files or record.observed else None
+        )
+        problem = ""
+        if state is None:
+            state, problem = self._ended(attempts, is_evaluation, max_steps)
+        metrics = _of_evaluation(Path(record.run_dir)) if is_evaluation else self.digest.metrics
+        started = latest(self._control.path)
+        own = [each for each in attempts if not self._is_manual(each.component)]
+        return RunRow(
+            **{each.name: getattr(sheet, each.name) for each in fields(RunSheet)},
+            name=record.name,
+            folder=record.run_dir if record.observed else record.output_dir,
+            control=str(self._control.path),
+            run_dir=record.run_dir,
+            observed=record.observed,
+            kind="evaluation" if is_evaluation else "run",
+            framework=record.framework,
+            generation=self._framework.title if record.framework.startswith(_FAMILY) else "",
+            state=state,
+            problem=problem[:_LONGEST_PROBLEM],
+            started_at=min((each.begin for each in own), default=None),
+            ended_at=None if state == "running" else self._last_sign(own),
+            seconds=_together([(each.begin, each.end) for each in own]),
+            gpu_seconds=sum((each.end - each.begin) * each.devices for each in attempts),
+            attempts=max((each.number for each in own), default=0),
+            step=self.digest.step,
+            max_steps=max_steps,
+            metrics=metrics,
+            sparkline=self.digest.sparkline,
+            checkpoints=tuple(sorted(self._folder.checkpoint_folders())),
+            changed=self._changed(parent),
+            configs=self._config_files,
+            commit=started.commit if started is not None else "",
+            is_dirty=started is not None and started.is_dirty,
+            versions=dict(started.versions) if started is not None else {},
+            host=started.host if started is not None else "",
+            gpus=tuple(started.gpus) if started is not None else (),
+            disk_bytes=before.disk_bytes if before is not None else None,
+        )
+
+    # --- its attempts -------------------------------------------------------------------------------------
+
+    def _attempts(self) -> Iterator[_PastAttempt]:
+        folder = self._control.path / "components"
+        names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        for name in names:
+            for number in self._control.attempts(name):
+                path = self._control.attempt_dir(name, number)
+                if (record := read_attempt(path)) is not None:
+                    yield _PastAttempt(name, number, path, record, _end(path, record), _devices(path))
+
+    def _is_manual(self, component: str) -> bool:
+        return any(spec.id == component and spec.is_manual for spec in self._layout.component)
+
+    def _last_sign(self, attempts: Sequence[_PastAttempt]) -> float | None:
+        if attempts:
+            return max(each.end for each in attempts)
+        if not self._record.observed:
+            return None
+        logs = self._logs()
+        return max((log.changed_at for log in logs if log.changed_at is not None), default=None)
+
+    def _logs(self) -> tuple[FollowedLog, ...]:
+        logs = FollowedLogs(Path(self._record.run_dir), self._layout.log)
+        logs.look()
+        return logs.logs
+
+    # --- how it ended -------------------------------------------------------------------------------------
+
+    def _ended(
+        self, attempts: Sequence[_PastAttempt], is_evaluation: bool, max_steps: int | None
+    ) -> tuple[RunState, str]:
+        """Its state where no supervisor tells, and what went wrong."""
+        step = self.digest.step
+        is_whole = is_evaluation or (max_steps is not None and step is not None and step >= max_steps)
+        if self._record.observed:
+            if not is_evaluation and is_growing(self._logs(), time.time()):
+                return "running", ""
+            return ("done" if is_whole else "stopped"), ""
+        if living(self._record):
+            return "running", ""
+        newest = {each.component: each for each in attempts}
+        jobs = [newest.get(name) for name in sorted(self._jobs)]
+        started = [job for job in jobs if job is not None]
+        unseen = [job.component for job in started if job.record.ended_at is None]
+        reasons = [text for job in started if job.component not in unseen and (text := self._failure(job))]
+        if reasons:
+            return "failed", "; ".join(reasons)
+        if is_whole or (started and not unseen and all(job is not None and job.is_well for job in jobs)):
+            return "done", ""
+        if unseen:
+            return "stopped", f"nobody saw {listed(unseen)} end: killed, or the machine was restarted"
+        return "stopped", ""
+
+    def _failure(self, attempt: _PastAttempt) -> str:
+        """Why it failed; empty where it did not."""
+        spec = next((spec for spec in self._layout.component if spec.id == attempt.component), None)
+        if spec is None:
+            return ""
+        log = self._control.log_file(attempt.component, attempt.number)
+        life = ended_life(spec, attempt.record, log, self._framework.failures)
+        return f"{attempt.component}: {life.reason}" if life.state is ComponentState.FAILED else ""
+
+    # --- its config ---------------------------------------------------------------------------------------
+
+    def _changed(self, parent: Mapping[str, Any] | None) -> Mapping[str, tuple[Any, Any]]:
+        """Against the parent, else against the defaults."""
+        if parent is not None:
+            keys = dict.fromkeys((*parent, *self.config))
+            pairs = {key: (parent.get(key), self.config.get(key)) for key in keys}
+        else:
+            pairs = _against_defaults(self._framework, self._loaded.files)
+        return {
+            key: (old, new)
+            for key, (old, new) in pairs.items()
+            if not same_value(old, new) and key.rpartition(".")[2] != _FOLDER_KEY
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _PastAttempt:
+    """One start of a component."""
+
+    component: str
+    number: int
+    folder: Path
+    record: AttemptRecord
+    end: float
+    """Now, while it runs."""
+    devices: int
+    """As far as it was told which to use."""
+
+    @property
+    def begin(self) -> float:
+        return self.record.started_at
+
+    @property
+    def is_well(self) -> bool:
+        """It came to its end by itself."""
+        return self.record.exit_code == 0 and not self.record.stop_requested
+
+
+def _end(folder: Path, record: AttemptRecord) -> float:
+    if record.ended_at is not None:
+        return max(record.started_at, record.ended_at)
+    if record.is_supervised or record.living_main is not None:
+        return max(record.started_at, time.time())
+    seen = [record.started_at]
+    for name in ("attempt.json", "output.log"):
+        with suppress(OSError):
+            seen.append((folder / name).stat().st_mtime)
+    return max(seen)
+
+
+def _devices(folder: Path) -> int:
+    try:
+        spec = orjson.loads(read_own(folder / _SPEC))
+        told = spec["env"].get(VISIBLE_DEVICES) or (spec.get("gpus") or {}).get("text") or ""
+        return len([each for each in str(told).split(",") if each.strip()])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return 0
+
+
+def _together(spans: Sequence[tuple[float, float]]) -> float:
+    """Seconds in at least one of them."""
+    total, until = 0.0, 0.0
+    for begin, end in sorted(spans):
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total
+
+
+def _of_evaluation(folder: Path) -> Mapping[str, tuple[float | None, float | None]]:
+    found, _ = measured(folder)
+    return (
+        {} if found.mean is None else {"eval": (found.mean, found.mean), "reward": (found.mean, found.mean)}
+    )
+
+
+def _as_last_run(
+    control: ControlFolder, record: ExperimentRecord, framework: Framework, jobs: Collection[str]
+) -> LoadedFiles:
+    """As its newest attempt had them, one of the run itself if there is any; else as they are now."""
+    folders = sorted(
+        control.newest_attempts(),
+        key=lambda folder: (
+            folder.parent.name in jobs,
+            (folder / "config").exists() and folder.stat().st_mtime,
+        ),
+        reverse=True,
+    )
+    for folder in folders:
+        with suppress(ConfigError):
+            if (found := read_snapshot(folder / "config", framework)).sources:
+                return found
+    with suppress(ConfigError):
+        return load_files([Path(name) for name in record.config_files], framework)
+    return LoadedFiles({})
+
+
+def _kept(loaded: LoadedFiles, record: ExperimentRecord, framework: Framework) -> tuple[RunConfigFile, ...]:
+    """The files, with their content kept under its name."""
+    places = {}
+    for name in record.config_files:
+        with suppress(ConfigError):
+            source = read_file(Path(name))
+            places[framework.role(name, source.data) or source.path.stem] = name
+    found = []
+    for role, source in loaded.sources.items():
+        with suppress(RltuiError):  # no room: the attempt has a copy
+            keep_content(source.sha, source.content)
+        lone = record.config_files[0] if len(record.config_files) == 1 else str(source.path)
+        found.append(RunConfigFile(path=places.get(role, lone), sha256=source.sha))
+    return tuple(found)
+
+
+def content_file(sha256: str) -> Path:
+    """Where the content of a config file of a run is kept, whatever became of the run."""
+    return paths.state_dir() / "configs" / sha256[:2] / sha256
+
+
+def keep_content(sha256: str, content: bytes) -> None:
+    """Keep it there, for the user alone: it may hold secrets.
+
+    Raises:
+        RltuiError: if it cannot be written.
+    """
+    path = content_file(sha256)
+    if not path.exists():
+        make_folder(path.parent, mode=0o700)
+        write_atomically(path, content)
+
+
+def _flat(framework: Framework, files: ConfigFiles) -> dict[str, Any]:
+    """By knob name: what the files set, and of the main knobs the defaults."""
+    if not files:
+        return {}
+    found: dict[str, Any] = {}
+    for knob, held, default in _held(framework, files):
+        value = held if held is not None else default if knob.main else None
+        if value is not None:
+            found[knob.name] = masked(knob.name, value)
+    plain: dict[str, Any] = orjson.loads(orjson.dumps(found, default=str, option=orjson.OPT_NON_STR_KEYS))
+    return plain
+
+
+def _against_defaults(framework: Framework, files: ConfigFiles) -> dict[str, tuple[Any, Any]]:
+    return {
+        knob.name: (masked(knob.name, default), masked(knob.name, held))
+        for knob, held, default in _held(framework, files)
+        if held is not None
+    }
+
+
+def _held(framework: Framework, files: ConfigFiles) -> Iterator[tuple[Knob, Any, Any]]:
+    """Each knob with what the files set it to, and its default; `None` where there is none."""
+    if not files:
+        return
+    knobs, defaults = framework.knobs(files), framework.defaults(files)
+    for knob in (*knobs, *other_knobs(files, knobs)):
+        held = value_at(files[knob.file].data, knob.key) if knob.file in files else None
+        yield knob, held, defaults.get(knob.name, knob.default)
