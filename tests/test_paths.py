@@ -18,7 +18,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "run").mkdir(mode=0o700)
     (tmp_path / "no folder").touch()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "no folder"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "no folder"))
     monkeypatch.setattr(paths, "_LAST_RESORT", tmp_path / "no folder")
     return tmp_path / "run"
 
@@ -33,7 +33,7 @@ def test_folder_for_sockets_is_made_private(base: Path, monkeypatch: pytest.Monk
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert paths.runtime_dir() == folder
     monkeypatch.delenv("XDG_RUNTIME_DIR")
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(base / "tmp"))
+    monkeypatch.setenv("TMPDIR", str(base / "tmp"))
     assert paths.runtime_dir() == base / "tmp" / f"rltui-{os.getuid()}"
 
 
@@ -82,7 +82,7 @@ def test_a_path_that_is_too_long_for_a_socket_is_passed_over(
     long.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
     with tempfile.TemporaryDirectory(prefix="rlt-") as short:
-        monkeypatch.setattr("tempfile.gettempdir", lambda: str(long))
+        monkeypatch.setenv("TMPDIR", str(long))
         monkeypatch.setattr(paths, "_LAST_RESORT", Path(short))
         path = paths.socket_path("x" * 48, "/out")
         assert path.parent.parent == Path(short)

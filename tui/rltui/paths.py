@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 import zlib
 from pathlib import Path
 
@@ -70,7 +69,8 @@ def _runtime_dirs() -> list[Path]:
     """The best first. XDG_RUNTIME_DIR may be gone, another user's after `su`, or too long for a socket."""
     base = os.environ.get("XDG_RUNTIME_DIR", "")
     own = f"rltui-{os.getuid()}"
-    folders = [Path(tempfile.gettempdir()) / own, _LAST_RESORT / own]
+    temporary = os.environ.get("TMPDIR", "")
+    folders = [Path(each) / own for each in (temporary, _LAST_RESORT) if str(each).startswith("/")]
     return list(dict.fromkeys([Path(base) / "rltui", *folders] if base.startswith("/") else folders))
 
 

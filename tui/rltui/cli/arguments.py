@@ -4,10 +4,33 @@ from __future__ import annotations
 
 import argparse
 import math
+from typing import Any, cast
 
 from rltui.core.text import number
 
 Commands = argparse._SubParsersAction  # noqa: SLF001  (argparse has no public name for it)
+
+
+class OneCommand(Commands):  # type: ignore[type-arg]  # it takes none when it runs
+    """Commands of which one is asked for: the parsers of all others are not made, which takes 10 ms."""
+
+    only = ""
+    """Its name."""
+
+    def add_parser(self, name: str, **values: Any) -> argparse.ArgumentParser:  # noqa: ANN401 - as argparse
+        """The parser of that command; for another one, something that takes arguments and keeps none."""
+        parser = super().add_parser(name, **values) if name == self.only else _Unasked()
+        return cast("argparse.ArgumentParser", parser)
+
+
+class _Unasked:
+    def __getattr__(self, _: str) -> _Unasked:
+        return self
+
+    def __call__(self, *_: object, **__: object) -> _Unasked:
+        return self
+
+
 _LONGEST_STEP = 15
 """Digits, as of the folders that frameworks make."""
 _SHORTEST_WATCH_S, _LONGEST_WATCH_S = 0.5, 3600.0

@@ -10,6 +10,7 @@ from rltui import __version__
 from rltui.cli import run_parser
 from rltui.cli.arguments import (
     Commands,
+    OneCommand,
     add_creation,
     add_devices,
     add_framework,
@@ -52,7 +53,9 @@ _OF_CONFIGS = frozenset({"open", "up", "check"})
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Parse a command line. Without a command, the arguments are those of `open`."""
-    parser, commands = _build()
+    parser, commands = _build(argv[0] if argv else "open")
+    if argv and argv[0] not in commands.choices:  # a name, a file, an option, or misspelt
+        parser, commands = _build()
     if not argv or (argv[0] not in commands.choices and argv[0] not in ("-h", "--help", "--version")):
         is_config = any(word.startswith(("-", "@")) or is_launcher(word) for word in argv[:1]) or "@" in argv
         if argv and not is_config and not is_file_name(argv[0]):
@@ -103,7 +106,8 @@ def _refuse_unless_experiment(word: str, commands: Iterable[str]) -> None:
     )
 
 
-def _build() -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]]:
+def _build(only: str = "") -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]]:
+    """`only`: of the other commands the names alone, as a command line needs that has this one."""
     parser = argparse.ArgumentParser(
         prog="rltui",
         description=_DESCRIPTION,
@@ -111,7 +115,14 @@ def _build() -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"rltui {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        title="commands",
+        metavar="COMMAND",
+        required=True,
+        action=OneCommand if only else Commands,
+    )
+    if isinstance(commands, OneCommand):
+        commands.only = only
     for add in (_add_running, _add_processes, _add_by_hand, _add_config, _add_looking, _add_evals, _add_box):
         add(commands)
     run_parser.add(commands)

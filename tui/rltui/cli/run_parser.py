@@ -21,8 +21,15 @@ def _add_listing(commands: Commands[argparse.ArgumentParser]) -> None:
         metavar="FILTER",
         help="only those: a part of the name, tag:baseline, 'reward > 0.8 and lr < 1e-5'",
     )
-    runs.add_argument("--sort", metavar="COL", help="by this column; -COL: the other way round")
-    runs.add_argument("--columns", metavar="COL,…", help="these; any metric or config key can be one")
+    runs.add_argument(
+        "--sort", metavar="COL", help="by this column: figures from the largest on, texts from A"
+    )
+    runs.add_argument("--reverse", action="store_true", help="the other way round")
+    runs.add_argument(
+        "--columns",
+        metavar="COL,…",
+        help="these, or with + before each, also these: fields, metrics, config keys",
+    )
     runs.add_argument("--all", action="store_true", help="also the archived")
     runs.add_argument("--group", action="store_true", help="sweeps and forks below what they come from")
     runs.add_argument("--limit", type=positive, metavar="N", help="only the first N")

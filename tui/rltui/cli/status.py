@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.cli.terminal import columns
 from rltui.client import launch
-from rltui.client.last_status import fingerprint, keep, kept
+from rltui.client.last_status import fingerprint, keep
 from rltui.client.wire import CONNECT_TIMEOUT_S
 from rltui.core.text import duration
 from rltui.errors import RltuiError
@@ -101,10 +101,10 @@ def _broken_row(one: ExperimentRecord | BrokenExperiment, state: str, error: Rlt
 
 def read_status(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) -> dict[str, Any]:
     """From the supervisor; from the files where nothing of the experiment is alive."""
-    wire = launch.connect(record, patience_s=patience_s)
+    wire = launch.wire_or_status(record, patience_s=patience_s)
+    if isinstance(wire, dict):
+        return wire
     if wire is None:
-        if (known := kept(record)) is not None:
-            return known
         from rltui.client.offline import offline_status  # pydantic takes 60 ms
 
         of = fingerprint(record)

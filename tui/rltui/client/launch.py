@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from rltui import paths
 from rltui.client.last_status import kept
@@ -41,8 +42,10 @@ def is_alive(record: ExperimentRecord) -> bool:
 
 def _has_something_to_adopt(record: ExperimentRecord) -> bool:
     """A component of it runs, or was about to run when its supervisor was killed."""
-    if kept(record) is not None:
-        return False
+    return kept(record) is None and _has_traces(record)
+
+
+def _has_traces(record: ExperimentRecord) -> bool:
     from rltui.services import processes  # not needed while a supervisor answers
     from rltui.services.runs.intent import IntentFile
 
@@ -131,10 +134,20 @@ def connect(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) 
 
     Where there is none but something to adopt, one is started. `patience_s`: for one that does not answer.
     """
+    found = wire_or_status(record, patience_s=patience_s)
+    return found if isinstance(found, Wire) else None
+
+
+def wire_or_status(
+    record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S
+) -> Wire | dict[str, Any] | None:
+    """As `connect`; where nothing is alive, the status that was kept, if it still holds."""
     try:
         return Wire(find_socket(record), patience_s=patience_s)
     except SupervisorGoneError:
-        return reach(record) if _has_something_to_adopt(record) else None
+        if (status := kept(record)) is not None:
+            return status
+        return reach(record) if _has_traces(record) else None
 
 
 def reach(record: ExperimentRecord) -> Wire:

@@ -160,6 +160,19 @@ DEFAULT_COLUMNS = ("name", "state", "step", "trend", "reward", "age", "duration"
 """Those that are shown where nobody chose."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """How a person has the list: kept from one look to the next."""
+
+    columns: tuple[str, ...] = DEFAULT_COLUMNS
+    """Ids, in their order."""
+    sort: str = ""
+    """Id of a column; empty: the usual order."""
+    is_reversed: bool = False
+    is_grouped: bool = False
+    """Forks below their parents, sweeps together."""
+
+
 def known_columns() -> tuple[RunColumn, ...]:
     """Those that every list has, fields first, then the last values of the metrics with a chart."""
     metrics = tuple(_metric(each.id) for each in CONCEPTS if each.curated and each.id not in _SETTINGS_TOO)

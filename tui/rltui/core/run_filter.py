@@ -33,16 +33,17 @@ _TOKEN = re.compile(
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-_IS: Mapping[str, Callable[[RunRow], bool]] = {
-    "living": lambda row: row.is_running,
-    "best": lambda row: row.is_best,
-    "archived": lambda row: row.archived_at is not None,
-    "trashed": lambda row: row.trashed_at is not None,
-    "dirty": lambda row: row.is_dirty,
-    "observed": lambda row: row.observed,
-    "fork": lambda row: bool(row.parent),
-    "evaluation": lambda row: row.kind == "evaluation",
+_IS: Mapping[str, tuple[str, Callable[[RunRow], bool]]] = {
+    "living": ("state", lambda row: row.is_running),
+    "best": ("best", lambda row: row.is_best),
+    "archived": ("archived", lambda row: row.archived_at is not None),
+    "trashed": ("trashed", lambda row: row.trashed_at is not None),
+    "dirty": ("commit", lambda row: row.is_dirty),
+    "observed": ("folder", lambda row: row.observed),
+    "fork": ("parent", lambda row: bool(row.parent)),
+    "evaluation": ("kind", lambda row: row.kind == "evaluation"),
 }
+"""By the word: the column that it is about, and what it means."""
 _SIZE = re.compile(r"([\d.]+)\s*([KMGT]?)i?B?", re.IGNORECASE)
 _CONNECTIVES = frozenset({"and", "or", "not"})
 _EXAMPLE = (
@@ -67,6 +68,22 @@ class RunFilter:
     def matches(self, row: RunRow, config: Mapping[str, Any]) -> bool:
         """The run is meant. What a run does not have is neither above nor below anything."""
         return self._test(row, config)
+
+    def chosen(
+        self, rows: Iterable[RunRow], configs: Mapping[str, Mapping[str, Any]], *, with_archived: bool = False
+    ) -> list[RunRow]:
+        """Those of `rows` that are meant, in their order. What is archived or in the trash is left out where
+        the filter does not ask about that.
+        """
+        asked = {column.id for column in self.columns}
+        archived, trashed = with_archived or "archived" in asked, "trashed" in asked
+        return [
+            row
+            for row in rows
+            if (archived or row.archived_at is None)
+            and (trashed or row.trashed_at is None)
+            and self._test(row, configs.get(row.id, {}))
+        ]
 
     def check(self, configs: Mapping[str, Mapping[str, Any]]) -> None:
         """Say so where it names what is a config key of none of these runs.
@@ -219,7 +236,8 @@ class _Parser:
         if field == "is":
             if value.text not in _IS:
                 raise self._error(value.at, f"no {value.text!r}", unknown("is:", value.text, _IS).hint)
-            has = _IS[value.text]
+            about, has = _IS[value.text]
+            self.columns.append(column_of(about))
             return lambda row, _: has(row)
         column = self._column(name, field)
         if value.kind == "regex":

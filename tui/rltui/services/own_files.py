@@ -7,7 +7,6 @@ import errno
 import fcntl
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 from rltui.errors import RltuiError
@@ -84,6 +83,8 @@ def _why_foreign(info: os.stat_result, folder: Path) -> str | None:
 
 def _of_a_new_file(folder: Path) -> os.stat_result | None:
     """What a private file made in `folder` gets."""
+    import tempfile  # 10 ms, and rarely needed
+
     with contextlib.suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
         return os.fstat(file.fileno())
     return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import re
 import time
 import tomllib
@@ -16,8 +15,6 @@ from typing import Any
 from rltui import paths
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.own_files import make_folder, read_own, why_folder_is_foreign, write_atomically
-
-logger = logging.getLogger(__name__)
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
 _ATTEMPT = re.compile(r"attempt-(\d{1,9})")
@@ -70,21 +67,56 @@ class ControlFolder:
 
     def __init__(self, output_dir: Path) -> None:
         self.path = output_dir / paths.STATE_FOLDER
-        self.record_file = self.path / "experiment.toml"
-        self.journal_file = self.path / "journal.jsonl"
-        self.intent_file = self.path / "intent.json"
-        self.archive = self.path / "archive"
+
+    @property
+    def record_file(self) -> Path:
+        """What makes the experiment."""
+        return self.path / "experiment.toml"
+
+    @property
+    def journal_file(self) -> Path:
+        """Everything that happened to it, line by line."""
+        return self.path / "journal.jsonl"
+
+    @property
+    def intent_file(self) -> Path:
+        """What its supervisor has in hand."""
+        return self.path / "intent.json"
+
+    @property
+    def archive(self) -> Path:
         """What restarts moved aside: never removed by rltui, since checkpoints may be among it."""
-        self.series = self.path / "metrics"
+        return self.path / "archive"
+
+    @property
+    def series(self) -> Path:
         """The series of the run: `services/metrics/store.py`."""
-        self.series_lock = self.path / "metrics.lock"
+        return self.path / "metrics"
+
+    @property
+    def series_lock(self) -> Path:
         """Held by who writes them."""
-        self.run_id_file = self.path / "run_id"
+        return self.path / "metrics.lock"
+
+    @property
+    def run_id_file(self) -> Path:
         """Names the run, from its beginning on over all resumes."""
-        self.lock_file = self.path / "supervisor.lock"
-        self.socket_file = self.path / "supervisor.socket"
+        return self.path / "run_id"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held by its supervisor."""
+        return self.path / "supervisor.lock"
+
+    @property
+    def socket_file(self) -> Path:
         """Holds the path of the supervisor's socket."""
-        self.supervisor_log = self.path / "supervisor.log"
+        return self.path / "supervisor.socket"
+
+    @property
+    def supervisor_log(self) -> Path:
+        """What its supervisors had to say."""
+        return self.path / "supervisor.log"
 
     def attempts(self, component: str) -> list[int]:
         """Numbers of its attempts, ascending."""
@@ -323,7 +355,9 @@ class KeptFiles:
         except FileNotFoundError:
             return ()
         except (OSError, ValueError) as error:
-            logger.warning("%s is left out: %s", self._pins_file, error)
+            import logging  # 5 ms, which `ls` need not pay
+
+            logging.getLogger(__name__).warning("%s is left out: %s", self._pins_file, error)
             return ()
         return (
             tuple(pin for pin in found if isinstance(pin, str))[:_MOST_PINS]

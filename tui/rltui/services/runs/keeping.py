@@ -12,24 +12,24 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from rltui.core.runs import RunRow, RunSheet
-from rltui.core.text import listed
+from rltui.core.text import duration, listed
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.paths import STATE_FOLDER
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.processes import living_output_dirs
+from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.moved_folders import TRASH
 from rltui.services.runs.run_sheet import change_sheet
 
 logger = logging.getLogger(__name__)
 
-TRASH = ".rltui-trash"
-"""The folder beside a run that takes it up, as `<id>-<name of its folder>`."""
 _LONGEST_TAG = 48
 _LONGEST_NOTE = 4000
 _SHEET_FIELDS = tuple(each.name for each in fields(RunSheet))
@@ -112,26 +112,42 @@ def _kept(index: RunIndex, row: RunRow) -> RunRow:
 # --- the trash ----------------------------------------------------------------------------------------------
 
 
-def in_trash(folder: Path) -> bool:
-    """A folder lies in a trash, whatever its sheet says."""
-    return folder.parent.name == TRASH
+def kept_in(row: RunRow) -> Path | None:
+    """The folder that goes into the trash: the run's own; of one that rltui was only shown, what rltui keeps
+    of it. `None` where there is none any more.
+    """
+    return Path(row.control).parent if row.control else None
+
+
+def is_in_trash(row: RunRow) -> bool:
+    """Its folder lies there, whatever its sheet says."""
+    folder = kept_in(row)
+    return folder is not None and folder.parent.name == TRASH
+
+
+def lives(row: RunRow) -> ConflictError:
+    """For whoever would put it into the trash."""
+    return ConflictError(f"{row.name} runs", hint=f"end it first: rltui down {row.name}; nothing was moved")
 
 
 def trash(index: RunIndex, row: RunRow) -> RunRow:
-    """Put its folder into the trash beside it.
+    """Put its folder into the trash beside it; one without a folder is forgotten.
 
     Raises:
-        ConflictError: if it lives, if others lie in its folder, or if that is not there.
+        ConflictError: if it lives, or if others lie in its folder.
         RltuiError: if it cannot be moved.
     """
-    folder = Path(row.folder).resolve()
-    if in_trash(folder):
+    folder = kept_in(row)
+    if is_in_trash(row):
         return row
+    if folder is None or not folder.is_dir():
+        catalog.forget(index, [row.id])
+        return row
+    folder = folder.resolve()
     _refuse_others_inside(index, row, folder)
-    bin_ = folder.parent / TRASH
-    with _held(row):
-        make_folder(bin_)
-        moved = _moved(row, folder, bin_ / f"{row.id}-{folder.name}")
+    with _held(row, folder):
+        make_folder(folder.parent / TRASH)
+        moved = _moved(row, folder, folder.parent / TRASH / f"{row.id}-{folder.name}")
     return _settled(index, moved, time.time())
 
 
@@ -142,8 +158,8 @@ def restore(index: RunIndex, row: RunRow) -> RunRow:
         ConflictError: if its place is taken, or it is not in the trash any more.
         RltuiError: if it cannot be moved.
     """
-    folder = Path(row.folder)
-    if not in_trash(folder):
+    folder = kept_in(row)
+    if folder is None or not is_in_trash(row):
         return _settled(index, row, None)
     place = folder.parent.parent / folder.name.removeprefix(f"{row.id}-")
     if os.path.lexists(place):
@@ -151,8 +167,7 @@ def restore(index: RunIndex, row: RunRow) -> RunRow:
             f"{row.name} cannot come back: something else is at {place}", hint="move that away, and ask again"
         )
     moved = _moved(row, folder, place)
-    with suppress(OSError):  # others lie there
-        folder.parent.rmdir()
+    _remove_empty(folder.parent)
     return _settled(index, moved, None)
 
 
@@ -165,8 +180,8 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
     """
     from rltui.services.runs.checkpoints import delete  # pydantic takes 60 ms
 
-    folder = Path(row.folder)
-    if not in_trash(folder) or not folder.name.startswith(f"{row.id}-"):
+    folder = kept_in(row)
+    if folder is None or not is_in_trash(row) or not folder.name.startswith(f"{row.id}-"):
         raise UsageError(f"{row.name} is not in the trash", hint=f"rltui rm {row.name}")
     try:
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name == STATE_FOLDER)
@@ -174,10 +189,18 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
         entries = []
     except OSError as error:
         raise RltuiError(f"cannot delete {folder}: {error.strerror}") from error
-    delete([*entries, folder])  # the sheet goes last: until then it is in the list, and can be tried again
+    for each in (
+        *entries,
+        folder,
+    ):  # the sheet goes last: until then it is in the list, and can be tried again
+        delete([each])
+    _remove_empty(folder.parent)
+    catalog.forget(index, [row.id])
+
+
+def _remove_empty(folder: Path) -> None:
     with suppress(OSError):  # others lie there
-        folder.parent.rmdir()
-    index.remove([row.id])
+        folder.rmdir()
 
 
 def _refuse_others_inside(index: RunIndex, row: RunRow, folder: Path) -> None:
@@ -196,18 +219,13 @@ def _some(names: Sequence[str], most: int = 5) -> list[str]:
 
 
 @contextmanager
-def _held(row: RunRow) -> Iterator[None]:
+def _held(row: RunRow, folder: Path) -> Iterator[None]:
     """Nobody starts it meanwhile, and nothing of it lives."""
-    lives = ConflictError(f"{row.name} runs", hint=f"end it first: rltui down {row.name}; nothing was moved")
-    if row.is_running or row.folder in living_output_dirs():
-        raise lives
-    control = Path(row.control) if row.control else None
-    if control is None or not control.is_dir():
-        yield
-        return
-    lock = FileLock(ControlFolder(control.parent).lock_file)
+    if str(folder) in living_output_dirs() or row.folder in living_output_dirs():
+        raise lives(row)
+    lock = FileLock(ControlFolder(folder).lock_file)
     if not lock.take():
-        raise lives
+        raise lives(row)
     try:
         yield
     finally:
@@ -217,8 +235,8 @@ def _held(row: RunRow) -> Iterator[None]:
 def _moved(row: RunRow, folder: Path, place: Path) -> RunRow:
     inside = {
         name: path.relative_to(folder.resolve())
-        for name in ("control", "run_dir")
-        if (path := Path(getattr(row, name)).resolve()).is_relative_to(folder.resolve())
+        for name in ("folder", "control", "run_dir")
+        if (value := getattr(row, name)) and (path := Path(value).resolve()).is_relative_to(folder.resolve())
     }
     try:
         folder.rename(place)
@@ -231,13 +249,87 @@ def _moved(row: RunRow, folder: Path, place: Path) -> RunRow:
             f"cannot move {folder}: {error.strerror}", hint="it may be mounted, or in use; nothing was moved"
         ) from error
     places: dict[str, Any] = {name: str(place / path) for name, path in inside.items()}
-    return replace(row, folder=str(place), **places)
+    return replace(row, **places)
 
 
 def _settled(index: RunIndex, row: RunRow, trashed_at: float | None) -> RunRow:
     """Where the folder lies is what counts: on a full disk the sheet cannot say since when."""
     try:
-        return _changed(index, row, lambda sheet: replace(sheet, trashed_at=trashed_at))
+        changed = _changed(index, row, lambda sheet: replace(sheet, trashed_at=trashed_at))
     except RltuiError as error:
         logger.warning("%s: %s", row.name, error)
-        return _kept(index, replace(row, trashed_at=trashed_at))
+        changed = _kept(index, replace(row, trashed_at=trashed_at))
+    with suppress(RltuiError):  # the next `catch_up` finds it as well
+        catalog.refresh(index, [row.id])
+    return changed
+
+
+# --- retention ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRetention:
+    """What to keep; nothing is asked for by its absence. Living and marked runs are kept by every rule."""
+
+    keep_best: int = 0
+    """So many with the best reward that they had at any time."""
+    keep_last: int = 0
+    """So many that ended last."""
+    keep_tags: tuple[str, ...] = ()
+    older_than_s: float | None = None
+    """Only what ended so long ago goes."""
+
+    @property
+    def says_something(self) -> bool:
+        """Without that, all would go."""
+        return bool(self.keep_best or self.keep_last or self.keep_tags or self.older_than_s is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a rule makes of a list."""
+
+    keep: tuple[tuple[RunRow, str], ...]
+    """With the reason."""
+    go: tuple[RunRow, ...]
+
+
+def retention_plan(rows: Sequence[RunRow], retention: RunRetention, now: float) -> RunPlan:
+    """What of `rows` is kept and why, and what goes, both in the order of `rows`."""
+    best = _ids(_by_reward(rows)[: retention.keep_best])
+    last = _ids(sorted(rows, key=_ended, reverse=True)[: retention.keep_last])
+
+    def why(row: RunRow) -> str:
+        if row.is_running:
+            return "lives"
+        if row.is_best:
+            return "marked as best"
+        if row.id in best:
+            return f"among the {retention.keep_best} best" if retention.keep_best > 1 else "the best"
+        if row.id in last:
+            return f"among the last {retention.keep_last}" if retention.keep_last > 1 else "the last"
+        if kept_by := next((tag for tag in row.tags if tag in retention.keep_tags), ""):
+            return f"tagged {kept_by}"
+        if retention.older_than_s is not None and now - _ended(row) < retention.older_than_s:
+            return f"ended {duration(now - _ended(row))} ago"
+        return ""
+
+    reasons = [(row, why(row)) for row in rows]
+    return RunPlan(
+        tuple((row, reason) for row, reason in reasons if reason),
+        tuple(row for row, reason in reasons if not reason),
+    )
+
+
+def _by_reward(rows: Iterable[RunRow]) -> list[RunRow]:
+    rewards = ((row.metrics.get("reward", (None, None))[1], row) for row in rows)
+    known = [(reward, row) for reward, row in rewards if reward is not None and reward == reward]
+    return [row for _, row in sorted(known, key=lambda each: each[0], reverse=True)]
+
+
+def _ended(row: RunRow) -> float:
+    return row.ended_at or row.started_at or row.created_at
+
+
+def _ids(rows: Iterable[RunRow]) -> frozenset[str]:
+    return frozenset(row.id for row in rows)

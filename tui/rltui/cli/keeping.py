@@ -1,0 +1,236 @@
+"""`tag`, `describe`, `best`, `archive`, `unarchive`, `rm`, `restore`, `trash`: what people do with runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import orjson
+
+from rltui.cli.terminal import columns, confirm
+from rltui.core.runs import RunRow
+from rltui.core.text import duration, listed, size_text
+from rltui.core.times import span
+from rltui.errors import RltuiError, UsageError
+from rltui.services.runs import keeping
+from rltui.services.runs.catalog import catch_up, find_run
+from rltui.services.runs.disk import size_of
+from rltui.services.runs.index import RunIndex
+
+_MOST_NAMED = 5
+
+
+def tag(arguments: argparse.Namespace) -> int:
+    """Add and remove tags; without any, show those there are."""
+    index = _index()
+    names = [word for word in arguments.word if not word.startswith("+")]
+    add = [tag for word in arguments.word if word.startswith("+") for tag in word[1:].split(",")]
+    remove = [tag for words in arguments.remove for tag in words.split(",")]
+    if not names and (add or remove):
+        raise UsageError("of which run?", hint="rltui tag RUN +baseline; rltui tag RUN --remove baseline")
+    if not names:
+        return _list_tags(index, as_json=arguments.json)
+    rows = [find_run(index, name) for name in names]
+    if add or remove:
+        rows = [keeping.set_tags(index, row, add=add, remove=remove) for row in rows]
+    return _tell(rows, [f"{row.name}: {' '.join(row.tags) or 'no tags'}" for row in rows], arguments)
+
+
+def _list_tags(index: RunIndex, *, as_json: bool) -> int:
+    counts = Counter(tag for row in index.rows() if row.trashed_at is None for tag in row.tags)
+    if as_json:
+        print(orjson.dumps(dict(sorted(counts.items()))).decode())
+    elif counts:
+        print("\n".join(columns([("TAG", "RUNS"), *((tag, str(counts[tag])) for tag in sorted(counts))])))
+    else:
+        print("no tags yet; add one: rltui tag RUN +baseline")
+    return 0
+
+
+def describe(arguments: argparse.Namespace) -> int:
+    """Write the note of a run, or show it."""
+    index = _index()
+    row = find_run(index, arguments.run)
+    text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
+    if arguments.clear and text:
+        raise UsageError("--clear removes the note, a text replaces it", hint="say one of both")
+    if text or arguments.clear:
+        row = keeping.set_note(index, row, text)
+    return _tell([row], [row.note or f"{row.name} has no note"], arguments)
+
+
+def best(arguments: argparse.Namespace) -> int:
+    """Mark runs, or take the mark away."""
+    is_best = not arguments.remove
+    return _each(arguments, lambda index, row: keeping.set_best(index, row, is_best),
+                 "marked as best" if is_best else "not marked any more")  # fmt: skip
+
+
+def archive(arguments: argparse.Namespace) -> int:
+    """List them no longer."""
+    return _each(arguments, keeping.archive, "archived; see: rltui runs --all")
+
+
+def unarchive(arguments: argparse.Namespace) -> int:
+    """List them again."""
+    return _each(arguments, keeping.unarchive, "listed again")
+
+
+def restore(arguments: argparse.Namespace) -> int:
+    """Take them out of the trash."""
+    return _each(arguments, keeping.restore, "is back")
+
+
+def remove(arguments: argparse.Namespace) -> int:
+    """Put them into the trash."""
+    index = _index()
+    return put_into_trash(index, [find_run(index, name) for name in arguments.run], arguments)
+
+
+def put_into_trash(
+    index: RunIndex,
+    rows: Sequence[RunRow],
+    arguments: argparse.Namespace,
+    *,
+    kept: Sequence[tuple[RunRow, str]] = (),
+) -> int:
+    """Say what goes and what that frees, ask, and do it. `arguments`: `plan`, `yes`, `json`.
+
+    `kept`: what a rule keeps, and why.
+    """
+    for row in rows:
+        if row.is_running:
+            raise keeping.lives(row)
+    sizes = {row.id: _size(row) for row in rows}
+    if arguments.plan or not rows:
+        _print_plan(rows, sizes, kept, as_json=arguments.json)
+        return 0
+    if not arguments.yes:
+        _print_plan(rows, sizes, kept, as_json=False, stream_is_stderr=True)
+        if not confirm("put them into the trash?"):
+            print("nothing was moved", file=sys.stderr)
+            return 1
+    gone = [keeping.trash(index, row) for row in rows]
+    total = size_text(sum(sizes.values()))
+    text = f"{_named(gone)} in the trash; back: rltui restore RUN; to free {total}: rltui trash --empty"
+    return _tell(gone, [text], arguments)
+
+
+def _print_plan(
+    rows: Sequence[RunRow],
+    sizes: dict[str, int],
+    kept: Sequence[tuple[RunRow, str]],
+    *,
+    as_json: bool,
+    stream_is_stderr: bool = False,
+) -> None:
+    out = sys.stderr if stream_is_stderr else sys.stdout
+    total = sum(sizes.values())
+    if as_json:
+        document = {
+            "go": [
+                {"id": row.id, "name": row.name, "folder": row.folder, "bytes": sizes[row.id]} for row in rows
+            ],
+            "keep": [{"id": row.id, "name": row.name, "why": why} for row, why in kept],
+            "frees_bytes": total,
+        }
+        print(orjson.dumps(document).decode(), file=out)
+        return
+    lines = [("keep", row.name, why) for row, why in kept]
+    lines += [("trash", row.name, f"{size_text(sizes[row.id])}  {row.folder}") for row in rows]
+    if lines:
+        print("\n".join(columns(lines)), file=out)
+    print(f"{len(rows)} to the trash, {size_text(total)}" if rows else "nothing goes", file=out)
+    for row in rows:
+        if row.observed:
+            print(f"{row.name}: rltui only looked at it; its files in {row.folder} stay", file=out)
+
+
+def trash(arguments: argparse.Namespace) -> int:
+    """List what lies there; with `--empty`, delete it."""
+    older_than = span(arguments.older_than) if arguments.older_than else 0.0
+    if older_than is None:
+        raise UsageError(f"--older-than {arguments.older_than!r} is no age", hint="so old: 12h, 30d, 2w")
+    index, now = _index(), time.time()
+    rows = [row for row in index.rows() if row.trashed_at is not None and now - row.trashed_at >= older_than]
+    rows.sort(key=lambda row: row.trashed_at or 0.0, reverse=True)
+    sizes = {row.id: _size(row) for row in rows}
+    if not arguments.empty:
+        return _list_trash(rows, sizes, now, as_json=arguments.json)
+    total = size_text(sum(sizes.values()))
+    if rows and not arguments.yes and not sys.stdin.isatty():
+        raise UsageError(
+            "nobody is here to be asked, and what is deleted does not come back",
+            hint="add --yes where that is meant; nothing was deleted",
+        )
+    if rows and not arguments.yes and not confirm(f"delete {_named(rows)}, {total}, for good?"):
+        print("nothing was deleted", file=sys.stderr)
+        return 1
+    problems = [problem for row in rows if (problem := _deleted(index, row))]
+    if problems:
+        raise RltuiError(
+            "not everything could be deleted", details=problems, hint="ask again after seeing to it"
+        )
+    return _tell(rows, [f"deleted; {total} are free again" if rows else "the trash is empty"], arguments)
+
+
+def _list_trash(rows: Sequence[RunRow], sizes: dict[str, int], now: float, *, as_json: bool) -> int:
+    if as_json:
+        documents = [
+            {"id": row.id, "name": row.name, "folder": row.folder, "trashed_at": row.trashed_at,
+             "bytes": sizes[row.id]} for row in rows
+        ]  # fmt: skip
+        print(orjson.dumps(documents).decode())
+    elif not rows:
+        print("the trash is empty")
+    else:
+        cells = [
+            (row.name, row.id, duration(now - (row.trashed_at or now)), size_text(sizes[row.id]), row.folder)
+            for row in rows
+        ]
+        print("\n".join(columns([("NAME", "ID", "SINCE", "SIZE", "FOLDER"), *cells])))
+        total = size_text(sum(sizes.values()))
+        print(f"{total}: rltui trash --empty deletes it, rltui restore RUN brings it back")
+    return 0
+
+
+def _deleted(index: RunIndex, row: RunRow) -> str:
+    """Why it could not be."""
+    try:
+        keeping.delete_for_good(index, row)
+    except RltuiError as error:
+        return "; ".join((f"{row.name}: {error.title}", *error.details))
+    return ""
+
+
+def _each(arguments: argparse.Namespace, change: Callable[[RunIndex, RunRow], RunRow], text: str) -> int:
+    index = _index()
+    rows = [find_run(index, name) for name in arguments.run]  # a typo in the last one changes nothing
+    changed = [change(index, row) for row in rows]
+    return _tell(changed, [f"{row.name}: {text}" for row in changed], arguments)
+
+
+def _tell(rows: Sequence[RunRow], lines: Sequence[str], arguments: argparse.Namespace) -> int:
+    print(orjson.dumps(rows).decode() if arguments.json else "\n".join(lines))
+    return 0
+
+
+def _index() -> RunIndex:
+    index = RunIndex()
+    for sentence in catch_up(index).told:
+        print(sentence, file=sys.stderr)
+    return index
+
+
+def _named(rows: Sequence[RunRow]) -> str:
+    names = [row.name for row in rows]
+    more = len(names) - _MOST_NAMED
+    return listed([*names[:_MOST_NAMED], f"{more} more"] if more > 1 else names)
+
+
+def _size(row: RunRow) -> int:
+    folder = keeping.kept_in(row)
+    return size_of(folder) if folder is not None else 0

@@ -1,0 +1,240 @@
+"""`rltui runs`: all runs there are, and putting old ones into the trash by a rule."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from rltui.cli.keeping import put_into_trash
+from rltui.cli.terminal import columns
+from rltui.core.run_columns import (
+    RunColumn,
+    RunView,
+    check_names,
+    column_of,
+    columns_of,
+    known_columns,
+    sorted_by,
+    usual_order,
+)
+from rltui.core.run_filter import RunFilter, parse_filter
+from rltui.core.run_tree import run_tree
+from rltui.core.runs import RunRow
+from rltui.core.text import shortened, visible
+from rltui.core.times import span
+from rltui.errors import UsageError
+from rltui.services.runs.catalog import catch_up
+from rltui.services.runs.index import RunIndex
+from rltui.services.runs.keeping import RunRetention, retention_plan
+from rltui.services.runs.run_view import read_view
+
+_LEAST_NAME, _LEAST_TEXT = 16, 10
+"""Characters that a column is cut to before others are left out."""
+_ELASTIC = frozenset({"text", "words", "config"})
+_PRUNING = ("keep_best", "keep_last", "keep_tag", "older_than", "plan", "yes")
+
+
+@dataclass(frozen=True, slots=True)
+class _ListedRuns:
+    """What is to be shown."""
+
+    rows: Sequence[RunRow]
+    columns: Sequence[RunColumn]
+    configs: Mapping[str, Mapping[str, Any]]
+    names: Mapping[str, str]
+    """By id, of all."""
+    now: float
+
+
+def runs(arguments: argparse.Namespace) -> int:
+    """List them, in one of several shapes; with `--prune`, plan, ask, and put them into the trash."""
+    retention = _retention(arguments)
+    index = RunIndex()
+    for sentence in catch_up(index, whole=arguments.rebuild).told:
+        print(sentence, file=sys.stderr)
+    view = _view(arguments)
+    now, known = time.time(), index.rows()
+    ids = {row.name: row.id for row in reversed(usual_order(known))}
+    wanted = parse_filter(" ".join(arguments.filter), now=now, ids=ids)
+    shown = columns_of(view.columns)
+    by = column_of(view.sort) if view.sort else None
+    asked = [*wanted.columns, *shown, *([by] if by else [])]
+    configs = index.configs(row.id for row in known) if any(each.of_config for each in asked) else {}
+    if known:
+        check_names(asked, configs)
+    rows = wanted.chosen(known, configs, with_archived=arguments.all)
+    rows = sorted_by(rows, by, configs, is_reversed=view.is_reversed) if by else usual_order(rows)
+    if retention is not None:
+        plan = retention_plan(rows, retention, now)
+        return put_into_trash(index, plan.go, arguments, kept=plan.keep)
+    names = {row.id: row.name for row in known}
+    listing = _ListedRuns(rows[: arguments.limit], shown, configs, names, now)
+    if arguments.json:
+        _print_json(listing, with_columns=arguments.columns is not None)
+    elif arguments.csv:
+        _print_csv(listing, is_chosen=arguments.columns is not None)
+    else:
+        _print_table(listing, known, wanted, is_grouped=view.is_grouped)
+    return 0
+
+
+def _view(arguments: argparse.Namespace) -> RunView:
+    """What is asked for; the rest as the screen keeps it, where a person looks."""
+    kept = RunView() if arguments.json or arguments.csv else read_view()
+    names = kept.columns
+    if arguments.columns is not None:
+        words = [word.strip() for word in arguments.columns.split(",") if word.strip()]
+        added = [word[1:] for word in words if word.startswith("+")]
+        names = (*(kept.columns if len(added) == len(words) else ()), *(word.lstrip("+") for word in words))
+    sort = kept.sort if arguments.sort is None else arguments.sort
+    is_reversed = (
+        arguments.reverse
+        if arguments.sort is not None or not kept.sort
+        else (kept.is_reversed != arguments.reverse)
+    )
+    return RunView(names, sort, is_reversed, arguments.group or kept.is_grouped)
+
+
+def _retention(arguments: argparse.Namespace) -> RunRetention | None:
+    """By which rule runs go; `None` where none are to.
+
+    Raises:
+        UsageError: for a rule without `--prune`, or none with it.
+    """
+    given = [name for name in _PRUNING if getattr(arguments, name)]
+    if not arguments.prune:
+        if given:
+            option = f"--{given[0].replace('_', '-')}"
+            raise UsageError(f"{option} says nothing without --prune", hint="rltui runs --prune --plan")
+        return None
+    older_than = span(arguments.older_than) if arguments.older_than else None
+    if arguments.older_than and older_than is None:
+        raise UsageError(f"--older-than {arguments.older_than!r} is no age", hint="so old: 12h, 30d, 2w")
+    retention = RunRetention(
+        keep_best=arguments.keep_best or 0,
+        keep_last=arguments.keep_last or 0,
+        keep_tags=tuple(arguments.keep_tag),
+        older_than_s=older_than,
+    )
+    if not retention.says_something:
+        raise UsageError(
+            "--prune without a rule would keep nothing",
+            hint="say what stays: --keep-best 3, --keep-last 10, --keep-tag baseline, --older-than 30d",
+        )
+    return retention
+
+
+# --- shapes -------------------------------------------------------------------------------------------------
+
+
+def _print_json(listing: _ListedRuns, *, with_columns: bool) -> None:
+    if not with_columns:
+        sys.stdout.write(orjson.dumps(listing.rows).decode() + "\n")
+        return
+    documents = []
+    for row in listing.rows:
+        values = {column.id: column.value(row, listing.configs.get(row.id, {})) for column in listing.columns}
+        documents.append({**orjson.loads(orjson.dumps(row)), "columns": values})
+    sys.stdout.write(orjson.dumps(documents, default=str).decode() + "\n")
+
+
+def _print_csv(listing: _ListedRuns, *, is_chosen: bool) -> None:
+    """Times as numbers of seconds, nothing rounded."""
+    shown = listing.columns
+    if not is_chosen:
+        every = [each for each in known_columns() if each.id not in ("trend", "changed", "age")]
+        filled = [each for each in every if any(each.value(row, {}) is not None for row in listing.rows)]
+        shown = filled or every
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([column.id for column in shown])
+    for row in listing.rows:
+        config = listing.configs.get(row.id, {})
+        writer.writerow([_cell(column.value(row, config)) for column in shown])
+
+
+def _cell(value: object) -> object:
+    return " ".join(map(str, value)) if isinstance(value, tuple | list) else value
+
+
+def _print_table(
+    listing: _ListedRuns, known: Sequence[RunRow], wanted: RunFilter, *, is_grouped: bool
+) -> None:
+    hidden = sum(row.archived_at is not None and row.trashed_at is None for row in known)
+    if not listing.rows:
+        print(_nothing(known, wanted))
+    else:
+        print("\n".join(columns(_fitted(listing.columns, _cells(listing, is_grouped=is_grouped)))))
+    for row in listing.rows:
+        if row.problem and row.state in ("damaged", "gone"):
+            print(f"⚠ {row.name}: {row.problem}")
+    listed = {row.id for row in listing.rows}
+    if hidden and not any(row.archived_at is not None and row.id in listed for row in known):
+        print(f"{hidden} archived, not listed: rltui runs --all")
+
+
+def _nothing(known: Sequence[RunRow], wanted: RunFilter) -> str:
+    if not any(row.trashed_at is None for row in known):
+        return "no runs yet; start one: rltui up CONFIG.toml, or rltui demo; or show some: rltui add DIR"
+    return f"none of {len(known)} runs is meant by: {wanted.text}" if wanted.text else "no runs are listed"
+
+
+def _cells(listing: _ListedRuns, *, is_grouped: bool) -> list[list[str]]:
+    """The head, and a line for each run, and for the head of each sweep where they are grouped."""
+    cells = [[column.heading.upper() for column in listing.columns]]
+    for line in run_tree(listing.rows) if is_grouped else ():
+        if line.row is None:
+            head = f"{line.branch}{line.group} ({len(line.members)})"
+            cells.append([head if column.id == "name" else "" for column in listing.columns])
+        else:
+            cells.append(_row_cells(listing, line.row, line.branch))
+    return cells if is_grouped else [*cells, *(_row_cells(listing, row) for row in listing.rows)]
+
+
+def _row_cells(listing: _ListedRuns, row: RunRow, branch: str = "") -> list[str]:
+    config = listing.configs.get(row.id, {})
+    texts = []
+    for column in listing.columns:
+        text = visible(column.text(row, config, now=listing.now, names=listing.names))
+        if column.id == "name":
+            text = f"{branch}{'★ ' if row.is_best else ''}{text}"
+        texts.append(shortened(text, column.widest + (len(branch) if column.id == "name" else 0)))
+    return texts
+
+
+def _fitted(shown: Sequence[RunColumn], cells: list[list[str]]) -> list[list[str]]:
+    """The cells in the width of the terminal: empty columns go, long texts are cut, then the last columns go.
+
+    Where there is no terminal, nothing is cut.
+    """
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    kept = [at for at, column in enumerate(shown) if column.id == "name" or any(row[at] for row in cells[1:])]
+    widths = {at: max(len(row[at]) for row in cells) for at in kept}
+    least = {
+        at: min(widths[at], _LEAST_NAME if shown[at].id == "name" else _LEAST_TEXT)
+        for at in kept
+        if shown[at].kind in _ELASTIC
+    }
+
+    def over() -> int:
+        return sum(widths[at] for at in kept) + 2 * (len(kept) - 1) - room if room else 0
+
+    while over() > 0:
+        longest = max((at for at in kept if at in least), key=lambda at: widths[at] - least[at], default=None)
+        if longest is not None and widths[longest] > least[longest]:
+            widths[longest] = max(least[longest], widths[longest] - over())
+        elif len(kept) > 1:
+            kept.pop()
+        else:
+            break
+    return [
+        [shortened(row[at], widths[at]).rjust(widths[at] if shown[at].is_right else 0) for at in kept]
+        for row in cells
+    ]
