@@ -22,7 +22,8 @@ from rltui.errors import ConflictError, RltuiError
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.dialogs import MessageDialog, NoteDialog
 from rltui.ui.screens.run_keeping import TrashDialog
-from rltui.ui.screens.runs import RunSelection, RunsScreen
+from rltui.ui.screens.run_list import RunSelection
+from rltui.ui.screens.runs import RunsScreen
 from rltui.ui.widgets.run_details import detail_lines
 from rltui.ui.widgets.run_table import RunTable
 
@@ -46,11 +47,7 @@ def lines_of(screen: RunsScreen) -> list[str]:
 
 
 def names_of(screen: RunsScreen) -> list[str]:
-    return [
-        line.row.name if line.row is not None else line.key
-        for line in screen._lines
-        if isinstance(line, TreeLine)
-    ]
+    return [line.row.name if line.row is not None else line.key for line in screen._lines]
 
 
 def text_of(screen: RunsScreen, id_: str) -> str:
@@ -60,7 +57,7 @@ def text_of(screen: RunsScreen, id_: str) -> str:
 def test_living_runs_come_first_whatever_is_sorted_by() -> None:
     def names(view: RunView, **values: object) -> list[str]:
         selection = RunSelection(view, **values)  # type: ignore[arg-type]
-        return [line.key for line in selection.lines(RUNS, {}, ())]
+        return [line.key for line in selection.lines(RUNS, {})]
 
     assert names(RunView())[:4] == ["id-lr-lr3e-06", "id-lr-lr1e-06", "id-reverse-text-b", "id-lr-lr1e-05"]
     by_reward = names(RunView(sort="reward"))
@@ -83,16 +80,14 @@ def test_living_runs_come_first_whatever_is_sorted_by() -> None:
 
 def test_the_details_say_where_it_comes_from_and_what_it_took() -> None:
     line = TreeLine(FORK.id, FORK, (), is_parent=False)
-    told = [line.plain for line in detail_lines(line, NAMES, 100, NOW)]
+    told = [line.plain for line in detail_lines(line, NAMES, 100)]
     assert told[0] == "from      forked from baseline at step 100"
     assert told[1] == "changed   trainer.optim.lr 1e-5 → 3e-6 · seed 0 → 1"
     assert "reward 0.81 (best 0.84)" in told[2]
     assert told[3] == "took      40m · 2 attempts · 1.3 GPU hours · 13.0 GiB · checkpoints 50 and 100"
     assert "commit 3f9c2a1b7 with changes · prime-rl 0.8.0" in told[4]
     hostile = run_row("\x1b[31m[red]x", problem="a\x1b]0;t\x07b\nc", note="[bold]n")
-    shown = "".join(
-        line.plain for line in detail_lines(TreeLine("x", hostile, (), is_parent=False), {}, 80, NOW)
-    )
+    shown = "".join(line.plain for line in detail_lines(TreeLine("x", hostile, (), is_parent=False), {}, 80))
     assert "\x1b" not in shown
     assert "[bold]n" in shown
 
@@ -248,7 +243,7 @@ def test_thousands_of_runs_are_sorted_and_filtered_without_a_lag() -> None:
         RunView(sort="reward", is_grouped=True), filter=parse_filter("reward > 0.1 and step >= 0")
     )
     begun = time.process_time()
-    lines = selection.lines(many, {}, ())
+    lines = selection.lines(many, {})
     assert len(lines) > 4000
     assert time.process_time() - begun < 1.0
 

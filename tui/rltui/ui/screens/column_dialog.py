@@ -32,7 +32,7 @@ class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
     def __init__(self, chosen: Sequence[str]) -> None:
         super().__init__()
         self._chosen = list(chosen)
-        self._columns = {column.id: column for column in known_columns()}
+        self._columns = {column.id: column_of(column.id) for column in known_columns()}
         self._columns |= {name: column_of(name) for name in chosen if name not in self._columns}
         self._list = RowList(self._rows, id="columns-list")
         self._field = Input(
@@ -45,9 +45,7 @@ class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
         """The list, and a line for what is not in it."""
         with Vertical(classes="box columns") as box:
             box.border_title = "Columns"
-            box.border_subtitle = (
-                "space shows or hides · shift+↑ ↓ moves · tab another · ⌫ the usual · enter keeps"
-            )
+            box.border_subtitle = "space shows · shift+↑↓ moves · tab adds · ⌫ the usual · enter keeps"
             yield self._list
             yield self._field
             yield self._trouble
@@ -73,7 +71,7 @@ class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
         """The columns."""
         return self._list
 
-    def action_toggle(self) -> None:
+    def action_show_column(self) -> None:
         """Show it, behind the others, or show it no more. One stays."""
         if (id_ := self._list.key) is None:
             return

@@ -137,7 +137,9 @@ class KeepActions(MainScreen):
                 may_be_empty=True,
             )
         )
-        if text is not None and text != row.note:
+        if text is None:
+            return
+        if text != row.note:
             await self._keep([row], RunChange(note=text), f"note of {clean_line(row.name)}")
 
     def action_mark_best(self) -> None:

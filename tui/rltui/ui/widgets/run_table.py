@@ -11,7 +11,6 @@ from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.core.queue import QueueEntry
 from rltui.core.run_columns import RunColumn, RunView
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
@@ -24,7 +23,7 @@ from rltui.ui.widgets.virtual_list import VirtualList
 _GAP = "  "
 _GUTTER = 2
 """Cells for the cursor and the mark of a run."""
-_CURSOR, _MARK, _BEST, _WAITS = "▸", "◆", "★", "◌"
+_CURSOR, _MARK, _BEST = "▸", "◆", "★"
 _NAME_LEAST = 18
 _TEXT_LEAST = 8
 """Cells of a text column that is worth showing."""
@@ -46,19 +45,12 @@ _STYLES = {
 _LAST_TO_FIT = ("state",)
 """The sign before the name says it as well."""
 
-Line = TreeLine | QueueEntry
-
-
-def line_key(line: Line) -> str:
-    """Of a line, for the cursor."""
-    return line.key if isinstance(line, TreeLine) else f"queue:{line.id}"
-
 
 @dataclass(frozen=True, slots=True)
 class RunListing:
     """What the table shows."""
 
-    lines: Sequence[Line] = ()
+    lines: Sequence[TreeLine] = ()
     columns: Sequence[RunColumn] = ()
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By id, where a column needs them."""
@@ -84,7 +76,7 @@ class RunTable(VirtualList, inherit_bindings=False):
         self._shown: tuple[int, list[Content]] = (0, [])
 
     @property
-    def line(self) -> Line | None:
+    def line(self) -> TreeLine | None:
         """Under the cursor."""
         return self._listing.lines[self.at] if self.at < len(self._listing.lines) else None
 
@@ -99,7 +91,7 @@ class RunTable(VirtualList, inherit_bindings=False):
     def show_listing(self, listing: RunListing, now: float, key: str | None) -> None:
         """The cursor goes to `key`, or stays about where it is."""
         self._listing, self._now = listing, now
-        at = next((at for at, line in enumerate(listing.lines) if line_key(line) == key), None)
+        at = next((at for at, line in enumerate(listing.lines) if line.key == key), None)
         self._lay_out()
         self.show(len(listing.lines), at)
 
@@ -129,10 +121,8 @@ class RunTable(VirtualList, inherit_bindings=False):
         if width <= 0:
             return
         listing = self._listing
-        rows = [line.row for line in listing.lines if isinstance(line, TreeLine) and line.row is not None]
-        wanted = self._longest.of(rows, listing)
-        if any(isinstance(line, TreeLine) and line.branch for line in listing.lines):
-            wanted["name"] += max(len(line.branch) for line in listing.lines if isinstance(line, TreeLine))
+        wanted = self._longest.of([line.row for line in listing.lines if line.row is not None], listing)
+        wanted["name"] += max((len(line.branch) for line in listing.lines), default=0)
         self._bar = _BAR + 1 if width >= _BAR_FROM else 0
         self._widths = _fitting(listing.columns, wanted, width - _GUTTER, self._bar)
         self._head.update(self._head_line(width))
@@ -154,17 +144,10 @@ class RunTable(VirtualList, inherit_bindings=False):
         if at >= len(lines):
             return Content("")
         line = lines[at]
-        key = line_key(line)
+        key = line.key
         cursor = _CURSOR if at == self.at else " "
         gutter = (f"{cursor}{_MARK if key in self._listing.marked else ' '}", "bold $text-accent")
-        match line:
-            case QueueEntry():
-                parts = self._waiting(line)
-            case TreeLine(row=None):
-                parts = self._heading(line)
-            case TreeLine(row=row):
-                assert row is not None
-                parts = self._run(line, row)
+        parts = self._heading(line) if line.row is None else self._run(line, line.row)
         return Content.assemble(gutter, *parts).truncate(width, ellipsis=True)
 
     def _run(self, line: TreeLine, row: RunRow) -> list[tuple[str, str]]:
@@ -214,20 +197,6 @@ class RunTable(VirtualList, inherit_bindings=False):
             (line.branch, FAINT),
             (name, "bold $text-accent"),
             (f"{_GAP}{' · '.join(group_text(line))}", FAINT),
-        ]
-
-    def _waiting(self, entry: QueueEntry) -> list[tuple[str, str]]:
-        """Name, what is its own, and why it does not run yet."""
-        cells = next((cells for column, cells in self._widths if column.id == "name"), _NAME_LEAST)
-        name = _cell(clean_line(entry.name), cells - 2)
-        why = clean_line(entry.why) or ("starts" if entry.state == "starting" else "waits")
-        told = f"{clean_line(entry.told)}{_GAP}" if entry.told else ""
-        return [
-            (f"{_WAITS} ", "$text-warning"),
-            (name, ""),
-            (_GAP, ""),
-            (why, "$text-warning"),
-            (f"{_GAP}{told}", FAINT),
         ]
 
 
