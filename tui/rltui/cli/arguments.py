@@ -65,6 +65,7 @@ def add_creation(parser: argparse.ArgumentParser) -> None:
         "-l", "--layout", metavar="LAYOUT", help="layout name or file (default: by the config)"
     )
     add_framework(parser)
+    add_set(parser)
     parser.add_argument("-n", "--name", metavar="NAME", help="name of the experiment")
     parser.add_argument("-o", "--output-dir", metavar="DIR", help="output folder (default: by the config)")
     parser.add_argument("--workspace", metavar="DIR", help="folder the components run in (default: here)")
@@ -88,6 +89,15 @@ def add_creation(parser: argparse.ArgumentParser) -> None:
     add_devices(parser)
     parser.add_argument(
         "--force", action="store_true", help="go on although rltui's own rules refuse the config"
+    )
+
+
+def add_set(parser: argparse.ArgumentParser) -> None:
+    """What a run's own copy of the config says in place of the files; read by `config_line.Given`."""
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        help="set a knob in this run's own copy of the config, which stays as it is; as often as needed",
     )
 
 

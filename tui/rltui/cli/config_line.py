@@ -23,6 +23,8 @@ _OTHERS = {"dry_run": "rltui check validates, and changes nothing", "dump_config
 """Options of launchers that are no keys to be set."""
 
 
+_SET = "--set"
+"""Of the commands that take it, the option for a knob's value."""
 _MEDARC = "medarc_train"
 _COUNTS = {
     "--gpus": "--deployment.num_gpus",
@@ -87,6 +89,8 @@ class Given:
         self.parts: list[tuple[str, str]] = []
         """File and table of each `@`."""
         self.overrides: dict[str, tuple[str, ...]] = {}
+        self.edits: dict[str, str] = {}
+        """Value of each knob behind `--set`."""
         end = words.index("--") if "--" in words else len(words)
         self._options = options
         self._words, self._is_pasted = words[:end], any(_is_at(word) for word in words[:end])
@@ -97,7 +101,7 @@ class Given:
     @property
     def is_plain(self) -> bool:
         """It just names files."""
-        return not self.parts and not self.overrides
+        return not (self.parts or self.overrides or self.edits)
 
     def _read(self) -> None:
         while self._words:
@@ -107,6 +111,8 @@ class Given:
                 self.parts.append((self._file(word), ""))
             elif word.startswith("--") and not equals and self._takes_file(name):
                 self.parts.append((self._file(self._words.pop(0)), _key(name)))
+            elif name == _SET and name in self._options:
+                self._edit(value if equals else None)
             elif name in self._options:
                 self._own_option(word, self._options[name], has_value=bool(equals))
             elif word.startswith("--"):
@@ -130,6 +136,18 @@ class Given:
         if not self._words or self._words[0].startswith("-"):
             raise UsageError("@ needs a file behind it", hint="@ rl.toml")
         return self._words.pop(0)
+
+    def _edit(self, assignment: str | None) -> None:
+        if assignment is None:
+            if not self._words:
+                raise UsageError(f"{_SET} needs KEY=VALUE behind it", hint=f"{_SET} lr=1e-5")
+            assignment = self._words.pop(0)
+        from rltui.core.knobs import split_assignment  # only where one is given
+
+        key, value = split_assignment(assignment)
+        if key in self.edits:
+            raise UsageError(f"{key} is set twice", hint="give each knob once")
+        self.edits[key] = value
 
     def _own_option(self, word: str, action: argparse.Action, *, has_value: bool) -> None:
         self.rest.append(word)
@@ -194,6 +212,7 @@ def staged(
         files=named([Path(name) for name in arguments.config]),
         parts=tuple(ConfigPart(Path(name).absolute(), table) for name, table in given.parts),
         overrides=tuple(Override(key, values) for key, values in given.overrides.items()),
+        edits=given.edits,
     )
     with OwnCopy(line, choose, workspace=workspace, force=force).staged() as found:
         yield found

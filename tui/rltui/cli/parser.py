@@ -16,6 +16,7 @@ from rltui.cli.arguments import (
     add_framework,
     add_json,
     add_name,
+    add_set,
     command,
     count,
     interval,
@@ -66,6 +67,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parsed = parser.parse_args(argv[:end])
         parsed.arguments = tuple(argv[end + 1 :])
         return parsed
+    if argv[0] == "sweep" or argv[:2] == ["queue", "add"]:
+        return run_parser.queued(parser, argv)
     if argv[0] not in _OF_CONFIGS:
         return parser.parse_args(argv)
     options = commands.choices[argv[0]]._option_string_actions  # noqa: SLF001
@@ -164,6 +167,8 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
         help="as --resume, from the checkpoint of this step rather than the newest",
     )
     _add_moved(up, "--from-checkpoint", "up --resume-step STEP")
+    up.add_argument("--entry", default="", help=argparse.SUPPRESS)  # of the queue that starts it
+    up.add_argument("--group", default="", help=argparse.SUPPRESS)  # the sweep that it is one of
     up.add_argument("--no-wait", action="store_true", help="return at once")
     up.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
     add_json(up)
@@ -344,6 +349,7 @@ def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
     check.add_argument("config", nargs="*", metavar="CONFIG", help=_CONFIG_HELP)
     check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
     add_framework(check)
+    add_set(check)
     add_devices(check)
     check.add_argument(
         "--no-own", action="store_true", help="do not ask the framework's own validators, if they are found"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from rltui.cli.arguments import Commands, add_json, command, count, positive
+from rltui.cli.arguments import Commands, add_creation, add_json, command, count, positive
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add them all."""
-    for add_some in (_add_listing, _add_keeping, _add_comparing):
+    for add_some in (_add_listing, _add_keeping, _add_queue, _add_comparing):
         add_some(commands)
 
 
@@ -75,6 +75,90 @@ def _add_keeping(commands: Commands[argparse.ArgumentParser]) -> None:
     trash.add_argument("--yes", action="store_true", help="do not ask")
     for parser in (tag, describe, best, archive, unarchive, rm, restore, trash):
         add_json(parser)
+
+
+def _add_queue(commands: Commands[argparse.ArgumentParser]) -> None:
+    queue = command(commands, "queue", "queue:show", "runs that wait for GPUs, and start by themselves")
+    add_json(queue)
+    verbs = queue.add_subparsers(title="what to do", metavar="VERB")
+    listing = command(verbs, "ls", "queue:show", "what waits and why, what runs, what has ended")
+    asked = command(verbs, "add", "queue:add", "start a run when it can; all that `rltui up` takes")
+    asked.add_argument(
+        "config", nargs="*", metavar="CONFIG", help="as `rltui up` takes it; also -- --KEY VALUE"
+    )
+    _add_queued(asked)
+    add_creation(asked)
+    paused = command(verbs, "pause", "queue:pause", "start nothing any more; what runs goes on")
+    resumed = command(verbs, "resume", "queue:resume", "start what may start, also after a reboot")
+    _add_after_reboot(resumed)
+    removed = command(verbs, "rm", "queue:remove", "do not start these; forget those that have ended")
+    again = command(verbs, "retry", "queue:retry", "let these wait again, with config files as they are now")
+    for parser in (removed, again):
+        parser.add_argument("entry", nargs="+", metavar="ENTRY", help="name or id; or a sweep")
+    moved = command(verbs, "move", "queue:move", "let one start earlier, or later")
+    moved.add_argument("entry", metavar="ENTRY", help="name or id; or a sweep")
+    moved.add_argument("place", metavar="PLACE", help="first, last, up, down, or its number in the queue")
+    limit = command(verbs, "limit", "queue:limit", "how many run at once")
+    limit.add_argument("most", metavar="N|none", help="none: as GPUs allow; without GPUs one")
+    for parser in (listing, asked, paused, resumed, removed, again, moved, limit):
+        add_json(parser)
+    sweep = command(commands, "sweep", "queue:sweep", "queue a run for each combination of values")
+    sweep.add_argument(
+        "config", nargs="*", metavar="CONFIG|KEY=VALUES", help="as `rltui up`; lr=1e-6,3e-6 seed=0..2"
+    )
+    sweep.add_argument("--random", type=positive, metavar="K", help="only K of the combinations, by chance")
+    sweep.add_argument("--dry-run", action="store_true", help="only list them; queue nothing")
+    sweep.add_argument("--max-parallel", type=positive, metavar="N", help="so many of them at once")
+    _add_queued(sweep)
+    add_creation(sweep)
+    add_json(sweep)
+
+
+def _add_queued(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--gpus", type=positive, metavar="N", help="wait until so many GPUs are free")
+    parser.add_argument("--retries", type=positive, default=0, metavar="N", help="start it again if it fails")
+    parser.add_argument(
+        "--stop-if",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="end it early: 'reward < 0.2 at 50', or 'kl > 10' at any step",
+    )
+    parser.add_argument(
+        "--priority", type=int, default=0, metavar="P", help="higher ones go first (default: 0)"
+    )
+    _add_after_reboot(parser)
+
+
+def _add_after_reboot(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--after-reboot",
+        action=argparse.BooleanOptionalAction,
+        help="the queue goes on by itself once the machine was restarted, with the next rltui command",
+    )
+
+
+_WITH_VALUE = frozenset({"--gpus", "--retries", "--stop-if", "--priority", "--random", "--max-parallel"})
+_OWN_WORDS = _WITH_VALUE | {"--dry-run", "--after-reboot", "--no-after-reboot", "--json"}
+"""Of `queue add` and `sweep`; all others are for `rltui up`."""
+
+
+def queued(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+    """Parse `queue add` or `sweep`: `words` are for `rltui up`, as are `overrides`, from behind `--`."""
+    begin = 1 if argv[0] == "sweep" else 2
+    end = argv.index("--") if "--" in argv else len(argv)
+    own, words, rest = [], [], argv[begin:end]
+    while rest:
+        word = rest.pop(0)
+        name, equals, _ = word.partition("=")
+        if name in ("-h", "--help") or name in _OWN_WORDS:
+            takes_one = not equals and name in _WITH_VALUE and bool(rest)
+            own += [word, rest.pop(0)] if takes_one else [word]
+        else:
+            words.append(word)
+    found = parser.parse_args([*argv[:begin], *own])
+    found.words, found.overrides = words, argv[end + 1 :]
+    return found
 
 
 def _add_comparing(commands: Commands[argparse.ArgumentParser]) -> None:

@@ -24,6 +24,7 @@ from rltui.client.observation import ObservationRequest, observe
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.core.evals import EvalRequest, EvalTarget
+from rltui.core.runs import RunOrigin
 from rltui.core.text import listed, size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config.own_copy import Staged
@@ -46,13 +47,13 @@ comes to an end: as many tokens as the context has room for."""
 
 def open_config(arguments: argparse.Namespace) -> int:
     """Attach to the experiment of this config, or create it and let the TUI ask before anything starts."""
-    with _wanted(arguments) as wanted:
+    with wanted_run(arguments) as wanted:
         planned, _ = creation.plan_record(wanted)
         known = find_experiment(planned.name)
         if (
             known is not None
             and same_folder(known.output_dir, planned.output_dir)
-            and not (arguments.new or arguments.resume or arguments.given.overrides)
+            and not (arguments.new or arguments.resume or arguments.given.overrides or arguments.given.edits)
         ):
             # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts any.
             return show(known)
@@ -129,7 +130,7 @@ def _copy_example(folder: Path) -> Path:
 def up(arguments: argparse.Namespace) -> int:
     """Create and start an experiment without a terminal."""
     components = tuple(arguments.only.split(",")) if arguments.only else ()
-    with _wanted(arguments) as wanted:
+    with wanted_run(arguments) as wanted:
         creation.trust_what_runs(wanted)
         return _start_headless(
             wanted,
@@ -189,7 +190,7 @@ def _start_headless(
 
 
 @contextmanager
-def _wanted(arguments: argparse.Namespace) -> Iterator[creation.ExperimentRequest]:
+def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentRequest]:
     """What the arguments of `up` and `open` ask for, once it is clear which framework the config is for."""
     checkpoint = getattr(arguments, "resume_step", None)
     if checkpoint is not None and arguments.new:
@@ -215,6 +216,7 @@ def _wanted(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReques
             inference=None if arguments.inference is None else _addresses(arguments.inference),
             inference_of=arguments.inference_of,
             force=arguments.force,
+            origin=RunOrigin(entry=getattr(arguments, "entry", ""), group=getattr(arguments, "group", "")),
         )
 
     with staged(arguments, choose, workspace=here, force=arguments.force) as copies:

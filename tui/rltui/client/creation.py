@@ -20,19 +20,22 @@ from rltui.core.config_report import Problem
 from rltui.core.layout import Layout, needed
 from rltui.core.runs import RunOrigin
 from rltui.core.servers import server_url
+from rltui.core.text import listed
 from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, trust
 from rltui.services.config import origins
-from rltui.services.config.own_copy import Staged
+from rltui.services.config.editor import readers_of
+from rltui.services.config.own_copy import ConfigLine, OwnCopy, Staged
 from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import FileLock, make_folder
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import default_output_dir, find_experiment, forget, free_name, new_record
 from rltui.services.runs.leases import keep_lease, living
 from rltui.services.runs.observed import framework_of
 from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
-from rltui.services.runs.run_sheet import keep_sheet, new_sheet, read_sheet
+from rltui.services.runs.run_sheet import change_sheet, keep_sheet, new_sheet, read_sheet
 from rltui.services.shell import keep_shell, make_room_for_files
 
 _LOCK_TIMEOUT_S = 60.0
@@ -123,7 +126,7 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
     framework = framework.fitted(layout)
     files = ConfigStore(list(paths_), framework).load()
     instances = needed(layout, framework.instances(files))
-    output_dir = _output_dir(request, workspace, framework, files)
+    output_dir = _own_folder(request, _output_dir(request, workspace, framework, files))
     name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
     earlier = _earlier_run(request, output_dir, layout, name, framework, files)
     if earlier is not None and request.earlier_run == "new":
@@ -224,6 +227,18 @@ def _output_dir(
     return workspace / (framework.output_dir(files) or default_output_dir(origins.made_from(config_files)))
 
 
+def _own_folder(request: ExperimentRequest, output_dir: Path) -> Path:
+    """The folder that the config names; beside it where that is another experiment's, and the name a new one
+    or known there.
+    """
+    if request.name is None or request.output_dir is not None or _owner(output_dir, request.name) is None:
+        return output_dir
+    beside, known = output_dir.with_name(request.name), find_experiment(request.name)
+    if known is None:
+        return output_dir if request.earlier_run == "resume" else beside
+    return beside if same_folder(known.output_dir, str(beside)) else output_dir
+
+
 def _earlier_run(
     request: ExperimentRequest,
     output_dir: Path,
@@ -316,10 +331,11 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
             examine(request)  # refuses in words that say whose it is
             raise
         make_folder(Path(record.output_dir))
-        record, texts = _with_own_copies(record, request.copies, control)
+        with _kept_apart(record, request.copies) as (copies, why):
+            record, texts = _with_own_copies(record, copies, control)
+        notes = (*notes, *why)
         control.write_record(record)
-        if read_sheet(control.path) is None:
-            keep_sheet(control.path, new_sheet(record.created_at, request.origin))
+        _keep_origin(control, record, request.origin)
         if record.inference_of:
             keep_lease(launch.choose(record.inference_of), record)
         if texts:
@@ -339,6 +355,15 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
     return created
 
 
+def _keep_origin(control: ControlFolder, record: ExperimentRecord, origin: RunOrigin) -> None:
+    """In the sheet of the run; of one that goes on, by whom."""
+    sheet = read_sheet(control.path)
+    if sheet is None:
+        keep_sheet(control.path, new_sheet(record.created_at, origin))
+    elif origin.entry not in ("", sheet.entry):
+        change_sheet(control.path, lambda now: replace(now, entry=origin.entry, group=origin.group))
+
+
 def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
     """The run's own copies of the config files, where `request` resumes one that has them: made of the same
     files, and edited since. Else none.
@@ -351,6 +376,28 @@ def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
     is_copy = any(origins.origin(path) is not None for path in files) and all(map(Path.exists, files))
     same = origins.made_from(files) == origins.made_from(map(Path, record.config_files))
     return files if is_copy and same else ()
+
+
+@contextmanager
+def _kept_apart(record: ExperimentRecord, copies: Staged) -> Iterator[tuple[Staged, tuple[str, ...]]]:
+    """The copies; of files that an experiment reads which lives, new ones, and why, in words."""
+    files = () if copies.plain else tuple(map(Path, record.config_files))
+    readers = [
+        (other, shared)
+        for other, shared in readers_of(files, record)
+        if launch.is_alive(other) or launch.lives(other)
+    ]
+    if not readers:
+        yield copies, ()
+        return
+    framework, workspace = registry.get(record.framework), Path(record.workspace)
+    names = listed([other.name for other, _ in readers])
+    what = listed(list(dict.fromkeys(file for _, shared in readers for file in shared)))
+    why = f"{what}: {names} reads it too, and lives; {record.name} has a copy of its own, which edits change"
+    with OwnCopy(
+        ConfigLine(files, is_copied=True), lambda _: framework, workspace=workspace, force=record.forced
+    ).staged() as made:
+        yield made, (why,)
 
 
 def _with_own_copies(

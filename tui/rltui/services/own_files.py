@@ -165,6 +165,11 @@ class FileLock:
         except OSError:  # the file is gone
             return False
 
+    @property
+    def descriptor(self) -> int | None:
+        """For a child that shall hold it as well: it is free once both have closed theirs."""
+        return self._descriptor
+
     def release(self) -> None:
         """Let others have it. Without effect where it is not held."""
         if self._descriptor is not None:

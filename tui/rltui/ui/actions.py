@@ -5,6 +5,7 @@ A new action is a row here and the `action_…` method it names on the screen or
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
@@ -622,10 +623,14 @@ CHANGING_CALLS = frozenset(action.call for action in ACTIONS if action.changes)
 """Methods and parameters that a client which may only look must not run."""
 
 
-def changing_keys(place: Place) -> frozenset[str]:
-    """The keys that would change the experiment there."""
-    changing = [action for action in ACTIONS if action.changes and place in action.places]
-    return frozenset(key for action in changing for key in action.keys.split(","))
+def changing_keys(place: Place) -> Mapping[str, Sequence[tuple[str, tuple[object, ...]]]]:
+    """The keys that would change the experiment there, with what they call."""
+    found: dict[str, list[tuple[str, tuple[object, ...]]]] = {}
+    for action in ACTIONS:
+        if action.changes and place in action.places:
+            for key in action.keys.split(","):
+                found.setdefault(key, []).append(action.call)
+    return found
 
 
 _KEY_NAMES = {

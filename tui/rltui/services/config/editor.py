@@ -307,19 +307,25 @@ def _in_words(value: object) -> str:
 
 def shared_configs(files: Iterable[str | Path], own: ExperimentRecord | None = None) -> tuple[Problem, ...]:
     """A warning for each of `files` that an experiment reads of which something runs, `own` left out."""
+    return tuple(
+        Problem(severity="warning", file=file, message=_shared_words(other))
+        for other, shared in readers_of(files, own)
+        if _runs(other)
+        for file in shared
+    )
+
+
+def readers_of(
+    files: Iterable[str | Path], own: ExperimentRecord | None = None
+) -> Iterator[tuple[ExperimentRecord, list[str]]]:
+    """The experiments whose config some of `files` are, `own` left out, each with these files."""
     wanted = {Path(file).resolve(): str(file) for file in files}
-    found: list[Problem] = []
-    if not wanted:
-        return ()
-    for other in known_experiments():
+    for other in known_experiments() if wanted else ():
         if other.observed or (own is not None and other.output_dir == own.output_dir):
             continue
         shared = [wanted[path] for name in other.config_files if (path := Path(name).resolve()) in wanted]
-        if shared and _runs(other):
-            found.extend(
-                Problem(severity="warning", file=file, message=_shared_words(other)) for file in shared
-            )
-    return tuple(found)
+        if shared:
+            yield other, shared
 
 
 def _shared_words(other: ExperimentRecord) -> str:

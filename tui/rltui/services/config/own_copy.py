@@ -71,11 +71,15 @@ class ConfigLine:
     parts: tuple[ConfigPart, ...] = ()
     """Files that are merged, in this order; behind `files`, if there are any."""
     overrides: tuple[Override, ...] = ()
+    edits: Mapping[str, str] = field(default_factory=dict)
+    """Values by the names of knobs, as `rltui set` takes them."""
+    is_copied: bool = False
+    """Copies are made even where nothing is changed in them."""
 
     @property
     def is_plain(self) -> bool:
         """It just names files."""
-        return not self.parts and not self.overrides
+        return not (self.parts or self.overrides or self.edits or self.is_copied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,8 @@ class OwnCopy:
 
     def _staged(self, folder: Path) -> Staged:
         documents = self._documents(folder)
-        if not self._line.overrides and all(document.is_original for document in documents):
+        is_changed = self._line.overrides or self._line.edits or self._line.is_copied
+        if not is_changed and all(document.is_original for document in documents):
             return Staged(tuple(document.paths[0] for document in documents))
         files = _write(folder, documents)
         self._override(files)
@@ -227,9 +232,11 @@ class OwnCopy:
     # --- overriding ---------------------------------------------------------------------------------------
 
     def _override(self, files: tuple[Path, ...]) -> None:
-        """Write what the options say into the copies."""
+        """Write what the options and edits say into the copies."""
+        if not self._line.overrides and not self._line.edits:
+            return
         framework = informed(self._choose(files), self._workspace, files)
-        edits: dict[str, TomlValue] = {}
+        edits: dict[str, TomlValue] = dict(self._line.edits)
         for override in self._line.overrides:
             store = ConfigStore(files, framework)
             for wanted in _meant(override, store.knobs):

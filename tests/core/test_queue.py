@@ -1,0 +1,129 @@
+"""Who of the queue may start, and why the others wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from rltui.core.queue import REBOOTED, QueueEntry, RunQueue, decide, is_kept_variable, stop_rule
+
+
+def entry(name: str, **values: object) -> QueueEntry:
+    return QueueEntry.model_validate(
+        {"id": name, "name": name, "folder": f"/o/{name}", "added_at": 1.0, **values}
+    )
+
+
+def queue(*entries: QueueEntry, **values: object) -> RunQueue:
+    return RunQueue(entries=entries).model_copy(update=values)
+
+
+def next_of(
+    queue: RunQueue, free: int = 0, *, changed: str = "", now: float = 100.0
+) -> tuple[str, dict[str, str]]:
+    """Who starts on which of the `free` devices; why the others wait. `changed`: whose file is another."""
+
+    def devices(each: QueueEntry) -> tuple[str, str]:
+        wanted = each.gpus or 0
+        if wanted > free:
+            return "", f"{wanted} GPUs, {free} free"
+        return ",".join(map(str, range(wanted))), ""
+
+    found = decide(
+        queue,
+        now,
+        devices=devices,
+        changed=lambda each: "rl.toml was changed" if each.name == changed else "",
+    )
+    start = "" if found.start is None else f"{found.start.name}:{found.start.devices}"
+    return start, dict(found.waits)
+
+
+def test_without_devices_one_runs_at_a_time_unless_the_sweep_or_the_queue_says_more() -> None:
+    a, b, c = entry("a"), entry("b"), entry("c")
+    running = a.model_copy(update={"state": "running"})
+    assert next_of(queue(a, b)) == ("a:", {"b": "a is being started"})
+    start, waits = next_of(queue(running, b, c))
+    assert start == ""
+    assert waits == {
+        "b": "a runs, and without devices one runs at a time",
+        "c": "waits behind b, which waits: a runs, and without devices one runs at a time",
+    }
+    assert next_of(queue(running, b, c, max_parallel=2))[0] == "b:"
+    of_sweep = [each.model_copy(update={"group": "s", "max_parallel": 2}) for each in (running, b, c)]
+    assert next_of(queue(*of_sweep))[0] == "b:"
+    two = [of_sweep[0], of_sweep[1].model_copy(update={"state": "running"}), of_sweep[2]]
+    assert next_of(queue(*two)) == ("", {"c": "2 of s run, of 2 at once"})
+    starting = a.model_copy(update={"state": "starting"})
+    assert next_of(queue(starting, b, max_parallel=9)) == ("", {"b": "a is being started"})
+
+
+def test_nobody_overtakes_who_waits_for_devices_but_those_who_wait_for_themselves_hold_up_nobody() -> None:
+    big, small = entry("big", gpus=4), entry("small", gpus=1)
+    start, waits = next_of(queue(big, small), free=2)
+    assert (start, waits["small"]) == ("", "waits behind big, which waits: 4 GPUs, 2 free")
+    assert next_of(queue(big, small), free=4)[0] == "big:0,1,2,3"
+    urgent = small.model_copy(update={"priority": 1})
+    assert next_of(queue(big, urgent), free=2)[0] == "small:0"
+    later = big.model_copy(update={"not_before": 200.0, "failure": "trainer: exited 1"})
+    start, waits = next_of(queue(later, small), free=2)
+    assert (start, waits) == ("small:0", {"big": "trainer: exited 1; it is tried again"})
+    assert next_of(queue(later, small), free=4, now=201.0)[0] == "big:0,1,2,3"
+    assert next_of(queue(big, small), free=4, changed="big") == ("small:0", {"big": "rl.toml was changed"})
+    assert next_of(queue(big, small, paused="by hand"), free=4)[0] == ""
+
+
+def test_a_failed_run_waits_longer_each_time_and_is_given_up() -> None:
+    one = entry("a", retries=2, state="running")
+    pauses = []
+    for _ in range(2):
+        one = one.ended("failed", "trainer: exited 1", 100.0)
+        assert one.state == "waiting"
+        assert one.not_before is not None
+        pauses.append(one.not_before - 100.0)
+    assert pauses == [5.0, 20.0]
+    one = one.ended("failed", "trainer: exited 1", 100.0)
+    assert (one.state, one.failures, one.why) == ("failed", 3, "trainer: exited 1")
+    assert entry("b", retries=2, state="ending").ended("stopped", "by rule", 1.0).state == "stopped"
+
+
+def test_after_a_reboot_it_waits_unless_it_was_told_to_go_on() -> None:
+    before = queue(
+        entry("a", state="running"), entry("b"), entry("c", state="ending", outcome="done"), boot="one"
+    )
+    after = before.since_boot("two")
+    assert [each.state for each in after.entries] == ["waiting", "waiting", "done"]
+    assert (after.paused, after.boot) == (REBOOTED, "two")
+    assert after.is_idle
+    assert before.since_boot("one") == before
+    assert before.model_copy(update={"after_reboot": True}).since_boot("two").paused == ""
+    assert queue(entry("a", state="done"), boot="one").since_boot("two").paused == ""
+
+
+def test_ended_entries_and_surroundings_nobody_needs_are_forgotten() -> None:
+    many = [entry(f"e{n}", state="done", ended_at=float(n), surroundings="x") for n in range(250)]
+    kept = (
+        queue(entry("open", surroundings="y"))
+        .model_copy(update={"surroundings": {}})
+        .with_entries([entry("open"), *many])
+    )
+    assert len(kept.entries) == 201
+    assert kept.entries[0].name == "open"
+    assert kept.entries[1].name == "e50"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("reward < 0.2 at 50", ("reward < 0.2", 50)),
+        ("kl > 10", ("kl > 10", None)),
+        ("reward < 0.2 and kl > 1  at step 7", ("reward < 0.2 and kl > 1", 7)),
+    ],
+)
+def test_rules(text: str, found: tuple[str, int | None]) -> None:
+    assert stop_rule(text) == found
+
+
+def test_keys_are_never_written_down() -> None:
+    kept = ["PATH", "CUDA_VISIBLE_DEVICES", "HF_HOME", "XDG_STATE_HOME", "WANDB_PROJECT", "TMUX_TMPDIR"]
+    left = ["HF_TOKEN", "WANDB_API_KEY", "OPENAI_API_KEY", "VLLM_API_KEY", "SSH_AUTH_SOCK", "AWS_SECRET"]
+    assert [name for name in (*kept, *left) if is_kept_variable(name)] == kept

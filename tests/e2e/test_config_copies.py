@@ -1,0 +1,51 @@
+"""Configs of experiments that begin with one file: each changes its own."""
+
+from __future__ import annotations
+
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Box
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+LAYOUT = """\
+framework = "generic"
+[[component]]
+id = "a"
+command = ["sh", "-c", "cat {config.mine}; exec sleep 100"]
+"""
+MINE = "# mine\nsteps = 3  # few\nlr = 0.1\n"
+
+
+def record(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / ".rltui/experiment.toml").read_text())
+
+
+def test_of_two_that_begin_with_one_file_at_once_one_has_a_copy(box: Box) -> None:
+    (box.work / "lay.toml").write_text(LAYOUT)
+    mine = box.work / "mine.toml"
+    mine.write_text(MINE)
+    with ThreadPoolExecutor() as pool:
+        both = list(pool.map(lambda name: box.run("up", "mine.toml", "-l", "lay.toml", "-n", name), "xy"))
+    assert [done.returncode for done in both] == [0, 0], both
+    (first,) = (done for done in both if "a copy of its own" not in done.stderr)
+    owner, other = "xy" if both[0] is first else "yx"
+    outputs = box.work / "outputs"
+    assert record(outputs / "mine")["config_files"] == [str(mine)]
+    assert record(outputs / "mine")["name"] == owner
+    copy = outputs / other / ".rltui/config/mine.toml"
+    assert record(outputs / other)["config_files"] == [str(copy)]
+    assert copy.read_text() == MINE
+    assert f"{mine}: {owner} reads it too, and lives; {other} has a copy" in both["xy".index(other)].stderr
+    assert box.run("set", "lr=0.2", "-n", other).returncode == 0
+    third = box.run("up", "mine.toml", "-l", "lay.toml", "--set", "steps=5", "--set=lr=0.3", "-n", "z")
+    assert third.returncode == 0, third.stderr
+    assert box.run("logs", "a", "-n", "z").stdout == "# mine\nsteps = 5  # few\nlr = 0.3\n"
+    assert mine.read_text() == MINE
+    again = box.run("up", "mine.toml", "-l", "lay.toml", "-n", "z")
+    assert again.returncode == 4
+    assert f"z is running in {outputs / 'z'}" in again.stderr

@@ -1,0 +1,66 @@
+"""The file of the queue, as several change it and as it is found damaged."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rltui.core.queue import QueueEntry, RunQueue
+from rltui.errors import UsageError
+from rltui.services.queue_file import change_queue, queue_file, queue_folder, read_queue
+
+pytestmark = pytest.mark.usefixtures("own_user")
+
+
+def added(number: int) -> QueueEntry:
+    return QueueEntry(id=f"id{number}", name=f"r{number}", folder=f"/o/{number}", added_at=1.0)
+
+
+def test_many_add_at_once_and_none_is_lost() -> None:
+    def add(number: int) -> None:
+        change_queue(lambda queue: queue.with_entries((*queue.entries, added(number))))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(24)))
+    assert {each.name for each in read_queue().entries} == {f"r{number}" for number in range(24)}
+    assert queue_file().stat().st_mode & 0o077 == 0
+    journal = (queue_folder() / "journal.jsonl").read_text().splitlines()
+    assert {json.loads(line)["text"] for line in journal} == {f"r{number} was added" for number in range(24)}
+
+
+def test_what_is_refused_changes_nothing() -> None:
+    change_queue(lambda queue: queue.with_entries([added(1)]))
+    before = queue_file().read_bytes()
+
+    def refuse(_: RunQueue) -> RunQueue:
+        raise UsageError("no")
+
+    with pytest.raises(UsageError):
+        change_queue(refuse)
+    assert queue_file().read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"entries": 3}', b"\xff\xfe", b"[]"])
+def test_a_damaged_file_is_set_aside_and_told(content: bytes) -> None:
+    change_queue(lambda queue: queue.with_entries([added(1)]))
+    known = read_queue()
+    queue_file().write_bytes(content)
+    assert read_queue().entries == ()
+    assert queue_file().read_bytes() == content
+    after = change_queue(lambda queue: queue)
+    (aside,) = queue_folder().glob("queue.json.damaged-*")
+    assert aside.read_bytes() == content
+    assert str(aside) in after.told
+    assert read_queue() == after
+    queue_file().write_bytes(content)
+    assert change_queue(lambda queue: queue, known=known).entries == known.entries
+
+
+def test_a_queue_of_another_boot_is_paused(tmp_path: Path) -> None:
+    change_queue(lambda queue: queue.with_entries([added(1)]))
+    document = json.loads(queue_file().read_text())
+    queue_file().write_text(json.dumps({**document, "boot": "another"}))
+    assert read_queue().paused == "the machine was restarted"

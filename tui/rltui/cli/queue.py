@@ -1,0 +1,356 @@
+"""`queue`, `sweep`: runs that start by themselves, as devices allow."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import random
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rltui.cli.parser import parse
+from rltui.cli.running import wanted_run
+from rltui.cli.terminal import columns
+from rltui.client import creation
+from rltui.client.checking import check
+from rltui.client.queue import asking
+from rltui.client.queue.asking import QueueWish
+from rltui.client.queue.rules import check_rule
+from rltui.core.queue import QueueEntry, QueueOptions, RunQueue
+from rltui.core.text import duration, listed
+from rltui.errors import RltuiError, UsageError
+from rltui.services.config import origins
+from rltui.services.queue_file import read_queue
+from rltui.services.runs.index import RunIndex
+
+_AXIS = re.compile(r"(?P<key>[A-Za-z_][\w.-]*)=(?P<values>.+)", re.DOTALL)
+_SPAN = re.compile(r"(?P<first>-?[\d.]+(?:e[+-]?\d+)?)\.\.(?P<last>-?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+_MOST_RUNS = 1000
+_FIGURES = 3
+"""Of values that are chosen by chance."""
+_MANY_TIMES = 10.0
+"""A span over more than so many times its beginning is drawn from by magnitude."""
+_HEAD = ("", "RUN", "STATE", "STEP", "REWARD", "WHAT", "WHY")
+_SIGNS = {
+    "waiting": "◌",
+    "starting": "◐",
+    "running": "●",
+    "ending": "◑",
+    "done": "✓",
+    "failed": "✗",
+    "stopped": "■",
+}
+
+
+# --- adding -----------------------------------------------------------------------------------------------
+
+
+def add(arguments: argparse.Namespace) -> int:
+    """Queue one run."""
+    options = _options(arguments)
+    with _planned(arguments.words, arguments.overrides, with_needs=True) as wish:
+        added = asking.add_to_queue([wish], options, after_reboot=arguments.after_reboot)
+    _tell_added(added, arguments)
+    return 0
+
+
+def sweep(arguments: argparse.Namespace) -> int:
+    """Queue a run for each combination of values, or for some of them by chance."""
+    options = _options(arguments).model_copy(update={"max_parallel": arguments.max_parallel})
+    axes = [axis for word in arguments.words if (axis := _axis(word)) is not None]
+    if not axes:
+        raise UsageError("a sweep needs values", hint="rltui sweep rl.toml lr=1e-6,3e-6 seed=0..2")
+    words = [word for word in arguments.words if _AXIS.fullmatch(word) is None]
+    points = _points(axes, arguments.random)
+    with _planned(words, [*arguments.overrides, *_as_options(points[0])], with_needs=True) as first:
+        pass
+    for values in _each_value_once(points):
+        with _planned(words, [*arguments.overrides, *values]):
+            pass  # refused now rather than in the night
+    wishes = [
+        replace(
+            first,
+            overrides=(*arguments.overrides, *_as_options(point)),
+            own=" ".join(f"{key}={value}" for key, value in point),
+            own_name="-".join(_in_name(key.rpartition(".")[2] + value) for key, value in point),
+        )
+        for point in points
+    ]
+    if arguments.dry_run:
+        _tell_points(wishes, arguments)
+        return 0
+    group = f"{first.name}-sweep" if not first.is_named else first.name
+    added = asking.add_to_queue(wishes, options, group=group, after_reboot=arguments.after_reboot)
+    _tell_added(added, arguments)
+    return 0
+
+
+def _options(arguments: argparse.Namespace) -> QueueOptions:
+    for rule in arguments.stop_if:
+        check_rule(rule)
+    return QueueOptions(
+        gpus=arguments.gpus,
+        retries=arguments.retries,
+        stop_if=tuple(arguments.stop_if),
+        priority=arguments.priority,
+    )
+
+
+@contextmanager
+def _planned(
+    words: Sequence[str], overrides: Sequence[str], *, with_needs: bool = False
+) -> Iterator[QueueWish]:
+    """The run that `rltui up` would make of these; what it would refuse is refused."""
+    behind = ["--", *overrides] if overrides else []
+    up = parse(["up", *words, *behind])
+    with wanted_run(up) as wanted:
+        record, earlier = creation.plan_record(wanted)
+        creation.trust_what_runs(wanted)
+        yield QueueWish(
+            words=tuple(word for word in words if word != "--new"),
+            overrides=tuple(overrides),
+            name=record.name,
+            folder=Path(record.output_dir),
+            files=origins.made_from(map(Path, record.config_files)),
+            is_named=up.name is not None,
+            is_taken=earlier is not None,
+            is_resumed=wanted.earlier_run == "resume",
+            needs=_needs(wanted) if with_needs else (None, 0),
+        )
+
+
+def _needs(wanted: creation.ExperimentRequest) -> tuple[int | None, int]:
+    """How many devices its config would use, and the memory it needs of the fullest; none where a person
+    named devices, or no GPU can be read.
+    """
+    if wanted.devices is not None:
+        return None, 0
+    found = check(
+        tuple(path.absolute() for path in wanted.config_files),
+        wanted.layout,
+        wanted.framework,
+        workspace=wanted.workspace,
+        with_memory=True,
+    )
+    sizes: dict[str, int] = {}
+    for each in found.memory:
+        device = each.uuid or str(each.device)
+        sizes[device] = sizes.get(device, 0) + (each.budget_bytes or each.peak_bytes or 0)
+    return len(sizes) or None, max(sizes.values(), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    key: str
+    values: tuple[str, ...] = ()
+    span: tuple[float, float] | None = None
+    """From where to where a value is chosen by chance."""
+
+
+def _axis(word: str) -> _Axis | None:
+    """`lr=1e-6,3e-6`, `seed=0..2`; `None` for another word."""
+    found = _AXIS.fullmatch(word)
+    if found is None:
+        return None
+    key, text = found["key"], found["values"]
+    span = _SPAN.fullmatch(text)
+    if span is None:
+        return _Axis(key, tuple(dict.fromkeys(_split(text))))
+    first, last = float(span["first"]), float(span["last"])
+    if last <= first:
+        raise UsageError(f"{word}: {span['last']} is not above {span['first']}")
+    if first.is_integer() and last.is_integer() and not re.search(r"[.e]", span["first"] + span["last"]):
+        if last - first >= _MOST_RUNS:
+            raise UsageError(f"{word}: these are more than {_MOST_RUNS} values")
+        return _Axis(key, tuple(str(value) for value in range(int(first), int(last) + 1)))
+    return _Axis(key, span=(first, last))
+
+
+def _split(text: str) -> Iterator[str]:
+    """At commas that stand in no bracket and no quotes."""
+    depth, quote, begin = 0, "", 0
+    for at, sign in enumerate(text):
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'":
+            quote = sign
+        elif sign in "[{(":
+            depth += 1
+        elif sign in "]})":
+            depth -= 1
+        elif sign == "," and depth == 0:
+            yield text[begin:at]
+            begin = at + 1
+    yield text[begin:]
+
+
+def _points(axes: Sequence[_Axis], some: int | None) -> list[list[tuple[str, str]]]:
+    """The combinations, each a value for every key; all of them, or `some` by chance."""
+    if any(not value.strip() for axis in axes for value in axis.values):
+        raise UsageError(
+            "a value is empty", hint="values stand behind each other, with a comma between: lr=1,2"
+        )
+    if spans := [axis.key for axis in axes if axis.span is not None]:
+        if some is None:
+            raise UsageError(
+                f"{listed(spans)}: between two numbers there is no end of values",
+                hint="name them, lr=1e-6,3e-6, or choose by chance: --random K",
+            )
+        return [[(axis.key, _by_chance(axis)) for axis in axes] for _ in range(some)]
+    total = math.prod(len(axis.values) for axis in axes)
+    if (some or total) > _MOST_RUNS or total > _MOST_RUNS**2:
+        raise UsageError(f"that makes {total} runs", hint=f"at most {_MOST_RUNS}; choose some: --random K")
+    every = list(itertools.product(*([(axis.key, value) for value in axis.values] for axis in axes)))
+    chosen = every if some is None or some >= len(every) else random.sample(every, some)
+    return [list(point) for point in chosen]
+
+
+def _by_chance(axis: _Axis) -> str:
+    if axis.span is None:
+        return random.choice(axis.values)
+    first, last = axis.span
+    if first > 0 and last / first >= _MANY_TIMES:
+        value = math.exp(random.uniform(math.log(first), math.log(last)))
+    else:
+        value = random.uniform(first, last)
+    return f"{value:.{_FIGURES}g}"
+
+
+def _as_options(point: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"--{key}={value}" for key, value in point]
+
+
+def _each_value_once(points: Sequence[Sequence[tuple[str, str]]]) -> Iterator[list[str]]:
+    """As options: few combinations, in which every value occurs."""
+    seen = set(points[0])
+    for point in points[1:]:
+        if not seen.issuperset(point):
+            seen.update(point)
+            yield _as_options(point)
+
+
+def _in_name(text: str) -> str:
+    return _NOT_IN_NAMES.sub("_", text).strip("_")
+
+
+def _tell_points(wishes: Sequence[QueueWish], arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        found = [{"name": f"{each.name}-{each.own_name}", "what": each.own} for each in wishes]
+        print(json.dumps({"runs": found}))
+        return
+    print(f"{len(wishes)} runs, none of them queued:")
+    print("\n".join(columns([("NAME", "WHAT"), *((f"{w.name}-{w.own_name}", w.own) for w in wishes)])))
+
+
+def _tell_added(added: Sequence[QueueEntry], arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print(json.dumps([each.model_dump(mode="json") for each in added]))
+        return
+    for each in added:
+        print(f"{each.name} is queued: {each.folder}")
+    if added and added[0].group:
+        print(f"the sweep is called {added[0].group}; look: rltui queue")
+
+
+# --- looking and changing ---------------------------------------------------------------------------------
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """What waits and why, what runs, what has ended. A queue without a supervisor gets one."""
+    queue = read_queue()
+    try:
+        asking.wake()
+    except RltuiError as error:
+        print(error, file=sys.stderr)
+    if arguments.json:
+        print(queue.model_dump_json())
+    else:
+        print("\n".join(_lines(queue)))
+    return 0
+
+
+def pause(arguments: argparse.Namespace) -> int:
+    """Start nothing any more."""
+    return _changed(asking.pause(), "paused; what runs goes on", arguments)
+
+
+def resume(arguments: argparse.Namespace) -> int:
+    """Start what may start."""
+    return _changed(asking.resume(after_reboot=arguments.after_reboot), "the queue goes on", arguments)
+
+
+def remove(arguments: argparse.Namespace) -> int:
+    """Take entries out."""
+    gone = asking.remove(arguments.entry)
+    return _changed(read_queue(), f"removed: {listed([each.name for each in gone])}", arguments)
+
+
+def retry(arguments: argparse.Namespace) -> int:
+    """Let entries wait again."""
+    again = asking.retry(arguments.entry)
+    return _changed(read_queue(), f"waits again: {listed([each.name for each in again])}", arguments)
+
+
+def move(arguments: argparse.Namespace) -> int:
+    """Change the order."""
+    queue = asking.move(arguments.entry, arguments.place)
+    waiting = [each.name for each in queue.entries if each.state == "waiting"]
+    return _changed(queue, f"now in this order: {', '.join(waiting)}", arguments)
+
+
+def limit(arguments: argparse.Namespace) -> int:
+    """Change how many run at once."""
+    word = arguments.most
+    if word != "none" and not (word.isdecimal() and int(word) > 0):
+        raise UsageError(f"{word!r} is no number of runs", hint="a number from 1 on, or none")
+    most = None if word == "none" else int(word)
+    words = "as many run at once as devices allow" if most is None else f"at most {most} run at once"
+    return _changed(asking.limit(most), words, arguments)
+
+
+def _changed(queue: RunQueue, words: str, arguments: argparse.Namespace) -> int:
+    print(queue.model_dump_json() if arguments.json else words)
+    return 0
+
+
+def _lines(queue: RunQueue) -> list[str]:
+    lines = [f"⚠ {queue.told}"] if queue.told else []
+    if queue.paused:
+        lines.append(f"paused: {queue.paused}; go on: rltui queue resume")
+    if not queue.entries:
+        return [
+            *lines,
+            "the queue is empty: rltui queue add CONFIG.toml, rltui sweep CONFIG.toml lr=1e-6,3e-6",
+        ]
+    order = {"running": 0, "ending": 0, "starting": 1, "waiting": 2}
+    index = RunIndex()
+    rows = [_row(each, index) for each in sorted(queue.entries, key=lambda each: order.get(each.state, 3))]
+    index.close()
+    return [*lines, *columns([_HEAD, *rows])]
+
+
+def _row(entry: QueueEntry, index: RunIndex) -> tuple[str, ...]:
+    row = None
+    if entry.state != "waiting":
+        try:
+            row = index.in_folder(entry.folder)
+        except RltuiError as error:
+            print(f"the index of runs does not tell of {entry.name}: {error.title}", file=sys.stderr)
+    step = (
+        ""
+        if row is None or row.step is None
+        else f"{row.step}" + (f"/{row.max_steps}" if row.max_steps else "")
+    )
+    reward = "" if row is None or row.reward is None else f"{row.reward:.3f}"
+    why = entry.why
+    if entry.state == "waiting" and entry.not_before is not None and entry.not_before > time.time():
+        why += f", in {duration(entry.not_before - time.time())}"
+    return _SIGNS[entry.state], entry.name, entry.state, step, reward, entry.told, why

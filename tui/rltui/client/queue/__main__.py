@@ -1,0 +1,141 @@
+"""`python -m rltui.client.queue`: the supervisor of the queue. One at a time, until nothing is to do.
+
+With `start` it has one started in the private tmux server, unless there is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import logging.handlers
+import os
+import signal
+import sys
+import threading
+import time
+
+from rltui import paths
+from rltui.client.queue.asking import START, START_TIMEOUT_S, is_minded
+from rltui.client.queue.keeper import QueueKeeper
+from rltui.core.queue import RunQueue
+from rltui.errors import ConflictError, RltuiError
+from rltui.services.own_files import FileLock, make_folder
+from rltui.services.queue_file import change_queue, queue_file, queue_folder, read_queue, supervisor_lock
+
+logger = logging.getLogger("rltui.queue")
+
+_SESSION = "_queue"
+"""In the private tmux server. Names of experiments begin with a letter or digit."""
+_POLL_S = 0.05
+_TAKE_S = 2.0
+"""Somebody may hold the lock for a moment, to see whether it is free."""
+_LOOK_S = 2.0
+"""Between two looks at all that runs."""
+_WAKE_S = 0.25
+"""So soon a change of the file is seen, and the end of a child."""
+
+
+def main() -> int:
+    """Do what the command line says."""
+    if sys.argv[1:] == [START]:
+        try:
+            _start()
+        except RltuiError as error:
+            print(error, file=sys.stderr)
+            return int(error.exit_code)
+        return 0
+    return _supervise()
+
+
+def _start() -> None:
+    from rltui.services.tmux import SUPERVISOR_WINDOW, TmuxHost  # libtmux, which a supervisor need not load
+
+    tmux = TmuxHost(paths.tmux_socket())
+    tmux.check()
+    make_folder(queue_folder(), mode=0o700)
+    argv = [sys.executable, "-X", "utf8", "-m", "rltui.client.queue"]
+    until = time.monotonic() + START_TIMEOUT_S
+    while not is_minded():
+        with contextlib.suppress(ConflictError):  # somebody else starts it, or the one before is about to go
+            if tmux.has_session(_SESSION):
+                tmux.start_window(_SESSION, SUPERVISOR_WINDOW, argv, cwd=str(queue_folder()))
+            else:
+                tmux.start_supervisor(_SESSION, argv, cwd=str(queue_folder()), env={})
+        if read_queue().is_idle:  # it has come and gone
+            return
+        if time.monotonic() > until:
+            title = "the supervisor of the queue did not start"
+            raise RltuiError(title, hint=f"see {queue_folder()}/supervisor.log")
+        time.sleep(_POLL_S)
+
+
+def _supervise() -> int:
+    """Mind the queue until nothing is left to do, or SIGTERM. The runs go on whatever becomes of it."""
+    make_folder(queue_folder(), mode=0o700)
+    logging.basicConfig(
+        handlers=[logging.handlers.WatchedFileHandler(queue_folder() / "supervisor.log")],
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    lock = supervisor_lock()
+    until = time.monotonic() + _TAKE_S
+    while not lock.take():
+        if time.monotonic() > until:
+            logger.info("the queue has a supervisor already; leaving it to that one")
+            return 0
+        time.sleep(_WAKE_S / 5)
+    leave = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: leave.set())
+    print(f"supervisor of the queue: pid {os.getpid()}, {queue_folder()}", flush=True)
+    logger.info("supervisor started, pid %d", os.getpid())
+    try:
+        _mind(QueueKeeper(), lock, leave)
+    except Exception as error:
+        logger.critical("the supervisor of the queue failed; the runs go on", exc_info=error)
+        raise
+    logger.info("supervisor ended")
+    return 0
+
+
+def _mind(keeper: QueueKeeper, lock: FileLock, leave: threading.Event) -> None:
+    """Until nothing is to do, `leave` is set, or the lock is another's, as after its folder was deleted."""
+    told = ""
+    while lock.is_held() and not leave.is_set():
+        seen = _stamp()
+        try:
+            keeper.look()
+            if keeper.queue.is_idle:
+                _give_up(lock)
+        except RltuiError as error:  # a disk that is full, a file that cannot be read: it may pass
+            if str(error) != told:
+                logger.error("%s", error)
+            told = str(error)
+        until = time.monotonic() + _LOOK_S
+        while time.monotonic() < until and _stamp() == seen and not keeper.has_ended_programs():
+            if leave.wait(_WAKE_S):
+                break
+
+
+def _give_up(lock: FileLock) -> None:
+    """Release the lock if nothing is to do: whoever adds something after that finds no supervisor."""
+
+    def release(queue: RunQueue) -> RunQueue:
+        if queue.is_idle:
+            lock.release()
+        return queue
+
+    change_queue(release)
+
+
+def _stamp() -> tuple[int, int]:
+    """Of the file of the queue: another one for each change."""
+    try:
+        info = queue_file().stat()
+    except OSError:
+        return 0, 0
+    return info.st_ino, info.st_mtime_ns
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,336 @@
+"""What clients do about the queue: add, remove, move, pause. Its supervisor sees it, or is started."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import string
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rltui.core.queue import QueueEntry, QueueOptions, QueueSurroundings, RunQueue, is_kept_variable
+from rltui.core.text import listed, unknown
+from rltui.errors import ConflictError, UsageError
+from rltui.services import outside
+from rltui.services.outside import OUTER_VARIABLES
+from rltui.services.queue_file import change_queue, queue_folder, read_queue, supervisor_lock
+from rltui.services.runs.experiment_files import same_folder
+from rltui.services.runs.experiments import find_experiment
+
+START = "start"
+"""What `python -m rltui.client.queue` is told to start the supervisor in the private tmux server."""
+START_TIMEOUT_S = 20.0
+_ID_LETTERS = string.ascii_lowercase + string.digits
+_ID_LENGTH = 8
+_LONGEST_NAME = 48
+
+
+@dataclass(frozen=True, slots=True)
+class QueueWish:
+    """A run as somebody wants it: what `rltui up` is told, and what the queue is."""
+
+    words: tuple[str, ...]
+    """Without a name, an output folder, and what stands behind `--`."""
+    overrides: tuple[str, ...]
+    name: str
+    folder: Path
+    """As `rltui up` would have them now."""
+    files: tuple[Path, ...] = ()
+    """The user's config files."""
+    is_named: bool = False
+    """A person chose the name."""
+    own: str = ""
+    """What makes it another one than others of its sweep; empty: it is alone."""
+    own_name: str = ""
+    """The same as a part of a name."""
+    needs: tuple[int | None, int] = (None, 0)
+    """Devices, and memory of each in bytes, where nobody says how many."""
+    is_taken: bool = False
+    """Its folder holds an earlier run."""
+    is_resumed: bool = False
+    """It goes on with that."""
+
+
+def add_to_queue(
+    wishes: Sequence[QueueWish],
+    options: QueueOptions,
+    *,
+    group: str = "",
+    after_reboot: bool | None = None,
+) -> tuple[QueueEntry, ...]:
+    """Put them behind the others, in this order, and see to it that somebody minds the queue.
+
+    `group`: name of a sweep; another one is found where there is such a one already. `after_reboot`: what the
+    queue does from now on; `None`: as before.
+
+    Raises:
+        ConflictError: if a name or folder that was asked for is taken.
+        RltuiError: if the queue cannot be written, or its supervisor not be started; then they wait in it.
+    """
+    around = QueueSurroundings(cwd=os.getcwd(), variables=_variables())  # noqa: PTH109 - as the child is told
+    key = hashlib.sha256(around.model_dump_json().encode()).hexdigest()[:12]
+    added: list[QueueEntry] = []
+
+    def change(queue: RunQueue) -> RunQueue:
+        added.clear()
+        fixed = {**options.model_dump(), "group": _free_group(group, queue), "surroundings": key}
+        for wish in wishes:
+            added.append(_entry(wish, (*queue.entries, *added), fixed))
+        entries = (*queue.entries, *added)
+        told = {} if after_reboot is None else {"after_reboot": after_reboot}
+        everywhere = {**queue.surroundings, key: around}
+        return queue.model_copy(update={"surroundings": everywhere, **told}).with_entries(entries)
+
+    change_queue(change)
+    wake()
+    return tuple(added)
+
+
+def _variables() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if is_kept_variable(name) and name not in OUTER_VARIABLES
+    }
+
+
+def _free_group(group: str, queue: RunQueue) -> str:
+    taken = {each.group for each in queue.entries}
+    names = (group, *(f"{group}-{number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if not name or name not in taken)
+
+
+def _entry(wish: QueueWish, others: Sequence[QueueEntry], fixed: dict[str, Any]) -> QueueEntry:
+    name, folder = _place(wish, others)
+    gpus, gpu_bytes = wish.needs
+    if fixed["gpus"] is not None:
+        gpus = fixed["gpus"]
+    return QueueEntry(
+        id="".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH)),
+        name=name,
+        folder=str(folder),
+        words=wish.words,
+        overrides=wish.overrides,
+        told=wish.own,
+        files=_contents(wish.files),
+        added_at=time.time(),
+        **{**fixed, "gpus": gpus, "gpu_bytes": gpu_bytes},
+    )
+
+
+def _contents(files: Iterable[Path | str]) -> dict[str, str]:
+    """By path: the SHA-256 of what it says. A file that is gone has none."""
+    found = {}
+    for path in files:
+        with contextlib.suppress(OSError):
+            found[str(path)] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return found
+
+
+def _place(wish: QueueWish, others: Sequence[QueueEntry]) -> tuple[str, Path]:
+    """Its name and its folder, which nobody else has or will have."""
+    taken_names = {each.name for each in others}
+    folders = [each.folder for each in others]
+    folder = wish.folder
+
+    def is_free(name: str, candidate: Path) -> bool:
+        known = find_experiment(name)
+        return (
+            name not in taken_names
+            and not any(same_folder(str(candidate), other) for other in folders)
+            and (known is None or same_folder(known.output_dir, str(candidate)))
+            and (wish.is_resumed or not (wish.is_taken if candidate == folder else _holds_files(candidate)))
+        )
+
+    if wish.own:
+        stem = f"{wish.name}-{wish.own_name}"
+        for number in range(1, 1000):
+            name = _shortened(stem, "" if number == 1 else f"-{number}")
+            if is_free(name, folder.parent / name):
+                return name, folder.parent / name
+    if is_free(wish.name, folder):
+        return wish.name, folder
+    if wish.is_named:
+        if is_free(wish.name, folder.parent / wish.name):
+            return wish.name, folder.parent / wish.name
+        raise ConflictError(
+            f"the name {wish.name} or the folder {folder} is taken",
+            hint="choose others with -n and -o",
+        )
+    for number in range(2, 1000):
+        other = folder.with_name(f"{folder.name}-{number}")
+        if is_free(_shortened(other.name), other):
+            return _shortened(other.name), other
+    raise ConflictError(f"no name like {wish.name} is free", hint="choose one with -n NAME")
+
+
+def _holds_files(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _shortened(name: str, end: str = "") -> str:
+    """With `end`, at most as long as the name of an experiment may be."""
+    if len(name) + len(end) <= _LONGEST_NAME:
+        return name + end
+    told = hashlib.sha256(name.encode()).hexdigest()[:6]
+    return f"{name[: _LONGEST_NAME - len(end) - 7]}-{told}{end}"
+
+
+# --- changing it ------------------------------------------------------------------------------------------
+
+
+def pause() -> RunQueue:
+    """Start nothing any more; what runs goes on."""
+    return change_queue(lambda queue: queue.model_copy(update={"paused": queue.paused or "by hand"}))
+
+
+def resume(*, after_reboot: bool | None = None) -> RunQueue:
+    """Start what may start."""
+
+    def change(queue: RunQueue) -> RunQueue:
+        told = {} if after_reboot is None else {"after_reboot": after_reboot}
+        return queue.model_copy(update={"paused": "", "told": "", **told})
+
+    queue = change_queue(change)
+    wake()
+    return queue
+
+
+def limit(most: int | None) -> RunQueue:
+    """So many run at once, of all; `None`: as devices allow, without devices one."""
+    queue = change_queue(lambda queue: queue.model_copy(update={"max_parallel": most}))
+    wake()
+    return queue
+
+
+def remove(words: Sequence[str]) -> tuple[QueueEntry, ...]:
+    """Take these out: what waits is not started, what has ended is forgotten. Their runs stay.
+
+    Raises:
+        UsageError: if there is no such entry, or sweep.
+        ConflictError: if one runs and was named alone; of a sweep, those that run stay.
+    """
+    gone: list[QueueEntry] = []
+
+    def change(queue: RunQueue) -> RunQueue:
+        gone.clear()
+        for word in words:
+            found = _found(queue, word)
+            going = [each for each in found if each.state == "waiting" or not each.is_open]
+            if not going:
+                names = listed([each.name for each in found])
+                raise ConflictError(f"{names} {found[0].state}", hint=f"end it: rltui down {found[0].name}")
+            gone.extend(going)
+        return queue.with_entries(each for each in queue.entries if each not in gone)
+
+    change_queue(change)
+    return tuple(gone)
+
+
+def move(word: str, place: str) -> RunQueue:
+    """Put what waits of it `first`, `last`, or at that number among those that wait, counted from 1.
+
+    Raises:
+        UsageError: if there is no such entry, or no such place.
+    """
+    if place not in ("first", "last", "up", "down") and not (place.isdecimal() and int(place) > 0):
+        raise UsageError(
+            f"{place!r} is no place in the queue", hint="first, last, up, down, or a number from 1"
+        )
+
+    def change(queue: RunQueue) -> RunQueue:
+        moved = [each for each in _found(queue, word) if each.state == "waiting"]
+        if not moved:
+            raise UsageError(f"nothing of {word} waits")
+        waiting = [each for each in queue.entries if each.state == "waiting"]
+        rest = [each for each in waiting if each not in moved]
+        before = waiting.index(moved[0])
+        at = {"first": 0, "last": len(rest), "up": max(0, before - 1), "down": before + 1}.get(place)
+        at = int(place) - 1 if at is None else at
+        others = [each for each in queue.entries if each.state != "waiting"]
+        priority = _between(rest, at, moved[0].priority)
+        placed = [each.model_copy(update={"priority": priority}) for each in moved]
+        return queue.with_entries([*others, *rest[:at], *placed, *rest[at:]])
+
+    return change_queue(change)
+
+
+def _between(rest: Sequence[QueueEntry], at: int, own: int) -> int:
+    """The priority that a place among others needs, so that it is one."""
+    before = [each.priority for each in rest[:at]]
+    after = [each.priority for each in rest[at:]]
+    least, most = max(after, default=own), min(before, default=own)
+    return min(max(own, least), most) if before else max(own, least)
+
+
+def retry(words: Sequence[str]) -> tuple[QueueEntry, ...]:
+    """Let these wait again: what failed or was stopped goes on where it was; config files count as they are.
+
+    Raises:
+        UsageError: if there is no such entry, or sweep.
+    """
+    again: list[QueueEntry] = []
+
+    def change(queue: RunQueue) -> RunQueue:
+        again.clear()
+        for word in words:
+            for each in _found(queue, word):
+                if each.state in ("failed", "stopped") or (each.state == "waiting" and len(words) == 1):
+                    again.append(_afresh(each))
+                    queue = queue.with_entry(again[-1])
+        if not again:
+            raise UsageError(f"nothing of {listed(words)} failed, was stopped or waits")
+        return queue
+
+    change_queue(change)
+    wake()
+    return tuple(again)
+
+
+def _afresh(entry: QueueEntry) -> QueueEntry:
+    told = {"state": "waiting", "why": "", "failures": 0, "not_before": None, "ended_at": None}
+    return entry.model_copy(update={**told, "outcome": None, "files": _contents(entry.files)})
+
+
+def _found(queue: RunQueue, word: str) -> list[QueueEntry]:
+    """The entry of that id, or of that name, the newest, rather one that is open; or those of that sweep."""
+    if (entry := queue.entry(word)) is not None:
+        return [entry]
+    named = [each for each in queue.entries if each.name == word]
+    if named:
+        return [each for each in named if each.is_open][-1:] or named[-1:]
+    if of_group := [each for each in queue.entries if each.group == word]:
+        return of_group
+    known = dict.fromkeys((*(each.name for each in queue.entries), *(each.group for each in queue.entries)))
+    raise unknown("entry of the queue", word, [name for name in known if name])
+
+
+# --- its supervisor ---------------------------------------------------------------------------------------
+
+
+def is_minded() -> bool:
+    """A supervisor of the queue lives."""
+    if not queue_folder().is_dir():
+        return False
+    lock = supervisor_lock()
+    is_free = lock.take()
+    lock.release()
+    return not is_free
+
+
+def wake() -> None:
+    """Have a supervisor of the queue, where there is something to do.
+
+    Raises:
+        RltuiError: if it cannot be started.
+    """
+    if not read_queue().is_idle and not is_minded():
+        # By a process of its own: the TUI, which may have asked, must not import libtmux.
+        command = [sys.executable, "-X", "utf8", "-m", "rltui.client.queue", START]
+        outside.ask(command, timeout_s=START_TIMEOUT_S + 10)

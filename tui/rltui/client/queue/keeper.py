@@ -1,0 +1,396 @@
+"""What the supervisor of the queue does: starts those that may start, follows them, ends and retries them.
+
+Whatever it is about to do is on disk before it does it, and what came of it is found out from the run itself:
+killed at any point, the next one goes on, and no run is started twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rltui.client import launch
+from rltui.client.queue.rules import StopRules
+from rltui.core.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_variable
+from rltui.core.runs import RunSheet
+from rltui.errors import ExitCode, RltuiError
+from rltui.services.gpu.claims import release_devices, reserve_devices
+from rltui.services.outside import OUTER_VARIABLES
+from rltui.services.queue_file import change_queue, queue_folder, start_lock
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
+from rltui.services.runs.experiments import find_experiment
+from rltui.services.runs.run_sheet import read_sheet
+
+logger = logging.getLogger("rltui.queue")
+
+_PATIENCE_S = 2.0
+"""For a supervisor that does not answer."""
+_LONGEST_START_S = 1800.0
+"""A start that takes longer is ended: meanwhile nothing else starts."""
+_ASK_S = 120.0
+"""For a command that only looks."""
+_AGAIN_S = 30.0
+"""Between two tries to end a run that cannot be ended."""
+_HOPELESS = frozenset({ExitCode.USAGE, ExitCode.INVALID_CONFIG})
+"""Exit codes of starts that would come out the same again."""
+_GPUS_S = 5.0
+"""So long what a reading of the GPUs said is believed, where it gave none."""
+_LAST_WORDS_BYTES = 4000
+
+
+@dataclass
+class _Program:
+    """A command of ours that is at work for an entry."""
+
+    process: subprocess.Popen[bytes]
+    until: float
+    """By the monotonic clock: then it is ended."""
+
+    def has_ended(self) -> bool:
+        """By itself, or since its time is over."""
+        if self.process.poll() is None and time.monotonic() > self.until:
+            self.process.kill()
+            self.process.wait()
+        return self.process.poll() is not None
+
+
+@dataclass
+class QueueKeeper:
+    """Minds the queue, for one thread. `look` does what is to be done now."""
+
+    clock: Callable[[], float] = time.time
+    queue: RunQueue = RunQueue()
+    """As it was known last."""
+    _programs: dict[str, _Program] = field(default_factory=dict)
+    _rules: StopRules = field(default_factory=StopRules)
+    _files: dict[str, tuple[tuple[int, int], str]] = field(default_factory=dict)
+    """By path: inode and time of a file, and the SHA-256 of its content then."""
+    _refused: tuple[tuple[str, int | None, int], float, str] | None = None
+    """Who was told that there are no devices, until when that holds, and why."""
+    _not_before: dict[str, float] = field(default_factory=dict)
+    """By entry: when it is tried again to end it, by the monotonic clock."""
+
+    def has_ended_programs(self) -> bool:
+        """There is something to `look` at."""
+        return any(program.has_ended() for program in self._programs.values())
+
+    def look(self) -> None:
+        """Follow what runs, then start what may start.
+
+        Raises:
+            RltuiError: if the queue cannot be read or written. What runs goes on.
+        """
+        self._change(lambda queue: queue)
+        for entry in self.queue.entries:
+            if entry.state == "starting":
+                self._settle_start(entry)
+            elif entry.state == "running":
+                self._follow(entry)
+            elif entry.state == "ending":
+                self._end(entry)
+        self._start_next()
+
+    def _change(self, change: Callable[[RunQueue], RunQueue]) -> None:
+        self.queue = change_queue(change, known=self.queue if self.queue.entries else None)
+
+    def _replace(self, entry: QueueEntry, change: Callable[[QueueEntry], QueueEntry]) -> None:
+        """Change the entry, if it is still in the state that we have seen."""
+
+        def changed(queue: RunQueue) -> RunQueue:
+            now = queue.entry(entry.id)
+            return queue if now is None or now.state != entry.state else queue.with_entry(change(now))
+
+        self._change(changed)
+
+    # --- starting -----------------------------------------------------------------------------------------
+
+    def _start_next(self) -> None:
+        found = decide(self.queue, self.clock(), devices=self._devices, changed=self._changed_files)
+        start, waits = found.start, found.waits
+        if start is not None:
+            seen = {"attempts_before": _attempts(start), "started_at": self.clock(), "devices": start.devices}
+
+        def decided(queue: RunQueue) -> RunQueue:
+            entries = []
+            for each in queue.entries:
+                now = each
+                if each.state == "waiting" and start is not None and each.id == start.id:
+                    if not queue.paused:
+                        now = each.model_copy(update={"state": "starting", "why": "", **seen})
+                elif each.state == "waiting" and each.id in waits:
+                    now = each.model_copy(update={"why": waits[each.id]})
+                entries.append(now)
+            return queue.with_entries(entries)
+
+        if start is not None or any(each.why != waits.get(each.id, each.why) for each in self.queue.entries):
+            self._change(decided)
+        entry = None if start is None else self.queue.entry(start.id)
+        if entry is not None and entry.state == "starting" and entry.id not in self._programs:
+            self._start(entry)
+        elif start is not None and start.gpus:  # the queue was paused, or it was removed
+            release_devices(start.name)
+
+    def _devices(self, entry: QueueEntry) -> tuple[str, str]:
+        """Devices that are its own from now on, or why there are none. The GPUs are not read each time."""
+        now, about = time.monotonic(), (entry.name, entry.gpus, entry.gpu_bytes)
+        if self._refused is not None and self._refused[0] == about and now < self._refused[1]:
+            return "", self._refused[2]
+        found = reserve_devices(entry.name, entry.gpus or 0, entry.gpu_bytes)
+        self._refused = None if found.devices else (about, now + _GPUS_S, found.why)
+        return ",".join(found.devices), found.why
+
+    def _start(self, entry: QueueEntry) -> None:
+        """Run `rltui up`. The lock says to whoever comes after us that it is still at work."""
+        lock = start_lock(entry.id)
+        if not lock.take():
+            return
+        try:
+            number = lock.descriptor
+            assert number is not None
+            self._programs[entry.id] = self._run(
+                entry, _up(entry, resume=_was_started(entry)), _LONGEST_START_S, hand_on=(number,)
+            )
+        except OSError as error:
+            why = f"cannot be started in {error.filename}: {error.strerror}"
+            self._replace(entry, lambda now: now.ended("failed", why, self.clock()))
+        finally:
+            lock.release()
+
+    def _run(
+        self, entry: QueueEntry, argv: Sequence[str], timeout_s: float, hand_on: tuple[int, ...] = ()
+    ) -> _Program:
+        """Run `rltui …` where the entry was added."""
+        around = self.queue.surroundings.get(entry.surroundings)
+        own = {} if around is None else around.variables
+        ours = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in OUTER_VARIABLES and not is_kept_variable(name)
+        }
+        with _words_file(entry).open("wb") as words:
+            process = subprocess.Popen(
+                [sys.executable, "-X", "utf8", "-m", "rltui", *argv],
+                cwd=None if around is None else around.cwd,
+                env={**ours, **own},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=words,
+                pass_fds=hand_on,
+                start_new_session=True,
+            )
+        return _Program(process, time.monotonic() + timeout_s)
+
+    def _settle_start(self, entry: QueueEntry) -> None:
+        """Once the program that starts it has ended: what has come of it?"""
+        program = self._programs.get(entry.id)
+        if program is not None and not program.has_ended():
+            return
+        if program is None:
+            lock = start_lock(entry.id)
+            if not lock.take():  # our predecessor's program is still at work
+                return
+            lock.release()
+        run = _begun(entry)
+        code = None if program is None else program.process.returncode
+        self._programs.pop(entry.id, None)
+        start_lock(entry.id).path.unlink(missing_ok=True)
+        if entry.gpus:
+            release_devices(entry.name)  # by now it claims what it needs itself
+        if run:
+            self._replace(entry, lambda now: now.model_copy(update={"state": "running", "run": run}))
+        elif code is None:  # it was never started, or killed before it came to anything
+            self._replace(entry, lambda now: now.model_copy(update={"state": "waiting"}))
+        else:
+            why, retries = _last_words(entry), 0 if code in _HOPELESS else entry.retries
+            self._replace(
+                entry,
+                lambda now: now.model_copy(update={"retries": retries}).ended("failed", why, self.clock()),
+            )
+
+    def _changed_files(self, entry: QueueEntry) -> str:
+        for name, sha256 in entry.files.items():
+            if (now := self._sha256(name)) != sha256:
+                what = "was changed since it was added" if now else "is gone"
+                return f"{name} {what}; as it is now: rltui queue retry {entry.name}"
+        return ""
+
+    def _sha256(self, name: str) -> str:
+        """Of a file; empty where it cannot be read. It is read only where it changed."""
+        try:
+            info = os.stat(name)  # noqa: PTH116 - of hundreds of entries, every two seconds
+            stamp = (info.st_ino, info.st_mtime_ns)
+            if name not in self._files or self._files[name][0] != stamp:
+                self._files[name] = (stamp, hashlib.sha256(Path(name).read_bytes()).hexdigest())
+        except OSError:
+            return ""
+        return self._files[name][1]
+
+    # --- following ----------------------------------------------------------------------------------------
+
+    def _follow(self, entry: QueueEntry) -> None:
+        """Does it run, has it ended, is it to be ended?"""
+        record = _record(entry)
+        if record is None:
+            self._replace(entry, lambda now: now.ended("failed", f"{entry.folder} is gone", self.clock()))
+            return
+        try:
+            status, living = _status(record)
+        except RltuiError as error:  # it is stopped, or at its limit of clients: it goes on
+            logger.warning("%s: %s", entry.name, error.title)
+            return
+        outcome, why = verdict(status, living=living)
+        if outcome is None and living:
+            why = self._rules.broken(entry, record)
+            outcome = "stopped" if why else None
+            if why:
+                _note(record, why)
+        if outcome is None:
+            return
+        logger.info("%s: %s %s", entry.name, outcome, why)
+        if living:
+            ending = {"state": "ending", "outcome": outcome, "why": why}
+            self._replace(entry, lambda now: now.model_copy(update=ending))
+        else:
+            self._replace(entry, lambda now: now.ended(outcome, why, self.clock()))
+
+    def _end(self, entry: QueueEntry) -> None:
+        """Have `rltui down` end what still runs of it: its devices are for the next one."""
+        program, record = self._programs.get(entry.id), _record(entry)
+        is_up = record is not None and (launch.is_alive(record) or launch.lives(record))
+        if program is not None:
+            if not program.has_ended():
+                return
+            del self._programs[entry.id]
+            if is_up and program.process.returncode:
+                logger.error("%s cannot be ended: %s", entry.name, _last_words(entry))
+                self._not_before[entry.id] = time.monotonic() + _AGAIN_S
+        if is_up:
+            if time.monotonic() >= self._not_before.get(entry.id, 0.0):
+                self._programs[entry.id] = self._run(entry, ["down", entry.name], _LONGEST_START_S)
+            return
+        outcome = entry.outcome or "stopped"
+        self._replace(entry, lambda now: now.ended(outcome, now.why, self.clock()))
+
+
+def verdict(status: Mapping[str, Any], *, living: bool) -> tuple[Outcome | None, str]:
+    """What a status says of a run: whether it has ended, and how, in words. `None`: it goes on.
+
+    `living`: by its supervisor, rather than from its files.
+    """
+    if status.get("transaction"):
+        return None, ""
+    down = status.get("down")
+    jobs = [each for each in status["components"] if each["kind"] == "job" and not each.get("manual")]
+    if not living:
+        if jobs and all(each["state"] == "exited" or _is_spare(each) for each in jobs):
+            return "done", ""
+        if down:
+            return "stopped", f"taken down by {down['by']}"
+    elif down and not down["complete"]:
+        return None, ""
+    elif status["done"]:
+        return (None, "") if status.get("evals") else ("done", "")
+    if failed := [each for each in status["components"] if each["id"] in status["failed"]]:
+        return "failed", f"{failed[0]['id']}: {failed[0]['reason'] or 'failed'}"
+    return (None, "") if living else ("failed", "it ended, and nobody saw why")
+
+
+def _is_spare(component: Mapping[str, Any]) -> bool:
+    """It makes something that was there already."""
+    return bool(component.get("prepares")) and component["attempt"] is None
+
+
+def _up(entry: QueueEntry, *, resume: bool) -> list[str]:
+    again = ["--resume"] if resume and "--resume" not in entry.words else []
+    own = ["-n", entry.name, "-o", entry.folder, "--entry", entry.id, "--group", entry.group, *again]
+    devices = ["--devices", entry.devices] if entry.devices else []
+    behind = ["--", *entry.overrides] if entry.overrides else []
+    return ["up", *entry.words, *own, *devices, "--no-wait", "--json", *behind]
+
+
+def _record(entry: QueueEntry) -> ExperimentRecord | None:
+    """Of the experiment, if it was this entry that started it."""
+    try:
+        record = find_experiment(entry.name)
+        if record is None or not same_folder(record.output_dir, entry.folder):
+            return None
+        sheet = _sheet(entry)
+    except RltuiError as error:
+        logger.error("%s: %s", entry.name, error)
+        return None
+    return record if sheet is not None and sheet.entry == entry.id else None
+
+
+def _sheet(entry: QueueEntry) -> RunSheet | None:
+    return read_sheet(ControlFolder(Path(entry.folder)).path)
+
+
+def _attempts(entry: QueueEntry) -> int:
+    """All attempts of all components in its folder."""
+    control = ControlFolder(Path(entry.folder))
+    return sum(len(control.attempts(folder.parent.name)) for folder in control.newest_attempts())
+
+
+def _was_started(entry: QueueEntry) -> bool:
+    """An earlier start of it came to something, which the next one goes on with."""
+    return _record(entry) is not None and bool(_attempts(entry))
+
+
+def _begun(entry: QueueEntry) -> str:
+    """Id of the run, where the last start of the entry has begun something; empty: it has not."""
+    record = _record(entry)
+    sheet = _sheet(entry) if record is not None else None
+    if record is None or sheet is None:
+        return ""
+    try:
+        status, living = _status(record)
+    except RltuiError:  # somebody is there
+        return sheet.id
+    is_under_way = living and (status["state"] == "running" or bool(status["transaction"]))
+    return sheet.id if is_under_way or _attempts(entry) > entry.attempts_before else ""
+
+
+def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:
+    """As `rltui status`, and whether its supervisor says so."""
+    wire = launch.connect(record, patience_s=_PATIENCE_S)
+    if wire is not None:
+        with wire:
+            return wire.call("status", timeout_s=_PATIENCE_S), True
+    argv = [sys.executable, "-X", "utf8", "-m", "rltui", "status", record.name, "--json"]
+    done = subprocess.run(argv, capture_output=True, timeout=_ASK_S, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise RltuiError(f"its status cannot be read: {done.stderr.decode(errors='replace')[-200:]}")
+    return json.loads(done.stdout), False
+
+
+def _note(record: ExperimentRecord, text: str) -> None:
+    """In the journal of the run."""
+    try:
+        wire = launch.connect(record, patience_s=_PATIENCE_S)
+        if wire is not None:
+            with wire:
+                wire.call("note", {"text": text}, timeout_s=_PATIENCE_S)
+    except RltuiError as error:
+        logger.warning("%s: not in its journal: %s", record.name, error.title)
+
+
+def _words_file(entry: QueueEntry) -> Path:
+    """What the last command for an entry said on stderr."""
+    return queue_folder() / f"{entry.id}.log"
+
+
+def _last_words(entry: QueueEntry) -> str:
+    """What it said at last: the error in one line."""
+    text = _words_file(entry).read_bytes()[-_LAST_WORDS_BYTES:].decode(errors="replace")
+    lines = [line for line in text.splitlines() if line.strip()]
+    said = next((line for line in reversed(lines) if line.startswith("rltui: ")), lines[-1] if lines else "")
+    return said.removeprefix("rltui: ") or "it did not start, and said nothing"

@@ -1,0 +1,102 @@
+"""Rules that end a run early: `reward < 0.2 at 50`. Judged by its series, as they were at that step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rltui.core.lines import LogChange
+from rltui.core.metric_names import CONCEPTS
+from rltui.core.queue import QueueEntry, stop_rule
+from rltui.core.run_filter import RunFilter, parse_filter
+from rltui.core.runs import RunRow
+from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
+from rltui.core.text import did_you_mean, figure
+from rltui.errors import UsageError
+from rltui.services.metrics.digest import RunDigest
+from rltui.services.metrics.store import SeriesReader
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.observed import framework_of
+
+_EXAMPLE = "for example: 'reward < 0.2 at 50', 'kl > 10', 'eval.best < 0.3 at 200'"
+
+
+def check_rule(text: str) -> None:
+    """Refuse what could never end a run.
+
+    Raises:
+        UsageError: if it is no condition, or names something else than metrics of a run.
+    """
+    condition, step = stop_rule(text)
+    found = parse_filter(condition)
+    if not found.columns or not condition:
+        raise UsageError(f"{text!r} is no rule to stop by", hint=_EXAMPLE)
+    for column in found.columns:
+        if column.of_config:
+            guess = did_you_mean(column.id, [concept.id for concept in CONCEPTS])
+            raise UsageError(f"{column.id} is no metric", hint=f"{guess} {_EXAMPLE}".strip())
+    if step == 0:
+        raise UsageError(f"{text!r}: steps are counted from 1", hint=_EXAMPLE)
+
+
+@dataclass
+class StopRules:
+    """Judges the rules of entries whose runs go on. For one thread."""
+
+    _digests: dict[str, RunDigest] = field(default_factory=dict)
+    """By id of the entry, of its whole run."""
+
+    def broken(self, entry: QueueEntry, record: ExperimentRecord) -> str:
+        """Why its run is to be ended, in words; empty where no rule says so (yet)."""
+        if not entry.stop_if:
+            return ""
+        folder, framework = ControlFolder(Path(record.output_dir)).series, framework_of(record)
+        whole = self._digests.get(entry.id)
+        if whole is None:
+            whole = self._digests[entry.id] = RunDigest(SeriesReader(folder), framework)
+        else:
+            whole.look()
+        for rule in entry.stop_if:
+            condition, step = stop_rule(rule)
+            if whole.step is None or whole.step < (step or 1):
+                continue
+            last = None if step is None else step - 1 + framework.files.first_step
+            digest = whole if last is None else RunDigest(_UpTo(SeriesReader(folder), last), framework)
+            if why := _judged(parse_filter(condition), entry, digest):
+                return f"stopped by the rule {rule!r}: {why} at step {step or whole.step}"
+        return ""
+
+
+def _judged(condition: RunFilter, entry: QueueEntry, digest: RunDigest) -> str:
+    """The figures, where the condition holds."""
+    row = RunRow(id=entry.run or entry.id, created_at=entry.added_at, name=entry.name, folder=entry.folder)
+    row = replace(row, metrics=digest.metrics, step=digest.step, state="running", group=entry.group)
+    if not condition.matches(row, {}):
+        return ""
+    told = [(column.id, column.value(row, {})) for column in condition.columns]
+    return ", ".join(f"{name} {figure(value)}" for name, value in told if isinstance(value, float | int))
+
+
+@dataclass(frozen=True, slots=True)
+class _UpTo:
+    """The series of a run as if it had ended with a step."""
+
+    source: SeriesSource
+    last: int
+    """As the framework numbers it."""
+
+    def look(self) -> LogChange:
+        return self.source.look()
+
+    def keys(self) -> tuple[SeriesKey, ...]:
+        return self.source.keys()
+
+    def rewinds(self) -> tuple[Rewind, ...]:
+        return self.source.rewinds()
+
+    def read(self, key: SeriesKey, start: int = 0) -> Series:
+        whole, cut = self.source.read(key, start), Series()
+        for step, at, value in zip(whole.steps, whole.times, whole.values, strict=True):
+            if step == NO_STEP or step <= self.last:
+                cut.add(step, at, value)
+        return cut
