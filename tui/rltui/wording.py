@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
     from rltui.core.config_report import DerivedValue
     from rltui.core.evals import Difference, EvalReport, Evaluation
+    from rltui.core.forks import ForkPlan
 
 STATE_SYMBOLS = {
     "stopped": "○",
@@ -460,3 +461,15 @@ def publication_text(published: Publication) -> str:
     more = f" and {count - _FILES_NAMED} more" if count > _FILES_NAMED else ""
     named = f"{', '.join(published.files[:_FILES_NAMED])}{more}"
     return f"upload     {files}: {named}\nof         {published.folder}\n"
+
+
+def fork_lines(plan: ForkPlan) -> list[str]:
+    """What a fork comes to, a line for each thing, then the diff of its config."""
+    lines = [f"{plan.name}, a fork of {plan.parent}, in {plan.folder}"]
+    if plan.step is None:
+        lines.append("  begins at the beginning")
+    else:
+        lines.append(f"  begins with checkpoint {plan.step}, a copy of {size_text(plan.copied_bytes)}")
+        lines += [f"    {name}" for name in plan.copied]
+    lines += [f"  {note}" for note in plan.notes]
+    return [*lines, *(plan.diff.splitlines() or ["  with the config as it is"])]
