@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes.past_run import made
 from tests.fakes.rollouts import write_flat_run
-from tests.services.runs.test_catalog import made
 
 from rltui.cli import main
 from rltui.core.runs import RunSheet

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.client.connection import open_url
+from rltui.client.programs import open_url
 
 URL = "https://wandb.ai/t/p/runs/ab12"
 

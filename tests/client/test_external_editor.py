@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rltui.client.connection import edit_text, read_config
+from rltui.client.programs import edit_text
+from rltui.client.reading import read_config
 from rltui.errors import ConfigError, RltuiError, UsageError
 
 APPEND = "import sys; p = sys.argv[1]; t = open(p, 'rb').read(); open(p, 'wb').write(t + b'# {}\\n')"

@@ -393,6 +393,7 @@ class FakeExperiment:
     name = "reverse-text"
     readonly = False
     observed = False
+    finished = False
     component_ids: tuple[str, ...] = tuple(LOGS)
     log_ids: tuple[str, ...] = ()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tests.fakes.experiment import FakeExperiment
+from tests.fakes.experiment import FakeExperiment, stopped_status
 from tests.fakes.runs import FakeRuns, living_row, run_row
 from tests.ui.conftest import Opener, press, settle, until
 from textual.pilot import Pilot
 
 from rltui.errors import RltuiError
 from rltui.ui.app import RltuiApp
+from rltui.ui.requests import FINISHED_TEXT, READONLY_TEXT
 from rltui.ui.screens.dialogs import LeaveDialog, MessageDialog
 from rltui.ui.screens.logs import LogScreen
 from rltui.ui.screens.overview import Overview
@@ -104,3 +105,28 @@ async def test_leaving_from_the_list_ends_the_app(open_app: Opener) -> None:
         assert isinstance(pilot.app, RltuiApp)
         await press(pilot, "q")
         assert pilot.app._exit
+
+
+async def test_a_finished_run_says_what_cannot_be_done_and_opens_with_a_supervisor(
+    open_app: Opener,
+) -> None:
+    finished = FakeExperiment(stopped_status())
+    finished.finished = finished.readonly = True
+    runs = FakeRuns(run_row("reverse-text"))
+    async with open_app(finished, runs=runs) as pilot:
+        await press(pilot, "x")
+        assert [toast.message for toast in pilot.app._notifications] == [FINISHED_TEXT]
+        await press(pilot, "S")
+        assert runs.opened == ["id-reverse-text again"]
+        assert shown(pilot) == "reverse-text"
+        assert len(pilot.app._notifications) == 1, "S is no key that does nothing"
+
+
+async def test_of_a_finished_run_a_client_that_may_only_look_starts_nothing(open_app: Opener) -> None:
+    finished = FakeExperiment(stopped_status())
+    finished.finished = finished.readonly = True
+    runs = FakeRuns(run_row("reverse-text"), readonly=True)
+    async with open_app(finished, runs=runs) as pilot:
+        await press(pilot, "S")
+        assert runs.opened == []
+        assert [toast.message for toast in pilot.app._notifications] == [READONLY_TEXT]

@@ -2,60 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fakes.past_run import made
 
-from rltui import paths
 from rltui.errors import ConfigError, UsageError
 from rltui.services.runs import catalog
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import forget
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.run_sheet import change_sheet, read_sheet
-
-EXAMPLE = paths.shipped_dir("examples") / "reverse_text" / "rl.toml"
-LAYOUT = paths.shipped_dir("layouts") / "tinyrl.toml"
-
-
-def made(folder: Path, *, steps: int = 3, code: int | None = 0) -> ExperimentRecord:
-    """A run of the embedded engine that has ended, as its programs and its shims leave it."""
-    config = folder.parent / f"{folder.name}.toml"
-    config.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(EXAMPLE, config)
-    record = ExperimentRecord(
-        name=folder.name, output_dir=str(folder), workspace=str(folder.parent),
-        config_files=(str(config),), layout_file=str(LAYOUT), framework="tinyrl", created_at=1.8e9,
-    )  # fmt: skip
-    control = ControlFolder(folder)
-    control.write_record(record)
-    for component in ("inference", "orchestrator", "trainer"):
-        attempt = control.attempt_dir(component, control.new_attempt(component))
-        (attempt / "config").mkdir()
-        shutil.copy(config, attempt / "config" / "rl.toml")
-        shim = {
-            "experiment": record.tag, "component": component, "attempt": 1, "state": "exited", "boot": "",
-            "shim_pid": None, "shim_start": None, "pid": None, "pid_start": None, "session": None,
-            "argv": ["x"], "cwd": "/", "log": "",
-            "started_at": 1.8e9, "ended_at": 1.8e9 + 60, "exit_code": code, "signal": None, "error": None,
-            "stop_requested": component == "inference", "descendants": [],
-        }  # fmt: skip
-        (attempt / "attempt.json").write_text(json.dumps(shim))
-        (attempt / "output.log").write_text("")
-        (attempt / "spec.json").write_text(json.dumps({"env": {"CUDA_VISIBLE_DEVICES": "0,1"}}))
-    rows = [
-        row
-        for step in range(1, steps + 1)
-        for row in (
-            {"step": step, "time": 1.8e9 + step, "train/agg/effective/agent/reward/mean": step / 10},
-            {"step": step, "time": 1.8e9 + step, "loss/mean": 1.0 / step},
-        )
-    ]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return record
 
 
 def test_a_run_is_read_from_its_folder(own_user: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from rltui.cli.parser import parse
 from rltui.cli.running import wanted_run
 from rltui.cli.terminal import columns
 from rltui.client import creation
+from rltui.client.checking import check
 from rltui.client.queue import asking
 from rltui.client.queue.asking import QueueWish
 from rltui.client.queue.rules import check_rule
@@ -55,7 +56,7 @@ _SIGNS = {
 def add(arguments: argparse.Namespace) -> int:
     """Queue one run."""
     options = _options(arguments)
-    with _planned(arguments.words, arguments.overrides) as wish:
+    with _planned(arguments.words, arguments.overrides, with_needs=True) as wish:
         added = asking.add_to_queue([wish], options, after_reboot=arguments.after_reboot)
     _tell_added(added, arguments)
     return 0
@@ -69,7 +70,7 @@ def sweep(arguments: argparse.Namespace) -> int:
         raise UsageError("a sweep needs values", hint="rltui sweep rl.toml lr=1e-6,3e-6 seed=0..2")
     words = [word for word in arguments.words if _AXIS.fullmatch(word) is None]
     points = _points(axes, arguments.random)
-    with _planned(words, [*arguments.overrides, *_as_options(points[0])]) as first:
+    with _planned(words, [*arguments.overrides, *_as_options(points[0])], with_needs=True) as first:
         pass
     for values in _each_value_once(points):
         with _planned(words, [*arguments.overrides, *values]):
@@ -104,7 +105,9 @@ def _options(arguments: argparse.Namespace) -> QueueOptions:
 
 
 @contextmanager
-def _planned(words: Sequence[str], overrides: Sequence[str]) -> Iterator[QueueWish]:
+def _planned(
+    words: Sequence[str], overrides: Sequence[str], *, with_needs: bool = False
+) -> Iterator[QueueWish]:
     """The run that `rltui up` would make of these; what it would refuse is refused."""
     behind = ["--", *overrides] if overrides else []
     up = parse(["up", *words, *behind])
@@ -120,7 +123,28 @@ def _planned(words: Sequence[str], overrides: Sequence[str]) -> Iterator[QueueWi
             is_named=up.name is not None,
             is_taken=earlier is not None,
             is_resumed=wanted.earlier_run == "resume",
+            needs=_needs(wanted) if with_needs else (None, 0),
         )
+
+
+def _needs(wanted: creation.ExperimentRequest) -> tuple[int | None, int]:
+    """How many devices its config would use, and the memory it needs of the fullest; none where a person
+    named devices, or no GPU can be read.
+    """
+    if wanted.devices is not None:
+        return None, 0
+    found = check(
+        tuple(path.absolute() for path in wanted.config_files),
+        wanted.layout,
+        wanted.framework,
+        workspace=wanted.workspace,
+        with_memory=True,
+    )
+    sizes: dict[str, int] = {}
+    for each in found.memory:
+        device = each.uuid or str(each.device)
+        sizes[device] = sizes.get(device, 0) + (each.budget_bytes or each.peak_bytes or 0)
+    return len(sizes) or None, max(sizes.values(), default=0)
 
 
 @dataclass(frozen=True, slots=True)

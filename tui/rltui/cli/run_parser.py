@@ -18,7 +18,7 @@ from rltui.cli.arguments import (
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add them all."""
-    for add_some in (_add_listing, _add_keeping, _add_queue, _add_comparing, _add_forking):
+    for add_some in (_add_listing, _add_keeping, _add_queue, _add_comparing, _add_rerun, _add_forking):
         add_some(commands)
 
 
@@ -202,6 +202,21 @@ def _add_comparing(commands: Commands[argparse.ArgumentParser]) -> None:
     add_json(export)
 
 
+def _add_rerun(commands: Commands[argparse.ArgumentParser]) -> None:
+    rerun = command(
+        commands, "rerun", "rerun:rerun", "a run again, from its recorded config; tells what is another now"
+    )
+    rerun.add_argument("run", metavar="RUN", help="name or id; also a finished or archived one")
+    rerun.add_argument("-n", "--name", metavar="NAME", help="of the new run (default: RUN-again)")
+    rerun.add_argument("-o", "--output-dir", metavar="DIR", help="its folder (default: NAME, beside RUN's)")
+    add_devices(rerun)
+    rerun.add_argument("--plan", action="store_true", help="only say what would start, and what is another")
+    rerun.add_argument("--yes", action="store_true", help="do not ask where commit, versions or data differ")
+    rerun.add_argument("--no-wait", action="store_true", help="return at once")
+    rerun.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
+    add_json(rerun)
+
+
 def _add_forking(commands: Commands[argparse.ArgumentParser]) -> None:
     fork = command(
         commands, "fork", "fork:fork", "a new run with the config of another, or from a checkpoint of it"
@@ -214,9 +229,7 @@ def _add_forking(commands: Commands[argparse.ArgumentParser]) -> None:
         help="begin with a copy of this checkpoint (default: at the beginning)",
     )
     add_set(fork)
-    fork.add_argument(
-        "-n", "--name", metavar="NAME", help="of the new run (default: RUN and what is changed)"
-    )
+    fork.add_argument("-n", "--name", metavar="NAME", help="of the new run (default: by what is changed)")
     fork.add_argument("-o", "--output-dir", metavar="DIR", help="its folder (default: NAME, beside RUN's)")
     add_devices(fork)
     fork.add_argument("--plan", action="store_true", help="only say what would be copied and started")

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
-import os
-import shlex
-import shutil
 import sys
-import tempfile
 from collections.abc import AsyncGenerator, Collection, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request
 from rltui.client.launch import not_running
-from rltui.client.protocol import ConfigText, Event, TakenDownError
+from rltui.client.protocol import Event, TakenDownError
+from rltui.client.reading import ReadExperiment
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
 from rltui.core.api import (
     EVENT_MODELS,
@@ -36,110 +31,11 @@ from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.gpu.report import GpuHistories
-from rltui.core.layout import Screen
-from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
-from rltui.core.log_query import Query
-from rltui.core.rollouts import RolloutSource
-from rltui.core.series import SeriesSource
-from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
-from rltui.services import layout_files, outside
-from rltui.services.config.files import content_of
-from rltui.services.logs.index import LogFile
-from rltui.services.logs.listing import all_logs
-from rltui.services.logs.merged import MergedLog, offset_at
-from rltui.services.logs.search import LogSearch
-from rltui.services.metrics.store import SeriesReader
-from rltui.services.outside import in_terminal
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, KeptFiles
+from rltui.errors import ConflictError, RltuiError
+from rltui.services import outside
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_socket
-from rltui.services.runs.journal import Journal, JournalFeed
-
-_FALLBACK = "vi"
-_PAGER = "less"
-
-
-def read_config(path: str) -> ConfigText:
-    """A config file as it is now, byte order mark and line endings included.
-
-    Raises:
-        ConfigError: if it cannot be read, is no regular file, too large, or not UTF-8.
-    """
-    try:
-        content = content_of(Path(path))
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 (byte {error.start})", hint="convert it first") from error
-    return ConfigText(path=path, text=text, sha256=hashlib.sha256(content).hexdigest())
-
-
-def edit_text(path: str, text: str) -> str:
-    """Let a person edit `text` in `$VISUAL`, `$EDITOR` or vi, and return what was saved. Takes the terminal.
-
-    `path` only gives the copy its name.
-
-    Raises:
-        UsageError: if there is no such editor.
-        RltuiError: if it failed, or left something that is no UTF-8 text.
-    """
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _FALLBACK
-    with tempfile.TemporaryDirectory(prefix="rltui-edit-") as folder:
-        copy = Path(folder) / Path(path).name
-        try:
-            copy.write_bytes(text.encode())
-            if code := in_terminal([*shlex.split(command), str(copy)]):
-                raise RltuiError(f"the editor ended with code {code}: {command}", hint="nothing was written")
-            return copy.read_bytes().decode()
-        except ValueError as error:  # no closing quotation, or no UTF-8
-            raise RltuiError(f"{command}: {error}", hint="nothing was written") from error
-        except FileNotFoundError as error:
-            raise UsageError(
-                f"there is no editor {command!r}", hint="set VISUAL or EDITOR to one that is installed"
-            ) from error
-        except OSError as error:
-            raise RltuiError(
-                f"cannot edit a copy of {path}: {error.strerror}", hint="nothing was written"
-            ) from error
-
-
-def pager_command(path: str) -> list[str]:
-    """The pager of `$PAGER`, or less, for a file.
-
-    Raises:
-        UsageError: if there is no such program.
-    """
-    wanted = os.environ.get("PAGER") or _PAGER
-    try:
-        words = shlex.split(wanted)
-    except ValueError as error:
-        raise UsageError(f"$PAGER {wanted!r}: {error}") from None
-    if not words or shutil.which(words[0]) is None:
-        raise UsageError(f"there is no pager {wanted!r}", hint="set PAGER to one that is installed")
-    return [*words, path]
-
-
-_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-"""One of them is set where a browser can be seen; an editor's terminal sets the last one."""
-_BROWSER_TIMEOUT_S = 10.0
-_BROWSE = """
-import os, sys, webbrowser
-nothing = os.open(os.devnull, os.O_RDWR)
-for number in range(3):
-    os.dup2(nothing, number)
-sys.exit(not webbrowser.open(sys.argv[1]))
-"""
-"""A browser that goes on must not write where nobody reads any more."""
-
-
-async def open_url(url: str) -> bool:
-    """Have a browser show a page, without a word on this terminal; false where there is none to be seen."""
-    if sys.platform != "darwin" and not any(map(os.environ.get, _DISPLAYS)):
-        return False
-    try:
-        done = await outside.run((sys.executable, "-c", _BROWSE, url), timeout_s=_BROWSER_TIMEOUT_S)
-    except RltuiError:
-        return False
-    return done.code == 0
-
+from rltui.services.runs.journal import Journal
 
 _START_TIMEOUT_S = 60.0
 """For another rltui to start a supervisor: it has limits of its own, which are shorter."""
@@ -147,35 +43,20 @@ _LINE_LIMIT = 64 << 20
 """Longest answer, in bytes."""
 
 
-class SupervisedExperiment:
+class SupervisedExperiment(ReadExperiment):
     """`Experiment` over the socket. Each call has its own short connection; events have one of their own.
 
     A `readonly` one changes nothing and starts no supervisor.
     """
 
+    finished = False
+
     def __init__(self, record: ExperimentRecord, *, readonly: bool = False) -> None:
-        self._record = record
-        self.name = record.name
-        self.observed = record.observed
+        super().__init__(record)
         self.readonly = readonly or record.observed
         self._may_start = not readonly
         self._down: Down | None = None
         """The end that its last supervisor told of."""
-        self._journal_file = ControlFolder(Path(record.output_dir)).journal_file
-        self._journal = JournalFeed(self._journal_file)
-        self._kept = KeptFiles(ControlFolder(Path(record.output_dir)).path)
-        layout = layout_files.load_for(record)
-        self.screen: Screen = layout.screen
-        self.component_ids = tuple(spec.id for spec in layout.automatic)
-        self.log_ids = tuple(spec.id for spec in layout.log)
-
-    @property
-    def run_id(self) -> str:
-        """As its sheet says."""
-        from rltui.services.runs.run_sheet import read_sheet  # the first frame need not wait for it
-
-        sheet = read_sheet(ControlFolder(Path(self._record.output_dir)).path)
-        return "" if sheet is None else sheet.id
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Current values, then changes. Ends when the supervisor does; the next call starts another.
@@ -248,42 +129,6 @@ class SupervisedExperiment:
         answer = await self._call("convert", {"to": to, "mean_tokens": mean_tokens})
         return Conversion.model_validate(answer)
 
-    def read_config(self, path: str) -> ConfigText:
-        """A config file as it is now."""
-        return read_config(path)
-
-    def edit_text(self, path: str, text: str) -> str:
-        """What a person made of `text`."""
-        return edit_text(path, text)
-
-    def open_log(self, path: str) -> LogSource:
-        """Open the output of an attempt."""
-        return LogFile(Path(path))
-
-    def logs(self) -> tuple[LogEntry, ...]:
-        """Every log there is now."""
-        return all_logs(self._record)
-
-    def open_merged(self, logs: Sequence[LogEntry]) -> MergedSource:
-        """Several of them as one."""
-        return MergedLog(logs)
-
-    def log_offset_at(self, log: LogEntry, at: float) -> int | None:
-        """The place of a moment in one of them."""
-        return offset_at(Path(log.path), at, log.started_at)
-
-    def search_log(self, path: str, query: Query | None, level: Level | None, start: int) -> LogSearching:
-        """A search through one of them."""
-        return LogSearch(Path(path), query, level=level, start=start)
-
-    def open_series(self) -> SeriesSource:
-        """Open the metrics of the run."""
-        return SeriesReader(ControlFolder(Path(self._record.output_dir)).series)
-
-    async def journal(self) -> tuple[JournalEntry, ...]:
-        """Everything that happened, from the file."""
-        return await asyncio.to_thread(self._journal.read)
-
     async def note(self, text: str) -> JournalEntry:
         """Have it kept by the supervisor, or in the file where the experiment was taken down."""
         if not self._may_start:
@@ -291,30 +136,12 @@ class SupervisedExperiment:
         try:
             return JournalEntry.model_validate(await self._call("note", {"text": text}))
         except TakenDownError:
-            return await asyncio.to_thread(Journal(self._journal_file).note, text)
-
-    def pins(self) -> tuple[str, ...]:
-        """Charts that a person has pinned."""
-        return self._kept.pins()
+            return await asyncio.to_thread(Journal(self._control.journal_file).note, text)
 
     def keep_pins(self, pins: Sequence[str]) -> None:
         """Keep these instead; by a client that may only look, until it ends."""
         if not self.readonly or self.observed:
             self._kept.keep_pins(pins)
-
-    def save(self, name: str, text: str) -> str:
-        """Write an export."""
-        return str(self._kept.save(name, text))
-
-    def open_rollouts(self, folder: str = "") -> RolloutSource:
-        """The rollouts of the run, or of an evaluation."""
-        from rltui.services.runs.rollouts import open_rollouts  # the first frame need not wait for it
-
-        return open_rollouts(Path(folder or self._record.run_dir))
-
-    def pager_command(self, path: str) -> list[str]:
-        """`$PAGER`, or less."""
-        return pager_command(path)
 
     async def publication(self, what: str, repo: str) -> Publication:
         """What it consists of."""
@@ -335,10 +162,6 @@ class SupervisedExperiment:
                 if isinstance(event, Status) and not event.transaction and not _begins(event, SHELL):
                     break
         return SHELL
-
-    async def open_url(self, url: str) -> bool:
-        """By the person's browser."""
-        return await open_url(url)
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client that shows the component's pane."""
@@ -370,7 +193,7 @@ class SupervisedExperiment:
                 self._refuse_revival()
             if not self._may_start:
                 raise not_running(self.name) from None
-            await self._start_supervisor()
+            await self.start_supervisor()
             reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=_LINE_LIMIT)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -392,13 +215,18 @@ class SupervisedExperiment:
         """What was taken down stays so. What its supervisor said counts as much as what it could write."""
         from rltui.services.runs.intent import IntentFile  # the first frame need not wait for it
 
-        noted = IntentFile(ControlFolder(Path(self._record.output_dir)).intent_file).read().down
+        noted = IntentFile(self._control.intent_file).read().down
         for down in (self._down, noted):
             if down is not None and down.complete:
                 left = f"; cannot be ended: {', '.join(down.left)}" if down.left else ""
                 raise TakenDownError(f"{self.name} was taken down by {down.by}{left}")
 
-    async def _start_supervisor(self) -> None:
+    async def start_supervisor(self) -> None:
+        """Have one started, unless one listens, also after a `down`.
+
+        Raises:
+            RltuiError: if that does not work; its last words are in the details.
+        """
         command = (sys.executable, "-m", "rltui.client", self.name)
         done = await outside.run(command, timeout_s=_START_TIMEOUT_S)
         if done.code != 0:

@@ -6,19 +6,22 @@ import contextlib
 import functools
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rltui.core.api import ComponentStatus, Orphan, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
-from rltui.core.config_report import Conversion
+from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import ComponentSpec
 from rltui.core.metrics import MetricSeries
 from rltui.errors import ConfigError, ConflictError
+from rltui.frameworks.base import ConfigFiles
 from rltui.services import layout_files, processes
 from rltui.services.config.editor import ConfigEditor
+from rltui.services.config.files import load_snapshot
 from rltui.services.config.measured import StepTimes, conversion
 from rltui.services.config.models import informed
 from rltui.services.config.store import ConfigStore
@@ -56,6 +59,29 @@ def open_store(record: ExperimentRecord) -> ConfigStore:
         derive=times.derive,
         forced=record.forced,
     )
+
+
+def offline_knobs(record: ExperimentRecord) -> KnobTable:
+    """The knob table of a stopped experiment: its files as they are now, beside what it last ran with. Where
+    they cannot be read any more, what it last ran with.
+
+    Raises:
+        ConfigError: if that cannot be read either.
+    """
+    framework, control = framework_of(record), ControlFolder(Path(record.output_dir))
+    ran: dict[str, ConfigFiles] = {}
+    copies: list[Path] = []
+    for folder in control.newest_attempts():
+        with contextlib.suppress(ConfigError):
+            if files := load_snapshot(folder / "config", framework):
+                ran[folder.parent.name] = files
+                copies = copies or [Path(file.path) for file in files.values()]
+    try:
+        return open_store(record).knob_table(ran)
+    except ConfigError:
+        if not copies:
+            raise
+    return open_store(replace(record, config_files=tuple(map(str, copies)))).knob_table({})
 
 
 def offline_editor(record: ExperimentRecord, store: ConfigStore) -> ConfigEditor:

@@ -52,6 +52,8 @@ class Experiment(Protocol):
     """`execute` is refused; `plan` is not."""
     observed: bool
     """Somebody else runs it. Then it is read-only as well."""
+    finished: bool
+    """It is read from its files alone, as nothing of it lives. Then it is read-only as well."""
     component_ids: tuple[str, ...]
     """Of its components that start by themselves, as the layout has them: what the first frame shows."""
     log_ids: tuple[str, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -14,9 +15,10 @@ from rltui.client.protocol import Experiment
 from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunRow
 from rltui.core.series import SeriesSource
-from rltui.errors import UsageError
+from rltui.errors import ConflictError, UsageError
 from rltui.services.metrics.store import SeriesReader
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder, same_folder
+from rltui.services.runs.experiments import find_experiment
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison
@@ -81,11 +83,29 @@ class KnownRuns:
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:
         """Through its supervisor, or from its files."""
+        from rltui.client.finished import FinishedRun
         from rltui.services.runs.catalog import record_of
 
-        record = record_of(self._row(id_))
-        may_start = again or launch.is_alive(record)
-        return SupervisedExperiment(record, readonly=self.readonly or not may_start)
+        row = self._row(id_)
+        record = record_of(row)
+        if launch.is_alive(record):
+            return SupervisedExperiment(record, readonly=self.readonly)
+        if not again or self.readonly:
+            return FinishedRun(record, is_done=row.state == "done", may_write=not self.readonly)
+        listed = find_experiment(record.name)
+        if listed is None or not same_folder(listed.output_dir, record.output_dir):
+            where = (
+                "in the trash" if row.trashed_at is not None else "not on the list of experiments any more"
+            )
+            raise ConflictError(
+                f"{record.name} cannot be started again: it is {where}"
+                if listed is None
+                else f"the name {record.name} is taken by the experiment in {listed.output_dir}",
+                hint=f"a new run with its config: rltui rerun {row.id}",
+            )
+        experiment = SupervisedExperiment(record)
+        asyncio.run(experiment.start_supervisor())
+        return experiment
 
     # --- beside each other --------------------------------------------------------------------------------
 

@@ -1,6 +1,4 @@
-"""A fork: a run that begins with another's config, or with one of its checkpoints. What is asked for, and what
-it comes to.
-"""
+"""A fork, a run that begins with another's config or checkpoint: what is asked for, and what it comes to."""
 
 from __future__ import annotations
 

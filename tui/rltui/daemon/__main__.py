@@ -22,6 +22,7 @@ from rltui import paths
 from rltui.daemon.alerts import deliver_alerts
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.guards import guard_folder, guard_socket
+from rltui.daemon.index import IndexFeed
 from rltui.daemon.stalls import watch_stalls, watch_starts
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import go_on
@@ -119,6 +120,8 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
         )
     }
     watching["guard_folder"] = partial(guard_folder, supervisor, lock)
+    feed = IndexFeed(supervisor)
+    watching["feed_index"] = partial(feed.watch)
     watching["guard_socket"] = partial(guard_socket, server)
     loops = [
         asyncio.create_task(go_on(work, name, supervisor.events.trouble), name=name)
@@ -134,6 +137,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
         for task in (*loops, *ends):
             task.cancel()
         supervisor.close()
+        await feed.close()
         if supervisor.ended.is_set():
             await supervisor.close_terminal()
         await server.close()  # last: clients take it for the end

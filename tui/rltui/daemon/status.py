@@ -46,7 +46,7 @@ class StatusBuilder:
         record, progress = self.setup.record, self.observation.figures
         return Status(
             experiment=record.name,
-            state="running" if self._is_running() else "stopped",
+            state="running" if self.is_running() else "stopped",
             framework=self.setup.framework.id,
             output_dir=record.output_dir,
             run_dir=record.run_dir,
@@ -70,7 +70,8 @@ class StatusBuilder:
             evals=evals,
         )
 
-    def _is_running(self) -> bool:
+    def is_running(self) -> bool:
+        """Something of it runs, or will without anybody asking; somebody else's run: it is written to."""
         if self.setup.record.observed:
             return is_growing(self.observation.logs.logs, time.time())
         return any(runner.life.expected for runner in self.processes.runners.values())

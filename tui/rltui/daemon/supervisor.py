@@ -68,7 +68,7 @@ class Supervisor:
         remedies = RemedyAdvisor(
             self.config.store, self.config.launcher, memory, setup.control, self.gpu_readings
         )
-        self._status = StatusBuilder(
+        self.builder = StatusBuilder(
             setup, self.config, self.observation, self.processes, remedies, self.servers
         )
         self._planner = Planner(
@@ -203,7 +203,7 @@ class Supervisor:
         offer = self._rollback.offer
         if offer is None and under_way is None:
             offer = self.checkpoints.offer(self.observation.health.concerns)
-        return self._status.build(transaction=under_way, down=down, rollback=offer, evals=self.evals.queue)
+        return self.builder.build(transaction=under_way, down=down, rollback=offer, evals=self.evals.queue)
 
     def knobs(self) -> KnobTable:
         """The knob table, from the files as they are now.

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 READONLY_TEXT = "Read-only: nothing can be changed from here. Open it without --readonly to do so."
 OBSERVED_TEXT = "Observed: rltui did not start this run. There is nothing to start, stop or edit here."
+FINISHED_TEXT = "Nothing of this run lives: it is read from its files. S opens it with a supervisor."
+_AGAIN = ("request", ("start-all",))
+"""Of a finished run: what opens it with a supervisor."""
 _GROUP = "request"
 SEARCH_AIM = "/"
 """Has the log screen ask what to search for."""
@@ -208,8 +211,10 @@ class MainScreen(Screen[None]):
 
     def on_key(self, event: Key) -> None:
         """A key that would change something says why it does nothing."""
-        is_typing = isinstance(self.focused, Input)
-        if not is_typing and event.key in _changing_keys(self.place) and self.readonly_text:
+        if isinstance(self.focused, Input) or not self.readonly_text:
+            return
+        calls = _changing_keys(self.place).get(event.key, ())
+        if calls and not any(self.check_action(*call) for call in calls):
             self._say_readonly()
 
     def _say_readonly(self) -> None:
@@ -297,6 +302,8 @@ class ExperimentScreen(MainScreen):
         """As the experiment is."""
         if not self.experiment.readonly:
             return ""
+        if self.experiment.finished and not self.home.runs.readonly:
+            return FINISHED_TEXT
         return OBSERVED_TEXT if self.experiment.observed else READONLY_TEXT
 
     def carry_out(self, asked: AskedRequest) -> None:
@@ -323,7 +330,13 @@ class ExperimentScreen(MainScreen):
         if action == "open_links":
             return self.shared.status is not None and bool(self.shared.status.links)
         if action == "note":  # is none of the run's business
-            return not self.experiment.readonly or self.experiment.observed
+            return (
+                not self.experiment.readonly
+                or self.experiment.observed
+                or (self.experiment.finished and not self.home.runs.readonly)
+            )
+        if self.experiment.finished and (action, parameters) == _AGAIN:
+            return not self.home.runs.readonly
         return super().check_action(action, parameters)
 
     def action_search_all(self) -> None:
@@ -375,8 +388,10 @@ class ComponentActions(ExperimentScreen):
         raise NotImplementedError
 
     def action_request(self, what: str) -> None:
-        """Plan first, and ask: but for a plain start."""
-        if (asked := request_for(what, self.status, self.component)) is not None:
+        """Plan first, and ask: but for a plain start. A finished run is given a supervisor instead."""
+        if self.experiment.finished:
+            self.post_message(self.RunWanted(self.experiment.run_id, again=True))
+        elif (asked := request_for(what, self.status, self.component)) is not None:
             self.carry_out(asked)
 
     def action_restart_menu(self) -> None:
@@ -449,6 +464,8 @@ class ComponentActions(ExperimentScreen):
     def _component_allows(self, action: str, parameters: tuple[object, ...]) -> bool:
         item = self.component
         match action:
+            case "request" if self.experiment.finished:
+                return (action, parameters) == _AGAIN
             case "request":
                 return makes_sense(str(parameters[0]), self.status, item)
             case "attach_component":

@@ -1,7 +1,11 @@
-"""`python -m rltui.client.queue`: the supervisor of the queue. One at a time, until nothing is to do."""
+"""`python -m rltui.client.queue`: the supervisor of the queue. One at a time, until nothing is to do.
+
+With `start` it has one started in the private tmux server, unless there is one.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import logging.handlers
 import os
@@ -10,14 +14,19 @@ import sys
 import threading
 import time
 
+from rltui import paths
+from rltui.client.queue.asking import START, START_TIMEOUT_S, is_minded
 from rltui.client.queue.keeper import QueueKeeper
 from rltui.core.queue import RunQueue
-from rltui.errors import RltuiError
+from rltui.errors import ConflictError, RltuiError
 from rltui.services.own_files import FileLock, make_folder
-from rltui.services.queue_file import change_queue, queue_file, queue_folder, supervisor_lock
+from rltui.services.queue_file import change_queue, queue_file, queue_folder, read_queue, supervisor_lock
 
 logger = logging.getLogger("rltui.queue")
 
+_SESSION = "_queue"
+"""In the private tmux server. Names of experiments begin with a letter or digit."""
+_POLL_S = 0.05
 _TAKE_S = 2.0
 """Somebody may hold the lock for a moment, to see whether it is free."""
 _LOOK_S = 2.0
@@ -27,6 +36,40 @@ _WAKE_S = 0.25
 
 
 def main() -> int:
+    """Do what the command line says."""
+    if sys.argv[1:] == [START]:
+        try:
+            _start()
+        except RltuiError as error:
+            print(error, file=sys.stderr)
+            return int(error.exit_code)
+        return 0
+    return _supervise()
+
+
+def _start() -> None:
+    from rltui.services.tmux import SUPERVISOR_WINDOW, TmuxHost  # libtmux, which a supervisor need not load
+
+    tmux = TmuxHost(paths.tmux_socket())
+    tmux.check()
+    make_folder(queue_folder(), mode=0o700)
+    argv = [sys.executable, "-X", "utf8", "-m", "rltui.client.queue"]
+    until = time.monotonic() + START_TIMEOUT_S
+    while not is_minded():
+        with contextlib.suppress(ConflictError):  # somebody else starts it, or the one before is about to go
+            if tmux.has_session(_SESSION):
+                tmux.start_window(_SESSION, SUPERVISOR_WINDOW, argv, cwd=str(queue_folder()))
+            else:
+                tmux.start_supervisor(_SESSION, argv, cwd=str(queue_folder()), env={})
+        if read_queue().is_idle:  # it has come and gone
+            return
+        if time.monotonic() > until:
+            title = "the supervisor of the queue did not start"
+            raise RltuiError(title, hint=f"see {queue_folder()}/supervisor.log")
+        time.sleep(_POLL_S)
+
+
+def _supervise() -> int:
     """Mind the queue until nothing is left to do, or SIGTERM. The runs go on whatever becomes of it."""
     make_folder(queue_folder(), mode=0o700)
     logging.basicConfig(

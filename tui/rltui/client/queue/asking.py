@@ -14,20 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rltui import paths
 from rltui.core.queue import QueueEntry, QueueOptions, QueueSurroundings, RunQueue, is_kept_variable
 from rltui.core.text import listed, unknown
-from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.errors import ConflictError, UsageError
+from rltui.services import outside
 from rltui.services.outside import OUTER_VARIABLES
-from rltui.services.own_files import make_folder
 from rltui.services.queue_file import change_queue, queue_folder, read_queue, supervisor_lock
 from rltui.services.runs.experiment_files import same_folder
 from rltui.services.runs.experiments import find_experiment
 
-SESSION = "_queue"
-"""In the private tmux server. Names of experiments begin with a letter or digit."""
-_START_TIMEOUT_S = 20.0
-_POLL_S = 0.05
+START = "start"
+"""What `python -m rltui.client.queue` is told to start the supervisor in the private tmux server."""
+START_TIMEOUT_S = 20.0
 _ID_LETTERS = string.ascii_lowercase + string.digits
 _ID_LENGTH = 8
 _LONGEST_NAME = 48
@@ -51,6 +49,8 @@ class QueueWish:
     """What makes it another one than others of its sweep; empty: it is alone."""
     own_name: str = ""
     """The same as a part of a name."""
+    needs: tuple[int | None, int] = (None, 0)
+    """Devices, and memory of each in bytes, where nobody says how many."""
     is_taken: bool = False
     """Its folder holds an earlier run."""
     is_resumed: bool = False
@@ -108,6 +108,9 @@ def _free_group(group: str, queue: RunQueue) -> str:
 
 def _entry(wish: QueueWish, others: Sequence[QueueEntry], fixed: dict[str, Any]) -> QueueEntry:
     name, folder = _place(wish, others)
+    gpus, gpu_bytes = wish.needs
+    if fixed["gpus"] is not None:
+        gpus = fixed["gpus"]
     return QueueEntry(
         id="".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH)),
         name=name,
@@ -117,7 +120,7 @@ def _entry(wish: QueueWish, others: Sequence[QueueEntry], fixed: dict[str, Any])
         told=wish.own,
         files=_contents(wish.files),
         added_at=time.time(),
-        **fixed,
+        **{**fixed, "gpus": gpus, "gpu_bytes": gpu_bytes},
     )
 
 
@@ -327,26 +330,7 @@ def wake() -> None:
     Raises:
         RltuiError: if it cannot be started.
     """
-    if read_queue().is_idle or is_minded():
-        return
-    # Here, since libtmux takes 0.1 s to import.
-    from rltui.services.tmux import SUPERVISOR_WINDOW, TmuxHost
-
-    tmux = TmuxHost(paths.tmux_socket())
-    tmux.check()
-    make_folder(queue_folder(), mode=0o700)
-    argv = [sys.executable, "-X", "utf8", "-m", "rltui.client.queue"]
-    until = time.monotonic() + _START_TIMEOUT_S
-    while not is_minded():
-        with contextlib.suppress(ConflictError):  # somebody else starts it, or the one before is about to go
-            if tmux.has_session(SESSION):
-                tmux.start_window(SESSION, SUPERVISOR_WINDOW, argv, cwd=str(queue_folder()))
-            else:
-                tmux.start_supervisor(SESSION, argv, cwd=str(queue_folder()), env={})
-        if read_queue().is_idle:  # it has come and gone
-            return
-        if time.monotonic() > until:
-            raise RltuiError(
-                "the supervisor of the queue did not start", hint=f"see {queue_folder()}/supervisor.log"
-            )
-        time.sleep(_POLL_S)
+    if not read_queue().is_idle and not is_minded():
+        # By a process of its own: the TUI, which may have asked, must not import libtmux.
+        command = [sys.executable, "-X", "utf8", "-m", "rltui.client.queue", START]
+        outside.ask(command, timeout_s=START_TIMEOUT_S + 10)

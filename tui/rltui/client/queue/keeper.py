@@ -23,6 +23,7 @@ from rltui.client.queue.rules import StopRules
 from rltui.core.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_variable
 from rltui.core.runs import RunSheet
 from rltui.errors import ExitCode, RltuiError
+from rltui.services.gpu.claims import release_devices, reserve_devices
 from rltui.services.outside import OUTER_VARIABLES
 from rltui.services.queue_file import change_queue, queue_folder, start_lock
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
@@ -41,6 +42,8 @@ _AGAIN_S = 30.0
 """Between two tries to end a run that cannot be ended."""
 _HOPELESS = frozenset({ExitCode.USAGE, ExitCode.INVALID_CONFIG})
 """Exit codes of starts that would come out the same again."""
+_GPUS_S = 5.0
+"""So long what a reading of the GPUs said is believed, where it gave none."""
 _LAST_WORDS_BYTES = 4000
 
 
@@ -71,6 +74,8 @@ class QueueKeeper:
     _rules: StopRules = field(default_factory=StopRules)
     _files: dict[str, tuple[tuple[int, int], str]] = field(default_factory=dict)
     """By path: inode and time of a file, and the SHA-256 of its content then."""
+    _refused: tuple[tuple[str, int | None, int], float, str] | None = None
+    """Who was told that there are no devices, until when that holds, and why."""
     _not_before: dict[str, float] = field(default_factory=dict)
     """By entry: when it is tried again to end it, by the monotonic clock."""
 
@@ -109,8 +114,8 @@ class QueueKeeper:
     # --- starting -----------------------------------------------------------------------------------------
 
     def _start_next(self) -> None:
-        decision = decide(self.queue, self.clock(), devices=_no_devices, changed=self._changed_files)
-        start, waits = decision.start, decision.waits
+        found = decide(self.queue, self.clock(), devices=self._devices, changed=self._changed_files)
+        start, waits = found.start, found.waits
         if start is not None:
             seen = {"attempts_before": _attempts(start), "started_at": self.clock(), "devices": start.devices}
 
@@ -131,6 +136,17 @@ class QueueKeeper:
         entry = None if start is None else self.queue.entry(start.id)
         if entry is not None and entry.state == "starting" and entry.id not in self._programs:
             self._start(entry)
+        elif start is not None and start.gpus:  # the queue was paused, or it was removed
+            release_devices(start.name)
+
+    def _devices(self, entry: QueueEntry) -> tuple[str, str]:
+        """Devices that are its own from now on, or why there are none. The GPUs are not read each time."""
+        now, about = time.monotonic(), (entry.name, entry.gpus, entry.gpu_bytes)
+        if self._refused is not None and self._refused[0] == about and now < self._refused[1]:
+            return "", self._refused[2]
+        found = reserve_devices(entry.name, entry.gpus or 0, entry.gpu_bytes)
+        self._refused = None if found.devices else (about, now + _GPUS_S, found.why)
+        return ",".join(found.devices), found.why
 
     def _start(self, entry: QueueEntry) -> None:
         """Run `rltui up`. The lock says to whoever comes after us that it is still at work."""
@@ -187,6 +203,8 @@ class QueueKeeper:
         code = None if program is None else program.process.returncode
         self._programs.pop(entry.id, None)
         start_lock(entry.id).path.unlink(missing_ok=True)
+        if entry.gpus:
+            release_devices(entry.name)  # by now it claims what it needs itself
         if run:
             self._replace(entry, lambda now: now.model_copy(update={"state": "running", "run": run}))
         elif code is None:  # it was never started, or killed before it came to anything
@@ -233,6 +251,8 @@ class QueueKeeper:
         if outcome is None and living:
             why = self._rules.broken(entry, record)
             outcome = "stopped" if why else None
+            if why:
+                _note(record, why)
         if outcome is None:
             return
         logger.info("%s: %s %s", entry.name, outcome, why)
@@ -352,6 +372,17 @@ def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:
     return json.loads(done.stdout), False
 
 
+def _note(record: ExperimentRecord, text: str) -> None:
+    """In the journal of the run."""
+    try:
+        wire = launch.connect(record, patience_s=_PATIENCE_S)
+        if wire is not None:
+            with wire:
+                wire.call("note", {"text": text}, timeout_s=_PATIENCE_S)
+    except RltuiError as error:
+        logger.warning("%s: not in its journal: %s", record.name, error.title)
+
+
 def _words_file(entry: QueueEntry) -> Path:
     """What the last command for an entry said on stderr."""
     return queue_folder() / f"{entry.id}.log"
@@ -363,8 +394,3 @@ def _last_words(entry: QueueEntry) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     said = next((line for line in reversed(lines) if line.startswith("rltui: ")), lines[-1] if lines else "")
     return said.removeprefix("rltui: ") or "it did not start, and said nothing"
-
-
-def _no_devices(entry: QueueEntry) -> tuple[str, str]:
-    """Until somebody hands them out."""
-    return "", f"needs {entry.gpus} GPUs, and none can be read"

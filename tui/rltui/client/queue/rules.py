@@ -63,7 +63,7 @@ class StopRules:
             last = None if step is None else step - 1 + framework.files.first_step
             digest = whole if last is None else RunDigest(_UpTo(SeriesReader(folder), last), framework)
             if why := _judged(parse_filter(condition), entry, digest):
-                return f"stopped by rule: {why}, {condition} at step {step or whole.step}"
+                return f"stopped by the rule {rule!r}: {why} at step {step or whole.step}"
         return ""
 
 

@@ -22,8 +22,6 @@ from rltui.core.runs import RunOrigin, RunRow, RunSheet
 from rltui.core.text import closest
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services.own_files import make_folder, read_own, write_atomically
-from rltui.services.processes.details import age_s
-from rltui.services.processes.identity import read_stat
 from rltui.services.runs.experiment_files import (
     NAME_PATTERN,
     ControlFolder,
@@ -34,7 +32,6 @@ from rltui.services.runs.experiment_files import (
 )
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.leases import living
 from rltui.services.runs.moved_folders import TRASH, Finder, at_its_place, sheet_id, take_over, why_gone
 from rltui.services.runs.run_sheet import FILE_NAME, keep_sheet, new_sheet, path_id, read_sheet
 
@@ -173,7 +170,7 @@ class _CatchUp:
         if index.was_damaged:
             self._told.append(f"the index of runs was damaged and is made anew: {index.was_damaged}")
             index.was_damaged = ""
-        elif is_new and _names(notes_dir()):
+        elif is_new and not self._marked.keys() >= frozenset(_names(notes_dir())):
             self._told.append("there was no index of runs: it is made anew from the folders")
 
     def run(self) -> Found:
@@ -201,7 +198,7 @@ class _CatchUp:
         """Ids of known runs whose rows may not hold any more, and of those that only a note tells of."""
         for id_, marked in self._marked.items():
             if marked.state == "running":
-                if self._whole or not self._is_supervised(id_):
+                if not self._is_supervised(id_):
                     yield id_
             elif self._whole or not _holds(marked.mark):
                 yield id_
@@ -312,6 +309,8 @@ class _CatchUp:
     def _at_its_place(self, record: ExperimentRecord, place: Path, sheet: RunSheet) -> ExperimentRecord:
         if same_folder(record.output_dir, str(place)):
             return record
+        from rltui.services.runs.leases import living  # knows the frameworks
+
         moved = at_its_place(record, place)
         if sheet.trashed_at is not None or place.parent.name == TRASH or living(moved):
             return moved
@@ -415,10 +414,12 @@ def _may_be_there(path: Path) -> bool:
 
 
 def _lives(pid: int, started: float) -> bool:
-    stat = read_stat(pid)
-    if stat is None or stat.is_dead:
+    from rltui.services.processes import age_s, is_alive, read_process_id  # takes 60 ms: not for ended runs
+
+    process = read_process_id(pid)
+    if process is None or not is_alive(process):
         return False
-    return abs(time.time() - age_s(stat.id) - started) < _CLOCK_SLACK_S
+    return abs(time.time() - age_s(process) - started) < _CLOCK_SLACK_S
 
 
 def note(row: RunRow) -> None:

@@ -1,0 +1,89 @@
+"""A living run keeps its row in the index, whatever becomes of the index."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltui.daemon import index as feeding
+from rltui.daemon.index import IndexFeed
+from rltui.daemon.supervisor import Supervisor
+from rltui.services.runs.catalog import catch_up
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.index import RunIndex
+from rltui.services.runs.run_sheet import change_sheet
+
+CONFIG = 'max_steps = 20\n[model]\nname = "m"\n[orchestrator]\n[trainer]\n[inference]\n'
+LAYOUT = '[[component]]\nid = "trainer"\ncommand = ["sleep", "9"]\n'
+
+
+@pytest.fixture
+async def supervisor(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Supervisor:
+    monkeypatch.setattr(feeding, "_PATIENCE_S", 0.01)
+    (tmp_path / "rl.toml").write_text(CONFIG)
+    (tmp_path / "layout.toml").write_text(LAYOUT)
+    record = ExperimentRecord(
+        name="one", output_dir=str(tmp_path / "out"), workspace=str(tmp_path),
+        config_files=(str(tmp_path / "rl.toml"),), layout_file=str(tmp_path / "layout.toml"),
+        framework="tinyrl", created_at=1.0,
+    )  # fmt: skip
+    ControlFolder(tmp_path / "out").write_record(record)
+    no_tmux: Any = None
+    return Supervisor(record, tmux=no_tmux)
+
+
+async def look(feed: IndexFeed) -> None:
+    await feed._look(is_last=False)
+
+
+def stamp() -> int:
+    return RunIndex().stamp()
+
+
+async def test_a_row_is_put_where_something_has_changed(supervisor: Supervisor) -> None:
+    feed, control = IndexFeed(supervisor), supervisor.setup.control
+    await look(feed)
+    (row,) = RunIndex().named("one")
+    assert (row.state, row.max_steps, row.control) == ("stopped", 20, str(control.path))
+    before = stamp()
+    await look(feed)
+    assert stamp() == before
+    change_sheet(control.path, lambda sheet: replace(sheet, tags=("good",)))
+    await look(feed)
+    assert RunIndex().named("one")[0].tags == ("good",)
+    RunIndex().put([(replace(RunIndex().named("one")[0], state="gone"), None)])
+    await look(feed)
+    assert RunIndex().named("one")[0].state == "stopped"
+    found = catch_up(RunIndex())
+    assert (found.runs, found.told) == (1, ())
+    await feed.close()
+
+
+async def test_an_index_in_trouble_is_none_for_the_run(
+    supervisor: Supervisor, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="rltui.daemon.index")
+    feed, path = IndexFeed(supervisor), RunIndex().path
+    RunIndex().stamp()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    for _ in range(3):
+        await look(feed)
+    assert len(caplog.messages) == 1
+    assert "locked" in caplog.messages[0]
+    other.close()
+    await look(feed)
+    assert caplog.messages[1:] == ["the index of runs tells of this run again"]
+    path.unlink()
+    await look(feed)
+    assert [row.name for row in RunIndex().rows()] == ["one"]
+    path.write_bytes(b"no database" * 500)
+    await look(feed)
+    await look(feed)
+    assert [row.name for row in RunIndex().rows()] == ["one"]
+    await feed.close()

@@ -1,0 +1,86 @@
+"""The person's own programs: editor, pager, browser."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from rltui.errors import RltuiError, UsageError
+from rltui.services import outside
+from rltui.services.outside import in_terminal
+
+_FALLBACK = "vi"
+_PAGER = "less"
+
+
+def edit_text(path: str, text: str) -> str:
+    """Let a person edit `text` in `$VISUAL`, `$EDITOR` or vi, and return what was saved. Takes the terminal.
+
+    `path` only gives the copy its name.
+
+    Raises:
+        UsageError: if there is no such editor.
+        RltuiError: if it failed, or left something that is no UTF-8 text.
+    """
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _FALLBACK
+    with tempfile.TemporaryDirectory(prefix="rltui-edit-") as folder:
+        copy = Path(folder) / Path(path).name
+        try:
+            copy.write_bytes(text.encode())
+            if code := in_terminal([*shlex.split(command), str(copy)]):
+                raise RltuiError(f"the editor ended with code {code}: {command}", hint="nothing was written")
+            return copy.read_bytes().decode()
+        except ValueError as error:  # no closing quotation, or no UTF-8
+            raise RltuiError(f"{command}: {error}", hint="nothing was written") from error
+        except FileNotFoundError as error:
+            raise UsageError(
+                f"there is no editor {command!r}", hint="set VISUAL or EDITOR to one that is installed"
+            ) from error
+        except OSError as error:
+            raise RltuiError(
+                f"cannot edit a copy of {path}: {error.strerror}", hint="nothing was written"
+            ) from error
+
+
+def pager_command(path: str) -> list[str]:
+    """The pager of `$PAGER`, or less, for a file.
+
+    Raises:
+        UsageError: if there is no such program.
+    """
+    wanted = os.environ.get("PAGER") or _PAGER
+    try:
+        words = shlex.split(wanted)
+    except ValueError as error:
+        raise UsageError(f"$PAGER {wanted!r}: {error}") from None
+    if not words or shutil.which(words[0]) is None:
+        raise UsageError(f"there is no pager {wanted!r}", hint="set PAGER to one that is installed")
+    return [*words, path]
+
+
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+"""One of them is set where a browser can be seen; an editor's terminal sets the last one."""
+_BROWSER_TIMEOUT_S = 10.0
+_BROWSE = """
+import os, sys, webbrowser
+nothing = os.open(os.devnull, os.O_RDWR)
+for number in range(3):
+    os.dup2(nothing, number)
+sys.exit(not webbrowser.open(sys.argv[1]))
+"""
+"""A browser that goes on must not write where nobody reads any more."""
+
+
+async def open_url(url: str) -> bool:
+    """Have a browser show a page, without a word on this terminal; false where there is none to be seen."""
+    if sys.platform != "darwin" and not any(map(os.environ.get, _DISPLAYS)):
+        return False
+    try:
+        done = await outside.run((sys.executable, "-c", _BROWSE, url), timeout_s=_BROWSER_TIMEOUT_S)
+    except RltuiError:
+        return False
+    return done.code == 0

@@ -1,0 +1,153 @@
+"""The row of a living run in the index of all runs: its supervisor puts it there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rltui.core.runs import RunRow, RunSheet, RunState
+from rltui.daemon.supervisor import Supervisor
+from rltui.errors import RltuiError
+from rltui.services.processes import age_s, read_process_id
+from rltui.services.runs.run_sheet import FILE_NAME, keep_sheet, new_sheet, path_id, read_sheet
+
+if TYPE_CHECKING:
+    from rltui.services.runs.index import RunIndex
+    from rltui.services.runs.run_row import RunReader
+
+logger = logging.getLogger(__name__)
+
+_INTERVAL_S = 2.0
+_PATIENCE_S = 1.0
+"""For others who write to the index. What cannot be put now is tried at the next look."""
+
+
+class IndexFeed:
+    """Looks whether the row has changed, and puts it. No trouble with the index is any with the run."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._control: Path = supervisor.setup.control.path
+        self._lock = threading.Lock()
+        self._reader: RunReader | None = None
+        self._index: RunIndex | None = None
+        self._sheet: RunSheet | None = None
+        self._seen: object = None
+        """What the row was made of."""
+        self._put: RunRow | None = None
+        """As it is in the index, as far as we know."""
+        self._stamp = -1
+        self._trouble = ""
+        """Why the last look failed."""
+
+    async def watch(self) -> None:
+        """Look for ever."""
+        while True:
+            await self._look(is_last=False)
+            await asyncio.sleep(_INTERVAL_S)
+
+    async def close(self) -> None:
+        """Put the row as it is now that nobody watches the run any more. Never fails."""
+        try:
+            await self._look(is_last=True)
+        except Exception:  # nothing that ends here waits for it
+            logger.exception("the index of runs does not tell how this run ended")
+        if self._index is not None:
+            self._index.close()
+
+    async def _look(self, *, is_last: bool) -> None:
+        is_running, runners = self._supervisor.builder.is_running(), self._supervisor.processes.runners
+        attempts = tuple((name, each.attempt, each.life.state) for name, each in runners.items())
+        trouble = ""
+        try:
+            await asyncio.to_thread(self._take, (is_running, attempts), is_last)
+        except RltuiError as error:
+            trouble = f"the index of runs does not tell of this run: {error.title}"
+        if trouble and trouble != self._trouble:
+            logger.warning("%s", trouble)
+        elif self._trouble and not trouble:
+            logger.info("the index of runs tells of this run again")
+        self._trouble = trouble
+
+    # --- in a thread --------------------------------------------------------------------------------------
+
+    def _take(self, known: tuple[bool, object], is_last: bool) -> None:
+        with self._lock:  # a look may go on in its thread though its task was ended
+            self._compare(known, is_last)
+
+    def _compare(self, known: tuple[bool, object], is_last: bool) -> None:
+        from rltui.services.runs.catalog import note  # sqlite, and much else: not before the supervisor is up
+        from rltui.services.runs.index import RunIndex
+        from rltui.services.runs.run_row import RunReader
+
+        if self._reader is None:
+            self._reader = RunReader(self._supervisor.setup.record)
+        if self._index is None:
+            self._index = RunIndex(patience_s=_PATIENCE_S)
+        has_grown = self._reader.digest.look()
+        seen = (known, _stamp_of(self._control / FILE_NAME), is_last)
+        if seen == self._seen and not has_grown and not self._is_lost(self._index):
+            return
+        if seen != self._seen:
+            self._reader.read_config()
+            self._sheet = self._read_sheet()
+        row = self._row(self._reader, self._index, is_running=known[0] and not is_last)
+        if self._put is None or _lasting(row) != _lasting(self._put) or self._is_lost(self._index):
+            self._index.put([(row, self._reader.config)])
+            self._stamp = self._index.stamp()
+            note(row)
+            self._put = row
+        self._seen = seen
+
+    def _row(self, reader: RunReader, index: RunIndex, *, is_running: bool) -> RunRow:
+        sheet = self._sheet
+        assert sheet is not None
+        parent = index.configs([sheet.parent])[sheet.parent] if sheet.parent else None
+        state: RunState | None = "running" if is_running else None
+        row = reader.row(sheet, parent=parent or None, before=self._put, state=state)
+        own = read_process_id(os.getpid())
+        began = time.time() - age_s(own) if own is not None else 0.0
+        return replace(row, supervisor=(os.getpid(), began)) if is_running else row
+
+    def _is_lost(self, index: RunIndex) -> bool:
+        """Somebody else has put another row, or all are gone."""
+        stamp = index.stamp()
+        if stamp == self._stamp:
+            return False
+        row = index.row(self._put.id) if self._put is not None else None
+        if row is not None and self._put is not None and row.state == self._put.state:
+            self._stamp = stamp
+            return False
+        return True
+
+    def _read_sheet(self) -> RunSheet:
+        """As it is now; one is made where an older rltui made none."""
+        sheet = read_sheet(self._control)
+        if sheet is None:
+            sheet = new_sheet(self._supervisor.setup.record.created_at)
+            try:
+                keep_sheet(self._control, sheet)
+            except RltuiError:
+                sheet = replace(sheet, id=path_id(self._control))
+        return sheet
+
+
+def _lasting(row: RunRow) -> RunRow:
+    """Without what only says how late it is."""
+    if row.state != "running":
+        return row
+    return replace(row, seconds=0.0, gpu_seconds=0.0, ended_at=None, supervisor=None)
+
+
+def _stamp_of(path: Path) -> tuple[int, int, int] | None:
+    try:
+        info = path.stat()
+    except OSError:
+        return None
+    return info.st_ino, info.st_mtime_ns, info.st_size
