@@ -53,6 +53,7 @@ def test_what_a_run_starts_with_is_kept_start_by_start(
     data, code = work / "data" / "train.jsonl", work / "reward.py"
     data.write_text("{}\n")
     code.write_text("x = 1\n")
+    (work / "rl.toml").write_text("")
     git(work, "init", "-q", "-b", "main")
     git(work, "add", ".")
     git(work, "commit", "-q", "-m", "one")
@@ -71,6 +72,7 @@ def test_what_a_run_starts_with_is_kept_start_by_start(
 
     code.write_text("x = 2\n" + "# a long comment that goes on\n" * 50_000)
     (work / "new.py").write_text("")
+    (work / "rl.toml").write_text("a = 1")
     data.write_text("[]\n")
     (hub / "main").write_text("9876543210fedcba")
     with (ours.control / "provenance.jsonl").open("a") as file:
@@ -81,6 +83,7 @@ def test_what_a_run_starts_with_is_kept_start_by_start(
     kept = (ours.control / "diffs" / f"{second.diff}.patch").read_bytes()
     assert second.diff_bytes > len(kept) == 1 << 20
     assert b"diff --git a/reward.py b/reward.py" in kept
+    assert b"rl.toml" not in kept, "the config is kept as it was run"
     assert differences(second, first) == (
         "the workspace has changes without a commit, and had none",
         "there are files that git does not know: new.py",
@@ -111,7 +114,7 @@ def test_differences_are_named() -> None:
     )
     assert differences(now, then) == (
         "the workspace is at commit bbbbbbbbbb (dev), was at aaaaaaaaaa",
-        "the changes without a commit that it ran with are gone (kept as dddddddddd….patch)",
+        "the changes without a commit that it ran with are gone (kept: .rltui/diffs/dddddddddd….patch)",
         "torch is 2.9, was not installed",
         "vllm is not installed, was 0.31",
         "the machine is two, was one",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from rltui.cli.arguments import Commands, add_creation, add_json, command, count, positive
+from rltui.cli.arguments import Commands, add_creation, add_devices, add_json, command, count, positive
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add them all."""
-    for add_some in (_add_listing, _add_keeping, _add_queue, _add_comparing):
+    for add_some in (_add_listing, _add_keeping, _add_queue, _add_comparing, _add_rerun):
         add_some(commands)
 
 
@@ -191,3 +191,18 @@ def _add_comparing(commands: Commands[argparse.ArgumentParser]) -> None:
         help="so many of the best and the worst (default: 3)",
     )
     add_json(export)
+
+
+def _add_rerun(commands: Commands[argparse.ArgumentParser]) -> None:
+    rerun = command(
+        commands, "rerun", "rerun:rerun", "a run again, from its recorded config; tells what is another now"
+    )
+    rerun.add_argument("run", metavar="RUN", help="name or id; also a finished or archived one")
+    rerun.add_argument("-n", "--name", metavar="NAME", help="of the new run (default: RUN-again)")
+    rerun.add_argument("-o", "--output-dir", metavar="DIR", help="its folder (default: NAME, beside RUN's)")
+    add_devices(rerun)
+    rerun.add_argument("--plan", action="store_true", help="only say what would start, and what is another")
+    rerun.add_argument("--yes", action="store_true", help="do not ask where commit, versions or data differ")
+    rerun.add_argument("--no-wait", action="store_true", help="return at once")
+    rerun.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
+    add_json(rerun)

@@ -108,7 +108,7 @@ def demo(arguments: argparse.Namespace) -> int:
     wanted = creation.ExperimentRequest(
         config_files=(_copy_example(folder),), name=folder.name, output_dir=folder
     )
-    code = _start_headless(
+    code = start_headless(
         wanted,
         Request(action="start"),
         wait=arguments.no_tui,
@@ -132,7 +132,7 @@ def up(arguments: argparse.Namespace) -> int:
     components = tuple(arguments.only.split(",")) if arguments.only else ()
     with wanted_run(arguments) as wanted:
         creation.trust_what_runs(wanted)
-        return _start_headless(
+        return start_headless(
             wanted,
             Request(action="start", components=components, resume_step=arguments.resume_step),
             wait=not arguments.no_wait,
@@ -141,7 +141,7 @@ def up(arguments: argparse.Namespace) -> int:
         )
 
 
-def _start_headless(
+def start_headless(
     wanted: creation.ExperimentRequest,
     request: Request,
     *,

@@ -48,7 +48,7 @@ class Provenance:
     branch: str = ""
     """Empty: none, as after `git checkout COMMIT`."""
     is_dirty: bool = False
-    """Files that git follows had changes without a commit."""
+    """Files that git follows, besides the config files, had changes without a commit."""
     diff: str = ""
     """sha256 of those changes as `git diff HEAD` prints them, and name of the file that keeps them."""
     diff_bytes: int = 0
@@ -123,7 +123,7 @@ def _code(now: Provenance, then: Provenance) -> Iterator[str]:
 
 
 def _kept(then: Provenance) -> str:
-    return f"kept as {then.diff[:_SHOWN_COMMIT]}….patch"
+    return f"kept: .rltui/diffs/{then.diff[:_SHOWN_COMMIT]}….patch"
 
 
 def _versions(now: Mapping[str, str], then: Mapping[str, str]) -> Iterator[str]:

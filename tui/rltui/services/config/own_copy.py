@@ -98,7 +98,7 @@ class Staged:
 
     def changed_since(self, own: Iterable[Path]) -> tuple[str, ...]:
         """Of copies that were made of the same files: those files that say something else by now."""
-        now = self.plain or {path.name: _whole(read_file(path)) for path in self.files}
+        now = self.plain or {path.name: whole_text(read_file(path)) for path in self.files}
         known = {path: origin for path in own if (origin := origins.origin(path)) is not None}
         return tuple(each.words for path, each in known.items() if now.get(path.name) != each.text)
 
@@ -199,7 +199,7 @@ class OwnCopy:
                 name = f"{source.path.parent.name}-{name}"
             used = (source.path,) if origin is None else tuple(map(Path, origin.paths))
             held = None if origin is None else origin.text
-            found[name] = _Document(name, used, _whole(source), held)
+            found[name] = _Document(name, used, whole_text(source), held)
         return list(found.values())
 
     def _stand_alone(self, parts: Sequence[ConfigPart]) -> bool:
@@ -272,14 +272,14 @@ class _Document:
 def _merge(parts: Sequence[ConfigPart], *, deep: bool) -> _Document:
     text = ""
     for number, part in enumerate(parts):
-        own = _whole(read_file(part.path))
+        own = whole_text(read_file(part.path))
         own = merge.below(own, part.table) if part.table else own
         text = merge.merged(text, own, deep=deep) if number else own
     name = next((part.path.name for part in parts if not part.table), _MERGED_NAME)
     return _Document(name, tuple(part.path.absolute() for part in parts), text)
 
 
-def _whole(source: Source) -> str:
+def whole_text(source: Source) -> str:
     """Its text; the files that it inherits from, which are looked for beside it, by their whole paths."""
     inherited = source.data.get("toml_files")
     if not isinstance(inherited, list):

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from rltui.core.provenance import DataPrint, Provenance
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import checkout, outside
+from rltui.services.config.origins import made_from
 from rltui.services.gpu.model_files import HubKind, hub_commit
 from rltui.services.own_files import make_folder, open_own, write_atomically
 
@@ -103,7 +104,8 @@ class Surveyor:
     async def _found(
         self, files: ConfigFiles, devices: Sequence[GpuDevice], driver: str | None
     ) -> tuple[Provenance, bytes]:
-        code, theirs = await _git_state(self.workspace), await self._checkout_state()
+        code = await _git_state(self.workspace, besides=made_from(self.config_files))
+        theirs = await self._checkout_state()
         if theirs is not None and theirs.root == code.root:
             theirs = None
         versions, data = await asyncio.to_thread(self._versions_and_data, files)
@@ -140,11 +142,12 @@ class Surveyor:
         return None if folder is None else await _git_state(folder)
 
     def _others(self, code: _Repository) -> tuple[str, ...]:
-        """Without the folders of runs."""
-        own = self.output_dir.resolve()
+        """Without the folders of runs, and the config files."""
+        own, configs = self.output_dir.resolve(), {path.resolve() for path in made_from(self.config_files)}
         names = (
             name
             for name in code.untracked
+            if code.root / name not in configs
             if not _is_around(code.root / name, own) and not _has_run(code.root / name)
         )
         return tuple(sorted(names)[:_MOST_UNTRACKED])
@@ -325,14 +328,17 @@ class _Repository:
     untracked: tuple[str, ...] = ()
 
 
-async def _git_state(folder: Path) -> _Repository:
+async def _git_state(folder: Path, *, besides: Collection[Path] = ()) -> _Repository:
+    """Of the repository around `folder`. Changes of the files `besides` do not count."""
     git = ("git", "-C", str(folder), "-c", "core.fsmonitor=false")
     said = await _said((*git, "rev-parse", "--show-toplevel", "HEAD"))
     root, _, commit = said.strip().partition("\n")
     if not commit:
         return _Repository(Path(root or folder))
     changes = _Changes()
-    diff = (*git, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD")
+    inside = (path.resolve() for path in besides if path.resolve().is_relative_to(root))
+    where = (":(top)", *(f":(top,exclude,literal){path.relative_to(root)}" for path in inside))
+    diff = (*git, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD", "--", *where)
     try:
         async with asyncio.timeout(_GIT_S):
             if failure := await outside.follow(("env", *_assignments(), *diff), changes.take):

@@ -305,6 +305,8 @@ def _kept(loaded: LoadedFiles, record: ExperimentRecord, framework: Framework) -
         with suppress(RltuiError):  # no room: the attempt has a copy
             keep_content(source.sha, source.content)
         lone = record.config_files[0] if len(record.config_files) == 1 else str(source.path)
+        if (companion := framework.companions.get(role)) is not None:
+            lone = str(Path(lone).with_name(companion))
         found.append(RunConfigFile(path=places.get(role, lone), sha256=source.sha))
     return tuple(found)
 

@@ -1,0 +1,74 @@
+"""`rerun`: a run again, from the config that was recorded of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rltui.cli.config import wanted_devices
+from rltui.cli.running import start_headless
+from rltui.cli.terminal import confirm
+from rltui.client import creation
+from rltui.client.rerun import RerunPlan, plan_rerun
+from rltui.core.api import Request
+from rltui.core.runs import RunRow
+from rltui.errors import ExitCode
+from rltui.services.runs.catalog import catch_up, find_run
+from rltui.services.runs.index import RunIndex
+
+
+def rerun(arguments: argparse.Namespace) -> int:
+    """Start it again, once it is clear what is not as it was."""
+    index = RunIndex()
+    for line in catch_up(index).told:
+        print(line, file=sys.stderr)
+    row = find_run(index, arguments.run)
+    planned = plan_rerun(
+        row,
+        name=arguments.name,
+        output_dir=Path(arguments.output_dir).absolute() if arguments.output_dir else None,
+        devices=wanted_devices(arguments),
+    )
+    with planned as plan:
+        if arguments.plan and arguments.json:
+            print(json.dumps(_document(row, plan), ensure_ascii=False))
+            return 0
+        print("\n".join(_lines(row, plan)), file=sys.stdout if arguments.plan else sys.stderr)
+        if arguments.plan:
+            return 0
+        if plan.differences and not arguments.yes and not confirm("start it all the same?"):
+            print("nothing was started", file=sys.stderr)
+            return int(ExitCode.FAILED)
+        creation.trust_what_runs(plan.request)
+        return start_headless(
+            plan.request,
+            Request(action="start"),
+            wait=not arguments.no_wait,
+            timeout_s=arguments.timeout,
+            as_json=arguments.json,
+        )
+
+
+def _document(row: RunRow, plan: RerunPlan) -> dict[str, object]:
+    return {
+        "run": row.id,
+        "name": plan.record.name,
+        "output_dir": plan.record.output_dir,
+        "config_files": [file.path for file in row.configs],
+        "differences": list(plan.differences),
+        "notes": list(plan.notes),
+    }
+
+
+def _lines(row: RunRow, plan: RerunPlan) -> Iterator[str]:
+    yield f"{row.name} ({row.id}) again, as {plan.record.name} in {plan.record.output_dir}"
+    yield f"  with the config as it last ran: {', '.join(file.path for file in row.configs)}"
+    yield from (f"  {note}" for note in plan.notes)
+    if plan.differences:
+        yield "not as it was then:"
+        yield from (f"  ⚠ {difference}" for difference in plan.differences)
+    elif row.commit or row.versions:
+        yield "  code, versions, data and machine are as they were"

@@ -1,0 +1,121 @@
+"""A run again: from the config as it was recorded, with what is not as it was then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rltui.client import creation
+from rltui.core.gpu.devices import GpuChoice, chosen_devices
+from rltui.core.gpu.report import GpuDevice
+from rltui.core.provenance import differences
+from rltui.core.runs import RunOrigin, RunRow
+from rltui.errors import ConflictError, UsageError
+from rltui.services import layout_files
+from rltui.services.config.store import ConfigStore
+from rltui.services.gpu.claims import report_once
+from rltui.services.launch import Launcher
+from rltui.services.runs.catalog import record_of
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_experiment, free_name
+from rltui.services.runs.observed import framework_of
+from rltui.services.runs.provenance import Surveyor, latest
+from rltui.services.runs.recorded_config import changed_files, recorded_config
+from rltui.services.runs.run_folder import next_free
+
+
+@dataclass(frozen=True, slots=True)
+class RerunPlan:
+    """What would be started."""
+
+    request: creation.ExperimentRequest
+    record: ExperimentRecord
+    """The experiment that it would be."""
+    differences: tuple[str, ...]
+    """What is another now than when the run last started, in words, code first."""
+    notes: tuple[str, ...]
+    """What else a person should know: what is not known, files that are passed over."""
+
+
+@contextmanager
+def plan_rerun(
+    row: RunRow, *, name: str | None = None, output_dir: Path | None = None, devices: str | None = None
+) -> Iterator[RerunPlan]:
+    """How to start `row` again, as long as the context lasts. Nothing is written.
+
+    `name`: of the new one; without, that of the run with `-again`. `output_dir`: without, beside the run's.
+
+    Raises:
+        UsageError: if it was not started by rltui.
+        ConfigError: if nothing is known of its config, or its folder is gone.
+        ConflictError: if name or folder are taken.
+    """
+    if row.kind == "evaluation" or row.observed:
+        raise UsageError(
+            f"{row.name} was not started by rltui, which has no config of it", hint="rltui up CONFIG"
+        )
+    record = record_of(row)
+    folder = output_dir or Path(row.folder).with_name(name or f"{row.name}-again")
+    if output_dir is None and name is None and folder.exists():
+        folder = next_free(folder)
+    _refuse_taken(folder, name)
+    with recorded_config(row) as copies:
+        request = creation.ExperimentRequest(
+            config_files=copies.files,
+            copies=copies,
+            layout=record.layout_file,
+            framework=record.framework,
+            name=name or free_name(folder.name, folder),
+            output_dir=folder,
+            workspace=Path(record.workspace),
+            inference=record.inference or None,
+            inference_of=record.inference_of or None,
+            devices=record.devices if devices is None else devices,
+            force=record.forced,
+            origin=RunOrigin(again=row.id),
+        )
+        planned = creation.examine(request)
+        yield RerunPlan(request, planned, *_comparison(row, planned))
+
+
+def _refuse_taken(folder: Path, name: str | None) -> None:
+    """A run that is repeated never goes on with another."""
+    there = ControlFolder(folder).read_record()
+    there = there or (find_experiment(name) if name is not None else None)
+    if there is not None:
+        raise ConflictError(
+            f"there is an experiment {there.name} in {there.output_dir}",
+            hint="choose another name with -n, or another folder with -o; nothing was started",
+        )
+
+
+def _comparison(row: RunRow, planned: ExperimentRecord) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is another now, and what a person should know besides."""
+    notes = [f"{path} says something else by now: what it said then is used" for path in changed_files(row)]
+    then = latest(Path(row.control))
+    if then is None:
+        notes.append("of code, versions and data nothing was kept: whether they are the same is not known")
+        return (), tuple(notes)
+    framework, layout = framework_of(planned), layout_files.load_for(planned)
+    config_files = [Path(name) for name in planned.config_files]
+    files = ConfigStore(config_files, framework).load()
+    report = report_once(planned.name)
+
+    def choose(choice: GpuChoice) -> tuple[GpuDevice, ...]:
+        return chosen_devices(choice, report.devices)
+
+    launcher = Launcher(planned, layout, framework, choose=choose)
+    devices = {device.key: device for spec in layout.automatic for device in launcher.devices(spec.id, files)}
+    surveyor = Surveyor(
+        control=ControlFolder(Path(planned.output_dir)).path,
+        workspace=Path(planned.workspace),
+        output_dir=Path(planned.output_dir),
+        framework=framework,
+        layout=layout,
+        config_files=config_files,
+    )
+    now = asyncio.run(surveyor.survey(files, tuple(devices.values()), report.driver))
+    return differences(now, then), tuple(notes)

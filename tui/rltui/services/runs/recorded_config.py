@@ -1,0 +1,78 @@
+"""The config files of a run as it last read them, whatever became of the files since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rltui import paths
+from rltui.core.runs import RunConfigFile, RunRow
+from rltui.errors import ConfigError, RltuiError
+from rltui.services.config import origins
+from rltui.services.config.files import read_file
+from rltui.services.config.origins import ConfigOrigin
+from rltui.services.config.own_copy import Staged, whole_text
+from rltui.services.own_files import make_folder, read_own, write_atomically
+from rltui.services.runs.run_row import content_file
+
+
+@contextmanager
+def recorded_config(row: RunRow) -> Iterator[Staged]:
+    """Copies of them, as long as the context lasts, for a run that has them as its own. What they inherit
+    from is named by its whole path.
+
+    Raises:
+        ConfigError: if there is no record of one of them, or it cannot be read.
+    """
+    if not row.configs:
+        raise ConfigError(
+            f"nothing is known of the config of {row.name}", hint="it was not started by rltui, or had none"
+        )
+    make_folder(paths.state_dir())
+    with TemporaryDirectory(prefix="config-", dir=paths.state_dir()) as name:
+        folder = Path(name).resolve()
+        texts: dict[Path, str] = {}
+        notes: dict[str, ConfigOrigin] = {}
+        for file in row.configs:
+            copy = _free(folder, Path(file.path), texts)
+            texts[copy] = _text(file, copy)
+            known = origins.origin(Path(file.path))
+            notes[copy.name] = known or ConfigOrigin((file.path,), texts[copy])
+        origins.keep(folder, notes)
+        yield Staged(tuple(texts), {path.name: text for path, text in texts.items()})
+
+
+def changed_files(row: RunRow) -> tuple[str, ...]:
+    """Those of them that say something else by now, or are gone."""
+    return tuple(file.path for file in row.configs if _sha_now(Path(file.path)) != file.sha256)
+
+
+def _sha_now(path: Path) -> str:
+    try:
+        return read_file(path).sha
+    except RltuiError:
+        return ""
+
+
+def _free(folder: Path, path: Path, taken: dict[Path, str]) -> Path:
+    """A place for a file of that name, which two of them may have."""
+    wanted = folder / path.name
+    return folder / f"{path.parent.name}-{path.name}" if wanted in taken else wanted
+
+
+def _text(file: RunConfigFile, copy: Path) -> str:
+    """Its content, which is left in `copy`, too."""
+    try:
+        content = read_own(content_file(file.sha256))
+    except OSError as error:
+        raise ConfigError(
+            f"what {file.path} said when it was run is not kept any more: {error.strerror}",
+            hint="rltui runs --rebuild keeps it again where the run still has it",
+        ) from error
+    write_atomically(copy, content)
+    text = whole_text(replace(read_file(copy), path=Path(file.path)))
+    write_atomically(copy, text.encode())
+    return text
