@@ -9,6 +9,7 @@ from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.series import FakeSeries
 
 from rltui.core.compare import Comparison, compared_metrics, comparison
+from rltui.core.queue import QueueAction, RunQueue
 from rltui.core.report import Draw
 from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunRow
@@ -61,6 +62,9 @@ class FakeRuns:
         """Id, how many curves, how many rollouts."""
         self.opened: list[str] = []
         """Ids, with `again` behind those that were to be supervised."""
+        self.queued = RunQueue()
+        self.queue_asked: list[tuple[str, str, str]] = []
+        """Action, entry, place."""
         self.looks = 0
         self.error: RltuiError | None = None
 
@@ -107,3 +111,16 @@ class FakeRuns:
         drawn = draw(self.open_series(id_), id_, ())
         self.exported.append((id_, len(drawn), samples))
         return folder or f"/work/{id_}-report"
+
+    def queue(self) -> RunQueue:
+        if self.error:
+            raise self.error
+        return self.queued
+
+    def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
+        if self.error:
+            raise self.error
+        self.queue_asked.append((action, entry, place))
+        if action in ("pause", "resume"):
+            paused = "by hand" if action == "pause" else ""
+            self.queued = self.queued.model_copy(update={"paused": paused})

@@ -18,6 +18,7 @@ from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
 from rltui.core.log_query import Query
+from rltui.core.queue import QueueAction, RunQueue
 from rltui.core.report import Draw
 from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunRow
@@ -270,5 +271,19 @@ class Runs(Protocol):
         Raises:
             ConflictError: if something lies there.
             RltuiError: if it cannot be written; nothing is left then.
+        """
+        ...
+
+    def queue(self) -> RunQueue:
+        """The runs that wait, and those that the queue has started. Cheap: it reads a file."""
+        ...
+
+    def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
+        """Do something about it, and see to it that somebody minds it. `entry`: its id; `place` of `move`:
+        `up`, `down`, `first`, `last`.
+
+        Raises:
+            UsageError: if there is no such entry any more.
+            ConflictError: if it runs, where that is in the way.
         """
         ...

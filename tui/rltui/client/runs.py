@@ -22,6 +22,7 @@ from rltui.services.runs.experiments import find_experiment
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison
+    from rltui.core.queue import QueueAction, RunQueue
     from rltui.core.report import Draw
     from rltui.services.runs.index import RunIndex
 
@@ -158,3 +159,29 @@ class KnownRuns:
             rollouts=self.open_rollouts(id_),
         )
         return str(write_report(sources, Path(folder) if folder else None, draw, samples=samples))
+
+    # --- the queue ----------------------------------------------------------------------------------------
+
+    def queue(self) -> RunQueue:
+        """As its file says."""
+        from rltui.services.queue_file import read_queue
+
+        return read_queue()
+
+    def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
+        """In its file; its supervisor sees it."""
+        from rltui.client.queue import asking
+
+        if self.readonly:
+            raise ConflictError("this client only looks")
+        match action:
+            case "pause":
+                asking.pause()
+            case "resume":
+                asking.resume()
+            case "remove":
+                asking.remove([entry])
+            case "retry":
+                asking.retry([entry])
+            case "move":
+                asking.move(entry, place)

@@ -30,6 +30,7 @@ class Scope(StrEnum):
     LOG_SCREEN = "On the log screen"
     ROLLOUTS = "On the rollout screen"
     RUNS = "On the runs screen"
+    QUEUE = "On the queue screen"
     COMPARE = "On the comparison screen"
     EDITOR = "In the knob editor"
     CONVERTER = "In the batch converter"
@@ -53,6 +54,7 @@ class Place(Enum):
     EVALUATE = "dialog for an evaluation"
     ROLLOUTS = "rollout screen"
     RUNS = "runs screen"
+    QUEUE = "queue screen"
     COMPARE = "comparison screen"
     BOX = "every dialog"
     DIALOG = "dialog with buttons"
@@ -92,10 +94,11 @@ _SCREENS = (
     Place.EVALS,
     Place.ROLLOUTS,
     Place.RUNS,
+    Place.QUEUE,
     Place.COMPARE,
 )
 """The main screens, which the number keys go to and work on."""
-_OF_ONE = tuple(place for place in _SCREENS if place not in (Place.RUNS, Place.COMPARE))
+_OF_ONE = tuple(place for place in _SCREENS if place not in (Place.RUNS, Place.QUEUE, Place.COMPARE))
 """Those that show the experiment that is open."""
 _PLACES = {
     Scope.GLOBAL: (Place.OVERVIEW,),
@@ -112,6 +115,7 @@ _PLACES = {
     Scope.LOG_SCREEN: (Place.LOGS,),
     Scope.ROLLOUTS: (Place.ROLLOUTS,),
     Scope.RUNS: (Place.RUNS,),
+    Scope.QUEUE: (Place.QUEUE,),
     Scope.COMPARE: (Place.COMPARE,),
     Scope.EDITOR: (Place.FIELD,),
     Scope.CONVERTER: (Place.CONVERTER,),
@@ -164,7 +168,7 @@ _G, _C, _K, _L = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS, Scope.LOGS
 _T, _P, _E, _D = Scope.KNOB_TABLE, Scope.GPUS, Scope.EDITOR, Scope.DIALOG
 _R = Scope.CHECKPOINTS
 _S, _B, _M, _V = Scope.CONFIG, Scope.CONVERTER, Scope.METRICS, Scope.EVENTS
-_W, _A = Scope.ROLLOUTS, Scope.EVALS
+_W, _A, _Q = Scope.ROLLOUTS, Scope.EVALS, Scope.QUEUE
 _YES, _NO, _KEPT, _SPARE = Footer.YES, Footer.NO, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
@@ -408,6 +412,29 @@ ACTIONS: tuple[Action, ...] = (
     Action("runs.first", "home,g", "cursor_to_end(False)", "first", "The first run", Scope.RUNS,
            palette=False),
     Action("runs.last", "end,G", "cursor_to_end(True)", "last", "The last run", Scope.RUNS, palette=False),
+    Action("queue.show", "Q", "show_screen('queue')", "queue",
+           "Open the queue: runs that wait for GPUs, and start by themselves", Scope.RUNS, _YES),
+    Action("queue.open", "enter", "open_queued", "open", "Look at the run under the cursor", _Q, _YES),
+    Action("queue.pause", "p", "pause_queue", "pause",
+           "Start nothing any more, or go on; what runs goes on", _Q, _YES, changes=True),
+    Action("queue.earlier", "K", "move_queued('up')", "earlier", "Let it start earlier",
+           _Q, _YES, changes=True),
+    Action("queue.later", "J", "move_queued('down')", "later", "Let it start later", _Q, _YES, changes=True),
+    Action("queue.first", "F", "move_queued('first')", "first", "Let it start next",
+           _Q, _SPARE, changes=True),
+    Action("queue.retry", "r", "retry_queued", "retry",
+           "Let it wait again after it failed or was stopped; config files count as they are now",
+           _Q, _YES, changes=True),
+    Action("queue.remove", "d,delete", "remove_queued", "remove",
+           "Do not start it; or forget that it has ended. Its run stays", _Q, _YES, changes=True),
+    Action("queue.back", "escape", "show_screen('runs')", "runs", "Back to the runs",
+           _Q, _YES, palette=False),
+    Action("queue.down", "down,j", "cursor(1)", "down", "Next entry", _Q, palette=False),
+    Action("queue.up", "up,k", "cursor(-1)", "up", "Previous entry", _Q, palette=False),
+    Action("queue.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down", _Q, palette=False),
+    Action("queue.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _Q, palette=False),
+    Action("queue.top", "home,g", "cursor_to_end(False)", "first", "The first entry", _Q, palette=False),
+    Action("queue.bottom", "end,G", "cursor_to_end(True)", "last", "The last entry", _Q, palette=False),
     Action("compare.curves", "enter,c", "curves", "curves",
            "Lay the curves of these runs over each other: x by step or by time", Scope.COMPARE, _YES),
     Action("compare.rollouts", "r", "rollouts", "rollouts",
