@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rltui.core.runs import RunRow
+from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.requests import show_error
 from rltui.ui.screens.run_list import RunListScreen
+from rltui.ui.text import clean_line
+
+_SAMPLES = 3
+"""Of the best and of the worst rollouts, in a report."""
 
 
 class RunsScreen(RunListScreen):
@@ -50,6 +58,39 @@ class RunsScreen(RunListScreen):
             screen = "rollouts" if line.row.kind == "evaluation" else ""
             self.post_message(self.RunWanted(line.row.id, screen=screen))
 
+    @property
+    def _compared(self) -> list[str]:
+        """Ids, the oldest run first: the others are measured against it. Of one run, with its parent."""
+        rows = list(self.chosen)
+        if len(rows) == 1:
+            rows += [row for row in self._known.rows if row.id == rows[0].parent]
+        return [row.id for row in sorted(rows, key=lambda row: row.started_at or row.created_at)]
+
+    def action_compare(self) -> None:
+        """In place of this screen; esc there leads back."""
+        from rltui.ui.screens.compare import CompareScreen  # brings numpy
+
+        self.show_instead(CompareScreen(self.home, self._compared))
+
+    def action_report(self) -> None:
+        """Of the run, or of each that is marked."""
+        self.work(self._report(self.chosen), changes=False)
+
+    async def _report(self, rows: Sequence[RunRow]) -> None:
+        from rltui.ui.charts.export import drawings  # brings numpy
+
+        export = self.home.runs.export
+        for row in rows:
+            self.notify(f"Writing the report of {clean_line(row.name)}…", markup=False)
+            try:
+                folder = await asyncio.to_thread(
+                    self.home.runs.export, row.id, "", drawings, samples=_SAMPLES
+                )
+            except RltuiError as error:
+                await show_error(self.app, error)
+                return
+            self.notify(f"Written: {clean_line(folder)}/report.md", timeout=15, markup=False)
+
     def action_back(self) -> None:
         """First the filter ends, then the marks go, then the screen."""
         if self._filter.has_class("-shown"):
@@ -68,7 +109,9 @@ class RunsScreen(RunListScreen):
         match action:
             case "open" | "mark":
                 possible = line is not None
-            case "tag" | "mark_best" | "archive" | "trash":
+            case "compare":
+                possible = len(self._compared) > 1
+            case "tag" | "mark_best" | "archive" | "trash" | "report":
                 possible = bool(self.chosen)
             case "describe":
                 possible = len(self.chosen) == 1
