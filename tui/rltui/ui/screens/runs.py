@@ -83,9 +83,7 @@ class RunsScreen(RunListScreen):
         for row in rows:
             self.notify(f"Writing the report of {clean_line(row.name)}…", markup=False)
             try:
-                folder = await asyncio.to_thread(
-                    self.home.runs.export, row.id, "", drawings, samples=_SAMPLES
-                )
+                folder = await asyncio.to_thread(export, row.id, "", drawings, samples=_SAMPLES)
             except RltuiError as error:
                 await show_error(self.app, error)
                 return
