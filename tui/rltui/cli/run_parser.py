@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from rltui.cli.arguments import Commands, add_creation, add_devices, add_json, command, count, positive
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add them all."""
-    for add_some in (_add_listing, _add_keeping, _add_queue, _add_comparing, _add_rerun):
+    for add_some in (_add_listing, _add_adding, _add_keeping, _add_queue, _add_comparing, _add_rerun):
         add_some(commands)
 
 
@@ -47,6 +48,19 @@ def _add_listing(commands: Commands[argparse.ArgumentParser]) -> None:
     keeping.add_argument("--older-than", metavar="AGE", help="only those that ended so long ago: 30d, 12h")
     keeping.add_argument("--plan", action="store_true", help="only say what --prune would do")
     keeping.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_adding(commands: Commands[argparse.ArgumentParser]) -> None:
+    adding = command(commands, "add", "keeping:add", "take runs that rltui did not start into the list")
+    adding.add_argument(
+        "folder",
+        nargs="+",
+        type=Path,
+        metavar="DIR",
+        help="of a run, of results of vf-eval, or with any number of them below",
+    )
+    adding.add_argument("-n", "--name", metavar="NAME", help="of a single run (default: as its folder)")
+    add_json(adding)
 
 
 def _add_keeping(commands: Commands[argparse.ArgumentParser]) -> None:
