@@ -14,7 +14,6 @@ from tests.waiting import retry_until
 from rltui.services.processes import (
     AttemptRecord,
     ProcessId,
-    end_processes,
     is_alive,
     is_stopped,
     kept,
@@ -23,6 +22,7 @@ from rltui.services.processes import (
     read_process_id,
     send_signal,
 )
+from rltui.services.processes.ending import end_processes
 
 KEEP = {"signal": "SIGTERM", "grace_s": 20.0, "leftovers": "keep"}
 KINDS = ["child", "session", "daemon", "titled", "port"]

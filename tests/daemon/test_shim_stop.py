@@ -14,12 +14,12 @@ from tests.waiting import retry_until
 
 from rltui.services.processes import (
     ProcessId,
-    end_processes,
     is_alive,
     leftovers,
     port_holder,
     read_process_id,
 )
+from rltui.services.processes.ending import end_processes
 
 STOP_AT_ONCE = {"signal": "SIGTERM", "grace_s": 0.1}
 TRAP = "trap 'echo got it; exit 4' {}; echo ready; while :; do sleep 0.02; done"

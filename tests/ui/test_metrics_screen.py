@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.experiment import FakeExperiment
-from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step, usual_run
+from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step
 from tests.ui.conftest import Opener, press, until
 from tests.ui.test_metrics_look import experiment as experiment_with_run
 from textual.content import Content
@@ -19,7 +19,6 @@ from rltui.core.lines import LogChange
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
 from rltui.services.metrics.store import SeriesReader, SeriesWriter
-from rltui.ui.charts.board import Run
 from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
 from rltui.ui.screens.metrics import MetricsScreen
@@ -175,18 +174,6 @@ async def test_what_comes_is_drawn_and_another_run_takes_its_place(open_app: Ope
         made.series.change = LogChange.RESET
         screen._wake.set()
         await until(pilot, lambda: titles(pilot) == ["Reward 0.9"])
-
-
-async def test_several_runs_lie_over_each_other(open_app: Opener) -> None:
-    async with open_app(experiment_with_run(), size=(130, 40)) as pilot:
-        screen = await open_metrics(pilot)
-        screen.show_runs([Run("lr 1e-5", usual_run()), Run("lr 1e-4", usual_run(300, seed=1))])
-        await until(pilot, lambda: titles(pilot)[0].startswith("Reward lr 1e-5 0."))
-        assert "lr 1e-4 0." in titles(pilot)[0]
-        assert screen._board is not None
-        picture = screen._board.picture(screen._grid.charts[0], screen._view)
-        assert [stroke.style for stroke in picture.strokes] == ["line-0", "line-1"]
-        assert picture.span == (1, 600)
 
 
 async def test_nothing_measured_yet_is_said(open_app: Opener) -> None:

@@ -21,7 +21,6 @@ from rltui.services.processes import (
     Traces,
     boot_identity,
     descendants,
-    end_processes,
     is_alive,
     kept,
     leftovers,
@@ -29,8 +28,8 @@ from rltui.services.processes import (
     read_attempt,
     read_process_id,
     send_signal,
-    wait_for_exit,
 )
+from rltui.services.processes.ending import end_processes, wait_for_exit
 
 NAME = f"test-{os.getpid()}"
 """Other test processes look for theirs at the same time."""

@@ -11,7 +11,8 @@ from pathlib import Path
 from tests.daemon.shim_harness import attempt
 from tests.waiting import retry_until
 
-from rltui.services.processes import ProcessId, end_all
+from rltui.services.processes import ProcessId
+from rltui.services.processes.ending import end_all
 from rltui.services.processes.identity import living_processes
 
 STORM = """\

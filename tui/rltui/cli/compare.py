@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.cli.terminal import columns
 from rltui.client.runs import KnownRuns
 from rltui.core.compare import BEST, ComparedRow, Comparison, comparison
+from rltui.core.run_columns import short_names
 from rltui.core.text import shortened, visible
 from rltui.errors import UsageError
 from rltui.services.runs.catalog import find_run
@@ -154,15 +155,10 @@ def _in_parts(rows: Sequence[ComparedRow], names: Sequence[str], width: int) -> 
 
 def _across(rows: Sequence[ComparedRow], names: Sequence[str]) -> list[str]:
     """A row for each run."""
-    labels = _short_labels(rows)
+    short = short_names(tuple(row.label for row in rows if row.part == "config"))
+    labels = [short.get(row.label, row.label) for row in rows]
     cells = [_cells(row) for row in rows]
     return columns([["", *labels], *([name, *column] for name, *column in zip(names, *cells, strict=True))])
-
-
-def _short_labels(rows: Sequence[ComparedRow]) -> list[str]:
-    """The last part of a key, where no other row has it."""
-    lasts = [row.label.rpartition(".")[2] if row.part == "config" else row.label for row in rows]
-    return [last if lasts.count(last) == 1 else row.label for last, row in zip(lasts, rows, strict=True)]
 
 
 def _cells(row: ComparedRow) -> list[str]:

@@ -17,7 +17,6 @@ from rltui.core.times import span
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs import keeping
 from rltui.services.runs.catalog import catch_up, find_run
-from rltui.services.runs.disk import size_of
 from rltui.services.runs.index import RunIndex
 
 _MOST_NAMED = 5
@@ -232,5 +231,7 @@ def _named(rows: Sequence[RunRow]) -> str:
 
 
 def _size(row: RunRow) -> int:
+    from rltui.services.runs.disk import size_of  # pydantic behind it takes 0.1 s
+
     folder = keeping.kept_in(row)
     return size_of(folder) if folder is not None else 0

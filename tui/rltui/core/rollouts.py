@@ -406,3 +406,32 @@ class RolloutSource(Protocol):
         Raises:
             RltuiError: if it cannot be written.
         """
+
+
+def same_prompt_in(
+    source: RolloutSource, key: BatchKey, transcript: Transcript
+) -> Iterator[tuple[BatchKey, Sample | None]]:
+    """The prompt of a sample in the batches of another run, the nearest step first: a sample of it, or `None`
+    where it is not. A batch that takes long comes several times, with `None`. Blocks, between two of them.
+
+    The prompts themselves are compared: what two runs number alike need not be the same.
+    """
+    wanted = prompt_text(transcript)
+    while source.look():
+        yield key, None
+    batches = [batch.key for batch in source.batches() if batch.key.kind == key.kind]
+    batches = [other for other in batches if other.part == key.part or other.step == NO_STEP]
+    for other in sorted(batches, key=lambda other: abs(other.step - key.step)) if wanted else ():
+        while source.look(other):
+            yield other, None
+        asked: set[str] = set()
+        found = None
+        for sample in source.table(other):
+            name = sample.group or sample.task
+            if name and name in asked:
+                continue
+            asked.add(name)
+            if prompt_text(source.open(other, sample)) == wanted:
+                found = sample
+                break
+        yield other, found

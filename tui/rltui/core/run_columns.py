@@ -155,7 +155,7 @@ _ALIASES = {
     "sweep": "group",
 }
 _SETTINGS_TOO = frozenset({"lr", "seq_len"})
-"""Metrics that are config keys as well, and then those are meant; the metric is `lr.last`."""
+"""Metrics that are config keys as well: those are meant where a run has them; the metric is `lr.last`."""
 DEFAULT_COLUMNS = ("name", "state", "step", "trend", "reward", "age", "duration", "changed", "tags")
 """Those that are shown where nobody chose."""
 
@@ -201,7 +201,7 @@ def column_of(name: str) -> RunColumn:
         name,
         name.rpartition(".")[2],
         "config",
-        lambda _, config: config_value(config, name),
+        lambda row, config: _setting_value(row, config, name),
         "a config key",
         of_config=True,
     )
@@ -214,6 +214,13 @@ def columns_of(names: Iterable[str]) -> tuple[RunColumn, ...]:
         UsageError: as `column_of`.
     """
     return tuple({column.id: column for column in map(column_of, names)}.values())
+
+
+def _setting_value(row: RunRow, config: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of any type
+    value = config_value(config, name)
+    if value is None and name in _SETTINGS_TOO:
+        return row.metrics.get(name, (None, None))[0]
+    return value
 
 
 def check_names(columns: Iterable[RunColumn], configs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -229,7 +236,7 @@ def check_names(columns: Iterable[RunColumn], configs: Mapping[str, Mapping[str,
 
 def _check_key(name: str, configs: Iterable[Mapping[str, Any]]) -> None:
     shapes = {tuple(config): config for config in configs if config}
-    found = False
+    found = name in _SETTINGS_TOO
     for keys, config in shapes.items():
         meant = _meant(keys, name)
         found = found or bool(meant)
@@ -329,7 +336,7 @@ def sorted_by(
 
 def changed_text(row: RunRow) -> str:
     """`lr=1e-5 seed=2`: what differs, by the shortest names that are clear."""
-    names = _short_names(tuple(row.changed))
+    names = short_names(tuple(row.changed))
     return " ".join(f"{names[key]}={_setting(key, new)}" for key, (_, new) in row.changed.items())
 
 
@@ -338,8 +345,8 @@ def _setting(key: str, value: object) -> str:
 
 
 @lru_cache(maxsize=512)
-def _short_names(keys: tuple[str, ...]) -> dict[str, str]:
-    """By key: its last part, or as many as tell it from the others."""
+def short_names(keys: tuple[str, ...]) -> dict[str, str]:
+    """By config key: its last part, or as many as tell it from the others."""
     found = {}
     for key in keys:
         parts = key.split(".")

@@ -129,7 +129,8 @@ class RunRow(RunSheet):
         Raises:
             TypeError, ValueError, KeyError: if it is none.
         """
-        known = {key: value for key, value in data.items() if key in _FIELDS}
+        is_known = _FIELDS.issuperset(data)
+        known = dict(data) if is_known else {key: value for key, value in data.items() if key in _FIELDS}
         for key in ("sparkline", "checkpoints", "gpus", "tags"):
             known[key] = tuple(known.get(key, ()))
         known["metrics"] = {key: (last, best) for key, (last, best) in known.get("metrics", {}).items()}

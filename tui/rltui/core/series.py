@@ -7,9 +7,10 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from rltui.core.lines import LogChange
+if TYPE_CHECKING:
+    from rltui.core.lines import LogChange
 
 NO_STEP = -1
 """Step of a point that has only a time."""

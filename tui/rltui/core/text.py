@@ -76,7 +76,9 @@ def visible(text: str) -> str:
 
 def json_escaped(document: str) -> str:
     r"""The same JSON document, with each such character, which can only be in a string, as `\uXXXX`."""
-    return document if document.isprintable() else _SEEN_INSTEAD.sub(lambda match: _utf16(match[0]), document)
+    if document.removesuffix("\n").isprintable():
+        return document
+    return _SEEN_INSTEAD.sub(lambda match: _utf16(match[0]), document)
 
 
 def encodable(text: str, encoding: str) -> str:

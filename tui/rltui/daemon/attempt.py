@@ -17,6 +17,7 @@ from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.launch import Launch
 from rltui.services.own_files import read_own, write_atomically
+from rltui.services.processes import ending
 from rltui.services.runs.attempt_end import exit_info, explained, oom_kills
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.shell import read_shell
@@ -206,7 +207,7 @@ class Attempt:
         """End it and return when nothing is left of it."""
         await self.signal(signal.SIGUSR1)
         if (shim := self.shim) is not None:
-            await processes.wait_for_exit(shim)
+            await ending.wait_for_exit(shim)
         self.refresh()
 
     async def end_tree(self, *, grace_s: float) -> tuple[processes.ProcessId, ...]:
@@ -216,13 +217,13 @@ class Attempt:
         """
         self.refresh()
         if (shim := self.shim) is not None:
-            await processes.end_all(lambda: processes.descendants(shim.pid), grace_s=grace_s)
-            await processes.end_processes([shim], grace_s=0.0)
+            await ending.end_all(lambda: processes.descendants(shim.pid), grace_s=grace_s)
+            await ending.end_processes([shim], grace_s=0.0)
         return await self.end_leftovers(grace_s=0.0 if shim is not None else grace_s)
 
     async def end_leftovers(self, *, grace_s: float) -> tuple[processes.ProcessId, ...]:
         """End what no shim looks after. Returns what still lives."""
-        return await processes.end_all(self._leftovers, grace_s=grace_s)
+        return await ending.end_all(self._leftovers, grace_s=grace_s)
 
     def _leftovers(self) -> set[processes.ProcessId]:
         """With all that descends from them, whatever session and environment that has."""
@@ -265,19 +266,19 @@ class Ending:
             await self._wait_beside(record.shim, record)
         if (main := record.living_main) is not None:
             self._keeper_lost()
-            await processes.wait_for_exit(main)
+            await ending.wait_for_exit(main)
         return self._exit_info()
 
     async def _wait_beside(self, shim: processes.ProcessId, record: processes.AttemptRecord) -> None:
         """Return when the shim is gone, or stays only for what is kept."""
         if (main := record.living_main) is not None:
-            await _first(processes.wait_for_exit(main), processes.wait_for_exit(shim))
+            await _first(ending.wait_for_exit(main), ending.wait_for_exit(shim))
         if record.living_main is not None:
             return
         record = await self._record_of_end(record, shim)
         if self._keeps and not record.stop_requested:
             return
-        gone = asyncio.create_task(processes.wait_for_exit(shim), name="shim")
+        gone = asyncio.create_task(ending.wait_for_exit(shim), name="shim")
         try:
             await asyncio.wait([gone], timeout=_CLEARING_UP_S)
             if not gone.done():

@@ -38,6 +38,7 @@ from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.launch import Launch
 from rltui.services.probes import Probe
+from rltui.services.processes import ending
 from rltui.services.runs.attempt_end import ended_life, prune_attempts
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
@@ -250,7 +251,7 @@ class ComponentRunner:
             launch = await self.around.prepare(self.spec.id, attempt.folder)
             await self._wait_for_room(epoch, launch)
             if keeper is not None:  # of leftovers that are gone by now: it ends, and gives its window back
-                await processes.wait_for_exit(keeper)
+                await ending.wait_for_exit(keeper)
             attempt.write_spec(launch)
             await self._open_window(attempt)
         except RltuiError as error:

@@ -30,6 +30,7 @@ class Scope(StrEnum):
     LOG_SCREEN = "On the log screen"
     ROLLOUTS = "On the rollout screen"
     RUNS = "On the runs screen"
+    COMPARE = "On the comparison screen"
     EDITOR = "In the knob editor"
     CONVERTER = "In the batch converter"
     DIALOG = "In dialogs"
@@ -52,6 +53,7 @@ class Place(Enum):
     EVALUATE = "dialog for an evaluation"
     ROLLOUTS = "rollout screen"
     RUNS = "runs screen"
+    COMPARE = "comparison screen"
     BOX = "every dialog"
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
@@ -90,9 +92,10 @@ _SCREENS = (
     Place.EVALS,
     Place.ROLLOUTS,
     Place.RUNS,
+    Place.COMPARE,
 )
 """The main screens, which the number keys go to and work on."""
-_OF_ONE = tuple(place for place in _SCREENS if place is not Place.RUNS)
+_OF_ONE = tuple(place for place in _SCREENS if place not in (Place.RUNS, Place.COMPARE))
 """Those that show the experiment that is open."""
 _PLACES = {
     Scope.GLOBAL: (Place.OVERVIEW,),
@@ -109,6 +112,7 @@ _PLACES = {
     Scope.LOG_SCREEN: (Place.LOGS,),
     Scope.ROLLOUTS: (Place.ROLLOUTS,),
     Scope.RUNS: (Place.RUNS,),
+    Scope.COMPARE: (Place.COMPARE,),
     Scope.EDITOR: (Place.FIELD,),
     Scope.CONVERTER: (Place.CONVERTER,),
     Scope.DIALOG: (Place.DIALOG,),
@@ -404,6 +408,28 @@ ACTIONS: tuple[Action, ...] = (
     Action("runs.first", "home,g", "cursor_to_end(False)", "first", "The first run", Scope.RUNS,
            palette=False),
     Action("runs.last", "end,G", "cursor_to_end(True)", "last", "The last run", Scope.RUNS, palette=False),
+    Action("compare.curves", "enter,c", "curves", "curves",
+           "Lay the curves of these runs over each other: x by step or by time", Scope.COMPARE, _YES),
+    Action("compare.rollouts", "r", "rollouts", "rollouts",
+           "The rollouts of the first run; c there puts the same prompt in another run beside",
+           Scope.COMPARE, _YES),
+    Action("compare.all", "a", "toggle_all_keys", "all keys",
+           "Also the config keys that are alike, and only those that differ", Scope.COMPARE, _YES),
+    Action("compare.right", "right,l", "shift(1)", "more runs", "The runs further right", Scope.COMPARE,
+           palette=False),
+    Action("compare.left", "left,h", "shift(-1)", "runs before", "The runs further left", Scope.COMPARE,
+           palette=False),
+    Action("compare.back", "escape", "back", "runs", "Back to the runs", Scope.COMPARE, _YES, palette=False),
+    Action("compare.down", "down,j", "cursor(1)", "down", "Next row", Scope.COMPARE, palette=False),
+    Action("compare.up", "up,k", "cursor(-1)", "up", "Previous row", Scope.COMPARE, palette=False),
+    Action("compare.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down",
+           Scope.COMPARE, palette=False),
+    Action("compare.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up",
+           Scope.COMPARE, palette=False),
+    Action("compare.first", "home,g", "cursor_to_end(False)", "first", "The first row", Scope.COMPARE,
+           palette=False),
+    Action("compare.last", "end,G", "cursor_to_end(True)", "last", "The last row", Scope.COMPARE,
+           palette=False),
     Action("evaluate.cancel", "escape", "cancel", "cancel", "", _A, palette=False, only_in=(Place.EVALUATE,)),
     Action("evaluate.next", "down", "step(1)", "next", "", _A, palette=False, only_in=(Place.EVALUATE,)),
     Action("evaluate.previous", "up", "step(-1)", "previous", "", _A, palette=False,

@@ -1,4 +1,6 @@
-"""What the operating system knows of processes: identity, trees, leftovers, ends, and who holds a port.
+"""What the operating system knows of processes: identity, trees, leftovers, and who holds a port.
+
+How they end is told by `ending.py`, which needs asyncio: not everybody can wait for that.
 
 A process is named by pid and start time, and signalled through a pidfd, so a reused pid is never hit.
 """
@@ -24,7 +26,6 @@ from rltui.services.processes.details import (
     uid,
     why_it_lives,
 )
-from rltui.services.processes.ending import end_all, end_processes, wait_for_exit
 from rltui.services.processes.identity import (
     ProcessId,
     ancestors,
@@ -50,8 +51,6 @@ __all__ = [
     "command_line",
     "command_name",
     "descendants",
-    "end_all",
-    "end_processes",
     "in_initial_pid_namespace",
     "is_alive",
     "is_stopped",
@@ -66,6 +65,5 @@ __all__ = [
     "read_process_id",
     "send_signal",
     "uid",
-    "wait_for_exit",
     "why_it_lives",
 ]

@@ -11,7 +11,7 @@ from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuProcess, GpuReport
 from rltui.core.text import short_command
 from rltui.services import processes
-from rltui.services.processes import AttemptRecord, Leftover, ProcessId
+from rltui.services.processes import AttemptRecord, Leftover, ProcessId, ending
 from rltui.services.processes.identity import read_stat
 from rltui.services.processes.origin import origin, read_trace
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -35,7 +35,7 @@ async def end(orphans: Sequence[Orphan], journal: Journal, why: str) -> tuple[Or
         return ()
     journal.add("orphan", f"ending {leftovers_text(orphans)} {why}", pids=[orphan.pid for orphan in orphans])
     ids = {ProcessId(orphan.pid, orphan.start): orphan for orphan in orphans}
-    return tuple(ids[left] for left in await processes.end_processes(ids, grace_s=GRACE_S))
+    return tuple(ids[left] for left in await ending.end_processes(ids, grace_s=GRACE_S))
 
 
 def leftovers_text(orphans: Sequence[Orphan]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 
 from textual_plot import AxisFormatter
@@ -84,7 +85,7 @@ class LogAxis(AxisFormatter):
         exponents = [
             power + math.log10(factor) for power in range(low, high + 1, every) for factor in factors
         ]
-        return [each for each in exponents if min_ <= each <= max_]
+        return [each for each in exponents if min_ <= each <= min(max_, sys.float_info.max_10_exp)]
 
     def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
         """The values."""

@@ -247,8 +247,8 @@ LINE_COLOURS = {
     "line-0": "$text-success",
     "line-1": "$text-primary",
     "line-2": "$text-warning",
-    "line-3": "$text-accent",
-    "line-4": "$text-error",
+    "line-3": "$text-error",
+    "line-4": "$foreground",
     "line-5": "$text-secondary",
 }
 """As the style sheet has them."""

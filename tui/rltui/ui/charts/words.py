@@ -46,6 +46,15 @@ def title_facts(count: int, series: int | None, view: View, words: str) -> list[
     return facts
 
 
+def legend(board: Board) -> Content:
+    """The names of several runs in the colours of their lines."""
+    names = [
+        Content.styled(f"━ {clean_line(run.label)}", LINE_COLOURS[f"line-{at % len(LINE_COLOURS)}"])
+        for at, run in enumerate(board.runs)
+    ]
+    return Content("  ").join(names)
+
+
 def line_below(board: Board, view: View, cells: int, now: float) -> Content:
     """At the cursor: step, time and what happened there. Without one: which marks there are."""
     low, high = view.window or board.whole(view)

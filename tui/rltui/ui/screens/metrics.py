@@ -25,7 +25,7 @@ from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.grid import ChartGrid
 from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
-from rltui.ui.charts.words import event_lines, line_below, reading_lines, title_facts
+from rltui.ui.charts.words import event_lines, legend, line_below, reading_lines, title_facts
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean, clean_line
@@ -105,11 +105,9 @@ class MetricsScreen(ExperimentScreen):
         self._go_to = at
         self._wake.set()
 
-    def show_runs(self, runs: Sequence[Run]) -> None:
-        """Lay these runs over each other instead; the first is the one whose marks are shown."""
-        self._board = Board(runs)
-        self._loaded, self._found = (), None
-        self._wake.set()
+    def opened(self) -> Sequence[Run]:
+        """Whose series are shown, over each other; the first is the one whose marks are. In a thread."""
+        return [Run("", self.experiment.open_series())]
 
     # values in
 
@@ -118,7 +116,7 @@ class MetricsScreen(ExperimentScreen):
             self._show_words()
             try:
                 self._pins = await asyncio.to_thread(self.experiment.pins)
-                self.show_runs([Run("", await asyncio.to_thread(self.experiment.open_series))])
+                self._board = Board(await asyncio.to_thread(self.opened))
             except RltuiError as error:
                 self._problem = clean_line(error.title)
         while True:
@@ -181,7 +179,8 @@ class MetricsScreen(ExperimentScreen):
         board, view = self._board, self._view
         count, series = len(self._grid.charts), len(board.keys) if board is not None else None
         facts = title_facts(count, series, view, self._words)
-        self._title.update(self.shared.heading(*facts, problem=self._problem))
+        names = (legend(board),) if board is not None and len(board.runs) > 1 else ()
+        self._title.update(self.shared.heading(*names, *facts, problem=self._problem))
         if board is None:
             return
         now, cells = self.shared.clock(), self._grid.cells

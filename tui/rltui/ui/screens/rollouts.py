@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from rltui.core.log_query import Query
-from rltui.core.rollouts import BatchKey, Sample, Transcript
+from rltui.core.rollouts import BatchKey, RolloutSource, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.requests import show_error
@@ -39,6 +39,17 @@ _FORMATS = {
 }
 
 
+class FoundPrompt(NamedTuple):
+    """A place that was looked at for a prompt."""
+
+    source: RolloutSource
+    key: BatchKey
+    sample: Sample | None
+    """`None`: it is not there, or not found yet."""
+    run: str = ""
+    """Of which run, where that is another one."""
+
+
 class RolloutReading(RolloutLists):
     """One sample in full, or two side by side."""
 
@@ -48,9 +59,9 @@ class RolloutReading(RolloutLists):
         self._other = TranscriptView()
         self._reading_box = Vertical(id="rollout-reading", classes="rollout-reading")
         self._other_box = Vertical(id="rollout-other", classes="rollout-reading")
-        self._elsewhere: Iterator[tuple[BatchKey, Sample | None]] | None = None
-        """The prompt at other steps, as far as it is not looked up yet."""
-        self._compared: list[tuple[BatchKey, Sample]] = []
+        self._elsewhere: Iterator[FoundPrompt] | None = None
+        """The prompt elsewhere, as far as it is not looked up yet."""
+        self._compared: list[FoundPrompt] = []
         self._compared_at = 0
 
     def look_at_sample(self) -> None:
@@ -97,10 +108,19 @@ class RolloutReading(RolloutLists):
             self.notify("Read a sample first, then compare it", markup=False)
             return
         here = (key, transcript.sample.where)
-        marked = [(each[0], sample) for each, sample in self._marked.items() if each != here]
+        marked = [
+            FoundPrompt(self._source, each[0], sample)
+            for each, sample in self._marked.items()
+            if each != here
+        ]
         self._compared, self._compared_at = marked, 0
-        self._elsewhere = None if marked else self._source.same_prompt(key, transcript)
+        self._elsewhere = None if marked else self.prompts_elsewhere(key, transcript)
         self.run_worker(self._compare(0), name="compare", group="compare", exclusive=True)
+
+    def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
+        """The prompt of a sample at other steps, the nearest first. For a thread."""
+        for other, sample in self._source.same_prompt(key, transcript):
+            yield FoundPrompt(self._source, other, sample)
 
     async def _compare(self, batches: int) -> None:
         """Show the other one, so many further on."""
@@ -110,10 +130,10 @@ class RolloutReading(RolloutLists):
             if found is None:
                 self._elsewhere = None
                 break
-            key, sample = found
-            self.say(f"looking for the prompt at {key.label}: esc ends it")
-            if sample is not None:
-                self._compared.append((key, sample))
+            of = f" of {found.run}" if found.run else ""
+            self.say(f"looking for the prompt at {found.key.label}{of}: esc ends it")
+            if found.sample is not None:
+                self._compared.append(found)
         self.say("")
         if not self._compared or wanted >= len(self._compared):
             self.notify(
@@ -121,23 +141,26 @@ class RolloutReading(RolloutLists):
             )
             return
         self._compared_at = wanted
-        key, sample = self._compared[wanted]
+        shown = self._compared[wanted]
+        if shown.sample is None:
+            return
         try:
-            transcript = await asyncio.to_thread(self._source.open, key, sample)
+            transcript = await asyncio.to_thread(shown.source.open, shown.key, shown.sample)
         except RltuiError as error:
             await show_error(self.app, error)
             return
-        self._show_beside(key, transcript)
+        self._show_beside(shown, transcript)
 
-    def _show_beside(self, key: BatchKey, transcript: Transcript) -> None:
+    def _show_beside(self, shown: FoundPrompt, transcript: Transcript) -> None:
         mine = self._reading.transcript
         if mine is None or self._key is None:
             return
         self.add_class("-reading", "-comparing")
         self._reading.focus()
         self._other.show(transcript)
-        self._reading_box.border_title = _title("This one", self._key, mine.sample)
-        self._other_box.border_title = _title("The other one", key, transcript.sample)
+        this = clean_line(self.experiment.name) if shown.run else "This one"
+        self._reading_box.border_title = _title(this, self._key, mine.sample)
+        self._other_box.border_title = _title(shown.run or "The other one", shown.key, transcript.sample)
 
     def say(self, progress: str) -> None:
         """What goes on, in the title."""

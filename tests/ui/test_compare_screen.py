@@ -1,0 +1,146 @@
+"""The comparison screen, and what it leads to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.fakes.runs import FakeRuns
+from tests.ui.compare_cases import compared_runs
+from tests.ui.conftest import Opener, make_app, press, settle, until
+from tests.ui.test_look import HUGE, SMALL, SnapCompare
+from textual.pilot import Pilot
+
+from rltui.errors import RltuiError
+from rltui.ui.app import RltuiApp
+from rltui.ui.requests import MainScreen
+from rltui.ui.screens.compare import CompareScreen, RunCurves, RunRollouts
+from rltui.ui.screens.dialogs import MessageDialog
+from rltui.ui.screens.runs import RunsScreen
+from rltui.ui.widgets.row_list import RowList
+
+MIDDLE = (130, 40)
+
+
+async def open_comparison(pilot: Pilot[None], runs: FakeRuns, count: int = 4) -> CompareScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, MainScreen)
+    compare = CompareScreen(screen.home, [row.id for row in runs.known[:count]])
+    screen.show_instead(compare)
+    await settle(pilot)
+    await until(pilot, lambda: compare.query_one(RowList).keys)
+    return compare
+
+
+def lines(screen: CompareScreen) -> list[str]:
+    return [line.plain.rstrip() for _, line in screen.query_one(RowList)._lines]
+
+
+def keys(screen: CompareScreen) -> list[str]:
+    rows = screen.query_one(RowList).keys
+    return [key.removeprefix("config:") for key in rows if key.startswith("config:")]
+
+
+async def test_only_what_differs_is_shown_until_all_is_asked_for(open_app: Opener) -> None:
+    runs = compared_runs()
+    async with open_app(None, runs=runs, size=MIDDLE) as pilot:
+        screen = await open_comparison(pilot, runs, 3)
+        assert keys(screen) == ["orchestrator.sampling.temperature", "trainer.optim.lr"]
+        assert any("2 of 46 keys differ" in line for line in lines(screen))
+        await press(pilot, "a")
+        assert len(keys(screen)) == 46
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, RunsScreen)
+
+
+async def test_runs_for_which_there_is_no_room_are_shifted_into_sight(open_app: Opener) -> None:
+    runs = compared_runs()
+    async with open_app(None, runs=runs, size=SMALL) as pilot:
+        screen = await open_comparison(pilot, runs)
+        head = screen.query_one("#compare-head")
+        assert "base" in str(head.render())
+        assert "more →" in str(head.render())
+        await press(pilot, "right")
+        assert "← 1 more" in str(head.render())
+        assert "cold" in str(head.render())
+        key = "config:orchestrator.train.environments.0.arguments.dataset_name"
+        screen.query_one(RowList).go_to(key)
+        await settle(pilot)
+        assert any("PrimeIntellect/synthetic-2-base-cleaned" in line for line in lines(screen)), "in full"
+
+
+async def test_curves_lie_over_each_other_and_lead_back(open_app: Opener) -> None:
+    runs = compared_runs()
+    async with open_app(None, runs=runs, size=MIDDLE) as pilot:
+        await open_comparison(pilot, runs, 2)
+        await press(pilot, "enter")
+        screen = pilot.app.screen
+        assert isinstance(screen, RunCurves)
+        await until(pilot, lambda: screen._board is not None and screen._loaded)
+        board = screen._board
+        assert board is not None
+        picture = board.picture(screen._grid.charts[0], screen._view)
+        assert [stroke.style for stroke in picture.strokes] == ["line-0", "line-1"]
+        assert picture.span == (1, 600)
+        assert "base" in screen._title.render().plain  # type: ignore[union-attr]
+        await press(pilot, "x", "3", "number_sign")
+        assert screen._view.by_time
+        assert pilot.app.screen is screen, "other screens are of another run"
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, CompareScreen)
+
+
+async def test_a_prompt_is_read_beside_what_other_runs_made_of_it(open_app: Opener, tmp_path: Path) -> None:
+    runs = compared_runs(tmp_path)
+    async with open_app(None, runs=runs, size=MIDDLE) as pilot:
+        await open_comparison(pilot, runs, 3)
+        runs.open(runs.known[0].id).rollouts = tmp_path / "base"
+        await press(pilot, "5")
+        screen = pilot.app.screen
+        assert isinstance(screen, RunRollouts)
+        await until(pilot, lambda: screen._reading.transcript)
+        await press(pilot, "enter", "c")
+        await until(pilot, lambda: screen._other.transcript)
+        assert "lr3" in str(screen._other_box.border_title)
+        assert screen._reading.transcript is not None
+        assert screen._other.transcript is not None
+        mine, other = screen._reading.transcript, screen._other.transcript
+        assert mine.conversations[0].prompt == other.conversations[0].prompt
+        await press(pilot, "left_square_bracket")
+        await until(pilot, lambda: "lr10-warm" in str(screen._other_box.border_title))
+
+
+async def test_what_cannot_be_compared_is_told(open_app: Opener) -> None:
+    runs = compared_runs()
+    async with open_app(None, runs=runs, size=SMALL) as pilot:
+        await open_comparison(pilot, runs, 2)
+        runs.error = RltuiError("/runs/base is gone")
+        await press(pilot, "c")
+        assert isinstance(pilot.app.screen, MessageDialog)
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE, HUGE], ids=["small", "middle", "huge"])
+def test_look(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    runs = compared_runs()
+    app: RltuiApp = make_app(None, runs=runs)
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        screen = await open_comparison(pilot, runs)
+        screen.query_one(RowList).go_to("config:trainer.optim.lr")
+        await settle(pilot)
+
+    assert snap_compare(app, terminal_size=size, run_before=prepare)
+
+
+def test_look_of_curves(snap_compare: SnapCompare) -> None:
+    runs = compared_runs()
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        await open_comparison(pilot, runs)
+        await press(pilot, "c")
+        screen = pilot.app.screen
+        assert isinstance(screen, RunCurves)
+        await until(pilot, lambda: screen._loaded)
+        await settle(pilot)
+
+    assert snap_compare(make_app(None, runs=runs), terminal_size=MIDDLE, run_before=prepare)

@@ -1,0 +1,241 @@
+"""The comparison screen: a table of runs, their curves over each other, their rollouts side by side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Static
+
+from rltui.core.compare import Comparison
+from rltui.core.rollouts import BatchKey, RolloutSource, Transcript, same_prompt_in
+from rltui.errors import RltuiError
+from rltui.ui.actions import Place, bindings
+from rltui.ui.charts.board import Run
+from rltui.ui.requests import READONLY_TEXT, MainScreen, show_error
+from rltui.ui.screens.metrics import MetricsScreen
+from rltui.ui.screens.rollouts import FoundPrompt, RolloutScreen
+from rltui.ui.shared import Home, Shared
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.compare_table import compare_table
+from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
+
+_INTERVAL_S = 3.0
+"""Between two looks, while one of the runs lives."""
+_OF_THESE = ("metrics", "rollouts")
+"""Screens that are shown of the runs that are compared."""
+_OF_ONE_RUN = frozenset(("show_screen", "search_all", "note", "open_links", "pin"))
+"""Actions that lead away from runs that are looked at together, or belong to one of them."""
+
+
+class CompareScreen(CursorKeys, MainScreen):
+    """In place of the runs screen, and back to it."""
+
+    CSS_PATH: ClassVar = ["compare.tcss"]
+    BINDINGS = bindings(Place.COMPARE)
+    place = Place.COMPARE
+
+    def __init__(self, home: Home, ids: Sequence[str]) -> None:
+        """`ids`: of two runs or more; the first is what the others are measured against."""
+        super().__init__()
+        self._home = home
+        self._ids = tuple(ids)
+        self._found: Comparison | None = None
+        self._problem = ""
+        self._first = 0
+        self._all_keys = False
+        self._title = Static(id="compare-title", markup=False)
+        self._head = Static(id="compare-head", markup=False)
+        self._rows = RowList(self._make_rows, id="compare-rows")
+
+    @property
+    def home(self) -> Home:
+        """All runs."""
+        return self._home
+
+    @property
+    def readonly_text(self) -> str:
+        """As the client is."""
+        return READONLY_TEXT if self._home.runs.readonly else ""
+
+    @property
+    def moved_list(self) -> RowList:
+        """The only one."""
+        return self._rows
+
+    def compose(self) -> ComposeResult:
+        """Title, names, rows, keys."""
+        yield self._title
+        yield KeyBar()
+        yield self._head
+        yield self._rows
+
+    def on_mount(self) -> None:
+        """The keys are the list's."""
+        self._rows.focus()
+        self._show()
+
+    def on_screen_resume(self) -> None:
+        """Catch up."""
+        self.run_worker(self._follow(), name="compare", group="compare", exclusive=True)
+
+    def left(self) -> None:
+        """Nothing is read any more."""
+        self.workers.cancel_group(self, "compare")
+
+    async def _follow(self) -> None:
+        """Read it all, and again while one of them goes on."""
+        while True:
+            try:
+                self._found = await asyncio.to_thread(self._home.runs.compare, self._ids)
+                self._problem = ""
+            except RltuiError as error:
+                self._problem = error.title
+            self._show()
+            if self._found is not None and not any(run.is_running for run in self._found.runs):
+                return
+            await asyncio.sleep(_INTERVAL_S)
+
+    def _show(self) -> None:
+        words = [f"{len(self._ids)} runs"]
+        if self._found is None:
+            words = [] if self._problem else ["reading…"]
+        else:
+            count = len(self._found.differing)
+            words.append(f"{count} {'key differs' if count == 1 else 'keys differ'}")
+        if self._problem:
+            words.append(f"⚠ {clean_line(self._problem)}")
+        facts = "".join(f" · {word}" for word in words)
+        title = (" rltui", "bold $accent"), " ", ("Compare", "bold"), facts
+        self._title.update(Content.assemble(*title))
+        self._rows.reload()
+        self.refresh_bindings()
+
+    def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        if self._found is None:
+            return ()
+        table = compare_table(self._found, width, selected, first=self._first, all_keys=self._all_keys)
+        self._head.update(table.head)
+        return table.rows
+
+    @on(RowList.Moved)
+    def _look_at_row(self) -> None:
+        self.refresh_bindings()
+
+    # keys
+
+    def action_shift(self, runs: int) -> None:
+        """Other runs, where there is no room for all."""
+        first = min(max(0, self._first + runs), len(self._ids) - 1)
+        if first != self._first:
+            self._first = first
+            self._show()
+
+    def action_toggle_all_keys(self) -> None:
+        """Also those that are alike."""
+        self._all_keys = not self._all_keys
+        self._show()
+
+    def action_curves(self) -> None:
+        """Over each other."""
+        self.work(self._open(curves=True), changes=False)
+
+    def action_rollouts(self) -> None:
+        """Of the first run; `c` there finds the prompt in the others."""
+        self.work(self._open(curves=False), changes=False)
+
+    async def _open(self, *, curves: bool) -> None:
+        if self._found is None:
+            return
+        runs, rows = self._home.runs, self._found.runs
+        names = [clean_line(run.name) for run in rows]
+        try:
+            shared = Shared(await asyncio.to_thread(runs.open, rows[0].id), self._home)
+            if curves:
+                sources = [await asyncio.to_thread(runs.open_series, run.id) for run in rows]
+                lines = [Run(name, source) for name, source in zip(names, sources, strict=True)]
+                await self.app.push_screen(RunCurves(shared, lines))
+            else:
+                others = [await asyncio.to_thread(runs.open_rollouts, run.id) for run in rows[1:]]
+                await self.app.push_screen(RunRollouts(shared, [*zip(names[1:], others, strict=True)]))
+        except RltuiError as error:
+            await show_error(self.app, error)
+
+    def action_show_screen(self, name: str) -> None:
+        """Metrics and rollouts are of these runs; all else of the one that is open."""
+        if name not in _OF_THESE:
+            super().action_show_screen(name)
+        elif name == "metrics":
+            self.action_curves()
+        else:
+            self.action_rollouts()
+
+    def action_back(self) -> None:
+        """To the list of runs."""
+        self.show_screen("runs")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What there is something to do for."""
+        match action:
+            case "curves" | "rollouts" | "toggle_all_keys":
+                possible = self._found is not None
+            case "show_screen" if parameters[0] in _OF_THESE:
+                return self._found is not None
+            case "shift":
+                possible = self._found is not None and len(self._ids) > 1
+            case _:
+                possible = True
+        return possible and super().check_action(action, parameters)
+
+
+class RunCurves(MetricsScreen):
+    """Lies on the comparison. The marks are those of the first run."""
+
+    def __init__(self, shared: Shared, runs: Sequence[Run]) -> None:
+        super().__init__(shared)
+        self._runs = tuple(runs)
+
+    def opened(self) -> Sequence[Run]:
+        """Those that are compared."""
+        return self._runs
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Nothing that leads to another screen than back."""
+        return action not in _OF_ONE_RUN and super().check_action(action, parameters)
+
+
+class _Elsewhere(NamedTuple):
+    """Where else prompts are looked for."""
+
+    name: str
+    source: RolloutSource
+
+
+class RunRollouts(RolloutScreen):
+    """Lies on the comparison: the rollouts of the first run, and beside one the same prompt in the others."""
+
+    def __init__(self, shared: Shared, others: Sequence[tuple[str, RolloutSource]]) -> None:
+        names = [clean_line(shared.experiment.name), *(name for name, _ in others)]
+        super().__init__(shared, of=f"beside {', '.join(names[1:])}")
+        self._others = [_Elsewhere(*each) for each in others]
+
+    def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
+        """In each other run at the nearest step that has it, then in each at the next one."""
+        looking = [(each, same_prompt_in(each.source, key, transcript)) for each in self._others]
+        while looking:
+            for each, places in tuple(looking):
+                for place, sample in places:
+                    yield FoundPrompt(each.source, place, sample, each.name)
+                    if sample is not None:
+                        break
+                else:
+                    looking.remove((each, places))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Nothing that leads to another screen than back."""
+        return action not in _OF_ONE_RUN and super().check_action(action, parameters)

@@ -1,0 +1,164 @@
+"""Runs beside each other as rows: a column for each run, as many as there is room for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from textual.content import Content
+
+from rltui.core.compare import BEST, ComparedRow, Comparison
+from rltui.core.run_columns import short_names
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.gpu_words import FAINT, hanging
+from rltui.ui.widgets.row_list import Row
+
+_CURSOR = "▸ "
+_GAP = 2
+_WIDEST_COLUMNS = (32, 26, 20, 16, 12)
+"""Cells of a column, the most first."""
+_WIDEST_NAME = 26
+_MORE = "  9 more →"
+_LEAST_LABEL = 16
+_HEADINGS = {"run": "Runs", "config": "Config", "metric": "Metrics"}
+
+
+@dataclass(frozen=True, slots=True)
+class CompareTable:
+    """What the list and the line above it show."""
+
+    head: Content
+    """The names of the runs, over their columns."""
+    rows: tuple[Row, ...]
+    last: int
+    """Place behind the last run that is seen."""
+
+
+def compare_table(
+    found: Comparison, width: int, selected: str | None, *, first: int, all_keys: bool
+) -> CompareTable:
+    """For so many cells. `first`: place of the first run that is seen; `selected`: the row that says more."""
+    shown = found.rows(all_keys=all_keys)
+    names = [clean_line(run.name) for run in found.runs]
+    columns = _RunColumns(shown, names, width, first)
+    rows: list[Row] = []
+    part = ""
+    for row in shown:
+        if row.part != part:
+            part = row.part
+            rows += [Row(None, (Content(""),))] if rows else []
+            rows.append(Row(None, (_heading(found, part, all_keys=all_keys),)))
+        is_selected = row_key(row) == selected
+        lines = [columns.line(row, is_selected=is_selected)]
+        if is_selected and columns.cuts(row):
+            lines += _whole(row, names, width)
+        rows.append(Row(row_key(row), tuple(lines)))
+    if not found.differing and not all_keys:
+        rows.append(Row(None, (Content.styled("  no config key differs: a shows all of them", FAINT),)))
+    return CompareTable(columns.head(names), tuple(rows), columns.last)
+
+
+def row_key(row: ComparedRow) -> str:
+    """Of a row, for the cursor."""
+    return f"{row.part}:{row.label}"
+
+
+def _heading(found: Comparison, part: str, *, all_keys: bool) -> Content:
+    text = _HEADINGS[part]
+    if part == "config":
+        differing = len(found.differing)
+        text += f" · {differing} of {len(found.keys)} keys {'differs' if differing == 1 else 'differ'}"
+        text += "" if all_keys or not differing else ", the others are alike"
+    return Content.styled(f"  {text}", f"bold {FAINT}")
+
+
+class _RunColumns:
+    """Which runs are seen, and how wide: wide values give way, until all have room or are narrow enough."""
+
+    def __init__(self, rows: tuple[ComparedRow, ...], names: list[str], width: int, first: int) -> None:
+        keys = tuple(row.label for row in rows if row.part == "config")
+        self._names = {row.label: clean_line(row.label) for row in rows}
+        most = max(_LEAST_LABEL, width * 2 // 5)
+        if max(map(cell_len, self._names.values()), default=0) > most:
+            self._names |= {key: clean_line(short) for key, short in short_names(keys).items()}
+        self._label = min(most, max(map(cell_len, self._names.values()), default=0))
+        wanted = [
+            max(cell_len(name), *(_cell_width(row, at) for row in rows)) for at, name in enumerate(names)
+        ]
+        room = width - len(_CURSOR) - self._label
+        for widest in _WIDEST_COLUMNS:
+            self._widths = [min(widest, each) for each in wanted]
+            if sum(self._widths) + _GAP * len(names) <= room:
+                break
+        self.first = self.last = min(first, len(names) - 1)
+        if sum(width + _GAP for width in self._widths[self.first :]) > room:
+            room -= len(_MORE)
+        while self.last < len(names) and room >= self._widths[self.last] + _GAP:
+            room -= self._widths[self.last] + _GAP
+            self.last += 1
+        if self.last == self.first:  # not even one fits: it is cut
+            self._widths[self.first] = max(1, room - _GAP)
+            self.last += 1
+
+    def head(self, names: list[str]) -> Content:
+        """Above the rows."""
+        more = f"← {self.first} more" if self.first else ""
+        line = Content.styled(f"  {_cut(more, self._label):<{self._label}}", FAINT)
+        for at in range(self.first, self.last):
+            line += _at_right(_cut(names[at], self._widths[at]), self._widths[at], "bold")
+        hidden = len(names) - self.last
+        return line + Content.styled(f"  {hidden} more →", FAINT) if hidden else line
+
+    def line(self, row: ComparedRow, *, is_selected: bool) -> Content:
+        """Label and values. Of the config, what is not as in the first run stands out."""
+        label = _tail(self._names[row.label], self._label)
+        line = Content(_CURSOR if is_selected else "  ") + Content(label.ljust(self._label))
+        for at in range(self.first, self.last):
+            width, cell = self._widths[at], _told(row, at)
+            style = "$text-success bold" if at in row.best else ""
+            if row.part == "config":
+                style = "$text-warning" if row.cells[at] != row.cells[0] else ""
+            line += _at_right(_cut(cell, width), width, style)
+        return line
+
+    def cuts(self, row: ComparedRow) -> bool:
+        """There is more to say than the line does."""
+        is_cut = any(_cell_width(row, at) > width for at, width in enumerate(self._widths))
+        hides = self.first > 0 or self.last < len(self._widths)
+        return is_cut or hides or clean_line(row.label) != _tail(self._names[row.label], self._label)
+
+
+def _whole(row: ComparedRow, names: list[str], width: int) -> list[Content]:
+    """The label and every value in full."""
+    indent = " " * (len(_CURSOR) + 2)
+    room = max(1, width - len(indent))
+    lines = hanging(clean_line(row.label), room, "bold")
+    widest = min(_WIDEST_NAME, max(map(cell_len, names)))
+    for at, name in enumerate(names):
+        lines += hanging(f"{_cut(name, widest):<{widest}}  {_told(row, at)}", room, FAINT)
+    return [Content(indent) + line for line in lines]
+
+
+def _told(row: ComparedRow, at: int) -> str:
+    return clean_line(row.cells[at]) + (BEST if at in row.best else "")
+
+
+def _cell_width(row: ComparedRow, at: int) -> int:
+    return cell_len(_told(row, at))
+
+
+def _at_right(text: str, width: int, style: str) -> Content:
+    return Content(" " * (_GAP + max(0, width - cell_len(text)))) + Content.styled(text, style)
+
+
+def _cut(text: str, width: int) -> str:
+    if cell_len(text) <= width:
+        return text
+    while text and cell_len(text) >= width:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def _tail(text: str, width: int) -> str:
+    """The end of a key tells more than its beginning."""
+    return text if len(text) <= width else f"…{text[len(text) - width + 1 :]}"
