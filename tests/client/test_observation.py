@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from tests.fakes.rollouts import flat_row, write_flat_run, write_lines
 
-from rltui.client.observation import ObservationRequest, observe
+from rltui.client.observation import ObservationRequest, add, observe
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, known_experiments
+from rltui.services.runs.index import RunIndex
 
 pytestmark = pytest.mark.usefixtures("own_user")
 
@@ -74,3 +77,32 @@ def test_layouts_that_start_something_are_refused(run: Path) -> None:
         observe(ObservationRequest(run, layout="tinyrl"))
     with pytest.raises(ConfigError, match="unknown framework 'prime-lr'"):
         observe(ObservationRequest(run, framework="prime-lr"))
+
+
+def test_runs_of_others_are_added_once(own_user: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    write_flat_run(theirs / "spring")
+    (theirs / "spring" / "run_default").mkdir()
+    (theirs / "today" / "logs" / "attempt_1").mkdir(parents=True)
+    resolved = theirs / "today" / "configs" / "latest" / "resolved"
+    resolved.mkdir(parents=True)
+    (resolved / "trainer.json").write_text('{"max_steps": 20, "optim": {"lr": 3e-6}}')
+    rows_file = Path(__file__).parents[1] / "data" / "metrics" / "autumn-2026.jsonl"
+    shutil.copy(rows_file, theirs / "today" / "metrics.jsonl")
+    results = theirs / "evals" / "reverse-text--tiny" / "1a2b3c4d"
+    write_lines(results / "results.jsonl", [flat_row(0, number, number / 4) for number in range(4)])
+    before = {path: path.stat().st_mtime_ns for path in theirs.rglob("*")}
+    added = add(theirs)
+    rows = {row.name: row for row in added.new}
+    assert rows.keys() == {"spring", "today", "reverse-text--tiny-1a2b3c4d"}
+    today, result = rows["today"], rows["reverse-text--tiny-1a2b3c4d"]
+    assert (today.framework, today.state, today.step, today.max_steps) == ("prime-rl", "stopped", 12, 20)
+    assert today.metrics["reward"][0] == pytest.approx(0.61)
+    assert RunIndex().configs([today.id])[today.id]["trainer.optim.lr"] == 3e-6
+    assert (result.kind, result.state, result.metrics["eval"]) == ("evaluation", "done", (0.375, 0.375))
+    assert rows["spring"].framework == "prime-rl-merged"
+    again = add(theirs)
+    assert (again.new, {row.id for row in again.known}) == ((), {row.id for row in added.new})
+    assert {path: path.stat().st_mtime_ns for path in theirs.rglob("*")} == before
+    with pytest.raises(UsageError, match="holds no run that rltui knows"):
+        add(own_user / "run")

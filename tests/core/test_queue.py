@@ -46,13 +46,13 @@ def test_without_devices_one_runs_at_a_time_unless_the_sweep_or_the_queue_says_m
     assert start == ""
     assert waits == {
         "b": "a runs, and without devices one runs at a time",
-        "c": "waits behind b, which waits: a runs, and without devices one runs at a time",
+        "c": "behind b: a runs, and without devices one runs at a time",
     }
     assert next_of(queue(running, b, c, max_parallel=2))[0] == "b:"
     of_sweep = [each.model_copy(update={"group": "s", "max_parallel": 2}) for each in (running, b, c)]
     assert next_of(queue(*of_sweep))[0] == "b:"
     two = [of_sweep[0], of_sweep[1].model_copy(update={"state": "running"}), of_sweep[2]]
-    assert next_of(queue(*two)) == ("", {"c": "2 of s run, of 2 at once"})
+    assert next_of(queue(*two)) == ("", {"c": "s has 2 at work, of at most 2"})
     starting = a.model_copy(update={"state": "starting"})
     assert next_of(queue(starting, b, max_parallel=9)) == ("", {"b": "a is being started"})
 
@@ -60,7 +60,7 @@ def test_without_devices_one_runs_at_a_time_unless_the_sweep_or_the_queue_says_m
 def test_nobody_overtakes_who_waits_for_devices_but_those_who_wait_for_themselves_hold_up_nobody() -> None:
     big, small = entry("big", gpus=4), entry("small", gpus=1)
     start, waits = next_of(queue(big, small), free=2)
-    assert (start, waits["small"]) == ("", "waits behind big, which waits: 4 GPUs, 2 free")
+    assert (start, waits["small"]) == ("", "behind big: 4 GPUs, 2 free")
     assert next_of(queue(big, small), free=4)[0] == "big:0,1,2,3"
     urgent = small.model_copy(update={"priority": 1})
     assert next_of(queue(big, urgent), free=2)[0] == "small:0"

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
     from rltui.core.config_report import DerivedValue
     from rltui.core.evals import Difference, EvalReport, Evaluation
+    from rltui.core.forks import ForkPlan
+    from rltui.core.queue import QueueEntry, RunQueue
+    from rltui.core.runs import RunRow
 
 STATE_SYMBOLS = {
     "stopped": "○",
@@ -460,3 +463,61 @@ def publication_text(published: Publication) -> str:
     more = f" and {count - _FILES_NAMED} more" if count > _FILES_NAMED else ""
     named = f"{', '.join(published.files[:_FILES_NAMED])}{more}"
     return f"upload     {files}: {named}\nof         {published.folder}\n"
+
+
+QUEUE_HEAD = ("", "run", "state", "step", "reward", "what", "why")
+"""Of `queue_cells`."""
+_ENTRY_SYMBOLS = {
+    "waiting": "◌",
+    "starting": "◐",
+    "running": "●",
+    "ending": "◑",
+    "done": "✓",
+    "failed": "✗",
+    "stopped": "■",
+}
+_ENTRY_ORDER = {"running": 0, "ending": 0, "starting": 1, "waiting": 2}
+
+
+def queue_order(queue: RunQueue) -> list[QueueEntry]:
+    """What runs, what waits in the order in which it may start, what has ended, the newest first."""
+    ended = sorted(
+        (each for each in queue.entries if not each.is_open), key=lambda each: -(each.ended_at or 0.0)
+    )
+    going = [each for each in queue.entries if each.is_open]
+    going.sort(key=lambda each: (_ENTRY_ORDER[each.state], -each.priority))
+    return [*going, *ended]
+
+
+def queue_cells(entry: QueueEntry, row: RunRow | None, now: float) -> tuple[str, ...]:
+    """A row of the queue. `row`: of its run, where there is one."""
+    step = "" if row is None or row.step is None else str(row.step)
+    if row is not None and step and row.max_steps:
+        step += f"/{row.max_steps}"
+    reward = "" if row is None or row.reward is None else f"{row.reward:.3f}"
+    why = entry.why
+    if entry.state == "waiting" and entry.not_before is not None and entry.not_before > now:
+        why += f", in {duration(entry.not_before - now)}"
+    return _ENTRY_SYMBOLS[entry.state], entry.name, entry.state, step, reward, entry.told, why
+
+
+def queue_notices(queue: RunQueue) -> list[str]:
+    """What a person should know of the queue as a whole."""
+    told = [f"⚠ {queue.told}"] if queue.told else []
+    if queue.paused:
+        told.append(f"paused, {queue.paused}; it goes on with: rltui queue resume")
+    if queue.max_parallel is not None:
+        told.append(f"at most {queue.max_parallel} at once: rltui queue limit N|none")
+    return told
+
+
+def fork_lines(plan: ForkPlan) -> list[str]:
+    """What a fork comes to, a line for each thing, then the diff of its config."""
+    lines = [f"{plan.name}, a fork of {plan.parent}, in {plan.folder}"]
+    if plan.step is None:
+        lines.append("  begins at the beginning")
+    else:
+        lines.append(f"  begins with checkpoint {plan.step}, a copy of {size_text(plan.copied_bytes)}")
+        lines += [f"    {name}" for name in plan.copied]
+    lines += [f"  {note}" for note in plan.notes]
+    return [*lines, *(plan.diff.splitlines() or ["  with the config as it is"])]

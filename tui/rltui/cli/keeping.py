@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import orjson
 
@@ -36,6 +37,24 @@ def tag(arguments: argparse.Namespace) -> int:
     if add or remove:
         rows = [keeping.set_tags(index, row, add=add, remove=remove) for row in rows]
     return _tell(rows, [f"{row.name}: {' '.join(row.tags) or 'no tags'}" for row in rows], arguments)
+
+
+def add(arguments: argparse.Namespace) -> int:
+    """Take runs of others into the index."""
+    from rltui.client.observation import add as add_runs  # knows the frameworks
+
+    found = [add_runs(folder, arguments.name) for folder in arguments.folder]
+    for sentence in dict.fromkeys(sentence for each in found for sentence in each.told):
+        print(sentence, file=sys.stderr)
+    new, known = ([*chain(*kinds)] for kinds in zip(*((each.new, each.known) for each in found), strict=True))
+    lines = [f"{row.name}: {row.state}, {row.folder}" for row in new]
+    if known:
+        lines.append(f"known already: {_named(known)}")
+    if arguments.json:
+        print(orjson.dumps({"new": new, "known": known}).decode())
+    else:
+        print("\n".join(lines))
+    return 0
 
 
 def _list_tags(index: RunIndex, *, as_json: bool) -> int:

@@ -24,12 +24,14 @@ from rltui.client.queue import asking
 from rltui.client.queue.asking import QueueWish
 from rltui.client.queue.rules import check_rule
 from rltui.core.queue import QueueEntry, QueueOptions, RunQueue
-from rltui.core.text import duration, listed
+from rltui.core.runs import RunRow
+from rltui.core.text import listed
 from rltui.errors import RltuiError, UsageError
 from rltui.services.config import origins
 from rltui.services.queue_file import read_queue
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.index import RunIndex
+from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order
 
 _AXIS = re.compile(r"(?P<key>[A-Za-z_][\w.-]*)=(?P<values>.+)", re.DOTALL)
 _SPAN = re.compile(r"(?P<first>-?[\d.]+(?:e[+-]?\d+)?)\.\.(?P<last>-?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
@@ -39,16 +41,6 @@ _FIGURES = 3
 """Of values that are chosen by chance."""
 _MANY_TIMES = 10.0
 """A span over more than so many times its beginning is drawn from by magnitude."""
-_HEAD = ("", "RUN", "STATE", "STEP", "REWARD", "WHAT", "WHY")
-_SIGNS = {
-    "waiting": "◌",
-    "starting": "◐",
-    "running": "●",
-    "ending": "◑",
-    "done": "✓",
-    "failed": "✗",
-    "stopped": "■",
-}
 
 
 # --- adding -----------------------------------------------------------------------------------------------
@@ -313,35 +305,24 @@ def _changed(queue: RunQueue, words: str, arguments: argparse.Namespace) -> int:
 
 
 def _lines(queue: RunQueue) -> list[str]:
-    lines = [f"⚠ {queue.told}"] if queue.told else []
-    if queue.paused:
-        lines.append(f"paused: {queue.paused}; go on: rltui queue resume")
+    lines = queue_notices(queue)
     if not queue.entries:
         return [
             *lines,
             "the queue is empty: rltui queue add CONFIG.toml, rltui sweep CONFIG.toml lr=1e-6,3e-6",
         ]
-    order = {"running": 0, "ending": 0, "starting": 1, "waiting": 2}
-    index = RunIndex()
-    rows = [_row(each, index) for each in sorted(queue.entries, key=lambda each: order.get(each.state, 3))]
+    index, now = RunIndex(), time.time()
+    rows = [queue_cells(each, _row(each, index), now) for each in queue_order(queue)]
     index.close()
-    return [*lines, *columns([_HEAD, *rows])]
+    return [*lines, *columns([tuple(map(str.upper, QUEUE_HEAD)), *rows])]
 
 
-def _row(entry: QueueEntry, index: RunIndex) -> tuple[str, ...]:
-    row = None
-    if entry.state != "waiting":
-        try:
-            row = index.in_folder(entry.folder)
-        except RltuiError as error:
-            print(f"the index of runs does not tell of {entry.name}: {error.title}", file=sys.stderr)
-    step = (
-        ""
-        if row is None or row.step is None
-        else f"{row.step}" + (f"/{row.max_steps}" if row.max_steps else "")
-    )
-    reward = "" if row is None or row.reward is None else f"{row.reward:.3f}"
-    why = entry.why
-    if entry.state == "waiting" and entry.not_before is not None and entry.not_before > time.time():
-        why += f", in {duration(entry.not_before - time.time())}"
-    return _SIGNS[entry.state], entry.name, entry.state, step, reward, entry.told, why
+def _row(entry: QueueEntry, index: RunIndex) -> RunRow | None:
+    """What is known of its run; an index in trouble is told, and costs no more."""
+    if entry.state == "waiting":
+        return None
+    try:
+        return index.in_folder(entry.folder)
+    except RltuiError as error:
+        print(f"the index of runs does not tell of {entry.name}: {error.title}", file=sys.stderr)
+        return None

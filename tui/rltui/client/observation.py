@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rltui import paths
 from rltui.client import launch
 from rltui.client.creation import alone
+from rltui.core.runs import RunRow
 from rltui.errors import ConflictError, UsageError
 from rltui.frameworks import registry
 from rltui.services import layout_files
+from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import check_name, find_experiment, known_experiments
-from rltui.services.runs.observed import find_run
+from rltui.services.runs.index import RunIndex
+from rltui.services.runs.observed import FoundRun, find_run, is_own, runs_below
 
 LAYOUT = "watch"
 """The shipped layout."""
+_TELLS_NOTHING = re.compile(r"[0-9a-f]{8}|[0-9a-f-]{32,36}|runs?|outputs?|out|run_default|\d+")
+"""Of the folders of runs: `vf-eval` numbers its results so."""
 _LONGEST_NAME = 44
 """Leaves room for a number."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
@@ -87,6 +93,73 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class AddedRuns:
+    """What was found on the disk."""
+
+    new: tuple[RunRow, ...]
+    """In the index from now on."""
+    known: tuple[RunRow, ...]
+    """Which were there already."""
+    told: tuple[str, ...] = ()
+    """Sentences for the person: of a folder that was moved."""
+
+
+def add(folder: Path, name: str | None = None) -> AddedRuns:
+    """Take all runs in a folder and below into the index, whoever wrote them. Into those that are somebody
+    else's nothing is written, and none of them is watched. Done twice, it changes nothing.
+
+    Raises:
+        UsageError: if there is none, or `name` cannot be that of one.
+        ConflictError: if the name is taken.
+        RltuiError: if the index, or what is kept of a run, cannot be written.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: there is no such folder", hint="name one with runs in it")
+    found = [*runs_below(folder)]
+    if not found:
+        raise UsageError(
+            f"{folder} holds no run that rltui knows",
+            hint="name the folder that has logs/ or results.jsonl in it",
+        )
+    if name is not None and len(found) > 1:
+        raise UsageError(f"{folder} holds {len(found)} runs, which cannot all be called {name}")
+    index = RunIndex()
+    told = catalog.catch_up(index).told
+    before = index.ids()
+    with alone():
+        by_folder = {record.run_dir: record for record in known_experiments()}
+        places = [_kept_place(run, by_folder, name) for run in found]
+        told += catalog.take(index, places)
+    rows = {row.control: row for row in index.rows()}
+    ours = [rows[control] for place in places if (control := str(ControlFolder(place).path)) in rows]
+    return AddedRuns(
+        new=tuple(row for row in ours if row.id not in before),
+        known=tuple(row for row in ours if row.id in before),
+        told=told,
+    )
+
+
+def _kept_place(run: FoundRun, known: Mapping[str, ExperimentRecord], name: str | None) -> Path:
+    """The folder that rltui keeps its own of the run in."""
+    if is_own(run.path):
+        return run.path
+    if (record := known.get(str(run.path))) is not None:
+        return Path(record.output_dir)
+    if name is not None and (taken := find_experiment(name)) is not None:
+        raise ConflictError(
+            f"the name {name} is taken by the experiment in {taken.run_dir}",
+            hint="choose another with -n NAME",
+        )
+    made = _written(
+        name=name or _free_name(run.path),
+        run_dir=run.path,
+        layout_file=layout_files.find(LAYOUT),
+        framework=run.framework,
+    )
+    return Path(made.output_dir)
+
+
 def _is_as_wanted(record: ExperimentRecord, layout_file: Path, framework: str) -> bool:
     return record.layout_file == str(layout_file) and record.framework == framework
 
@@ -110,8 +183,11 @@ def _written(*, name: str, run_dir: Path, layout_file: Path, framework: str) -> 
 
 
 def _free_name(run_dir: Path) -> str:
-    """Named like the folder, with a number where that name is taken."""
-    name = _NOT_IN_NAMES.sub("-", run_dir.name).strip("-_")[:_LONGEST_NAME] or "run"
+    """Named like the folder, with a number where that name is taken; like the one above, too, where it has a
+    name that tells nothing.
+    """
+    told = f"{run_dir.parent.name}-{run_dir.name}" if _TELLS_NOTHING.fullmatch(run_dir.name) else run_dir.name
+    name = _NOT_IN_NAMES.sub("-", told).strip("-_")[:_LONGEST_NAME] or "run"
     number = 1
     while find_experiment(candidate := name if number == 1 else f"{name}-{number}") is not None:
         number += 1

@@ -18,9 +18,11 @@ from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
 from rltui.core.log_query import Query
+from rltui.core.queue import QueueAction, RunQueue
 from rltui.core.report import Draw
 from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunRow
+from rltui.core.run_columns import RunView
+from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
 
@@ -234,6 +236,23 @@ class Runs(Protocol):
         """By id of a run: its config as it last ran, flat, by knob name."""
         ...
 
+    def change(self, id_: str, change: RunChange) -> RunRow:
+        """Change what is said of a run, or move it to the trash and back. Returns it as it is then.
+
+        Raises:
+            UsageError: if there is no such run any more, or it cannot be called so.
+            ConflictError: if its folder is not there, or something of it lives.
+        """
+        ...
+
+    def view(self) -> RunView:
+        """How the person had the list last."""
+        ...
+
+    def keep_view(self, view: RunView) -> None:
+        """Have it so the next time."""
+        ...
+
     def open(self, id_: str, *, again: bool = False) -> Experiment:
         """Look at a run: through its supervisor where something of it lives, else from its files alone.
 
@@ -270,5 +289,19 @@ class Runs(Protocol):
         Raises:
             ConflictError: if something lies there.
             RltuiError: if it cannot be written; nothing is left then.
+        """
+        ...
+
+    def queue(self) -> RunQueue:
+        """The runs that wait, and those that the queue has started. Cheap: it reads a file."""
+        ...
+
+    def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
+        """Do something about it, and see to it that somebody minds it. `entry`: its id; `place` of `move`:
+        `up`, `down`, `first`, `last`.
+
+        Raises:
+            UsageError: if there is no such entry any more.
+            ConflictError: if it runs, where that is in the way.
         """
         ...

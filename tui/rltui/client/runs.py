@@ -13,7 +13,7 @@ from rltui.client import launch
 from rltui.client.connection import SupervisedExperiment
 from rltui.client.protocol import Experiment
 from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunRow
+from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import ConflictError, UsageError
 from rltui.services.metrics.store import SeriesReader
@@ -22,7 +22,9 @@ from rltui.services.runs.experiments import find_experiment
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison
+    from rltui.core.queue import QueueAction, RunQueue
     from rltui.core.report import Draw
+    from rltui.core.run_columns import RunView
     from rltui.services.runs.index import RunIndex
 
 
@@ -74,6 +76,36 @@ class KnownRuns:
         """Of these."""
         with self._lock:
             return self._index.configs(ids)
+
+    def change(self, id_: str, change: RunChange) -> RunRow:
+        """In its sheet, and in the index."""
+        from rltui.services.runs import keeping
+
+        row = self._row(id_)
+        with self._lock:
+            if change.add_tags or change.remove_tags:
+                row = keeping.set_tags(self._index, row, add=change.add_tags, remove=change.remove_tags)
+            if change.note is not None:
+                row = keeping.set_note(self._index, row, change.note)
+            if change.is_best is not None:
+                row = keeping.set_best(self._index, row, change.is_best)
+            if change.is_archived is not None:
+                row = (keeping.archive if change.is_archived else keeping.unarchive)(self._index, row)
+            if change.is_trashed is not None:
+                row = (keeping.trash if change.is_trashed else keeping.restore)(self._index, row)
+            return row
+
+    def view(self) -> RunView:
+        """Also that of the command line."""
+        from rltui.services.runs.run_view import read_view
+
+        return read_view()
+
+    def keep_view(self, view: RunView) -> None:
+        """For the command line too."""
+        from rltui.services.runs.run_view import keep_view
+
+        keep_view(view)
 
     def _row(self, id_: str) -> RunRow:
         row = next((each for each in self.rows() if each.id == id_), None)
@@ -146,3 +178,29 @@ class KnownRuns:
             rollouts=self.open_rollouts(id_),
         )
         return str(write_report(sources, Path(folder) if folder else None, draw, samples=samples))
+
+    # --- the queue ----------------------------------------------------------------------------------------
+
+    def queue(self) -> RunQueue:
+        """As its file says."""
+        from rltui.services.queue_file import read_queue
+
+        return read_queue()
+
+    def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
+        """In its file; its supervisor sees it."""
+        from rltui.client.queue import asking
+
+        if self.readonly:
+            raise ConflictError("this client only looks")
+        match action:
+            case "pause":
+                asking.pause()
+            case "resume":
+                asking.resume()
+            case "remove":
+                asking.remove([entry])
+            case "retry":
+                asking.retry([entry])
+            case "move":
+                asking.move(entry, place)

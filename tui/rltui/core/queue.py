@@ -15,6 +15,8 @@ from rltui.core.values import Value
 EntryState = Literal["waiting", "starting", "running", "ending", "done", "failed", "stopped"]
 """`ending`: what it will be is known (`outcome`), and what still runs of it is being ended. `stopped`: by a
 rule, or somebody took it down."""
+QueueAction = Literal["pause", "resume", "remove", "retry", "move"]
+"""What people do about a queue."""
 Outcome = Literal["done", "failed", "stopped"]
 
 OPEN_STATES: frozenset[EntryState] = frozenset({"waiting", "starting", "running", "ending"})
@@ -215,7 +217,7 @@ def decide(
         if not why:
             given, why = _place(queue, entry, holding, devices)
             if why:
-                behind = f"waits behind {entry.name}, which waits: {why}"
+                behind = f"behind {entry.name}: {why}"
             else:
                 start = entry.model_copy(update={"devices": given})
                 behind = f"{entry.name} is being started"
@@ -233,7 +235,7 @@ def _own_reason(queue: RunQueue, entry: QueueEntry, holding: Sequence[QueueEntry
     if entry.group and entry.max_parallel is not None:
         running = sum(each.group == entry.group for each in holding)
         if running >= entry.max_parallel:
-            return f"{running} of {entry.group} run, of {entry.max_parallel} at once"
+            return f"{entry.group} has {running} at work, of at most {entry.max_parallel}"
     return ""
 
 
@@ -242,7 +244,7 @@ def _place(
 ) -> tuple[str, str]:
     """Its devices, and why it has no place; empty where it has."""
     if queue.max_parallel is not None and len(holding) >= queue.max_parallel:
-        return "", f"{len(holding)} run, of {queue.max_parallel} at once"
+        return "", f"{len(holding)} at work, of at most {queue.max_parallel}"
     if entry.gpus:
         return devices(entry)
     if queue.max_parallel is None and entry.max_parallel is None:

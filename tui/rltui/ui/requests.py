@@ -223,7 +223,7 @@ class MainScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Nothing that changes something, where that may not be. A screen adds what makes sense now."""
         if self.home.shared is None and action in ("show_screen", "show_overview"):
-            return action == "show_screen" and parameters == ("runs",)  # no experiment is open
+            return action == "show_screen" and parameters in (("runs",), ("queue",))  # none is open
         return (action, parameters) not in CHANGING_CALLS or not self.readonly_text
 
     # from one main screen to another

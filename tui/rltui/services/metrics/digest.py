@@ -50,6 +50,8 @@ class RunDigest:
         """By id of a concept."""
         self.sparkline: tuple[float, ...] = ()
         """As in `RunRow`."""
+        self.span: tuple[float, float] | None = None
+        """When its first and its last step were written."""
         self.step: int | None = None
         """Completed, counted from 1; `None`: no step was."""
         self._take()
@@ -81,6 +83,8 @@ class RunDigest:
             self.metrics["eval"] = self._evaluated()
         self.sparkline = self._miniature()
         self.step = self._completed()
+        if self._reward:
+            self.span = min(self._reward.times), max(self._reward.times)
 
     def _figures(self, concept: MetricConcept) -> LastAndBest:
         key = self._keys[concept.id]

@@ -88,6 +88,16 @@ def refresh(index: RunIndex, ids: Iterable[str]) -> None:
     _CatchUp(index, whole=False).read_again(ids)
 
 
+def take(index: RunIndex, places: Iterable[Path]) -> tuple[str, ...]:
+    """Read the runs in these output folders, whether they were known or not. Returns sentences as `catch_up`.
+
+    Raises:
+        RltuiError: as `catch_up`.
+    """
+    found = _CatchUp(index, whole=False)
+    return found.take(places)
+
+
 def forget(index: RunIndex, ids: Collection[str]) -> None:
     """Take runs out of the index and out of mind. Their folders, if there are any, stay."""
     index.remove(ids)
@@ -185,6 +195,15 @@ class _CatchUp:
             forget(self._index, self._gone)
         self._index.set_whole(list_seen=changed_at)
         return Found(len(self._index.ids()), len(self._places), tuple(self._told))
+
+    def take(self, places: Iterable[Path]) -> tuple[str, ...]:
+        """These alone."""
+        for place in places:
+            id_ = sheet_id(place)
+            before = self._index.row(id_) if id_ is not None else None
+            self._take(place, before, "")
+        self._put()
+        return tuple(self._told)
 
     def read_again(self, ids: Iterable[str]) -> None:
         """These alone."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from rltui import paths
 from rltui.core.api import FollowedLog
+from rltui.core.config_data import leaves
 from rltui.core.layout import Layout
 from rltui.core.metrics import LARGEST_STEP
 from rltui.core.text import QUIET_S
@@ -22,6 +23,7 @@ from rltui.frameworks.generic import GENERIC, Generic
 from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.services import layout_files
 from rltui.services.config.files import content_of
+from rltui.services.own_files import why_folder_is_foreign
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 _FILES: tuple[tuple[str, Callable[[str], Any]], ...] = (
@@ -38,6 +40,10 @@ _FILES: tuple[tuple[str, Callable[[str], Any]], ...] = (
 """Relative to the folder of the run: prime-rl of today, then of spring 2026, which wrote resolved configs."""
 
 
+_CONFIG_PLACES = ("configs/latest/resolved", "configs/resolved", "configs")
+"""The first with files counts."""
+
+
 def written_max_steps(run_dir: Path) -> int | None:
     """`max_steps` of the first of those files that has one; `None` where it is not written down."""
     for name, parse in _FILES:
@@ -49,6 +55,28 @@ def written_max_steps(run_dir: Path) -> int | None:
         if isinstance(steps, int) and not isinstance(steps, bool) and abs(steps) <= LARGEST_STEP:
             return steps
     return None
+
+
+def written_config(run_dir: Path) -> dict[str, Any]:
+    """What a framework wrote down of the config that it ran with, flat: `trainer.optim.lr`; empty where it
+    did not.
+    """
+    for place in _CONFIG_PLACES:
+        found: dict[str, Any] = {}
+        for name in sorted(_entries(run_dir / place)):
+            parse = {".json": json.loads, ".toml": tomllib.loads}.get(Path(name).suffix)
+            if parse is None:
+                continue
+            try:
+                data = parse(content_of(run_dir / place / name).decode())
+            except (OSError, ValueError, RecursionError, ConfigError):
+                continue
+            if isinstance(data, Mapping):
+                stem = Path(name).stem
+                found |= {key if stem == "rl" else f"{stem}.{key}": value for key, value in leaves(data)}
+        if found:
+            return {key: value for key, value in found.items() if value not in (None, {}, [])}
+    return {}
 
 
 def framework_of(record: ExperimentRecord) -> Framework:
@@ -107,6 +135,9 @@ def is_growing(logs: Iterable[FollowedLog], now: float) -> bool:
 
 _RESULTS = frozenset({"results.jsonl", "traces.jsonl"})
 """Of `vf-eval`, before 0.4 and since, beside what it was told."""
+EVALUATOR = "verifiers"
+"""Id of the framework whose program leaves such results."""
+_MOST_FOLDERS = 20_000
 _MOST_ENTRIES = 500
 """Of each folder; those that tell are few."""
 
@@ -157,6 +188,32 @@ def holds_results(folder: Path) -> bool:
     """It is what an evaluator left, of one evaluation, and no run."""
     names = frozenset(_entries(folder))
     return not names.isdisjoint(_RESULTS) and framework_of_tree([*_names(folder)]) is None
+
+
+def runs_below(folder: Path) -> Iterator[FoundRun]:
+    """All runs, and all results of evaluators, in `folder` and below; what lies within one is part of it. The
+    framework of the user's own experiments is not looked for.
+
+    Goes through the first 20,000 folders, and not into hidden ones.
+    """
+    waiting, left = [folder.resolve()], _MOST_FOLDERS
+    while waiting and (left := left - 1):
+        here = waiting.pop()
+        if is_own(here):
+            yield FoundRun(here, GENERIC.id)
+        elif (found := _run_at(here)) is not None:
+            yield found
+        elif holds_results(here):
+            yield FoundRun(here, EVALUATOR)
+        else:
+            inside = (each for each in _folders(here) if not each.name.startswith("."))
+            waiting += sorted((each for each in inside if not each.is_symlink()), reverse=True)
+
+
+def is_own(folder: Path) -> bool:
+    """It is the output folder of an experiment of the user's own, whether that can be read or not."""
+    control = folder / paths.STATE_FOLDER
+    return (control / "experiment.toml").is_file() and why_folder_is_foreign(control) is None
 
 
 def _run_at(folder: Path) -> FoundRun | None:

@@ -35,7 +35,7 @@ from rltui.services.runs.attempt_end import ended_life
 from rltui.services.runs.evaluations import measured
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.leases import living
-from rltui.services.runs.observed import framework_of, holds_results, is_growing
+from rltui.services.runs.observed import framework_of, holds_results, is_growing, written_config
 from rltui.services.runs.provenance import latest
 from rltui.services.runs.run_folder import run_folder_of
 
@@ -65,7 +65,11 @@ class RunReader:
     def read_config(self) -> None:
         """Read again what it was last started with."""
         self._loaded = _as_last_run(self._control, self._record, self._framework, self._jobs)
-        self.config = _flat(self._framework, as_passed(self._loaded.files))
+        if self._record.observed:
+            written = written_config(Path(self._record.run_dir))
+            self.config = _plain({key: masked(key, value) for key, value in written.items()})
+        else:
+            self.config = _flat(self._framework, as_passed(self._loaded.files))
         self._config_files = _kept(self._loaded, self._record, self._framework)
 
     def sources(self) -> tuple[Path, ...]:
@@ -101,6 +105,7 @@ class RunReader:
         metrics = _of_evaluation(Path(record.run_dir)) if is_evaluation else self.digest.metrics
         started = latest(self._control.path)
         own = [each for each in attempts if not self._is_manual(each.component)]
+        spans = [(each.begin, each.end) for each in own] or [*self._seen(is_evaluation)]
         return RunRow(
             **{each.name: getattr(sheet, each.name) for each in fields(RunSheet)},
             name=record.name,
@@ -113,9 +118,9 @@ class RunReader:
             generation=self._framework.title if record.framework.startswith(_FAMILY) else "",
             state=state,
             problem=problem[:_LONGEST_PROBLEM],
-            started_at=min((each.begin for each in own), default=None),
-            ended_at=None if state == "running" else self._last_sign(own),
-            seconds=_together([(each.begin, each.end) for each in own]),
+            started_at=min((begin for begin, _ in spans), default=None),
+            ended_at=None if state == "running" else max((end for _, end in spans), default=None),
+            seconds=_together(spans),
             gpu_seconds=sum((each.end - each.begin) * each.devices for each in attempts),
             attempts=max((each.number for each in own), default=0),
             step=self.digest.step,
@@ -147,13 +152,18 @@ class RunReader:
     def _is_manual(self, component: str) -> bool:
         return any(spec.id == component and spec.is_manual for spec in self._layout.component)
 
-    def _last_sign(self, attempts: Sequence[_PastAttempt]) -> float | None:
-        if attempts:
-            return max(each.end for each in attempts)
+    def _seen(self, is_evaluation: bool) -> Iterator[tuple[float, float]]:
+        """When somebody else's run went on, as far as its files tell."""
         if not self._record.observed:
-            return None
-        logs = self._logs()
-        return max((log.changed_at for log in logs if log.changed_at is not None), default=None)
+            return
+        if self.digest.span is not None:
+            yield self.digest.span
+        ends = [log.changed_at for log in self._logs() if log.changed_at is not None]
+        if is_evaluation:
+            with suppress(OSError):
+                ends.append(Path(self._record.run_dir).stat().st_mtime)
+        if ends:
+            yield max(ends), max(ends)
 
     def _logs(self) -> tuple[FollowedLog, ...]:
         logs = FollowedLogs(Path(self._record.run_dir), self._layout.log)
@@ -337,16 +347,24 @@ def _flat(framework: Framework, files: ConfigFiles) -> dict[str, Any]:
         value = held if held is not None else default if knob.main else None
         if value is not None:
             found[knob.name] = masked(knob.name, value)
-    plain: dict[str, Any] = orjson.loads(orjson.dumps(found, default=str, option=orjson.OPT_NON_STR_KEYS))
-    return plain
+    return _plain(found)
+
+
+def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
+    """As the index has it: TOML has dates, and numbers larger than JSON's."""
+    try:
+        text = orjson.dumps(config, default=str, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:  # more than 64 bits
+        text = orjson.dumps({key: str(value) for key, value in config.items()})
+    found: dict[str, Any] = orjson.loads(text)
+    return found
 
 
 def _against_defaults(framework: Framework, files: ConfigFiles) -> dict[str, tuple[Any, Any]]:
-    return {
-        knob.name: (masked(knob.name, default), masked(knob.name, held))
-        for knob, held, default in _held(framework, files)
-        if held is not None
-    }
+    held = {knob.name: (value, default) for knob, value, default in _held(framework, files)}
+    values = _plain({name: masked(name, value) for name, (value, _) in held.items() if value is not None})
+    defaults = _plain({name: masked(name, held[name][1]) for name in values})
+    return {name: (defaults[name], value) for name, value in values.items()}
 
 
 def _held(framework: Framework, files: ConfigFiles) -> Iterator[tuple[Knob, Any, Any]]:

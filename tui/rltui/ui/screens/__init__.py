@@ -5,6 +5,7 @@ A key for one is a row of `rltui.ui.actions`: `show_screen('name')`. Its styles 
 
 SCREENS = {
     "runs": "rltui.ui.screens.runs:RunsScreen",
+    "queue": "rltui.ui.screens.queue:QueueScreen",
     "logs": "rltui.ui.screens.logs:LogScreen",
     "gpus": "rltui.ui.screens.gpus:GpuScreen",
     "checkpoints": "rltui.ui.screens.checkpoints:CheckpointScreen",

@@ -1,0 +1,231 @@
+"""The queue screen: runs that wait and why, that run, that have ended. Binds and forwards."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Mapping
+from typing import ClassVar, Self
+
+from textual import on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Static
+
+from rltui.core.queue import QueueAction, QueueEntry, RunQueue
+from rltui.core.runs import RunRow
+from rltui.core.text import shortened
+from rltui.errors import RltuiError
+from rltui.ui.actions import Place, bindings
+from rltui.ui.requests import READONLY_TEXT, MainScreen, show_error
+from rltui.ui.shared import Home
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.gpu_words import FAINT, hanging
+from rltui.ui.widgets.row_list import CursorKeys, Row, RowList, cells_line, fitting_columns
+from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order
+
+_INTERVAL_S = 1.0
+"""Between two looks at its file."""
+_CURSOR = "▸ "
+_WHY = QUEUE_HEAD.index("why")
+_FIRST_TO_GO = tuple(map(QUEUE_HEAD.index, ("reward", "what", "step")))
+"""Where there is no room for all; the row under the cursor says what its reason is in full."""
+_LEAST_WHY = 24
+"""Cells that are worth it: with fewer, others give way first."""
+_STYLES = {"running": "$text-success", "failed": "$text-error", "done": FAINT, "stopped": FAINT}
+_EMPTY = "nothing is queued: rltui queue add CONFIG.toml, rltui sweep CONFIG.toml lr=1e-6,3e-6 seed=0..2"
+
+
+class QueueScreen(CursorKeys, MainScreen):
+    """Lies where the runs screen lies."""
+
+    BINDINGS = bindings(Place.QUEUE)
+    CSS_PATH: ClassVar = ["queue.tcss"]
+    place = Place.QUEUE
+
+    def __init__(self, home: Home) -> None:
+        super().__init__()
+        self._home = home
+        self._queue: RunQueue | None = None
+        self._runs: Mapping[str, RunRow] = {}
+        """By folder."""
+        self._problem = ""
+        self._title = Static(id="queue-title", markup=False)
+        self._rows = RowList(self._make_rows, id="queue-rows")
+        self._notes = Static(id="queue-notes", markup=False)
+
+    @classmethod
+    def made(cls, home: Home) -> Self:
+        """There is one queue."""
+        return cls(home)
+
+    @property
+    def home(self) -> Home:
+        """What outlives the experiment that is open."""
+        return self._home
+
+    @property
+    def readonly_text(self) -> str:
+        """As the client is."""
+        return READONLY_TEXT if self._home.runs.readonly else ""
+
+    @property
+    def moved_list(self) -> RowList:
+        """The only one."""
+        return self._rows
+
+    def compose(self) -> ComposeResult:
+        """Title, rows, notes, keys."""
+        yield self._title
+        yield KeyBar()
+        yield self._rows
+        yield self._notes
+
+    def on_mount(self) -> None:
+        """The keys are the list's."""
+        self._rows.focus()
+
+    def on_screen_resume(self) -> None:
+        """Catch up."""
+        self.run_worker(self._follow(), name="follow", group="follow", exclusive=True)
+
+    def left(self) -> None:
+        """Nothing is asked any more."""
+        self.workers.cancel_group(self, "follow")
+
+    async def _follow(self) -> None:
+        while True:
+            await self._look()
+            await asyncio.sleep(_INTERVAL_S)
+
+    async def _look(self) -> None:
+        try:
+            self._queue = await asyncio.to_thread(self._home.runs.queue)
+            rows = await asyncio.to_thread(self._home.runs.rows)
+            self._runs, self._problem = {row.folder: row for row in rows}, ""
+        except RltuiError as error:
+            self._problem = error.title
+        self._show()
+
+    def _show(self) -> None:
+        entries = () if self._queue is None else self._queue.entries
+        states = [each.state for each in entries]
+        counts = [
+            f"{count} {word}"
+            for word, count in (
+                ("run", sum(state in ("running", "starting", "ending") for state in states)),
+                ("wait", states.count("waiting")),
+                ("failed", states.count("failed")),
+            )
+            if count
+        ]
+        paused = " · ‖ paused" if self._queue is not None and self._queue.paused else ""
+        trouble = f" · ⚠ {clean_line(self._problem)}" if self._problem else ""
+        self._title.update(f" rltui · Queue{paused}{''.join(f' · {each}' for each in counts)}{trouble}")
+        notes = [] if self._queue is None else queue_notices(self._queue)
+        self._notes.update("\n".join(map(clean_line, notes)))
+        self._notes.display = bool(notes)
+        self._rows.reload()
+        self.refresh_bindings()
+
+    @on(RowList.Moved)
+    def _look_at_row(self) -> None:
+        self.refresh_bindings()
+
+    def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        if self._queue is None:
+            return (Row(None, (Content.styled("reading…", FAINT),)),)
+        if not self._queue.entries:
+            return (Row(None, tuple(hanging(_EMPTY, width, FAINT))),)
+        now, shown = self._home.clock(), queue_order(self._queue)
+        cells = [tuple(map(clean_line, queue_cells(each, self._run_of(each), now))) for each in shown]
+        room = width - len(_CURSOR)
+        least = [(*row[:_WHY], row[_WHY][:_LEAST_WHY]) for row in cells]
+        columns = fitting_columns([QUEUE_HEAD, *least], room, _FIRST_TO_GO)
+        head = Content.styled(shortened(f"  {cells_line(QUEUE_HEAD, columns)}", width), FAINT)
+        rows = [Row(None, (head,))]
+        for each, row in zip(shown, cells, strict=True):
+            mark = _CURSOR if each.id == selected else "  "
+            line = Content.styled(
+                shortened(f"{mark}{cells_line(row, columns)}", width), _STYLES.get(each.state, "")
+            )
+            below = _details(each, width - 4) if each.id == selected else []
+            rows.append(Row(each.id, (line, *(Content("    ") + more for more in below))))
+        return tuple(rows)
+
+    def _run_of(self, entry: QueueEntry) -> RunRow | None:
+        return None if entry.state == "waiting" else self._runs.get(entry.folder)
+
+    # --- keys ---------------------------------------------------------------------------------------------
+
+    @property
+    def _entry(self) -> QueueEntry | None:
+        return None if self._queue is None or self._rows.key is None else self._queue.entry(self._rows.key)
+
+    def action_open_queued(self) -> None:
+        """In place of the experiment that is open."""
+        if self._entry is not None and (row := self._run_of(self._entry)) is not None:
+            self.post_message(self.RunWanted(row.id))
+
+    def action_pause_queue(self) -> None:
+        """Or go on."""
+        is_paused = self._queue is not None and bool(self._queue.paused)
+        self.work(self._change("resume" if is_paused else "pause"))
+
+    def action_move_queued(self, place: str) -> None:
+        """Among those that wait."""
+        if (entry := self._entry) is not None:
+            self.work(self._change("move", entry.id, place))
+
+    def action_retry_queued(self) -> None:
+        """It waits again."""
+        if (entry := self._entry) is not None:
+            self.work(self._change("retry", entry.id))
+
+    def action_remove_queued(self) -> None:
+        """Out of the queue."""
+        if (entry := self._entry) is not None:
+            self.work(self._change("remove", entry.id))
+
+    async def _change(self, action: QueueAction, entry: str = "", place: str = "") -> None:
+        try:
+            await asyncio.to_thread(self._home.runs.change_queue, action, entry, place=place)
+        except RltuiError as error:
+            await show_error(self.app, error)
+        await self._look()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what there is something to do for."""
+        entry = self._entry
+        match action:
+            case "open_queued":
+                possible = entry is not None and self._run_of(entry) is not None
+            case "move_queued":
+                possible = entry is not None and entry.state == "waiting"
+            case "retry_queued":
+                possible = entry is not None and entry.state in ("failed", "stopped", "waiting")
+            case "remove_queued":
+                possible = entry is not None and (entry.state == "waiting" or not entry.is_open)
+            case _:
+                possible = True
+        return possible and super().check_action(action, parameters)
+
+
+def _details(entry: QueueEntry, width: int) -> list[Content]:
+    """What the row under the cursor says besides."""
+    behind = ["--", *entry.overrides] if entry.overrides else []
+    told = [entry.why, f"rltui up {shlex.join([*entry.words, *behind])}"]
+    asked = []
+    if entry.gpus:
+        asked.append(f"{entry.gpus} GPU{'s' if entry.gpus > 1 else ''}")
+    if entry.devices:
+        asked.append(f"on GPU {entry.devices}")
+    if entry.retries:
+        failed = f", {entry.failures} failed" if entry.failures else ""
+        asked.append(f"{entry.retries + 1} tries{failed}")
+    if entry.priority:
+        asked.append(f"priority {entry.priority}")
+    asked += [f"stops if {rule}" for rule in entry.stop_if]
+    told += [" · ".join(asked), entry.folder]
+    return [line for text in told if text for line in hanging(clean_line(text), width, FAINT)]
