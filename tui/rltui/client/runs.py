@@ -72,6 +72,18 @@ class KnownRuns:
         with self._lock:
             return catalog.catch_up(self._index).told
 
+    def find(self, word: str) -> str:
+        """Id of the run of that name or id, after a look at the folders.
+
+        Raises:
+            UsageError: if there is none, with the nearest names, or several.
+        """
+        from rltui.services.runs import catalog
+
+        with self._lock:
+            catalog.catch_up(self._index)
+            return catalog.find_run(self._index, word).id
+
     def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
         """Of these."""
         with self._lock:
