@@ -102,6 +102,11 @@ def test_living_ones_come_first_and_those_without_a_value_last() -> None:
     assert names("reward", is_reversed=True) == ["old", "live", "young", "new"]
     assert names("loss") == ["new", "live", "old", "young"]
     assert names("name") == ["live", "new", "old", "young"]
-    mixed = {"id-old": {"k": "text"}, "id-new": {"k": 1}, "id-live": {"k": True}, "id-young": {"k": [1, 2]}}
+    mixed: dict[str, dict[str, object]] = {
+        "id-old": {"k": "text"},
+        "id-new": {"k": 1},
+        "id-live": {"k": True},
+        "id-young": {"k": [1, 2]},
+    }
     found = [each.name for each in sorted_by(rows, column_of("k"), mixed)]
     assert found == ["live", "new", "young", "old"]
