@@ -6,6 +6,7 @@ import pytest
 from tests.fakes.series import FakeSeries, by_step
 
 from rltui.core.compare import compared_metrics, comparison
+from rltui.core.markdown import plain
 from rltui.core.runs import RunRow
 from rltui.core.series import SeriesKey
 from rltui.errors import UsageError
@@ -59,7 +60,6 @@ def test_what_one_run_leaves_to_its_default_is_told_as_far_as_it_is_known() -> N
     assert {each.key: each.values for each in found.differing} == {
         "lr": (1e-6, 1e-5, None),
         "seed": (0, 0, None),  # it has set the default, as another framework has none
-        "ckpt.output_dir": ("x", None, None),
         "beta": (None, 0.5, None),  # known against the parent alone
     }
 
@@ -108,6 +108,9 @@ def test_a_table_for_github_takes_nothing_as_markup() -> None:
     assert head == r"|  | a\|b | \<b\>\*c\* |"
     assert rule == "| --- | ---: | ---: |"
     assert r"| x | \`rm\` | — |" in rows
+    cells = ("-0.5", "1.5", "- item", "1. item", "---", "12) x", "a_b")
+    shown = ("-0.5", "1.5", "&#45; item", "&#49;. item", "&#45;--", "&#49;2) x", r"a\_b")
+    assert tuple(map(plain, cells)) == shown
     many = comparison([run(f"r{at}", step=at) for at in range(9)], {}).markdown().splitlines()
     assert many[0].startswith("|  | state | step |")
     assert len(many) == 2 + 9

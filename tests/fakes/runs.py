@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tests.fakes.experiment import NOW, FakeExperiment
@@ -12,7 +13,8 @@ from rltui.core.compare import Comparison, compared_metrics, comparison
 from rltui.core.queue import QueueAction, RunQueue
 from rltui.core.report import Draw
 from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunRow
+from rltui.core.run_columns import RunView
+from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError, UsageError
 
@@ -43,6 +45,10 @@ def living_row(name: str, **values: Any) -> RunRow:
     return run_row(name, **(usual | values))
 
 
+def _when(is_so: bool | None, before: float | None) -> float | None:
+    return before if is_so is None else NOW if is_so else None
+
+
 class FakeRuns:
     """Implements `rltui.client.protocol.Runs`."""
 
@@ -62,6 +68,8 @@ class FakeRuns:
         """Id, how many curves, how many rollouts."""
         self.opened: list[str] = []
         """Ids, with `again` behind those that were to be supervised."""
+        self.changes: list[tuple[str, RunChange]] = []
+        self.kept_view = RunView()
         self.queued = RunQueue()
         self.queue_asked: list[tuple[str, str, str]] = []
         """Action, entry, place."""
@@ -81,6 +89,29 @@ class FakeRuns:
 
     def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
         return {id_: self.flat_configs.get(id_, {}) for id_ in ids}
+
+    def change(self, id_: str, change: RunChange) -> RunRow:
+        if self.error:
+            raise self.error
+        row = next(each for each in self.known if each.id == id_)
+        tags = ({*row.tags} | {*change.add_tags}) - {*change.remove_tags}
+        changed = replace(
+            row,
+            tags=tuple(sorted(tags)),
+            note=row.note if change.note is None else change.note,
+            is_best=row.is_best if change.is_best is None else change.is_best,
+            archived_at=_when(change.is_archived, row.archived_at),
+            trashed_at=_when(change.is_trashed, row.trashed_at),
+        )
+        self.known = tuple(changed if each.id == id_ else each for each in self.known)
+        self.changes.append((id_, change))
+        return changed
+
+    def view(self) -> RunView:
+        return self.kept_view
+
+    def keep_view(self, view: RunView) -> None:
+        self.kept_view = view
 
     def open(self, id_: str, *, again: bool = False) -> FakeExperiment:
         if self.error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fakes.experiment import FakeExperiment, stopped_status
+from tests.fakes.experiment import NOW, FakeExperiment, stopped_status
 from tests.fakes.runs import FakeRuns, living_row, run_row
 from tests.ui.conftest import Opener, press, settle, until
 from textual.pilot import Pilot
@@ -40,7 +40,7 @@ async def test_without_an_experiment_all_runs_are_shown_and_one_is_opened(open_a
 
 
 async def test_another_takes_the_place_of_the_one_that_is_open(open_app: Opener) -> None:
-    runs = FakeRuns(living_row("a"), living_row("b"))
+    runs = FakeRuns(living_row("a", started_at=NOW), living_row("b"))
     experiment = FakeExperiment()
     experiment.name = "a"
     async with open_app(experiment, runs=runs) as pilot:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
     from rltui.core.config_report import DerivedValue
     from rltui.core.evals import Difference, EvalReport, Evaluation
+    from rltui.core.forks import ForkPlan
     from rltui.core.queue import QueueEntry, RunQueue
     from rltui.core.runs import RunRow
 
@@ -508,3 +509,15 @@ def queue_notices(queue: RunQueue) -> list[str]:
     if queue.max_parallel is not None:
         told.append(f"at most {queue.max_parallel} at once: rltui queue limit N|none")
     return told
+
+
+def fork_lines(plan: ForkPlan) -> list[str]:
+    """What a fork comes to, a line for each thing, then the diff of its config."""
+    lines = [f"{plan.name}, a fork of {plan.parent}, in {plan.folder}"]
+    if plan.step is None:
+        lines.append("  begins at the beginning")
+    else:
+        lines.append(f"  begins with checkpoint {plan.step}, a copy of {size_text(plan.copied_bytes)}")
+        lines += [f"    {name}" for name in plan.copied]
+    lines += [f"  {note}" for note in plan.notes]
+    return [*lines, *(plan.diff.splitlines() or ["  with the config as it is"])]

@@ -32,6 +32,8 @@ class PrimeBox:
     ports: Ports
     files: tuple[str, ...]
     """Names of the config files, in the box's work folder."""
+    folder: str = "out"
+    """What `-o` names."""
 
     @property
     def config(self) -> Path:
@@ -40,8 +42,8 @@ class PrimeBox:
 
     @property
     def output(self) -> Path:
-        """What `-o` names."""
-        return self.box.work / "out"
+        """The same, with its whole path."""
+        return self.box.work / self.folder
 
     def up(self, layout: str, *more: str) -> dict[str, Any]:
         """Start everything; returns when it is ready, with the status."""

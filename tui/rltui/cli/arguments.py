@@ -93,9 +93,12 @@ def add_creation(parser: argparse.ArgumentParser) -> None:
 
 
 def add_set(parser: argparse.ArgumentParser) -> None:
-    """What a run's own copy of the config says in place of the files; read by `config_line.Given`."""
+    """What a run's own copy of the config says in place of the files."""
     parser.add_argument(
         "--set",
+        dest="edits",
+        action="append",
+        default=[],
         metavar="KEY=VALUE",
         help="set a knob in this run's own copy of the config, which stays as it is; as often as needed",
     )

@@ -17,7 +17,7 @@ from rltui.core.compare import BEST, ComparedRow, Comparison, comparison
 from rltui.core.run_columns import short_names
 from rltui.core.text import shortened, visible
 from rltui.errors import UsageError
-from rltui.services.runs.catalog import find_run
+from rltui.services.runs.catalog import catch_up, find_run
 from rltui.services.runs.index import RunIndex
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ComparedRunDocument:
 
 def compare(arguments: argparse.Namespace) -> int:
     """Print runs beside each other."""
-    index = RunIndex()
+    index = _index()
     ids = list(dict.fromkeys(find_run(index, word).id for word in arguments.run))
     if len(ids) < 2:
         raise UsageError("compare needs two runs or more", hint="rltui runs lists them")
@@ -66,6 +66,18 @@ def compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _index() -> RunIndex:
+    """Up to date with the folders."""
+    index = RunIndex()
+    _tell_news(index)
+    return index
+
+
+def _tell_news(index: RunIndex) -> None:
+    for sentence in catch_up(index).told:
+        print(sentence, file=sys.stderr)
+
+
 def diff_of_runs(words: Sequence[str]) -> ConfigDiff | None:
     """What another run's config has otherwise, key by key and in lines; `None`: these words name no runs.
 
@@ -75,6 +87,7 @@ def diff_of_runs(words: Sequence[str]) -> ConfigDiff | None:
     index = RunIndex()
     if not any(index.named(word) for word in words):
         return None
+    _tell_news(index)
     from rltui.client.report import config_texts
     from rltui.core.config_report import ConfigDiff, KeyDifference
     from rltui.services.config.diff import text_diff
@@ -94,7 +107,7 @@ def export(arguments: argparse.Namespace) -> int:
     """Write the report of a run, and print where it is."""
     from rltui.ui.charts.export import drawings  # brings numpy
 
-    index = RunIndex()
+    index = _index()
     run = find_run(index, arguments.run)
     folder = KnownRuns(index).export(run.id, arguments.output_dir or "", drawings, samples=arguments.rollouts)
     if arguments.json:

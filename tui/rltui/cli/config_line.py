@@ -89,14 +89,19 @@ class Given:
         self.parts: list[tuple[str, str]] = []
         """File and table of each `@`."""
         self.overrides: dict[str, tuple[str, ...]] = {}
-        self.edits: dict[str, str] = {}
-        """Value of each knob behind `--set`."""
+        self._assignments: list[str] = []
         end = words.index("--") if "--" in words else len(words)
         self._options = options
         self._words, self._is_pasted = words[:end], any(_is_at(word) for word in words[:end])
         self._read()
         self._options, self._words, self._is_pasted = {}, words[end + 1 :], True
         self._read()
+        self.edits: dict[str, str] = {}
+        """Value of each knob behind `--set`."""
+        if self._assignments:
+            from rltui.core.knobs import split_assignments  # only where there are some
+
+            self.edits = split_assignments(self._assignments)
 
     @property
     def is_plain(self) -> bool:
@@ -142,12 +147,7 @@ class Given:
             if not self._words:
                 raise UsageError(f"{_SET} needs KEY=VALUE behind it", hint=f"{_SET} lr=1e-5")
             assignment = self._words.pop(0)
-        from rltui.core.knobs import split_assignment  # only where one is given
-
-        key, value = split_assignment(assignment)
-        if key in self.edits:
-            raise UsageError(f"{key} is set twice", hint="give each knob once")
-        self.edits[key] = value
+        self._assignments.append(assignment)
 
     def _own_option(self, word: str, action: argparse.Action, *, has_value: bool) -> None:
         self.rest.append(word)

@@ -5,12 +5,29 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rltui.cli.arguments import Commands, add_creation, add_devices, add_json, command, count, positive
+from rltui.cli.arguments import (
+    Commands,
+    add_creation,
+    add_devices,
+    add_json,
+    add_set,
+    command,
+    count,
+    positive,
+)
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add them all."""
-    for add_some in (_add_listing, _add_adding, _add_keeping, _add_queue, _add_comparing, _add_rerun):
+    for add_some in (
+        _add_listing,
+        _add_adding,
+        _add_keeping,
+        _add_queue,
+        _add_comparing,
+        _add_rerun,
+        _add_forking,
+    ):
         add_some(commands)
 
 
@@ -220,3 +237,24 @@ def _add_rerun(commands: Commands[argparse.ArgumentParser]) -> None:
     rerun.add_argument("--no-wait", action="store_true", help="return at once")
     rerun.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
     add_json(rerun)
+
+
+def _add_forking(commands: Commands[argparse.ArgumentParser]) -> None:
+    fork = command(
+        commands, "fork", "fork:fork", "a new run with the config of another, or from a checkpoint of it"
+    )
+    fork.add_argument("run", metavar="RUN", help="name or id; living, finished or archived")
+    fork.add_argument(
+        "--from",
+        dest="begin",
+        metavar="STEP|last|best",
+        help="begin with a copy of this checkpoint (default: at the beginning)",
+    )
+    add_set(fork)
+    fork.add_argument("-n", "--name", metavar="NAME", help="of the new run (default: by what is changed)")
+    fork.add_argument("-o", "--output-dir", metavar="DIR", help="its folder (default: NAME, beside RUN's)")
+    add_devices(fork)
+    fork.add_argument("--plan", action="store_true", help="only say what would be copied and started")
+    fork.add_argument("--no-wait", action="store_true", help="return at once")
+    fork.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
+    add_json(fork)

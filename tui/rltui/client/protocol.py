@@ -21,7 +21,8 @@ from rltui.core.log_query import Query
 from rltui.core.queue import QueueAction, RunQueue
 from rltui.core.report import Draw
 from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunRow
+from rltui.core.run_columns import RunView
+from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
 
@@ -233,6 +234,23 @@ class Runs(Protocol):
 
     def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
         """By id of a run: its config as it last ran, flat, by knob name."""
+        ...
+
+    def change(self, id_: str, change: RunChange) -> RunRow:
+        """Change what is said of a run, or move it to the trash and back. Returns it as it is then.
+
+        Raises:
+            UsageError: if there is no such run any more, or it cannot be called so.
+            ConflictError: if its folder is not there, or something of it lives.
+        """
+        ...
+
+    def view(self) -> RunView:
+        """How the person had the list last."""
+        ...
+
+    def keep_view(self, view: RunView) -> None:
+        """Have it so the next time."""
         ...
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:

@@ -14,7 +14,7 @@ from rltui.client import launch
 from rltui.client.connection import SupervisedExperiment
 from rltui.client.protocol import Experiment
 from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunRow
+from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.metrics.store import SeriesReader
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rltui.core.compare import Comparison
     from rltui.core.queue import QueueAction, RunQueue
     from rltui.core.report import Draw
+    from rltui.core.run_columns import RunView
     from rltui.services.runs.index import RunIndex
 
 _MEASURING_S = 3.0
@@ -79,10 +80,52 @@ class KnownRuns:
             catalog.measure(RunIndex(self._index.path), within_s=_MEASURING_S)
         return told
 
+    def find(self, word: str) -> str:
+        """Id of the run of that name or id, after a look at the folders.
+
+        Raises:
+            UsageError: if there is none, with the nearest names, or several.
+        """
+        from rltui.services.runs import catalog
+
+        with self._lock:
+            catalog.catch_up(self._index)
+            return catalog.find_run(self._index, word).id
+
     def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
         """Of these."""
         with self._lock:
             return self._index.configs(ids)
+
+    def change(self, id_: str, change: RunChange) -> RunRow:
+        """In its sheet, and in the index."""
+        from rltui.services.runs import keeping
+
+        row = self._row(id_)
+        with self._lock:
+            if change.add_tags or change.remove_tags:
+                row = keeping.set_tags(self._index, row, add=change.add_tags, remove=change.remove_tags)
+            if change.note is not None:
+                row = keeping.set_note(self._index, row, change.note)
+            if change.is_best is not None:
+                row = keeping.set_best(self._index, row, change.is_best)
+            if change.is_archived is not None:
+                row = (keeping.archive if change.is_archived else keeping.unarchive)(self._index, row)
+            if change.is_trashed is not None:
+                row = (keeping.trash if change.is_trashed else keeping.restore)(self._index, row)
+            return row
+
+    def view(self) -> RunView:
+        """Also that of the command line."""
+        from rltui.services.runs.run_view import read_view
+
+        return read_view()
+
+    def keep_view(self, view: RunView) -> None:
+        """For the command line too."""
+        from rltui.services.runs.run_view import keep_view
+
+        keep_view(view)
 
     def _row(self, id_: str) -> RunRow:
         row = next((each for each in self.rows() if each.id == id_), None)

@@ -24,8 +24,8 @@ _USUAL = ("reward", "eval", "loss", "val_loss", "entropy", "kl", "seq_len", "ste
 _OWN_FOLDER = "{folder}"
 """In place of a run's own folder in its values: each has another, and that is no difference."""
 
-_NEVER_TOLD = "output_dir"
-"""Last part of keys that `RunRow.changed` leaves out."""
+_OWN_KEY = "output_dir"
+"""Last part of keys in which any two runs differ: no difference, as in `RunRow.changed`."""
 BEST = " ▲"
 """Behind the figure that is the best of its row."""
 _MOST_COLUMNS = 8
@@ -99,9 +99,11 @@ class Comparison:
         ]
         labels = [row.label for row in rows]
         if len(names) <= _MOST_COLUMNS:
-            return table(["", *names], [[label, *cells] for label, cells in zip(labels, told, strict=True)])
+            rows_told = [[label, *cells] for label, cells in zip(labels, told, strict=True)]
+            return table(["", *names], rows_told, figures=True)
         columns = zip(*told, strict=True)
-        return table(["", *labels], [[name, *cells] for name, cells in zip(names, columns, strict=True)])
+        rows_told = [[name, *cells] for name, cells in zip(names, columns, strict=True)]
+        return table(["", *labels], rows_told, figures=True)
 
 
 class ComparedRow(NamedTuple):
@@ -130,7 +132,8 @@ def comparison(
             ComparedKey(
                 key=key,
                 values=_told(key, [config.get(key) for config in told]),
-                differs=not all(_are_alike(flat[0].get(key), config.get(key)) for config in flat[1:]),
+                differs=key.rpartition(".")[2] != _OWN_KEY
+                and not all(_are_alike(flat[0].get(key), config.get(key)) for config in flat[1:]),
             )
             for key in keys
         ),
@@ -147,7 +150,7 @@ def _with_defaults(runs: Sequence[RunRow], configs: Sequence[Leaves]) -> list[Le
         if run.framework and not run.parent:
             defaults = known.setdefault((run.framework, run.generation), {})
             for key, value in config.items():
-                if key.rpartition(".")[2] != _NEVER_TOLD:
+                if key.rpartition(".")[2] != _OWN_KEY:
                     defaults.setdefault(key, run.changed.get(key, (value, value))[0])
     return [
         {**known.get((run.framework, run.generation), {}), **config}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -284,6 +284,20 @@ def split_assignment(text: str) -> tuple[str, str]:
     if not equals or not key.strip():
         raise UsageError(f"{text!r} is not KEY=VALUE", hint="for example orchestrator.batch_size=64")
     return key.strip(), value.strip()
+
+
+def split_assignments(texts: Iterable[str]) -> dict[str, str]:
+    """Several, of which each names a key of its own.
+
+    Raises:
+        UsageError: as `split_assignment`, or if a key comes twice.
+    """
+    found: dict[str, str] = {}
+    for key, value in map(split_assignment, texts):
+        if key in found:
+            raise UsageError(f"{key} is set twice", hint="give each knob once")
+        found[key] = value
+    return found
 
 
 def resolve_edits(

@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from rltui.core.text import visible
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!$])")
-_AT_BEGINNING = re.compile(r"^(\s*)([-+=]|\d+(?=[.)]))")
-"""What makes a list, a rule or a heading of a line."""
+_AT_BEGINNING = re.compile(r"^(?:[-+](?=\s|$)|[-=](?=[-=]*$)|\d(?=\d*[.)](?:\s|$)))")
+"""What makes a list, a rule or a heading of a line; `-0.1` and `0.1` do not."""
 _FENCE = re.compile(r"`{3,}")
 
 
 def plain(text: str) -> str:
     """`text` in a line, as it is."""
     line = _MARKUP.sub(r"\\\1", visible(" ".join(text.split())))
-    return _AT_BEGINNING.sub(lambda match: f"{match[1]}&#{ord(match[2][0])};{match[2][1:]}", line)
+    return _AT_BEGINNING.sub(lambda match: f"&#{ord(match[0])};", line)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """With a line feed at its end. Figures stand to the right; the first column is the label."""
-    rule = ["---", *["---:"] * (len(head) - 1)]
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, figures: bool = False) -> str:
+    """With a line feed at its end. All columns but the first may be `figures`, which end below each other."""
+    rule = ["---", *["---:" if figures else "---"] * (len(head) - 1)]
     lines = [[*map(plain, head)], rule, *([*map(plain, row)] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

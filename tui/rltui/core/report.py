@@ -58,7 +58,9 @@ class RunReport:
 
     def text(self) -> str:
         """The whole report."""
-        parts = [*self._head(), *self._figures(), *self._config(), *self._results(), *self._story()]
+        parts = [
+            *self._head(), *self._figures(), *self._config(), *self._results(), *self._story(), *self._foot()
+        ]  # fmt: skip
         return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
     def _head(self) -> Iterator[str]:
@@ -120,6 +122,9 @@ class RunReport:
             else ""
         )
         yield _links([self.journal])
+
+    def _foot(self) -> Iterator[str]:
+        yield f"Written by rltui on {_when(self.made_at)}; ▲ is the best of a row."
 
 
 def _in_html(text: str) -> str:

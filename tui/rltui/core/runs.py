@@ -48,6 +48,30 @@ class RunSheet(RunOrigin):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunChange:
+    """What is to become of a sheet. What is `None` or empty stays."""
+
+    add_tags: tuple[str, ...] = ()
+    remove_tags: tuple[str, ...] = ()
+    note: str | None = None
+    is_best: bool | None = None
+    is_archived: bool | None = None
+    is_trashed: bool | None = None
+    """Its folder goes to the trash, or comes back."""
+
+    def undone(self, sheet: RunSheet) -> RunChange:
+        """What makes it again what it was, when `sheet` was as before."""
+        return RunChange(
+            add_tags=tuple(tag for tag in self.remove_tags if tag in sheet.tags),
+            remove_tags=tuple(tag for tag in self.add_tags if tag not in sheet.tags),
+            note=None if self.note is None else sheet.note,
+            is_best=None if self.is_best is None else sheet.is_best,
+            is_archived=None if self.is_archived is None else sheet.archived_at is not None,
+            is_trashed=None if self.is_trashed is None else sheet.trashed_at is not None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfigFile:
     """A config file as a run last read it."""
 

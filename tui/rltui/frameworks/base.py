@@ -331,6 +331,9 @@ class RunFiles:
     """Any of these means: this folder holds an earlier run. `*` as in a shell."""
     beats: Mapping[str, str] = field(default_factory=dict)
     """Component → file that it writes whenever it has done a step."""
+    beside_checkpoint: tuple[str, ...] = ("weights",)
+    """Folders of `step_<N>` folders that belong to the checkpoint of that step besides its parts: a run that
+    continues from it in another folder needs them there."""
     stale_after_resume: tuple[str, ...] = ("checkpoints",)
     """Folders of `step_<N>` folders that must not outlive a resume: those beyond the step are moved aside."""
 

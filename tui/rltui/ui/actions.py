@@ -30,6 +30,7 @@ class Scope(StrEnum):
     LOG_SCREEN = "On the log screen"
     ROLLOUTS = "On the rollout screen"
     RUNS = "On the runs screen"
+    COLUMNS = "Columns of the runs screen"
     QUEUE = "On the queue screen"
     COMPARE = "On the comparison screen"
     EDITOR = "In the knob editor"
@@ -54,6 +55,7 @@ class Place(Enum):
     EVALUATE = "dialog for an evaluation"
     ROLLOUTS = "rollout screen"
     RUNS = "runs screen"
+    COLUMNS = "dialog for columns"
     QUEUE = "queue screen"
     COMPARE = "comparison screen"
     BOX = "every dialog"
@@ -115,6 +117,7 @@ _PLACES = {
     Scope.LOG_SCREEN: (Place.LOGS,),
     Scope.ROLLOUTS: (Place.ROLLOUTS,),
     Scope.RUNS: (Place.RUNS,),
+    Scope.COLUMNS: (Place.COLUMNS,),
     Scope.QUEUE: (Place.QUEUE,),
     Scope.COMPARE: (Place.COMPARE,),
     Scope.EDITOR: (Place.FIELD,),
@@ -169,6 +172,7 @@ _T, _P, _E, _D = Scope.KNOB_TABLE, Scope.GPUS, Scope.EDITOR, Scope.DIALOG
 _R = Scope.CHECKPOINTS
 _S, _B, _M, _V = Scope.CONFIG, Scope.CONVERTER, Scope.METRICS, Scope.EVENTS
 _W, _A, _Q = Scope.ROLLOUTS, Scope.EVALS, Scope.QUEUE
+_N, _O = Scope.RUNS, Scope.COLUMNS
 _YES, _NO, _KEPT, _SPARE = Footer.YES, Footer.NO, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
@@ -400,18 +404,6 @@ ACTIONS: tuple[Action, ...] = (
     Action("evals.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _A, palette=False),
     Action("evals.first", "home,g", "cursor_to_end(False)", "first", "The first row", _A, palette=False),
     Action("evals.last", "end,G", "cursor_to_end(True)", "last", "The last row", _A, palette=False),
-    Action("runs.open", "enter", "open_run", "open",
-           "Look at the run under the cursor, in place of the one that is open", Scope.RUNS, _YES),
-    Action("runs.back", "escape", "show_overview", "overview",
-           "Back to the experiment that is open", Scope.RUNS, _YES, palette=False),
-    Action("runs.down", "down,j", "cursor(1)", "down", "Next run", Scope.RUNS, palette=False),
-    Action("runs.up", "up,k", "cursor(-1)", "up", "Previous run", Scope.RUNS, palette=False),
-    Action("runs.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down",
-           Scope.RUNS, palette=False),
-    Action("runs.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", Scope.RUNS, palette=False),
-    Action("runs.first", "home,g", "cursor_to_end(False)", "first", "The first run", Scope.RUNS,
-           palette=False),
-    Action("runs.last", "end,G", "cursor_to_end(True)", "last", "The last run", Scope.RUNS, palette=False),
     Action("queue.show", "Q", "show_screen('queue')", "queue",
            "Open the queue: runs that wait for GPUs, and start by themselves", Scope.RUNS, _YES),
     Action("queue.open", "enter", "open_queued", "open", "Look at the run under the cursor", _Q, _YES),
@@ -566,6 +558,55 @@ ACTIONS: tuple[Action, ...] = (
            "Read it side by side with the marked one, else with the same prompt at another step", _W, _YES),
     Action("rollouts.write", "w", "write", "write",
            "Write the marked samples, or this one, into a new file: JSONL or Markdown", _W, _YES),
+    Action("runs.open", "enter", "open", "open",
+           "Open the run under the cursor, from its files where nothing of it lives; a sweep unfolds",
+           _N, _KEPT),
+    Action("runs.filter", "slash", "filter", "filter",
+           "Only some: a part of the name, tag:baseline, reward > 0.8 and lr < 1e-5", _N, _YES),
+    Action("runs.sort", "s", "sort", "sort", "By another column", _N, _YES),
+    Action("runs.reverse", "S", "reverse", "reverse", "The other way round", _N),
+    Action("runs.mark", "space,m", "mark", "mark",
+           "Mark the run under the cursor: what follows is done to all that are marked", _N, _YES),
+    Action("runs.group", "b", "group", "group",
+           "Forks below their parents, the runs of a sweep below its name; or all by themselves", _N, _YES),
+    Action("runs.columns", "v", "choose_columns", "columns",
+           "Choose the columns, also config keys and metrics; they are kept", _N, _YES),
+    Action("runs.tags", "t", "tag", "tags", "Edit the tags", _N, _YES, changes=True),
+    Action("runs.note", "n", "describe", "note", "Say something of the run", _N, _YES, changes=True),
+    Action("runs.best", "asterisk", "mark_best", "best", "Mark as the best, or no more",
+           _N, _SPARE, changes=True),
+    Action("runs.archive", "a", "archive", "archive", "List it no more, or again", _N, _YES, changes=True),
+    Action("runs.trash", "d,delete", "trash", "trash", "Put it into the trash, folder and all: asks",
+           _N, _YES, changes=True),
+    Action("runs.undo", "u", "undo", "undo",
+           "Take back the last change of tags, note, mark, archive or trash", _N, _YES, changes=True),
+    Action("runs.archived", "A", "show_archived", "archived", "List the archived too, or no more",
+           _N, _SPARE),
+    Action("runs.fold", "left,h", "fold(True)", "fold",
+           "Hide what stands below the line, or below its parent", _N, palette=False),
+    Action("runs.unfold", "right,l", "fold(False)", "unfold", "Show what stands below the line",
+           _N, palette=False),
+    Action("runs.back", "escape", "back", "back", "End the filter, take the marks away; back",
+           _N, palette=False),
+    Action("runs.down", "down,j", "cursor(1)", "down", "Next run", _N, palette=False),
+    Action("runs.up", "up,k", "cursor(-1)", "up", "Previous run", _N, palette=False),
+    Action("runs.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down", _N, palette=False),
+    Action("runs.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _N, palette=False),
+    Action("runs.first", "home,g", "cursor_to_end(False)", "first", "The first run", _N, palette=False),
+    Action("runs.last", "end,G", "cursor_to_end(True)", "last", "The last run", _N, palette=False),
+    Action("columns.toggle", "space", "show_column", "show", "Show the column, or no more",
+           _O, palette=False),
+    Action("columns.left", "shift+up", "carry(-1)", "left", "Further to the left", _O, palette=False),
+    Action("columns.right", "shift+down", "carry(1)", "right", "Further to the right", _O, palette=False),
+    Action("columns.usual", "backspace", "usual", "usual", "The usual ones", _O, palette=False),
+    Action("columns.field", "tab,shift+tab", "other_field", "another",
+           "A line for a metric or a config key, and back", _O, palette=False),
+    Action("columns.keep", "enter", "keep", "keep", "These columns", _O, palette=False),
+    Action("columns.cancel", "escape", "cancel", "cancel", "The columns as they were", _O, palette=False),
+    Action("columns.down", "down,j", "cursor(1)", "down", "", _O, palette=False),
+    Action("columns.up", "up,k", "cursor(-1)", "up", "", _O, palette=False),
+    Action("columns.page-down", "pagedown", "page(1)", "page down", "", _O, palette=False),
+    Action("columns.page-up", "pageup", "page(-1)", "page up", "", _O, palette=False),
     Action("editor.write", "enter", "answer('write')", "write", "Write the file, restart nothing", _E),
     Action("editor.write-restart", "ctrl+r", "answer('restart')", "write + restart",
            "Write the file and restart what reads the knob", _E),

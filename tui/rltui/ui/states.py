@@ -8,6 +8,7 @@ from textual.content import Content
 
 from rltui.core.api import ComponentState, ComponentStatus, Status
 from rltui.core.gpu.out_of_memory import verdict
+from rltui.core.runs import RunState
 from rltui.core.text import duration
 from rltui.ui.text import age, clean_line
 from rltui.wording import STALLED_SYMBOL, STATE_SYMBOLS, concern_text
@@ -43,6 +44,15 @@ MEANINGS = {
     ComponentState.BACKOFF: "failed, and starts again by itself: s at once, x not at all",
     ComponentState.FAILED: "ended with an error, or never became ready",
 }
+RUN_BADGES: dict[RunState, Badge] = {
+    "running": Badge("●", "running", "$text-success"),
+    "done": Badge("✓", "done", "$text-success"),
+    "failed": Badge("✗", "failed", "$text-error"),
+    "stopped": Badge("○", "stopped", "$foreground 60%"),
+    "damaged": Badge("⚠", "damaged", "$text-warning"),
+    "gone": Badge("?", "gone", "$text-warning"),
+}
+"""Of whole runs, as they are listed."""
 STALLED = Badge(STALLED_SYMBOL, "stalled", "$text-warning")
 SEPARATOR = (" · ", "$foreground 60%")
 _SEVERITY_STYLES = {"error": "$text-error", "warning": STALLED.style}

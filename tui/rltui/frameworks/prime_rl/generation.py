@@ -24,6 +24,7 @@ _SPLIT_RL = RunFiles(
     first_step=0,
     artifacts=("checkpoints", "rollouts", "broadcasts", "weights", "evals"),
     stale_batches=("rollouts",),
+    beside_checkpoint=("broadcasts", "weights"),
     stale_after_resume=("checkpoints", "broadcasts", "weights"),
 )
 _MERGED_RL = RunFiles(
@@ -31,6 +32,7 @@ _MERGED_RL = RunFiles(
     first_step=0,
     artifacts=("checkpoints", "rollouts", "weights", "run_default"),
     stale_batches=("rollouts", "run_default/rollouts"),
+    beside_checkpoint=("weights", "run_default/broadcasts"),
     stale_after_resume=("checkpoints", "weights", "run_default/checkpoints", "run_default/broadcasts"),
 )
 _MERGED_SFT = RunFiles(

@@ -173,6 +173,14 @@ def record_of(row: RunRow) -> ExperimentRecord:
     return record if same_folder(record.output_dir, str(place)) else at_its_place(record, place)
 
 
+def _by_place(sheet: RunSheet, place: Path) -> RunSheet:
+    """In the trash is what lies there: on a full disk the sheet cannot say since when."""
+    is_there = place.parent.name == TRASH
+    if is_there == (sheet.trashed_at is not None):
+        return sheet
+    return replace(sheet, trashed_at=place.stat().st_ctime if is_there else None)
+
+
 # --- bringing it up to date -----------------------------------------------------------------------------
 
 
@@ -294,7 +302,7 @@ class _CatchUp:
             record = control.read_record()
             if record is None:
                 raise ConfigError(f"{control.record_file} is missing")
-            sheet = self._sheet(control, record, before)
+            sheet = _by_place(self._sheet(control, record, before), place)
             record = self._at_its_place(record, place, sheet)
             if self._has_written:
                 mark = [_state(path) for path in _control_files(control)]

@@ -74,6 +74,13 @@ class RunFolder:
         halves = (part.partition("/step_{step}/")[0] for part in self.files.checkpoint_parts)
         return tuple(self.path / name for name in dict.fromkeys((self.files.checkpoints, *halves)))
 
+    def belonging_to(self, step: int) -> list[Path]:
+        """The folders of one checkpoint, relative to this one: what a run in another folder needs of it."""
+        name = f"{self.files.checkpoint_prefix}{step}"
+        beside = (self.path / place for place in self.files.beside_checkpoint)
+        roots = dict.fromkeys((*self.checkpoint_roots(), *beside))
+        return [(root / name).relative_to(self.path) for root in roots if (root / name).is_dir()]
+
     def checkpoint_files(self) -> list[CheckpointFiles]:
         """All checkpoints, whole or not, by step, ascending."""
         found: dict[int, list[Path]] = {}

@@ -257,7 +257,7 @@ class PendingDialog(ButtonDialog[None]):
 
 
 class NoteDialog(Box[str]):
-    """A line to type; `None` where it is cancelled or empty."""
+    """A line to type; `None` where it is cancelled, or empty where it must not be."""
 
     BINDINGS = bindings(Place.NOTE)
 
@@ -268,9 +268,11 @@ class NoteDialog(Box[str]):
         title: str = "Note",
         placeholder: str = "what is to be remembered",
         keys: str = "enter keeps it with the events · esc cancels",
+        may_be_empty: bool = False,
     ) -> None:
         super().__init__()
         self._title, self._keys = clean_line(title), keys
+        self._may_be_empty = may_be_empty
         self._field = Input(text, placeholder=placeholder, max_length=LONGEST_NOTE)
         self._field.cursor_blink = False
 
@@ -287,7 +289,8 @@ class NoteDialog(Box[str]):
 
     @on(Input.Submitted)
     def _keep(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value.strip() or None)
+        text = event.value.strip()
+        self.dismiss(text if text or self._may_be_empty else None)
 
     def action_cancel(self) -> None:
         """Note nothing."""

@@ -1,0 +1,32 @@
+"""What the runs screen looks like."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fakes.runs import FakeRuns
+from tests.ui.conftest import make_app, press, settle
+from tests.ui.run_cases import RUNS
+from tests.ui.test_look import HUGE, SMALL, SnapCompare
+from textual.pilot import Pilot
+
+CASES: dict[str, tuple[tuple[int, int], tuple[str, ...]]] = {
+    "small": (SMALL, ("j", "space", "j")),
+    "middle-grouped": ((130, 40), ("b", "home", "A")),
+    "huge": (HUGE, ("j", "j")),
+    "filter": (SMALL, ("slash", *"reward > and")),
+    "columns": ((130, 40), ("v", "j")),
+    "trash": (SMALL, (*"jjjj", "d")),
+    "empty": (SMALL, ()),
+}
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_look(name: str, snap_compare: SnapCompare) -> None:
+    size, keys = CASES[name]
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await press(pilot, *keys)
+
+    rows = () if name == "empty" else RUNS
+    assert snap_compare(make_app(None, runs=FakeRuns(*rows)), terminal_size=size, run_before=prepare)

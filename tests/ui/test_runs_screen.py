@@ -1,0 +1,256 @@
+"""The runs screen: what it lists, and what its keys do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.fakes.experiment import NOW
+from tests.fakes.runs import FakeRuns, run_row
+from tests.ui.conftest import Opener, press, settle
+from tests.ui.run_cases import FORK, RUNS, ended
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from rltui.core.run_columns import DEFAULT_COLUMNS, RunView
+from rltui.core.run_filter import parse_filter
+from rltui.core.run_tree import TreeLine
+from rltui.core.runs import RunChange
+from rltui.errors import ConflictError, RltuiError
+from rltui.ui.screens.column_dialog import ColumnDialog
+from rltui.ui.screens.dialogs import MessageDialog, NoteDialog
+from rltui.ui.screens.run_keeping import TrashDialog
+from rltui.ui.screens.run_list import RunSelection
+from rltui.ui.screens.runs import RunsScreen
+from rltui.ui.widgets.run_details import detail_lines
+from rltui.ui.widgets.run_table import RunTable
+
+NAMES = {row.id: row.name for row in RUNS}
+
+
+@asynccontextmanager
+async def screen_of(
+    open_app: Opener, runs: FakeRuns, size: tuple[int, int] = (120, 36)
+) -> AsyncIterator[tuple[Pilot[None], RunsScreen]]:
+    async with open_app(None, size, runs=runs) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, RunsScreen)
+        await settle(pilot)
+        yield pilot, screen
+
+
+def lines_of(screen: RunsScreen) -> list[str]:
+    table = screen.query_one(RunTable)
+    return [table._made(at, table.size.width).plain for at in range(table.count)]
+
+
+def names_of(screen: RunsScreen) -> list[str]:
+    return [line.row.name if line.row is not None else line.key for line in screen._lines]
+
+
+def text_of(screen: RunsScreen, id_: str) -> str:
+    return str(screen.query_one(f"#{id_}", Static).render())
+
+
+def test_living_runs_come_first_whatever_is_sorted_by() -> None:
+    def names(view: RunView, **values: object) -> list[str]:
+        selection = RunSelection(view, **values)  # type: ignore[arg-type]
+        return [line.key for line in selection.lines(RUNS, {})]
+
+    assert names(RunView())[:4] == ["id-lr-lr3e-06", "id-lr-lr1e-06", "id-reverse-text-b", "id-lr-lr1e-05"]
+    by_reward = names(RunView(sort="reward"))
+    assert by_reward[:5] == [
+        "id-reverse-text-b", "id-lr-lr1e-06", "id-lr-lr3e-06", "id-lr-lr1e-05", "id-baseline"
+    ]  # fmt: skip
+    assert names(RunView(sort="reward", is_reversed=True))[0] == "id-lr-lr3e-06"
+    grouped = names(RunView(is_grouped=True))
+    assert grouped[:8] == [
+        ":lr", "id-lr-lr3e-06", "id-lr-lr1e-06", "id-lr-lr1e-05",
+        "id-baseline", "id-reverse-text-b", "id-collapsed", "id-half",
+    ]  # fmt: skip
+    assert "id-old" not in grouped
+    assert "id-old" in names(RunView(), with_archived=True)
+    assert "id-thrown-away" not in names(RunView(), with_archived=True)
+    assert names(RunView(), filter=parse_filter("reward > 0.7 and not state == running")) == [
+        "id-lr-lr1e-05", "id-baseline"
+    ]  # fmt: skip
+
+
+def test_the_details_say_where_it_comes_from_and_what_it_took() -> None:
+    line = TreeLine(FORK.id, FORK, (), is_parent=False)
+    told = [line.plain for line in detail_lines(line, NAMES, 100)]
+    assert told[0] == "from      forked from baseline at step 100"
+    assert told[1] == "changed   trainer.optim.lr 1e-5 → 3e-6 · seed 0 → 1"
+    assert "reward 0.81 (best 0.84)" in told[2]
+    assert told[3] == "took      40m · 2 attempts · 1.3 GPU hours · 13.0 GiB · checkpoints 50 and 100"
+    assert "commit 3f9c2a1b7 with changes · prime-rl 0.8.0" in told[4]
+    hostile = run_row("\x1b[31m[red]x", problem="a\x1b]0;t\x07b\nc", note="[bold]n")
+    shown = "".join(line.plain for line in detail_lines(TreeLine("x", hostile, (), is_parent=False), {}, 80))
+    assert "\x1b" not in shown
+    assert "[bold]n" in shown
+
+
+@pytest.mark.parametrize("size", [(20, 5), (40, 12), (80, 24), (130, 40), (200, 50)], ids=str)
+async def test_no_line_is_wider_than_the_screen(open_app: Opener, size: tuple[int, int]) -> None:
+    odd = run_row("ハローワールド" * 8, changed={"a.b": ("x" * 200, "y" * 200)}, tags=("t" * 30, "u" * 30))
+    async with screen_of(open_app, FakeRuns(*RUNS, odd), size) as (pilot, screen):
+        await press(pilot, "b")
+        table = screen.query_one(RunTable)
+        width = table.scrollable_content_region.width
+        lines = [table._made(at, width) for at in range(table.count)]
+        assert all(line.cell_length <= width for line in lines)
+        assert any("reverse-text-b" in line.plain for line in lines) or width < 30
+
+
+async def test_a_filter_counts_while_it_is_typed_and_a_mistake_keeps_the_list(open_app: Opener) -> None:
+    runs = FakeRuns(*RUNS)
+    runs.flat_configs = {"id-baseline": {"trainer.optim.lr": 1e-5}, "id-half": {"trainer.optim.lr": 2e-4}}
+    async with screen_of(open_app, runs) as (pilot, screen):
+        await press(pilot, "slash", *"tag:bas")
+        assert names_of(screen) == []
+        await press(pilot, *"eline")
+        assert names_of(screen) == ["baseline"]
+        screen.query_one(Input).value = "tag:baseline and ("
+        await settle(pilot)
+        assert len(names_of(screen)) > 20, "as it was before the typing"
+        assert text_of(screen, "runs-trouble")
+        screen.query_one(Input).value = "lr > 1e-4"
+        await settle(pilot)
+        assert names_of(screen) == ["half"]
+        screen.query_one(Input).value = "lrr > 1e-4"
+        await settle(pilot)
+        assert "lrr" in text_of(screen, "runs-trouble")
+        screen.query_one(Input).value = "lr > 1e-4"
+        await press(pilot, "enter", "escape")
+        assert len(names_of(screen)) > 20
+        assert not text_of(screen, "runs-trouble")
+
+
+async def test_columns_are_chosen_and_kept(open_app: Opener) -> None:
+    runs = FakeRuns(*RUNS)
+    runs.flat_configs = {row.id: {"trainer.optim.lr": 3.5e-6} for row in RUNS}
+    async with screen_of(open_app, runs) as (pilot, screen):
+        await press(pilot, "v")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, ColumnDialog)
+        await press(pilot, "j", "space", "tab", *"no-(", "enter")
+        assert isinstance(pilot.app.screen, ColumnDialog)
+        await press(pilot, *["backspace"] * 4, *"optim.lr", "enter", *["shift+up"] * 7, "enter")
+        wanted = ("name", "optim.lr", *(name for name in DEFAULT_COLUMNS if name not in ("name", "state")))
+        assert screen._selection.view.columns == wanted
+        assert runs.kept_view.columns == wanted
+        assert "3.5e-6" in lines_of(screen)[0]
+        await press(pilot, "s", "down", "down", "enter")
+        assert runs.kept_view.sort == "optim.lr"
+        await press(pilot, "S", "b")
+        assert runs.kept_view == RunView(wanted, "optim.lr", is_reversed=True, is_grouped=True)
+        await press(pilot, "v", "space", "escape")
+        assert runs.kept_view.columns == wanted
+
+
+async def test_a_tree_is_folded_and_a_sweep_is_meant_as_a_whole(open_app: Opener) -> None:
+    runs = FakeRuns(*RUNS)
+    async with screen_of(open_app, runs) as (pilot, screen):
+        await press(pilot, "b", "home")
+        assert lines_of(screen)[0].startswith(
+            "▸ ▾ lr  3 runs · 2 running · 1 done · best reward 0.94: lr-lr1e-05"
+        )
+        await press(pilot, "enter")
+        assert names_of(screen)[:2] == [":lr", "baseline"]
+        await press(pilot, "j", "j", "left")
+        assert names_of(screen)[:3] == [":lr", "baseline", "moved"], "from below it"
+        assert "+3" in lines_of(screen)[1]
+        await press(pilot, "right", "home", "space")
+        assert screen._marked == {"id-lr-lr1e-06", "id-lr-lr3e-06", "id-lr-lr1e-05"}
+
+
+async def test_what_is_said_of_runs_is_changed_and_taken_back(open_app: Opener) -> None:
+    runs = FakeRuns(*RUNS)
+    async with screen_of(open_app, runs) as (pilot, screen):
+        screen.query_one(RunTable).go_to(4)
+        await press(pilot, "space", "space")  # baseline, collapsed
+        await press(pilot, "t", *"late ", "enter")
+        rows = {row.name: row for row in runs.known}
+        assert rows["baseline"].tags == ("baseline", "late", "paper")
+        assert rows["collapsed"].tags == ("late",)
+        await press(pilot, "escape")
+        screen.query_one(RunTable).go_to(4)
+        await press(pilot, "t", "ctrl+u", *"paper", "enter")
+        assert next(row for row in runs.known if row.name == "baseline").tags == ("paper",)
+        await press(pilot, "n")
+        assert isinstance(pilot.app.screen, NoteDialog)
+        await press(pilot, "ctrl+u", "enter", "asterisk", "a")
+        row = next(row for row in runs.known if row.name == "baseline")
+        assert (row.note, row.is_best, row.archived_at) == ("", False, NOW)
+        assert "baseline" not in names_of(screen)
+        await press(pilot, *"uuuuu")
+        assert {row.id: row for row in runs.known} == {row.id: row for row in RUNS}
+        assert not screen.can_undo
+
+
+async def test_to_the_trash_and_back(open_app: Opener) -> None:
+    runs = FakeRuns(*RUNS)
+    async with screen_of(open_app, runs) as (pilot, screen):
+        screen.query_one(RunTable).go_to(4)
+        await press(pilot, "d")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, TrashDialog)
+        assert "40.0 GiB" in dialog._body.plain
+        await press(pilot, "enter")
+        assert runs.changes == [], "no is the default"
+        await press(pilot, "d", "y")
+        assert "baseline" not in names_of(screen)
+        await press(pilot, "u")
+        assert "baseline" in names_of(screen)
+        runs.error = ConflictError("baseline runs", hint="end it first")
+        await press(pilot, "d", "y")
+        assert isinstance(pilot.app.screen, MessageDialog)
+
+
+async def test_what_is_opened_and_who_may_only_look(open_app: Opener) -> None:
+    runs = FakeRuns(*RUNS, readonly=True)
+    async with screen_of(open_app, runs) as (pilot, screen):
+        await press(pilot, "t", "d", "a")
+        assert pilot.app.screen is screen
+        assert not runs.changes
+        await press(pilot, "j", "enter")
+        assert runs.opened == ["id-lr-lr1e-06"]
+
+
+async def test_an_index_that_cannot_be_read_is_told_and_tried_again(open_app: Opener) -> None:
+    runs = FakeRuns(*RUNS)
+    runs.error = RltuiError("the index of runs cannot be used: database is locked")
+    async with screen_of(open_app, runs) as (pilot, screen):
+        assert "database is locked" in text_of(screen, "runs-title")
+        runs.error = None
+        await screen.look()
+        assert "locked" not in text_of(screen, "runs-title")
+        assert len(names_of(screen)) > 20
+        runs.known = ()
+        await screen.look()
+        assert "rltui add DIR" in text_of(screen, "runs-details")
+        assert pilot.app.screen is screen
+
+
+def test_thousands_of_runs_are_sorted_and_filtered_without_a_lag() -> None:
+    many = [
+        ended(f"r{at}", at / 100, (at * 7 % 100) / 100, parent=f"id-r{at - 1}" if at % 5 else "")
+        for at in range(5000)
+    ]
+    selection = RunSelection(
+        RunView(sort="reward", is_grouped=True), filter=parse_filter("reward > 0.1 and step >= 0")
+    )
+    begun = time.process_time()
+    lines = selection.lines(many, {})
+    assert len(lines) > 4000
+    assert time.process_time() - begun < 1.0
+
+
+def test_a_change_is_taken_back_as_far_as_it_was_one() -> None:
+    change = RunChange(add_tags=("baseline", "new"), remove_tags=("paper", "never"), note="x", is_best=True)
+    baseline = next(row for row in RUNS if row.name == "baseline")
+    assert change.undone(baseline) == RunChange(
+        add_tags=("paper",), remove_tags=("new",), note="the one in the paper", is_best=True
+    )

@@ -1,0 +1,267 @@
+"""A run that begins with the config of another, or with a checkpoint of it. The other one is left alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rltui.client import creation, launch
+from rltui.client.offline import offline_checkpoints
+from rltui.core.api import Plan, Request
+from rltui.core.checkpoints import BEST
+from rltui.core.config_data import value_at
+from rltui.core.forks import Checkpointed, ForkPlan, ForkWish, fork_name
+from rltui.core.runs import RunOrigin, RunRow
+from rltui.core.text import listed, size_text
+from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.frameworks import registry
+from rltui.frameworks.base import Framework
+from rltui.services import outside
+from rltui.services.config.diff import text_diff
+from rltui.services.config.own_copy import ConfigLine, OwnCopy, Staged
+from rltui.services.config.store import ConfigStore
+from rltui.services.own_files import make_folder
+from rltui.services.runs.catalog import record_of
+from rltui.services.runs.disk import size_of
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_experiment
+from rltui.services.runs.recorded_config import recorded_config
+from rltui.services.runs.run_folder import RunFolder, run_folder_of
+
+_COPY_TIMEOUT_S = 6 * 3600.0
+_MOST_NUMBERS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """One that could be started. Nothing is written yet."""
+
+    plan: ForkPlan
+    record: ExperimentRecord
+    """The experiment that it would be."""
+    start: Request
+    """What starts it."""
+    _request: creation.ExperimentRequest
+    _parent: RunFolder
+
+    @contextmanager
+    def prepared(self, tell: Callable[[str], None] = lambda _: None) -> Iterator[creation.ExperimentRequest]:
+        """What `creation.create` makes it of, once the checkpoint was copied. Where no experiment was made of
+        it within the context, the copy goes again.
+
+        Raises:
+            ConflictError: if the folder was taken meanwhile.
+            RltuiError: if the checkpoint cannot be copied, or is gone.
+        """
+        creation.trust_what_runs(self._request)
+        if self.plan.step is None:
+            yield self._request
+            return
+        folder, run_dir = Path(self.record.output_dir), Path(self.record.run_dir)
+        _claim(folder)
+        try:
+            tell(f"copying checkpoint {self.plan.step}, {size_text(self.plan.copied_bytes)}")
+            for name in self.plan.copied:
+                _copy(self._parent.path / name, run_dir / name)
+            there = RunFolder(run_dir, self._parent.files).checkpoints()
+            if self.plan.step not in there:
+                raise RltuiError(
+                    f"checkpoint {self.plan.step} of {self.plan.parent} went while it was copied",
+                    hint="rltui checkpoints lists those there are",
+                )
+            yield replace(self._request, earlier_run="resume", checkpoint=self.plan.step)
+        finally:
+            if not ControlFolder(folder).record_file.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def plan_fork(row: RunRow, wish: ForkWish) -> Iterator[Fork]:
+    """How `row` would be forked, as long as the context lasts. Nothing is written.
+
+    Raises:
+        UsageError: if it is a run that cannot be started.
+        ConfigError: if an edit names no knob, or the config breaks a rule with it.
+        ConflictError: if there is no such checkpoint, or name or folder are taken.
+    """
+    if row.kind == "evaluation" or row.observed:
+        raise UsageError(
+            f"{row.name} was not started by rltui, which has no config of it", hint="rltui up CONFIG"
+        )
+    if row.trashed_at is not None:
+        raise ConflictError(f"{row.name} lies in the trash", hint=f"rltui restore {row.name}")
+    record = record_of(row)
+    parent = run_folder_of(record)
+    step = None if wish.begin is None else _step(record, parent, wish.begin)
+    name, folder = _place(row, wish, step)
+    framework, workspace = registry.get(record.framework), Path(record.workspace)
+    with recorded_config(row) as config:
+        cleared, notes = _cleared(config, framework, is_resumed=step is not None)
+        edits = {key: value for key, value in cleared.items() if key not in wish.edits} | dict(wish.edits)
+        line = ConfigLine(config.files, edits=edits, is_copied=True)
+        with OwnCopy(line, lambda _: framework, workspace=workspace, force=record.forced).staged() as copies:
+            request = creation.ExperimentRequest(
+                config_files=copies.files,
+                copies=copies,
+                layout=record.layout_file,
+                framework=record.framework,
+                name=name,
+                output_dir=folder,
+                workspace=workspace,
+                inference=record.inference or None,
+                inference_of=record.inference_of or None,
+                devices=record.devices if wish.devices is None else wish.devices,
+                force=record.forced,
+                origin=RunOrigin(parent=row.id, parent_step=step),
+            )
+            planned = creation.examine(request)
+            copied = [] if step is None else parent.belonging_to(step)
+            plan = ForkPlan(
+                parent=row.name,
+                name=name,
+                folder=str(folder),
+                diff=_diff(copies),
+                step=step,
+                copied=tuple(map(str, copied)),
+                copied_bytes=sum(size_of(parent.path / each) for each in copied),
+                notes=(*notes, *_shared_server(record)),
+            )
+            yield Fork(plan, planned, Request(action="start", resume_step=step), request, parent)
+
+
+def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
+    """Make it and start it: the experiment, and what a person should know. It is not started where its
+    memory would not do: then somebody has to look.
+
+    Raises:
+        ConfigError, ConflictError, RltuiError: as `creation.create` and `Fork.prepared`.
+    """
+    notes: list[str] = []
+
+    def begin(created: creation.Created) -> None:
+        with launch.reach(created.record) as wire:
+            message = fork.start.model_dump(mode="json")
+            plan = Plan.model_validate(wire.call("plan", message))
+            if bad := [verdict.text for verdict in plan.memory if verdict.is_bad]:
+                notes.extend(("it was made and not started", *bad))
+            else:
+                wire.call("execute", message)
+
+    with fork.prepared() as request:
+        created = creation.create(request, begin)
+    return created.record, (*created.notes, *notes)
+
+
+# --- what it begins with --------------------------------------------------------------------------------
+
+
+def _step(record: ExperimentRecord, folder: RunFolder, wanted: Checkpointed) -> int:
+    """Raises ConflictError where there is no such checkpoint, with those there are."""
+    there = folder.checkpoints()
+    if wanted == "last" and there:
+        return there[-1]
+    if wanted == "best":
+        report = offline_checkpoints(record)
+        best = [each.step for each in report.complete if BEST in each.notes]
+        if best and best[0] in there:
+            return best[0]
+        if there:
+            raise ConflictError(
+                f"which checkpoint of {record.name} is the best is not known",
+                hint=f"say its step: {', '.join(map(str, there))}",
+            )
+    if wanted in there:
+        return int(wanted)
+    if folder.files.no_resume:
+        raise ConflictError(f"no run goes on from a checkpoint of {record.name}: {folder.files.no_resume}")
+    what = "no complete checkpoint" if isinstance(wanted, str) else f"no complete checkpoint {wanted}"
+    known = f"it has: {', '.join(map(str, there))}" if there else "leave --from out to begin anew"
+    raise ConflictError(f"{record.name} has {what}", hint=known)
+
+
+def _place(row: RunRow, wish: ForkWish, step: int | None) -> tuple[str, Path]:
+    """Name and folder; free ones, where nobody asks for others."""
+    beside = Path(row.folder).parent
+    asked = wish.name or (Path(wish.folder).name if wish.folder else None)
+    if asked is not None:
+        folder = Path(wish.folder).absolute() if wish.folder else beside / asked
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ConflictError(f"{folder} is there already", hint="choose another with -n NAME or -o DIR")
+        return asked, folder
+    wanted = fork_name(row.name, wish, step)
+    names = (wanted if number == 1 else f"{wanted}-{number}" for number in range(1, _MOST_NUMBERS))
+    name = next(each for each in names if not (beside / each).exists() and _is_free(each))
+    return name, beside / name
+
+
+def _is_free(name: str) -> bool:
+    try:
+        return find_experiment(name) is None
+    except RltuiError:  # damaged, and there
+        return False
+
+
+def _cleared(
+    config: Staged, framework: Framework, *, is_resumed: bool
+) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Edits that take away what the parent's config says of where it continued and kept its checkpoints, and
+    that in words.
+    """
+    store = ConfigStore(config.files, framework)
+    elsewhere = framework.resume_elsewhere
+    going = [
+        *framework.resume_keys,
+        *(key for key in elsewhere if is_resumed or key.endswith("output_dir")),
+    ]
+    names = {(knob.file, knob.key): knob.name for knob in store.knobs}
+    found = {
+        names.get((role, key), key): "none"
+        for role, file in store.files.items()
+        for key in going
+        if value_at(file.data, key) is not None
+    }
+    if not found:
+        return {}, ()
+    return found, (f"{listed(list(found))} of the parent is left out: it has checkpoints of its own",)
+
+
+def _diff(copies: Staged) -> str:
+    return "".join(
+        text_diff(copies.plain[path.name], path.read_bytes().decode(), path.name) for path in copies.files
+    )
+
+
+def _shared_server(record: ExperimentRecord) -> Iterator[str]:
+    if record.inference and not record.inference_of:
+        urls = listed(list(record.inference))
+        yield f"the inference server of {record.name}, {urls}, gets the weights of both"
+
+
+# --- the checkpoint -------------------------------------------------------------------------------------
+
+
+def _claim(folder: Path) -> None:
+    """Of several at once, one gets the folder."""
+    make_folder(folder.parent)
+    with suppress(OSError):  # it is empty: anybody's
+        folder.rmdir()
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        raise ConflictError(
+            f"{folder} was taken meanwhile", hint="choose another with -n NAME or -o DIR"
+        ) from None
+    except OSError as error:
+        raise RltuiError(f"cannot make {folder}: {error.strerror}") from error
+
+
+def _copy(source: Path, target: Path) -> None:
+    """As it is, without taking room where the file system can share it; there once it is whole."""
+    make_folder(target.parent)
+    partial = target.with_name(f".{target.name}.partial")
+    command = ["cp", "-a", "--reflink=auto", f"{source}/.", str(partial)]
+    outside.ask(command, timeout_s=_COPY_TIMEOUT_S)
+    partial.rename(target)

@@ -1,0 +1,128 @@
+"""The dialog for the columns of the list of runs: which, and in what order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from rltui.core.run_columns import DEFAULT_COLUMNS, RunColumn, column_of, known_columns
+from rltui.core.text import shortened
+from rltui.errors import UsageError
+from rltui.ui.actions import Place, bindings
+from rltui.ui.screens.dialogs import Box
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.gpu_words import FAINT
+from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
+
+_ID_CELLS = 18
+
+
+class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
+    """Those that are shown stand first, in their order. `None` where it is cancelled."""
+
+    CSS_PATH: ClassVar = ["dialogs.tcss", "column_dialog.tcss"]
+    BINDINGS = bindings(Place.COLUMNS)
+
+    def __init__(self, chosen: Sequence[str]) -> None:
+        super().__init__()
+        self._chosen = list(chosen)
+        self._columns = {column.id: column_of(column.id) for column in known_columns()}
+        self._columns |= {name: column_of(name) for name in chosen if name not in self._columns}
+        self._list = RowList(self._rows, id="columns-list")
+        self._field = Input(
+            placeholder="another: a metric, or a config key", id="columns-field", compact=True
+        )
+        self._field.cursor_blink = False
+        self._trouble = Static(id="columns-trouble", markup=False)
+
+    def compose(self) -> ComposeResult:
+        """The list, and a line for what is not in it."""
+        with Vertical(classes="box columns") as box:
+            box.border_title = "Columns"
+            box.border_subtitle = "space shows · shift+↑↓ moves · tab adds · ⌫ the usual · enter keeps"
+            yield self._list
+            yield self._field
+            yield self._trouble
+
+    def on_mount(self) -> None:
+        """The list has the keys."""
+        self._list.focus()
+
+    def _rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        others = [id_ for id_ in self._columns if id_ not in self._chosen]
+        return tuple(self._row(self._columns[id_], width, selected) for id_ in (*self._chosen, *others))
+
+    def _row(self, column: RunColumn, width: int, selected: str | None) -> Row:
+        is_shown = column.id in self._chosen
+        sign = "✓" if is_shown else " "
+        text = f"{'▸' if column.id == selected else ' '}{sign} {clean_line(column.id):{_ID_CELLS}} "
+        about = shortened(clean_line(column.about), max(0, width - len(text)))
+        line = Content.assemble((text, "bold" if is_shown else ""), (about, FAINT))
+        return Row(column.id, (line,))
+
+    @property
+    def moved_list(self) -> RowList:
+        """The columns."""
+        return self._list
+
+    def action_show_column(self) -> None:
+        """Show it, behind the others, or show it no more. One stays."""
+        if (id_ := self._list.key) is None:
+            return
+        if id_ not in self._chosen:
+            self._chosen.append(id_)
+        elif len(self._chosen) > 1:
+            self._chosen.remove(id_)
+        self._list.reload()
+        self._list.refresh()
+
+    def action_carry(self, places: int) -> None:
+        """Further to the left, or to the right."""
+        id_ = self._list.key
+        if id_ in self._chosen:
+            at = self._chosen.index(id_)
+            self._chosen.insert(max(0, at + places), self._chosen.pop(at))
+            self._list.reload()
+
+    def action_usual(self) -> None:
+        """Those that are shown where nobody chose."""
+        self._chosen = list(DEFAULT_COLUMNS)
+        self._list.reload()
+
+    def action_other_field(self) -> None:
+        """To the line below, and back."""
+        (self._list if self._field.has_focus else self._field).focus()
+
+    @on(Input.Submitted)
+    def _add(self, event: Input.Submitted) -> None:
+        event.stop()
+        if not (name := event.value.strip()):
+            self._list.focus()
+            return
+        try:
+            column = column_of(name)
+        except UsageError as error:
+            self._trouble.update(Content.styled(f"✗ {clean_line(error.title)}", "$text-error"))
+            return
+        self._trouble.update("")
+        self._columns.setdefault(column.id, column)
+        if column.id not in self._chosen:
+            self._chosen.append(column.id)
+        self._field.value = ""
+        self._list.focus()
+        self._list.reload()
+        self._list.go_to(column.id)
+
+    def action_keep(self) -> None:
+        """These."""
+        self.dismiss(tuple(self._chosen))
+
+    def action_cancel(self) -> None:
+        """As they were."""
+        self.dismiss(None)

@@ -1,0 +1,288 @@
+"""The table of runs. Of thousands only the lines in view are made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.cells import cell_len, set_cell_size
+from textual.content import Content
+from textual.widgets import Static
+
+from rltui.core.run_columns import RunColumn, RunView
+from rltui.core.run_tree import TreeLine
+from rltui.core.runs import RunRow
+from rltui.core.text import figure
+from rltui.ui.states import RUN_BADGES
+from rltui.ui.text import clean_line, progress_bar
+from rltui.ui.widgets.gpu_words import FAINT
+from rltui.ui.widgets.virtual_list import VirtualList
+
+_GAP = "  "
+_GUTTER = 2
+"""Cells for the cursor and the mark of a run."""
+_CURSOR, _MARK, _BEST = "▸", "◆", "★"
+_NAME_LEAST = 18
+_TEXT_LEAST = 8
+"""Cells of a text column that is worth showing."""
+_BAR = 8
+_BAR_FROM = 110
+"""Cells of a table that has room for bars."""
+_USUAL_WIDTHS = {
+    "number": 8, "steps": 6, "time": 16, "age": 6, "seconds": 6, "bytes": 8, "flag": 4,
+}  # fmt: skip
+"""By the kind of a column: they stay put while figures change."""
+_OWN_WIDTHS = {"step": 9, "trend": 12, "state": 7}
+_STYLES = {
+    "trend": "$text-success",
+    "age": FAINT,
+    "duration": FAINT,
+    "tags": "$text-accent",
+    "changed": FAINT,
+}
+_LAST_TO_FIT = ("state",)
+"""The sign before the name says it as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunListing:
+    """What the table shows."""
+
+    lines: Sequence[TreeLine] = ()
+    columns: Sequence[RunColumn] = ()
+    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By id, where a column needs them."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Of all runs, by id."""
+    view: RunView = RunView()
+    marked: frozenset[str] = frozenset()
+    folded: frozenset[str] = frozenset()
+
+
+class RunTable(VirtualList, inherit_bindings=False):
+    """A line for each run, with the columns that there is room for. Its keys are the screen's."""
+
+    def __init__(self, head: Static, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        """`head` stands above and names the columns."""
+        super().__init__(self._made, id=id)
+        self._head = head
+        self._listing = RunListing()
+        self._now = 0.0
+        self._longest = _Longest()
+        self._widths: list[tuple[RunColumn, int]] = []
+        self._bar = 0
+        self._shown: tuple[int, list[Content]] = (0, [])
+
+    @property
+    def line(self) -> TreeLine | None:
+        """Under the cursor."""
+        return self._listing.lines[self.at] if self.at < len(self._listing.lines) else None
+
+    def move(self, lines: int) -> None:
+        """The cursor, stopping at the ends."""
+        self.go_to(self.at + lines)
+
+    def move_to_end(self, *, last: bool) -> None:
+        """To the first or last line."""
+        self.go_to(self.count - 1 if last else 0)
+
+    def show_listing(self, listing: RunListing, now: float, key: str | None) -> None:
+        """The cursor goes to `key`, or stays about where it is."""
+        self._listing, self._now = listing, now
+        at = next((at for at, line in enumerate(listing.lines) if line.key == key), None)
+        self._lay_out()
+        self.show(len(listing.lines), at)
+
+    def show_time(self, now: float) -> None:
+        """Ages grow; painted only where a text in view is another one."""
+        self._now = now
+        first, lines = self._shown
+        if first != self.scroll_offset.y or lines != self._in_view():
+            self.refresh()
+
+    def _in_view(self) -> list[Content]:
+        first, width = self.scroll_offset.y, self.scrollable_content_region.width
+        last = min(self.count, first + self.size.height)
+        lines = [self._made(at, width) for at in range(first, last)] if width > 0 else []
+        self._shown = (first, lines)
+        return lines
+
+    def on_resize(self) -> None:
+        """There may be room for other columns."""
+        self._lay_out()
+        super().on_resize()
+
+    # columns
+
+    def _lay_out(self) -> None:
+        width = self.scrollable_content_region.width
+        if width <= 0:
+            return
+        listing = self._listing
+        wanted = self._longest.of([line.row for line in listing.lines if line.row is not None], listing)
+        wanted["name"] += max((len(line.branch) for line in listing.lines), default=0)
+        self._bar = _BAR + 1 if width >= _BAR_FROM else 0
+        self._widths = _fitting(listing.columns, wanted, width - _GUTTER, self._bar)
+        self._head.update(self._head_line(width))
+
+    def _head_line(self, width: int) -> Content:
+        parts: list[tuple[str, str]] = [(" " * _GUTTER, "")]
+        for at, (column, cells) in enumerate(self._widths):
+            is_sorted = column.id == self._listing.view.sort
+            arrow = ("↑" if self._listing.view.is_reversed else "↓") if is_sorted else ""
+            heading = f"  {column.heading}" if column.id == "name" else column.heading
+            text = _cell(f"{heading}{arrow}", cells, is_right=column.is_right and column.id != "trend")
+            parts += [(_GAP if at else "", ""), (text, f"bold {FAINT}" if is_sorted else FAINT)]
+        return Content.assemble(*parts).truncate(width)
+
+    # lines
+
+    def _made(self, at: int, width: int) -> Content:
+        lines = self._listing.lines
+        if at >= len(lines):
+            return Content("")
+        line = lines[at]
+        key = line.key
+        cursor = _CURSOR if at == self.at else " "
+        gutter = (f"{cursor}{_MARK if key in self._listing.marked else ' '}", "bold $text-accent")
+        parts = self._heading(line) if line.row is None else self._run(line, line.row)
+        return Content.assemble(gutter, *parts).truncate(width, ellipsis=True)
+
+    def _run(self, line: TreeLine, row: RunRow) -> list[tuple[str, str]]:
+        listing = self._listing
+        is_past = row.archived_at is not None
+        config = listing.configs.get(row.id, {})
+        parts: list[tuple[str, str]] = []
+        for at, (column, cells) in enumerate(self._widths):
+            parts.append((_GAP if at else "", ""))
+            if column.id == "name":
+                parts += self._name_parts(line, row, cells)
+                continue
+            text = clean_line(column.text(row, config, now=self._now, names=listing.names))
+            style = _STYLES.get(column.id, "")
+            if column.id == "state":
+                style = RUN_BADGES[row.state].style
+            elif column.id == "trend" and not row.is_running:
+                style = FAINT
+            elif column.id == "step" and self._bar:
+                parts += _step_parts(row, text, cells)
+                continue
+            parts.append((_cell(text, cells, is_right=column.is_right and column.id != "trend"), style))
+        return [(text, FAINT) for text, _ in parts] if is_past else parts
+
+    def _name_parts(self, line: TreeLine, row: RunRow, cells: int) -> list[tuple[str, str]]:
+        badge = RUN_BADGES[row.state]
+        signs = f"{_BEST} " if row.is_best else ""
+        hidden = f" +{len(line.members)}" if line.members else ""
+        room = cells - len(line.branch) - 2 - len(signs) - len(hidden)
+        name = clean_line(row.name)
+        text = _shortened(name, max(1, room))
+        used = len(line.branch) + 2 + len(signs) + cell_len(text) + len(hidden)
+        return [
+            (line.branch, FAINT),
+            (f"{badge.symbol} ", badge.style),
+            (signs, "$text-warning"),
+            (text, "bold" if row.is_running else ""),
+            (hidden, FAINT),
+            (" " * max(0, cells - used), ""),
+        ]
+
+    def _heading(self, line: TreeLine) -> list[tuple[str, str]]:
+        """A sweep, in one line."""
+        sign = "▸" if line.key in self._listing.folded else "▾"
+        name = f"{sign} {clean_line(line.group)}"
+        return [
+            (line.branch, FAINT),
+            (name, "bold $text-accent"),
+            (f"{_GAP}{' · '.join(group_text(line))}", FAINT),
+        ]
+
+
+def group_text(line: TreeLine) -> list[str]:
+    """`6 runs`, `2 running`, `3 done`, `best reward 0.83: NAME`."""
+    counts = Counter(row.state for row in line.members)
+    parts = [f"{len(line.members)} run{'' if len(line.members) == 1 else 's'}"]
+    parts += [f"{counts[state]} {state}" for state in RUN_BADGES if counts[state]]
+    rewards = {row.name: row.metrics.get("reward", (None, None))[1] for row in line.members}
+    known = {name: value for name, value in rewards.items() if value is not None}
+    if known:
+        best = max(known, key=lambda name: known[name])
+        parts.append(f"best reward {figure(known[best])}: {clean_line(best)}")
+    return parts
+
+
+def _step_parts(row: RunRow, text: str, cells: int) -> list[tuple[str, str]]:
+    """The figures, and behind them a bar of a run that goes on."""
+    figures = (_cell(text, cells - _BAR - 1, is_right=True), "")
+    if not (row.is_running and row.step is not None and row.max_steps):
+        return [figures, (" " * (_BAR + 1), "")]
+    filled, empty = progress_bar(row.step / row.max_steps, _BAR)
+    return [figures, (" ", ""), (filled, "$primary"), (empty, FAINT)]
+
+
+def _shortened(text: str, cells: int) -> str:
+    return text if cell_len(text) <= cells else f"{set_cell_size(text, max(0, cells - 1))}…"
+
+
+def _cell(text: str, cells: int, *, is_right: bool = False) -> str:
+    text = _shortened(text, cells)
+    return " " * (cells - cell_len(text)) + text if is_right else set_cell_size(text, cells)
+
+
+def _is_flexible(column: RunColumn) -> bool:
+    return column.id not in _OWN_WIDTHS and column.kind not in _USUAL_WIDTHS
+
+
+class _Longest:
+    """How wide the texts of each column are. A run that has not changed is not looked at again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[RunRow, list[int]]] = {}
+        self._columns: tuple[str, ...] = ()
+
+    def of(self, rows: Sequence[RunRow], listing: RunListing) -> dict[str, int]:
+        """In cells, by the id of a column."""
+        columns = [column for column in listing.columns if _is_flexible(column)]
+        ids = tuple(column.id for column in columns)
+        if ids != self._columns:
+            self._columns, self._known = ids, {}
+        widths = [len(column.heading) for column in columns]
+        for row in rows:
+            found = self._known.get(row.id)
+            if found is None or found[0] is not row:
+                config = listing.configs.get(row.id, {})
+                texts = (column.text(row, config, now=0.0, names=listing.names) for column in columns)
+                found = self._known[row.id] = (row, [cell_len(text) for text in texts])
+            widths = list(map(max, widths, found[1]))
+        wanted = dict(zip(ids, widths, strict=True))
+        wanted["name"] = wanted.get("name", 0) + 4
+        for column in listing.columns:
+            if column.id not in wanted:
+                usual = _OWN_WIDTHS.get(column.id) or _USUAL_WIDTHS[column.kind]
+                wanted[column.id] = max(usual, len(column.heading) + (column.id == listing.view.sort))
+        return wanted
+
+
+def _fitting(
+    columns: Sequence[RunColumn], wanted: Mapping[str, int], width: int, bar: int
+) -> list[tuple[RunColumn, int]]:
+    """Those that there is room for, in their order, with widths. The first come first; texts give way."""
+    least: dict[str, int] = {}
+    for column in sorted(columns, key=lambda column: column.id in _LAST_TO_FIT):
+        cells = wanted[column.id]
+        if _is_flexible(column):
+            cells = min(cells, _NAME_LEAST if column.id == "name" else max(_TEXT_LEAST, len(column.heading)))
+        elif column.id == "step":
+            cells += bar
+        if sum(least.values()) + len(_GAP) * len(least) + cells <= width or not least:
+            least[column.id] = cells
+    shown = [column for column in columns if column.id in least]
+    spare = width - sum(least.values()) - len(_GAP) * (len(least) - 1)
+    for column in sorted(shown, key=lambda column: column.id != "name"):
+        if _is_flexible(column):
+            more = max(0, min(spare, min(wanted[column.id], column.widest + 4) - least[column.id]))
+            least[column.id] += more
+            spare -= more
+    return [(column, least[column.id]) for column in shown]
