@@ -335,7 +335,9 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
             record, texts = _with_own_copies(record, copies, control)
         notes = (*notes, *why)
         control.make()
-        _keep_origin(control, record, request.origin)  # before the list tells others of it, who would make one
+        _keep_origin(
+            control, record, request.origin
+        )  # before the list tells others of it, who would make one
         control.write_record(record)
         if record.inference_of:
             keep_lease(launch.choose(record.inference_of), record)
