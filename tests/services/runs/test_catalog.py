@@ -215,9 +215,9 @@ def test_random_sequences(own_user: Path, tmp_path: Path, seed: int, steps: int)
             shutil.rmtree(truth.pop(some)[0])
         elif step == "trash":
             row = keeping.trash(index, catalog.find_run(index, some))
-            sheet = read_sheet(Path(row.control))
-            assert sheet is not None
-            truth[some] = (Path(row.control).parent, sheet)
+            trashed = read_sheet(Path(row.control))
+            assert trashed is not None
+            truth[some] = (Path(row.control).parent, trashed)
         elif step == "rebuild":
             catalog.catch_up(index, whole=True)
         elif step == "lose":
