@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +12,16 @@ from pathlib import Path
 import pytest
 from tests.client.test_creation import ANY_SFT
 
+from rltui import paths
 from rltui.cli import main, opening
 from rltui.cli.config import chosen_framework
 from rltui.cli.terminal import answered
-from rltui.client import creation, offline
+from rltui.client import creation, launch, offline
 from rltui.errors import ConfigError
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services import trust
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import known_experiments, place_socket
 
 CONFIG = """\
 max_steps = 20
@@ -232,22 +235,52 @@ def test_words_that_name_nothing_are_usage(
     assert [part for part in told if part not in error] == []
 
 
-def test_a_person_chooses_an_experiment(
-    two: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bare_rltui_opens_the_one_that_lives_or_the_list(two: None, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 
     def show(record: ExperimentRecord) -> int:
         opened.append(record.name)
         return 0
 
+    def show_runs(*, readonly: bool) -> int:
+        opened.append(f"all, readonly={readonly}")
+        return 0
+
+    living = {"alpha"}
     monkeypatch.setattr(opening, "show", show)
-    monkeypatch.setattr("sys.stdin", Terminal("2\n"))
+    monkeypatch.setattr(opening, "show_readonly", show)
+    monkeypatch.setattr(opening, "show_runs", show_runs)
+    monkeypatch.setattr(launch, "lives", lambda record: record.name in living)
+    monkeypatch.setattr("sys.stdin", Terminal())
     monkeypatch.setattr("sys.stdout", Terminal())
     assert main([]) == 0
-    assert opened == ["alpha"]
-    asked = capsys.readouterr().err.splitlines()
-    assert asked[0].split()[0] == "NAME"
-    assert asked[2].split()[:2] == ["2", "alpha"]
-    monkeypatch.setattr("sys.stdin", Terminal("x\n"))
+    assert opened == ["all, readonly=False"], "nothing listens"
+    sockets = []
+    for record in known_experiments():
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(place_socket(record)))
+        sockets.append(listener)
+    for now in ({"alpha"}, {"alpha", "beta"}, set[str]()):
+        living.clear()
+        living.update(now)
+        assert (main([]), main(["--readonly"])) == (0, 0)
+    for listener in sockets:
+        Path(listener.getsockname()).unlink()
+        listener.close()
+    many = ["all, readonly=False", "all, readonly=True"]
+    assert opened[1:] == ["alpha", "alpha", *many, *many]
+
+
+def test_no_tui_is_opened_inside_another(
+    two: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("sys.stdout", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("RLTUI_EXPERIMENT", "beta@/somewhere")
+    assert main(["alpha"]) == 2
+    assert "a terminal of beta" in capsys.readouterr().err
+    monkeypatch.delenv("RLTUI_EXPERIMENT")
+    monkeypatch.setenv("TMUX", f"/tmp/tmux-0/{paths.tmux_socket()},1,0")
     assert main([]) == 2
+    assert "rltui's own tmux server" in capsys.readouterr().err

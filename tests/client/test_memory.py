@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from rltui.client import memory
 from rltui.core.gpu.report import GpuDevice, GpuReport
 from rltui.errors import UsageError
+from rltui.services.gpu.memory_plan import write_peaks
+from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.experiments import new_record
 
 GIB = 1 << 30
 
@@ -19,7 +23,7 @@ def of_box(monkeypatch: pytest.MonkeyPatch, *free_gib: int, **report: Any) -> No
         for index, free in enumerate(free_gib)
     )
     found = GpuReport(available=bool(devices), devices=devices, **report)
-    monkeypatch.setattr(memory, "report_once", lambda: found)
+    monkeypatch.setattr(memory, "report_once", lambda experiment=None: found)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
@@ -44,3 +48,43 @@ def test_named_devices_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
             memory.named_devices(wrong)
     of_box(monkeypatch, reason="no driver")
     assert memory.named_devices("3") == "3", "nobody knows better"
+
+
+LAYOUT = """\
+framework = "generic"
+[[component]]
+id = "inference"
+command = ["true"]
+gpus = "0,1"
+gpu_memory = "0.5"
+[[component]]
+id = "trainer"
+command = ["true"]
+gpus = "1,2"
+"""
+
+
+def test_what_all_components_need_of_their_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_box(monkeypatch, 80, 80, 80, 80)
+    (tmp_path / "run.toml").write_text(LAYOUT)
+    record = new_record(
+        name="a",
+        output_dir=tmp_path / "a",
+        workspace=tmp_path,
+        config_files=[],
+        layout_file=tmp_path / "run.toml",
+        framework="generic",
+    )
+    engine = memory.needed_bytes(record)["/GPU-0f"]
+    assert 40 * GIB < engine < 41 * GIB, "its share, and what comes on top"
+    assert memory.needed_bytes(record) == {"/GPU-0f": engine, "/GPU-1f": engine, "/GPU-2f": 0}
+    attempt = ControlFolder(tmp_path / "a").attempt_dir("trainer", 1)
+    attempt.mkdir(parents=True)
+    write_peaks(attempt, {"/GPU-1f": 30 * GIB, "/GPU-2f": 20 * GIB})
+    assert memory.needed_bytes(record) == {
+        "/GPU-0f": engine,
+        "/GPU-1f": engine + 30 * GIB,
+        "/GPU-2f": 20 * GIB,
+    }
+    of_box(monkeypatch, reason="no driver")
+    assert memory.needed_bytes(record) == {}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.fakes.experiment import GIB, NO_GPU, NOW, gpu_device, gpu_process, gpu_report
 from tests.ui import gpu_scenarios as scenarios
 
-from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuShare
+from rltui.core.gpu.report import GpuBudget, GpuClaim, GpuDevice, GpuReport, GpuShare
 from rltui.ui.widgets.gpu_panel import gpu_lines, gpu_summary, without_times
 from rltui.ui.widgets.gpu_words import (
     claims,
@@ -234,6 +234,18 @@ def test_bar_shows_every_holder_engines_first() -> None:
     budget = GpuBudget(component="inference", utilization=0.1, budget_bytes=14 * GIB)
     device = GpuDevice(index=0, total_bytes=140 * GIB, used_bytes=92 * GIB, shares=shares, budgets=(budget,))
     assert bar(device, 20) == "█▒┊" + "▒" * 10 + "▨" + "░" * 6
+    claim = GpuClaim(experiment="b", component="inference", device="", size_bytes=30 * GIB)
+    claimed = device.model_copy(
+        update={"claims": (claim.model_copy(update={"left_bytes": 28 * GIB}),), "free_bytes": 48 * GIB}
+    )
+    assert bar(claimed, 20) == "█▒┊" + "▒" * 10 + "▨" + "╌" * 4 + "░" * 2
+    for count in (1, MANY):
+        lines = plain(GpuReport(available=True, devices=(claimed,) * count), 60)
+        assert any(f"╌ +{28 * count}" in line and "b/inference" in line for line in lines)
+    unknown = device.model_copy(update={"claims": (claim.model_copy(update={"size_bytes": 0}),)})
+    assert any(
+        "╌ +? b/inference" in line for line in plain(GpuReport(available=True, devices=(unknown,)), 28)
+    )
 
 
 SIZES = st.integers(0, 90 * GIB)
@@ -255,6 +267,10 @@ def devices(draw: st.DrawFn) -> GpuDevice:
         shares=tuple(shares),
         budgets=tuple(
             GpuBudget(component=name, utilization=0.5, budget_bytes=draw(SIZES))
+            for name in draw(st.lists(st.sampled_from("abc"), unique=True, max_size=2))
+        ),
+        claims=tuple(
+            GpuClaim(experiment=name * 48, device="", left_bytes=draw(SIZES))
             for name in draw(st.lists(st.sampled_from("abc"), unique=True, max_size=2))
         ),
     )

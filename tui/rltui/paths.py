@@ -55,9 +55,14 @@ def socket_path(experiment: str, output_dir: str) -> Path:
 
 def socket_places(experiment: str, output_dir: str) -> list[Path]:
     """Where it may listen: started from a shell with other variables, or after a folder had vanished."""
-    of_session = Path(f"/run/user/{os.getuid()}/rltui")  # XDG_RUNTIME_DIR of those who logged in
     name = _socket_name(experiment, output_dir)
-    return [folder / name for folder in dict.fromkeys((*_runtime_dirs(), of_session))]
+    return [folder / name for folder in socket_dirs()]
+
+
+def socket_dirs() -> list[Path]:
+    """The folders that sockets may be in, whether or not they are there."""
+    of_session = Path(f"/run/user/{os.getuid()}/rltui")  # XDG_RUNTIME_DIR of those who logged in
+    return [*dict.fromkeys((*_runtime_dirs(), of_session))]
 
 
 def passed_over() -> list[str]:

@@ -65,4 +65,5 @@ def test_free_devices_are_those_that_nobody_uses_or_claims() -> None:
         "2 of 4 GPUs needed, 1 free: GPU 0 is used by a; GPU 1 is claimed by b, which is starting;"
         " GPU 2 has 10.0 of 40.0 GiB free"
     )
+    assert free_devices([full], 1, 0) == ((), "1 of 1 GPUs needed, 0 free: GPU 2 has 10.0 of 72.0 GiB free")
     assert free_devices([free], 2, 0) == ((), "2 GPUs are needed, there is 1")

@@ -1,4 +1,4 @@
-"""The TUI in this terminal, on an experiment that is there."""
+"""The TUI in this terminal, on an experiment that is there or on all runs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import asyncio
 import gc
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui import settings
+from rltui import paths, settings
 from rltui.client import launch
 from rltui.errors import ConfigError, UsageError
 from rltui.services import outside
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 if TYPE_CHECKING:
+    from rltui.client.protocol import Experiment, Runs
     from rltui.ui.app import RltuiApp
 
 _STARTED_S = 2.0
@@ -25,7 +27,7 @@ def show(record: ExperimentRecord) -> int:
     """Run the TUI on an experiment until the user detaches. Its supervisor is started where there is none."""
     need_terminal()
     launch.reach(record).close()
-    return _run_app(record, readonly=False)
+    return _run_supervised(record, readonly=False)
 
 
 def show_readonly(record: ExperimentRecord) -> int:
@@ -37,14 +39,35 @@ def show_readonly(record: ExperimentRecord) -> int:
     need_terminal()
     if not launch.is_alive(record):
         raise launch.not_running(record.name)
-    return _run_app(record, readonly=True)
+    return _run_supervised(record, readonly=True)
+
+
+def show_run(id_: str) -> int:
+    """Run the TUI on a run of the index: it is read from its files where nothing of it lives.
+
+    Raises:
+        RltuiError: if it is gone or damaged.
+    """
+    from rltui.client.runs import KnownRuns
+
+    need_terminal()
+    runs = KnownRuns()
+    return _run_app(runs.open(id_), runs)
+
+
+def show_runs(*, readonly: bool) -> int:
+    """Run the TUI on the list of all runs."""
+    from rltui.client.runs import KnownRuns
+
+    need_terminal()
+    return _run_app(None, KnownRuns(readonly=readonly))
 
 
 def need_terminal() -> None:
     """To be called before anything is made for the TUI.
 
     Raises:
-        UsageError: if there is none.
+        UsageError: if there is none, or it is one that rltui itself shows.
     """
     if not sys.stdout.isatty() or not sys.stdin.isatty():
         raise UsageError(
@@ -56,20 +79,35 @@ def need_terminal() -> None:
             hint="use another terminal, or `rltui up`, `rltui status`, `rltui logs`; "
             "if yours can: TERM=xterm-256color rltui",
         )
+    if shell_of := os.environ.get("RLTUI_EXPERIMENT", "").partition("@")[0]:
+        raise UsageError(
+            f"this is a terminal of {shell_of}, which is looked at through rltui already",
+            hint="go back to the TUI (ctrl+b d leaves this terminal), where 7 lists all runs; "
+            "commands such as `rltui status` work here",
+        )
+    if Path(os.environ.get("TMUX", "").partition(",")[0]).name == paths.tmux_socket():
+        raise UsageError(
+            "this terminal is one of rltui's own tmux server, in which no TUI is opened",
+            hint="detach with ctrl+b d, and run rltui where you came from",
+        )
 
 
-def _run_app(record: ExperimentRecord, *, readonly: bool) -> int:
-    from rich.console import Console
-
+def _run_supervised(record: ExperimentRecord, *, readonly: bool) -> int:
     from rltui.client.connection import SupervisedExperiment
     from rltui.client.runs import KnownRuns
+
+    return _run_app(SupervisedExperiment(record, readonly=readonly), KnownRuns(readonly=readonly))
+
+
+def _run_app(experiment: Experiment | None, runs: Runs) -> int:
+    from rich.console import Console
+
     from rltui.ui.app import RltuiApp
 
-    experiment = SupervisedExperiment(record, readonly=readonly)
     alerts = _alert_settings()
     app = RltuiApp(
         experiment,
-        runs=KnownRuns(readonly=readonly),
+        runs=runs,
         run_in_terminal=outside.in_terminal,
         bell=alerts.bell,
         osc9=alerts.osc9,

@@ -6,42 +6,56 @@ import argparse
 import gc
 import sys
 
-from rltui.cli.app import show, show_readonly
+from rltui.cli.app import show, show_readonly, show_run, show_runs
 from rltui.cli.parser import is_file_name
 from rltui.cli.status import list_lines, row_of
-from rltui.cli.terminal import chosen
 from rltui.client import launch
 from rltui.errors import UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.experiments import find_experiment
 
 
 def open_experiment(arguments: argparse.Namespace) -> int:
     """Attach to an experiment, or create it and let the TUI ask before anything starts."""
     gc.disable()  # what is made until the app is shown, stays; looking through it took a tenth of the time
     if arguments.readonly:
-        return show_readonly(launch.choose(_name_to_watch(arguments)))
+        name = _name_to_watch(arguments)
+        return _open_home(readonly=True) if name is None else show_readonly(launch.choose(name))
     if not arguments.config and not arguments.layout and arguments.given.is_plain:
-        return show(_chosen(arguments.name))
+        return _open_home(readonly=False) if arguments.name is None else _open_named(arguments.name)
     if len(arguments.config) == 1 and arguments.given.is_plain and not is_file_name(arguments.config[0]):
-        return show(launch.choose(arguments.config[0]))
+        return _open_named(arguments.config[0])
     from rltui.cli.running import open_config  # knows the frameworks, which attaching needs not
 
     return open_config(arguments)
 
 
-def _chosen(name: str | None) -> ExperimentRecord:
-    """The experiment to attach to; where several may be meant, a person chooses from the list."""
-    try:
-        return launch.choose(name)
-    except launch.UnclearChoiceError as error:
-        lines = list_lines([row_of(record) for record in error.candidates])
-        if not sys.stdin.isatty() or not sys.stdout.isatty():
+def _open_home(*, readonly: bool) -> int:
+    """The experiment that lives, where it is one; else all runs.
+
+    Raises:
+        UsageError: where there is no terminal: says which there are.
+    """
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        try:
+            record = launch.choose(None)
+        except launch.UnclearChoiceError as error:
+            lines = list_lines([row_of(each) for each in error.candidates])
             raise UsageError(error.title, details=lines, hint="open one: rltui NAME") from None
-        names = [record.name for record in error.candidates]
-        choice = chosen(lines[0], dict(zip(names, lines[1:], strict=True)))
-        if choice is None:
-            raise UsageError("nothing was opened", hint="open one: rltui NAME") from None
-        return error.candidates[names.index(choice)]
+    elif (living := launch.only_living()) is not None:
+        record = living
+    else:
+        return show_runs(readonly=readonly)
+    return show_readonly(record) if readonly else show(record)
+
+
+def _open_named(word: str) -> int:
+    """The experiment of that name; else the run of that name or id, whatever became of it."""
+    record = find_experiment(word)
+    if record is not None:
+        return show(record)
+    from rltui.client.runs import KnownRuns
+
+    return show_run(KnownRuns().find(word))
 
 
 def _name_to_watch(arguments: argparse.Namespace) -> str | None:

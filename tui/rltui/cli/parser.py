@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rltui import __version__
@@ -26,7 +27,7 @@ from rltui.cli.arguments import (
     tokens,
 )
 from rltui.cli.config_line import Given, is_launcher
-from rltui.errors import UsageError
+from rltui.errors import RltuiError, UsageError
 
 _DESCRIPTION = """\
 Manage reinforcement-learning experiments on this box: inference, orchestrator and trainer,
@@ -50,6 +51,8 @@ _CONFIG_HELP = (
 )
 _OF_CONFIGS = frozenset({"open", "up", "check"})
 """Commands whose config may also be given as launchers take it."""
+_MOST_NAMED = 8
+"""Experiments that a refusal names, the newest."""
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -98,15 +101,28 @@ def _refuse_unless_experiment(word: str, commands: Iterable[str]) -> None:
     """Raises UsageError for a word that is nothing, such as a misspelt command."""
     from rltui.core.text import did_you_mean
     from rltui.services.runs.experiments import find_experiment, known_experiments
+    from rltui.services.runs.index import RunIndex
 
     if find_experiment(word) is not None:
         return
+    index, runs = RunIndex(), []
+    with suppress(RltuiError):  # a damaged one is told by those who need it
+        if index.named(word):
+            return
+        runs = index.names()
     names = [record.name for record in known_experiments()]
-    known = f"experiments: {', '.join(names)}; " if names else ""
+    known = f"experiments: {_some(names)}; " if names else ""
+    more = f"{len(runs)} runs: rltui runs; " if len(runs) > len(names) else ""
+    guess = did_you_mean(word, dict.fromkeys((*commands, *names, *runs)))
     raise UsageError(
-        f"{word!r} is no command, no experiment and no file",
-        hint=f"{did_you_mean(word, [*commands, *names])} {known}commands: rltui --help".strip(),
+        f"{word!r} is no command, no experiment, no run and no file",
+        hint=f"{guess} {known}{more}commands: rltui --help".strip(),
     )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join([*names[:_MOST_NAMED], f"{more} more"] if more > 1 else names)
 
 
 def _build(only: str = "") -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]]:
@@ -571,7 +587,9 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     completion = command(
         commands, "completion", "completion:completion", "what a shell completes, to be sourced"
     )
-    completion.add_argument("what", choices=("bash", "zsh", "fish", "names", "components"), metavar="SHELL")
+    completion.add_argument(
+        "what", choices=("bash", "zsh", "fish", "names", "runs", "components"), metavar="SHELL"
+    )
     doctor = command(commands, "doctor", "box:doctor", "check that this box has what rltui needs")
     add_json(doctor)
 

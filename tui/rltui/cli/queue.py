@@ -19,7 +19,7 @@ from rltui.cli.parser import parse
 from rltui.cli.running import wanted_run
 from rltui.cli.terminal import columns
 from rltui.client import creation
-from rltui.client.checking import check
+from rltui.client.memory import needed_bytes
 from rltui.client.queue import asking
 from rltui.client.queue.asking import QueueWish
 from rltui.client.queue.rules import check_rule
@@ -29,6 +29,7 @@ from rltui.core.text import listed
 from rltui.errors import RltuiError, UsageError
 from rltui.services.config import origins
 from rltui.services.queue_file import read_queue
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.index import RunIndex
 from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order
 
@@ -115,27 +116,17 @@ def _planned(
             is_named=up.name is not None,
             is_taken=earlier is not None,
             is_resumed=wanted.earlier_run == "resume",
-            needs=_needs(wanted) if with_needs else (None, 0),
+            needs=_needs(record) if with_needs else (None, 0),
         )
 
 
-def _needs(wanted: creation.ExperimentRequest) -> tuple[int | None, int]:
-    """How many devices its config would use, and the memory it needs of the fullest; none where a person
-    named devices, or no GPU can be read.
+def _needs(record: ExperimentRecord) -> tuple[int | None, int]:
+    """How many devices it would use, and the memory that it needs of the fullest; none where a person named
+    devices, or no GPU can be read.
     """
-    if wanted.devices is not None:
+    if record.devices:
         return None, 0
-    found = check(
-        tuple(path.absolute() for path in wanted.config_files),
-        wanted.layout,
-        wanted.framework,
-        workspace=wanted.workspace,
-        with_memory=True,
-    )
-    sizes: dict[str, int] = {}
-    for each in found.memory:
-        device = each.uuid or str(each.device)
-        sizes[device] = sizes.get(device, 0) + (each.budget_bytes or each.peak_bytes or 0)
+    sizes = needed_bytes(record)
     return len(sizes) or None, max(sizes.values(), default=0)
 
 

@@ -37,7 +37,7 @@ from rltui.services.runs.index import RunIndex
 from rltui.services.runs.keeping import RunRetention, retention_plan
 from rltui.services.runs.run_view import read_view
 
-_LEAST_NAME, _LEAST_TEXT = 16, 10
+_LEAST_NAME, _LEAST_TEXT = 24, 10
 """Characters that a column is cut to before others are left out."""
 _ELASTIC = frozenset({"text", "words", "config"})
 _PRUNING = ("keep_best", "keep_last", "keep_tag", "older_than", "plan", "yes")
@@ -58,6 +58,13 @@ class _ListedRuns:
 def runs(arguments: argparse.Namespace) -> int:
     """List them, in one of several shapes; with `--prune`, plan, ask, and put them into the trash."""
     gc.disable()  # thousands of rows are made and none is let go; looking through them took half of the time
+    try:
+        return _runs(arguments)
+    finally:
+        gc.enable()
+
+
+def _runs(arguments: argparse.Namespace) -> int:
     retention = _retention(arguments)
     index = RunIndex()
     for sentence in catch_up(index, whole=arguments.rebuild).told:
@@ -169,7 +176,6 @@ def _cell(value: object) -> object:
 def _print_table(
     listing: _ListedRuns, known: Sequence[RunRow], wanted: RunFilter, *, is_grouped: bool
 ) -> None:
-    hidden = sum(row.archived_at is not None and row.trashed_at is None for row in known)
     if not listing.rows:
         print(_nothing(known, wanted))
     else:
@@ -178,7 +184,9 @@ def _print_table(
         if row.problem and row.state in ("damaged", "gone"):
             print(f"⚠ {row.name}: {row.problem}")
     listed = {row.id for row in listing.rows}
-    if hidden and not any(row.archived_at is not None and row.id in listed for row in known):
+    meant = wanted.chosen(known, listing.configs, with_archived=True)
+    hidden = sum(row.archived_at is not None and row.id not in listed for row in meant)
+    if hidden:
         print(f"{hidden} archived, not listed: rltui runs --all")
 
 

@@ -15,12 +15,18 @@ from rltui.client.last_status import kept
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, Wire
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import find_experiment, find_socket, known_experiments
+from rltui.services.runs.experiments import (
+    find_experiment,
+    find_socket,
+    known_experiments,
+    names_with_socket,
+)
 
 _START_TIMEOUT_S = 15.0
 _POLL_S = 0.05
 _AGAIN_S = 0.5
 """Without a window for so long, another is opened, once."""
+_INDEX_PATIENCE_S = 0.5
 _VANISHED_S = 3.0
 """A supervisor without a window has ended. Another may hold its place, and needs this long to be reachable
 again where its socket was removed."""
@@ -117,6 +123,30 @@ def choose(name: str | None) -> ExperimentRecord:
     if not candidates:
         raise UsageError("there is no experiment yet", hint="start one: rltui up CONFIG.toml, or rltui demo")
     raise UnclearChoiceError(candidates, "alive" if alive else "known")
+
+
+def only_living() -> ExperimentRecord | None:
+    """The experiment of which something lives, where it is just one.
+
+    Only those are asked that have a socket, or that the index says run: a list of thousands costs no more
+    than a short one.
+    """
+    from rltui.services.runs.index import RunIndex
+
+    names = {*names_with_socket()}
+    with contextlib.suppress(RltuiError):  # without an index, the sockets tell
+        index = RunIndex(patience_s=_INDEX_PATIENCE_S)
+        running = [each.id for each in index.marked() if each.state == "running"]
+        names |= {row.name for id_ in running if (row := index.row(id_)) is not None}
+    found: list[ExperimentRecord] = []
+    for name in sorted(names):
+        with contextlib.suppress(RltuiError):  # a damaged one: the runs screen lists it
+            record = find_experiment(name)
+            if record is not None and lives(record):
+                found.append(record)
+        if len(found) > 1:
+            return None
+    return found[0] if found else None
 
 
 class UnclearChoiceError(UsageError):

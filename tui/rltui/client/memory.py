@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.forecast import worst_per_component
-from rltui.core.gpu.report import GpuDevice, MemoryVerdict
+from rltui.core.gpu.report import GpuDevice, GpuReport, MemoryVerdict
 from rltui.core.layout import Layout
 from rltui.core.text import gib
 from rltui.errors import UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.services import layout_files
+from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.claims import report_once
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.launch import Launcher
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import default_output_dir, known_experiments
+from rltui.services.runs.observed import framework_of
 
 
 def named_devices(choice: str) -> str:
@@ -74,19 +78,39 @@ def verdicts(
     record = _record(config_files, layout_file, layout, framework, files)
     record = record if devices is None else replace(record, devices=devices)
     report = report_once(record.name)
+    plan = _plan(record, layout, framework, report)
+    return worst_per_component(
+        plan.verdicts(report.devices, files, starts=plan.components, stops=plan.components)
+    )
 
+
+def needed_bytes(record: ExperimentRecord) -> Mapping[str, int]:
+    """By key of each device that its components would use now: what they will hold of it together; 0 where
+    nothing is known of that. Empty where no GPU can be read.
+
+    Raises:
+        ConfigError: if layout or config cannot be understood.
+    """
+    framework, layout = framework_of(record), layout_files.load_for(record)
+    files = ConfigStore([Path(name) for name in record.config_files], framework).load()
+    report = report_once(record.name)
+    starts = [spec.id for spec in layout.automatic]
+    found: dict[str, int] = {}
+    for claim in _plan(record, layout, framework, report).needs(report.devices, files, starts=starts):
+        found[claim.device] = found.get(claim.device, 0) + claim.size_bytes
+    return found
+
+
+def _plan(record: ExperimentRecord, layout: Layout, framework: Framework, report: GpuReport) -> MemoryPlan:
     def choose(choice: GpuChoice) -> tuple[GpuDevice, ...]:
         return chosen_devices(choice, report.devices)
 
-    plan = MemoryPlan(
+    return MemoryPlan(
         layout=layout,
         framework=framework,
         launcher=Launcher(record, layout, framework, choose=choose),
         control=ControlFolder(Path(record.output_dir)),
         workspace=Path(record.workspace),
-    )
-    return worst_per_component(
-        plan.verdicts(report.devices, files, starts=plan.components, stops=plan.components)
     )
 
 

@@ -108,7 +108,8 @@ def _comparison(row: RunRow, planned: ExperimentRecord) -> tuple[tuple[str, ...]
         return chosen_devices(choice, report.devices)
 
     launcher = Launcher(planned, layout, framework, choose=choose)
-    devices = {device.key: device for spec in layout.automatic for device in launcher.devices(spec.id, files)}
+    devices = (each for spec in layout.automatic for each in launcher.devices(spec.id, files))
+    gpus = {each.label: each.name for each in devices}
     surveyor = Surveyor(
         control=ControlFolder(Path(planned.output_dir)).path,
         workspace=Path(planned.workspace),
@@ -117,5 +118,5 @@ def _comparison(row: RunRow, planned: ExperimentRecord) -> tuple[tuple[str, ...]
         layout=layout,
         config_files=config_files,
     )
-    now = asyncio.run(surveyor.survey(files, tuple(devices.values()), report.driver))
+    now = asyncio.run(surveyor.survey(files, gpus, report.driver))
     return differences(now, then), tuple(notes)

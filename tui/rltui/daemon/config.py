@@ -162,9 +162,8 @@ class Config:
         """Write down what the run is started with besides the files. `driver`: its version, where known."""
         files, launcher = self.store.files, self.launcher
         try:
-            named = (launcher.devices(name, files) for name in self._setup.components)
-            devices = {device.key: device for each in named for device in each}
-            await self._surveyor.keep(files, tuple(devices.values()), driver)
+            devices = (each for name in self._setup.components for each in launcher.devices(name, files))
+            await self._surveyor.keep(files, {each.label: each.name for each in devices}, driver)
         except RltuiError as error:
             logger.warning("what the run was started with is not kept: %s", error)
 

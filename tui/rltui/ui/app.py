@@ -314,7 +314,8 @@ class RltuiApp(App[None], inherit_bindings=False):
             return
         status = self._overview.status
         if status is not None and status.state == "stopped":
-            self.exit(message="Detached: nothing of it runs. rltui opens it again.")
+            name = clean_line(self._experiment.name)
+            self.exit(message=f"Detached: nothing of it runs. rltui {name} opens it again.")
             return
         ends = "ends the observation" if self._experiment.observed else "stops it"
         self.exit(message=f"Detached: everything keeps running. rltui opens it again, rltui down {ends}.")

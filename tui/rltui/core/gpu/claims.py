@@ -114,6 +114,8 @@ def free_devices(
 ) -> tuple[tuple[GpuDevice, ...], str]:
     """The first `count` devices that no experiment uses or claims and that have `bytes_each` free; none, and
     why, where there are not so many. Their `claims` are those of all experiments.
+
+    `bytes_each`: 0 where that is not known, which asks for devices that nobody else uses either.
     """
     reasons = {device.label: _why_taken(device, bytes_each) for device in devices}
     found = tuple(device for device in devices if not reasons[device.label])
@@ -135,10 +137,13 @@ def _why_taken(device: GpuDevice, bytes_each: int) -> str:
     claimants = sorted({claim.experiment for claim in device.claims})
     if claimants:
         return f"is claimed by {listed(claimants)}, which {_is(claimants)} starting"
-    if device.free_bytes < bytes_each:
-        return f"has {gib(device.free_bytes)} of {gib(bytes_each)} GiB free"
+    needed = bytes_each or round(_UNUSED_FRAC * (device.usable_bytes or 0))
+    if device.free_bytes < needed:
+        return f"has {gib(device.free_bytes)} of {gib(needed)} GiB free"
     return ""
 
 
+_UNUSED_FRAC = 0.9
+"""Of a device that is free: a desktop session, or a driver, may have the rest."""
 _RLTUIS = ("component", "experiment", "orphan")
 """Owners of memory that rltui started."""

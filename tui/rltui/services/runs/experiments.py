@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ from rltui.services.runs.experiment_files import (
     same_folder,
 )
 
+_SOCKET_NAME = re.compile(r"(.+)-[0-9a-f]{8}\.sock")
 _USUAL = frozenset({"rl", "sft"})
 """Names of files that tell nothing of what is in them."""
 
@@ -236,6 +238,18 @@ def find_socket(record: ExperimentRecord) -> Path:
         note = read_own(ControlFolder(Path(record.output_dir)).socket_file)
         places.insert(0, Path(note.decode()))
     return next(filter(_is_own_socket, places), paths.socket_places(record.name, record.output_dir)[0])
+
+
+def names_with_socket() -> frozenset[str]:
+    """Of experiments whose supervisors listen, or did until they were killed."""
+    found = {
+        match[1]
+        for folder in paths.socket_dirs()
+        if folder.is_dir()
+        for entry in folder.iterdir()
+        if (match := _SOCKET_NAME.fullmatch(entry.name))
+    }
+    return frozenset(found)
 
 
 def _is_own_socket(path: Path) -> bool:

@@ -17,7 +17,6 @@ import orjson
 
 from rltui import paths
 from rltui.core.config_data import deep_leaves
-from rltui.core.gpu.report import GpuDevice
 from rltui.core.layout import Layout
 from rltui.core.provenance import DataPrint, Provenance
 from rltui.errors import ConfigError, RltuiError
@@ -85,24 +84,24 @@ class Surveyor:
     layout: Layout
     config_files: Sequence[Path]
 
-    async def keep(self, files: ConfigFiles, devices: Sequence[GpuDevice], driver: str | None) -> Provenance:
+    async def keep(self, files: ConfigFiles, gpus: Mapping[str, str], driver: str | None) -> Provenance:
         """Find it and append it to what is kept, with the changes of the workspace beside it.
+
+        `gpus`: names of the devices by label. `driver`: its version, where known.
 
         Raises:
             RltuiError: if it cannot be written.
         """
-        found, patch = await self._found(files, devices, driver)
+        found, patch = await self._found(files, gpus, driver)
         await asyncio.to_thread(self._write, found, patch)
         return found
 
-    async def survey(
-        self, files: ConfigFiles, devices: Sequence[GpuDevice], driver: str | None
-    ) -> Provenance:
-        """What it would be now. Writes nothing."""
-        return (await self._found(files, devices, driver))[0]
+    async def survey(self, files: ConfigFiles, gpus: Mapping[str, str], driver: str | None) -> Provenance:
+        """What it would be now, as `keep`. Writes nothing."""
+        return (await self._found(files, gpus, driver))[0]
 
     async def _found(
-        self, files: ConfigFiles, devices: Sequence[GpuDevice], driver: str | None
+        self, files: ConfigFiles, gpus: Mapping[str, str], driver: str | None
     ) -> tuple[Provenance, bytes]:
         code = await _git_state(self.workspace, besides=made_from(self.config_files))
         theirs = await self._checkout_state()
@@ -123,8 +122,8 @@ class Surveyor:
             checkout_is_dirty=theirs is not None and theirs.changes.size > 0,
             versions=versions,
             host=os.uname().nodename,
-            gpus=tuple(device.label for device in devices),
-            gpu_names=tuple(device.name for device in devices),
+            gpus=tuple(gpus),
+            gpu_names=tuple(gpus.values()),
             data=data,
         )
         return found, code.changes.kept

@@ -17,6 +17,7 @@ from rltui.core.text import duration, gib, shortened
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_words import (
     BUDGET,
+    CLAIMED,
     FAINT,
     FREE,
     CellMark,
@@ -36,6 +37,7 @@ from rltui.ui.widgets.gpu_words import (
     shares_in_order,
     short_name,
     stale_age_s,
+    starting_labels,
     verdict_lines,
     warning_lines,
 )
@@ -76,6 +78,7 @@ def device_legend(device: GpuDevice, width: int, marks: Marks) -> list[Content]:
         name = clean_line(budget.component)
         entry = _entry(marks[name], name, FAINT)
         lines.extend(flow([entry, Content.styled(_budget_text(budget), FAINT)], width, gap=" · ", indent=2))
+    small += [_entry(CLAIMED, label) for label in starting_labels(device.claims)]
     if (free := free_bytes(device)) is not None:
         small.append(_entry(FREE, f"free {gib(free)}", FAINT))
     return [*lines, *flow(small, width)]
@@ -102,6 +105,8 @@ def _shared_legend(devices: Sequence[GpuDevice], width: int, marks: Marks) -> li
         texts += [f"peak {gib(max(peaks))}{' each' if len(shares) > 1 else ''}"] if peaks else []
         texts += [_budget_text(budgets[label])] if label in budgets else []
         rich.extend(flow([first, *map(Content, texts)], width, gap=" · ", indent=2))
+    labels = starting_labels(claim for device in devices for claim in device.claims)
+    small += [_entry(CLAIMED, label) for label in labels]
     rich.extend(flow([*small, free_entry], width))
     if len(rich) <= _SHARED_LEGEND_LINES:
         return rich

@@ -10,7 +10,15 @@ from itertools import groupby
 
 from textual.content import Content
 
-from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReport, GpuShare, MemoryVerdict
+from rltui.core.gpu.report import (
+    GpuClaim,
+    GpuDevice,
+    GpuOwner,
+    GpuProcess,
+    GpuReport,
+    GpuShare,
+    MemoryVerdict,
+)
 from rltui.core.text import gib, listed, short_command, shortened
 from rltui.ui.text import clean_line
 
@@ -25,6 +33,8 @@ class CellMark:
 
 FAINT = "$foreground 60%"
 FREE = CellMark("░", "$foreground 30%")
+CLAIMED = CellMark("╌", "$text-warning")
+"""Free memory that another experiment is about to take."""
 BUDGET = CellMark("┊", "bold $foreground")
 UNREAD = CellMark("·", FAINT)
 """Cells of a device whose memory cannot be read."""
@@ -97,11 +107,25 @@ def _shares(report: GpuReport) -> list[GpuShare]:
     return [share for device in report.devices for share in shares_in_order(device)]
 
 
+_NAME_CELLS = 18
+"""Of a component of another experiment; the narrowest panel has room for that."""
+
+
+def starting_labels(claims: Iterable[GpuClaim]) -> list[str]:
+    """`+40.0 b/inference`: what each component will take besides what it holds, of all devices together."""
+    left: dict[str, int] = {}
+    for claim in claims:
+        name = clean_line("/".join(filter(None, (claim.experiment, claim.component))))
+        left[name] = left.get(name, 0) + claim.left_bytes
+    return [f"+{gib(size) if size else '?'} {shortened(name, _NAME_CELLS)}" for name, size in left.items()]
+
+
 LEVELS = "▁▂▃▄▅▆▇█"
 
 
 def memory_bar(device: GpuDevice, width: int, marks: Marks) -> Content:
-    """`width` cells for the whole memory: a stretch per share, free space, and the budgets' marks on top.
+    """`width` cells for the whole memory: a stretch per share, one that others will take, free space, and the
+    marks of budgets on top.
 
     Every share has a cell at least, as long as there are cells.
     """
@@ -115,6 +139,8 @@ def memory_bar(device: GpuDevice, width: int, marks: Marks) -> Content:
         held += share.used_bytes
         end = max(len(cells) + 1, min(width - further, round(held / total * width)))
         cells.extend([marks[share_label(share)]] * (min(width, end) - len(cells)))
+    claimed = round(device.claimed_bytes / total * width)
+    cells.extend([CLAIMED] * min(width - len(cells), max(claimed, bool(device.claimed_bytes))))
     cells.extend([FREE] * (width - len(cells)))
     for budget in device.budgets:
         cells[mark_cell(budget.budget_bytes, total, width)] = BUDGET

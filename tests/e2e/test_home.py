@@ -1,0 +1,101 @@
+"""Several experiments in one terminal: bare `rltui` lists them, and one is opened in place of another."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+
+import pytest
+from tests.conftest import Box
+from tests.terminal import Terminal
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(180)]
+
+LAYOUT = """\
+title = "Sleepers"
+framework = "generic"
+
+[[component]]
+id = "PROGRAM"
+command = ["{python}", "-u", "-c", "import time; print('PROGRAM is here', flush=True); time.sleep(600)"]
+stop = { grace_s = 5 }
+"""
+
+
+def start(box: Box, name: str, program: str) -> None:
+    (box.work / f"{name}.layout.toml").write_text(LAYOUT.replace("PROGRAM", program))
+    (box.work / f"{name}.toml").write_text("max_steps = 20\n")
+    box.json("up", f"{name}.toml", "-l", f"{name}.layout.toml", "-n", name, "-o", f"out-{name}")
+
+
+def leaves(terminal: Terminal) -> None:
+    """The program ends, and with it the terminal."""
+    retry_until(lambda: "Detached" in (screen := terminal.screen()) or not screen.strip())
+
+
+def test_two_experiments_are_looked_at_one_after_the_other(box: Box) -> None:
+    start(box, "one", "walker")
+    argv = [sys.executable, "-m", "rltui"]
+    with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
+        terminal.wait_for("walker is here")  # it is the only one that lives
+        start(box, "two", "sitter")
+        terminal.press("7")
+        terminal.wait_for("two")
+        terminal.press("q")
+        leaves(terminal)
+
+    with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
+        screen = terminal.wait_for("two")
+        assert "one" in screen
+        assert "is here" not in screen, "with two of them, neither is opened unasked"
+        terminal.press("g", "Enter")
+        first, other = ("walker", "sitter") if "walker is here" in opened(terminal) else ("sitter", "walker")
+        terminal.press("7")
+        terminal.wait_for("runs")
+        terminal.press("g", "j", "Enter")
+        screen = terminal.wait_for(f"{other} is here")
+        assert f"{first} is here" not in screen
+
+        name = {"walker": "one", "sitter": "two"}[other]
+        assert box.run("down", name).returncode == 0
+        terminal.wait_for("was taken down")
+        terminal.press("7")
+        terminal.wait_for("stopped")
+        terminal.press("q")
+        leaves(terminal)
+    assert box.component(first, experiment={"walker": "one", "sitter": "two"}[first])["state"] == "ready"
+
+    argv = [*argv, name]
+    refused = {"RLTUI_EXPERIMENT": "one@/somewhere"}
+    with closing(Terminal(argv, cwd=box.work, env=box.env | refused, columns=130, rows=40)) as terminal:
+        terminal.wait_for("a terminal of one")
+
+
+def opened(terminal: Terminal) -> str:
+    return terminal.wait_until(lambda screen: screen if "is here" in screen else "", "an overview")
+
+
+@pytest.mark.slow
+def test_a_finished_run_is_looked_at_without_a_supervisor_and_started_again(box: Box) -> None:
+    start(box, "one", "walker")
+    start(box, "two", "sitter")
+    assert (box.run("down", "one").returncode, box.run("down", "two").returncode) == (0, 0)
+    argv = [sys.executable, "-m", "rltui"]
+    with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
+        terminal.wait_for("two")
+        terminal.press("g", "Enter")
+        screen = opened(terminal)
+        assert "read-only" in screen
+        name = "one" if "walker" in screen else "two"
+        journal = box.work / f"out-{name}" / ".rltui" / "journal.jsonl"
+        assert journal.read_text().count("supervisor started") == 1, "none was started to look at it"
+        terminal.press("S")
+        terminal.wait_for("Start everything?")
+        terminal.press("y")
+        retry_until(
+            lambda: [each["state"] for each in box.json("status", name)["components"]] == ["ready"],
+            timeout_s=40,
+        )
+        terminal.press("q")
+        leaves(terminal)

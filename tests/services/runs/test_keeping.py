@@ -1,0 +1,172 @@
+"""What people do with runs, on real folders: what they said is kept there, and the index follows."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fakes.past_run import made
+
+from rltui.core.runs import RunRow
+from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.services.own_files import FileLock
+from rltui.services.runs import catalog, keeping
+from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.index import RunIndex
+from rltui.services.runs.keeping import RunRetention, retention_plan
+from rltui.services.runs.moved_folders import TRASH
+from rltui.services.runs.run_sheet import keep_sheet, new_sheet, read_sheet
+
+
+@pytest.fixture
+def index(own_user: Path, tmp_path: Path) -> RunIndex:
+    """Of the runs `a` and `b`."""
+    made(tmp_path / "out" / "a")
+    made(tmp_path / "out" / "b")
+    index = RunIndex()
+    catalog.catch_up(index)
+    return index
+
+
+def there(index: RunIndex, name: str) -> RunRow:
+    """As the folders have it: the index is made anew."""
+    catalog.catch_up(index, whole=True)
+    return catalog.find_run(index, name)
+
+
+def test_words_are_in_the_sheet_and_in_the_index(index: RunIndex) -> None:
+    row = catalog.find_run(index, "a")
+    keeping.set_tags(index, row, add=("x", "baseline"))
+    keeping.set_tags(index, row, add=("y",), remove=("x", "never"))  # by a stale row: nothing is lost
+    keeping.set_note(index, row, "  higher lr\n")
+    keeping.set_best(index, row, True)
+    keeping.archive(index, row)
+    (now,) = index.named("a")
+    assert (now.tags, now.note, now.is_best) == (("baseline", "y"), "higher lr", True)
+    assert now.archived_at is not None
+    assert there(index, "a") == now
+    assert keeping.unarchive(index, now).archived_at is None
+    assert keeping.set_note(index, now, "").note == ""
+    for tag in ("", "a b", "a,b", "x" * 49, "\x1b[31m"):
+        with pytest.raises(UsageError, match="cannot be a tag"):
+            keeping.set_tags(index, row, add=(tag,))
+    assert catalog.find_run(index, "a").tags == ("baseline", "y")
+
+
+def test_a_run_that_is_not_there_is_told(index: RunIndex, tmp_path: Path) -> None:
+    row = catalog.find_run(index, "a")
+    shutil.rmtree(tmp_path / "out" / "a")
+    with pytest.raises(ConflictError, match="a: its folder is not there"):
+        keeping.set_best(index, row, True)
+    made(tmp_path / "out" / "a")
+    keep_sheet(Path(row.control), new_sheet(1.0))
+    keeping.set_best(index, there(index, "a"), True)
+    with pytest.raises(ConflictError, match="is another one by now"):
+        keeping.set_note(index, row, "of the one before")
+
+
+def test_the_trash_takes_a_run_and_gives_it_back_as_it_was(index: RunIndex, tmp_path: Path) -> None:
+    row = keeping.set_tags(index, catalog.find_run(index, "a"), add=("kept",))
+    (tmp_path / "out/a/.rltui/supervisor.lock").touch(0o600)
+    files = sorted(path.relative_to(tmp_path / "out/a") for path in (tmp_path / "out/a").rglob("*"))
+    gone = keeping.trash(index, row)
+    place = tmp_path / "out" / TRASH / f"{row.id}-a"
+    assert (gone.folder, gone.run_dir, gone.trashed_at is not None) == (str(place), str(place), True)
+    assert not (tmp_path / "out/a").exists()
+    assert keeping.is_in_trash(gone)
+    assert there(index, "a") == replace(gone, disk_bytes=there(index, "a").disk_bytes)
+    assert keeping.trash(index, gone) == gone
+    made(tmp_path / "out" / "a")  # somebody was quicker
+    with pytest.raises(ConflictError, match="something else is at"):
+        keeping.restore(index, gone)
+    shutil.rmtree(tmp_path / "out" / "a")
+    back = keeping.restore(index, gone)
+    assert (back.folder, back.tags, back.trashed_at) == (str(tmp_path / "out/a"), ("kept",), None)
+    assert files == sorted(path.relative_to(tmp_path / "out/a") for path in (tmp_path / "out/a").rglob("*"))
+    assert there(index, "a").id == row.id
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a", "a.toml", "b", "b.toml"]
+
+
+def test_only_what_lies_in_the_trash_is_deleted(index: RunIndex, tmp_path: Path) -> None:
+    row = catalog.find_run(index, "a")
+    with pytest.raises(UsageError, match="not in the trash"):
+        keeping.delete_for_good(index, row)
+    gone, other = keeping.trash(index, row), keeping.trash(index, catalog.find_run(index, "b"))
+    outside = tmp_path / "weights"
+    outside.mkdir()
+    (Path(gone.folder) / "link").symlink_to(outside)
+    keeping.delete_for_good(index, gone)
+    keeping.delete_for_good(index, gone)  # twice at once
+    assert outside.is_dir()
+    assert index.ids() == {other.id}
+    keeping.delete_for_good(index, other)
+    assert not (tmp_path / "out" / TRASH).exists()
+    assert catalog.catch_up(index, whole=True).runs == 0
+
+
+def test_one_that_lives_or_holds_others_stays(index: RunIndex, tmp_path: Path) -> None:
+    row = catalog.find_run(index, "a")
+    lock = FileLock(ControlFolder(tmp_path / "out" / "a").lock_file)
+    assert lock.take()
+    with pytest.raises(ConflictError, match="a runs"):
+        keeping.trash(index, row)
+    lock.release()
+    made(tmp_path / "out" / "a" / "inner")
+    catalog.catch_up(index)
+    with pytest.raises(ConflictError, match="other runs lie in the folder of a: inner"):
+        keeping.trash(index, row)
+    keeping.trash(index, catalog.find_run(index, "inner"))
+    with pytest.raises(ConflictError, match="other runs lie in"):
+        keeping.trash(index, row)  # its trash is in there
+    keeping.delete_for_good(index, catalog.find_run(index, "inner"))
+    assert keeping.trash(index, row).trashed_at is not None
+
+
+def test_a_full_disk_keeps_no_run_from_the_trash(
+    index: RunIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise RltuiError("cannot write run.json: No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rltui.services.runs.run_sheet.keep_sheet", full)
+        gone = keeping.trash(index, catalog.find_run(index, "a"))
+    assert keeping.is_in_trash(gone)
+    assert gone.trashed_at is not None
+    sheet = read_sheet(Path(gone.control))
+    assert sheet is not None
+    assert sheet.trashed_at is None
+    assert there(index, "a").trashed_at is not None, "where it lies is what counts"
+    assert keeping.restore(index, there(index, "a")).trashed_at is None
+
+
+def row(name: str, **values: object) -> RunRow:
+    told: dict[str, object] = {"id": name, "name": name, "folder": f"/{name}", "created_at": 1.0}
+    return RunRow(**{**told, "state": "done", **values})  # type: ignore[arg-type]
+
+
+def test_a_rule_says_what_it_keeps_and_why() -> None:
+    rows = [
+        row("a", ended_at=10.0, metrics={"reward": (0.1, 0.9)}),
+        row("b", ended_at=20.0, metrics={"reward": (0.5, 0.5)}, tags=("x", "paper")),
+        row("c", ended_at=30.0, metrics={"reward": (None, float("nan"))}),
+        row("d", ended_at=40.0, is_best=True),
+        row("e", ended_at=None, started_at=1.0, state="running"),
+        row("f", ended_at=95.0, metrics={"reward": (0.2, 0.2)}),
+    ]
+
+    def kept(**rule: object) -> dict[str, str]:
+        plan = retention_plan(rows, RunRetention(**rule), 100.0)  # type: ignore[arg-type]
+        assert [*plan.go, *(each for each, _ in plan.keep)].sort(key=id) == [*rows].sort(key=id)
+        return {each.name: why for each, why in plan.keep}
+
+    always = {"d": "marked as best", "e": "lives"}
+    assert kept(keep_best=1) == {**always, "a": "the best"}
+    assert kept(keep_best=2, keep_last=1) == {
+        **always, "a": "among the 2 best", "b": "among the 2 best", "f": "the last"
+    }  # fmt: skip
+    assert kept(keep_tags=("paper",)) == {**always, "b": "tagged paper"}
+    assert kept(older_than_s=75.0) == {**always, "c": "ended 1m10s ago", "f": "ended 5s ago"}
+    assert not RunRetention().says_something
