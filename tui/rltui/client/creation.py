@@ -334,8 +334,11 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         with _kept_apart(record, request.copies) as (copies, why):
             record, texts = _with_own_copies(record, copies, control)
         notes = (*notes, *why)
+        control.make()
+        _keep_origin(
+            control, record, request.origin
+        )  # before the list tells others of it, who would make one
         control.write_record(record)
-        _keep_origin(control, record, request.origin)
         if record.inference_of:
             keep_lease(launch.choose(record.inference_of), record)
         if texts:
