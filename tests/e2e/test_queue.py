@@ -1,0 +1,216 @@
+"""The queue as a person has it: real experiments whose starts are counted, a supervisor that is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Box
+from tests.engine import write_example
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+LAYOUT = """\
+framework = "generic"
+title = "Job"
+
+[[component]]
+id = "trainer"
+command = ["/bin/sh", "-c", "echo $1 >> {workspace}/starts; sleep PAUSE; exit CODE", "job", "{config.run}"]
+stop = { grace_s = 2 }
+restart = { policy = "never" }
+"""
+ENDED = {"done", "failed", "stopped"}
+
+
+class Queue:
+    """That of a box."""
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+        self.folder = box.root / "state/rltui/queue"
+
+    def write(self, *, pause: str = "0.2", code: int = 0) -> None:
+        layout = LAYOUT.replace("PAUSE", pause).replace("CODE", str(code))
+        (self.box.work / "job.toml").write_text(layout)
+        (self.box.work / "run.toml").write_text("# how it begins\nseed = 0\nlr = 1.0\n")
+
+    def ask(self, *words: str) -> str:
+        done = self.box.run(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @property
+    def entries(self) -> dict[str, dict[str, Any]]:
+        document = json.loads((self.folder / "queue.json").read_text())
+        return {each["name"]: {"state": "waiting", **each} for each in document["entries"]}
+
+    @property
+    def states(self) -> dict[str, str]:
+        return {name: each["state"] for name, each in self.entries.items()}
+
+    def wait(self, *, timeout_s: float = 60.0) -> None:
+        """Until all have ended."""
+        retry_until(lambda: set(self.states.values()) <= ENDED, timeout_s=timeout_s)
+
+    def starts(self) -> Counter[str]:
+        """By experiment."""
+        file = self.box.work / "starts"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return Counter(re.sub(r"/\.rltui/.*", "", line).rpartition("/")[2] for line in lines)
+
+    def supervisors(self) -> list[int]:
+        """Pids of those that live, of all that there ever were."""
+        log = self.folder / "supervisor.log"
+        pids = re.findall(r"supervisor started, pid (\d+)", log.read_text()) if log.exists() else []
+        return [int(pid) for pid in pids if _is_of_queue(int(pid))]
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
+        """Returns how many there were."""
+        found = self.supervisors()
+        for pid in found:
+            os.kill(pid, number)
+        return len(found)
+
+
+def _is_of_queue(pid: int) -> bool:
+    try:
+        return b"rltui.client.queue" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def queue(box: Box) -> Iterator[Queue]:
+    made = Queue(box)
+    made.write()
+    yield made
+    made.ask("queue", "pause")
+    retry_until(lambda: not set(made.states.values()) & {"starting", "ending"}, timeout_s=60.0)
+    made.kill(signal.SIGTERM)
+    retry_until(lambda: not made.supervisors())
+
+
+def test_a_run_is_started_once_though_its_supervisor_is_killed_meanwhile(queue: Queue) -> None:
+    queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", "a", "--", "--lr", "2.0")
+    retry_until(lambda: queue.states["a"] == "starting" and queue.kill() == 1)
+    assert queue.ask("queue").count("starting") == 1
+    queue.wait()
+    assert queue.states == {"a": "done"}
+    assert queue.starts() == {"run": 1}
+    own = queue.box.work / "outputs/run/.rltui/config/run.toml"
+    assert own.read_text() == "# how it begins\nseed = 0\nlr = 2.0\n"
+    sheet = json.loads((own.parents[1] / "run.json").read_text())
+    assert sheet["entry"] == queue.entries["a"]["id"]
+    retry_until(lambda: not queue.supervisors())
+    assert "a" not in [each["experiment"] for each in queue.box.json("ls") if each["state"] == "running"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seed", range(2))
+def test_each_run_of_a_sweep_is_started_once_under_a_storm_of_kills(queue: Queue, seed: int) -> None:
+    random.seed(seed)
+    queue.ask("sweep", "run.toml", "-l", "job.toml", "seed=0..5", "--max-parallel", "3")
+    kills, until = 0, time.monotonic() + 150
+    while not set(queue.states.values()) <= ENDED and time.monotonic() < until:
+        queue.ask("queue")
+        time.sleep(random.uniform(0.1, 2.5))
+        kills += queue.kill()
+    queue.ask("queue")
+    queue.wait(timeout_s=120.0)
+    assert set(queue.states.values()) == {"done"}
+    assert queue.starts() == {f"run-seed{number}": 1 for number in range(6)}
+    assert kills > 3
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_is_tried_again_and_one_that_is_taken_down_is_not(queue: Queue) -> None:
+    queue.write(code=3)
+    queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", "bad", "--retries", "1")
+    queue.wait()
+    assert queue.states == {"bad": "failed"}
+    assert queue.entries["bad"]["failures"] == 2
+    assert "exited 3" in queue.entries["bad"]["why"]
+    assert queue.starts() == {"run": 2}
+    queue.write(pause="60")
+    queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", "long", "--retries", "5")
+    queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", "next")
+    retry_until(lambda: queue.states["long"] == "running" and "long runs" in queue.entries["next"]["why"])
+    assert queue.box.run("queue", "rm", "long").returncode == 4
+    queue.ask("queue", "rm", "next")
+    queue.ask("down", "long")
+    queue.wait()
+    assert queue.states["long"] == "stopped"
+    assert queue.entries["long"]["why"].startswith("taken down by ")
+
+
+@pytest.mark.slow
+def test_after_a_reboot_nothing_starts_until_somebody_says_so(queue: Queue) -> None:
+    queue.ask("queue", "pause")
+    queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", "a")
+    file = queue.folder / "queue.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "boot": "before", "paused": ""}))
+    assert "the machine was restarted" in queue.ask("queue")
+    assert not queue.supervisors()
+    queue.ask("queue", "resume")
+    queue.wait()
+    assert queue.starts() == {"run": 1}
+
+
+@pytest.mark.slow
+def test_two_sweeps_at_once_and_a_file_that_is_damaged_while_they_run(queue: Queue) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def sweep(number: int) -> str:
+        return queue.ask(
+            "sweep", "run.toml", "-l", "job.toml", f"lr={number},{number}5", "--max-parallel", "2"
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        told = list(pool.map(sweep, (1, 2)))
+    assert len({re.findall(r"the sweep is called (\S+);", text)[0] for text in told}) == 2
+    retry_until(lambda: "running" in queue.states.values())
+    (queue.folder / "queue.json").write_text("{")
+    retry_until(lambda: (queue.folder / "queue.json").stat().st_size > 1)
+    assert "was damaged" in queue.ask("queue")
+    queue.wait()
+    assert set(queue.states.values()) == {"done"}
+    assert queue.starts() == {f"run-lr{value}": 1 for value in (1, 15, 2, 25)}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_sweep_of_the_embedded_engine_two_at_a_time_with_a_rule_that_stops_some(
+    queue: Queue, free_port: int
+) -> None:
+    write_example(queue.box.work, port=free_port, steps=8, sft_steps=40)
+    queue.ask(
+        "sweep", "rl.toml", "lr=1e-6,3e-4,1e-3", "seed=0..1", "--max-parallel", "2",
+        "--stop-if", "reward < 2 at 3", "--retries", "1", "-n", "s",
+    )  # fmt: skip
+    most = 0
+
+    def has_ended() -> bool:
+        nonlocal most
+        states = list(queue.states.values())
+        most = max(most, sum(state in ("starting", "running", "ending") for state in states))
+        return set(states) <= ENDED
+
+    retry_until(has_ended, timeout_s=540.0)
+    assert most == 2
+    assert set(queue.states.values()) == {"stopped"}
+    for each in queue.entries.values():
+        assert re.fullmatch(r"stopped by the rule 'reward < 2 at 3': reward [\d.]+ at step 3", each["why"])
+    journal = next((queue.box.work / "outputs").glob("s-lr1e-6-seed0/.rltui/journal.jsonl")).read_text()
+    assert "stopped by the rule" in journal
