@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import random
 import shutil
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.fakes.past_run import made
 
+from rltui.core.runs import RunOrigin, RunRow, RunSheet
 from rltui.errors import ConfigError, UsageError
-from rltui.services.runs import catalog
+from rltui.services.runs import catalog, keeping, moved_folders
+from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import forget
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.run_sheet import change_sheet, read_sheet
+from rltui.services.runs.moved_folders import why_gone
+from rltui.services.runs.run_sheet import change_sheet, keep_sheet, new_sheet, read_sheet
 
 
 def test_a_run_is_read_from_its_folder(own_user: Path, tmp_path: Path) -> None:
@@ -101,3 +107,127 @@ def test_names(own_user: Path, tmp_path: Path) -> None:
     made(tmp_path / "other" / "lr-high")
     catalog.catch_up(index)
     assert catalog.find_run(index, "lr-high").folder == str(tmp_path / "other" / "lr-high")
+
+
+def test_how_large_a_run_is_is_measured_when_there_is_time(own_user: Path, tmp_path: Path) -> None:
+    made(tmp_path / "out" / "a")
+    index = RunIndex()
+    catalog.catch_up(index)
+    assert index.unmeasured() == [catalog.find_run(index, "a").id]
+    catalog.measure(index, within_s=60)
+    row = catalog.find_run(index, "a")
+    assert (row.disk_bytes or 0) > 4096
+    assert catalog.catch_up(index).read == 0
+    change_sheet(Path(row.control), lambda sheet: replace(sheet, note="x"))
+    catalog.refresh(index, [row.id])
+    assert catalog.find_run(index, "a") == replace(row, note="x")
+    (tmp_path / "out/a/checkpoints/step_5").mkdir(parents=True)
+    catalog.catch_up(index)
+    assert catalog.find_run(index, "a").disk_bytes is None
+
+
+def test_a_copy_is_a_run_of_its_own(own_user: Path, tmp_path: Path) -> None:
+    made(tmp_path / "out" / "a")
+    index = RunIndex()
+    catalog.catch_up(index)
+    original = catalog.find_run(index, "a")
+    shutil.copytree(tmp_path / "out" / "a", tmp_path / "out" / "b")
+    told = catalog.take(index, [tmp_path / "out" / "b"])
+    copy = index.in_folder(str(tmp_path / "out" / "b"))
+    assert copy is not None
+    assert (copy.id != original.id, copy.parent, copy.name) == (True, original.id, "a-2")
+    assert told == (f"{tmp_path / 'out/b'} is a copy of {tmp_path / 'out/a'}: it is called a-2",)
+    assert catalog.find_run(index, "a") == original
+    assert catalog.catch_up(index).read == 0
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_why_a_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int) -> None:
+    place = tmp_path.joinpath("disk", *("abc"[:depth]))
+    (tmp_path / "disk").mkdir()
+    assert ("not mounted?" in why_gone(place)) == (depth == 2)
+    table = tmp_path / "fstab"
+    table.write_text(f"# disks\n/dev/sdb1 {tmp_path / 'disk'} ext4 defaults 0 0\n")
+    monkeypatch.setattr(moved_folders, "_TABLE_OF_DISKS", table)
+    assert why_gone(place) == f"{place} is on a disk that is not mounted: {tmp_path / 'disk'}"
+
+
+def test_two_bring_it_up_to_date_at_once(own_user: Path, tmp_path: Path) -> None:
+    for number in range(6):
+        made(tmp_path / "out" / f"r{number}")
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: catalog.catch_up(RunIndex(patience_s=60)), range(3)))
+    rows = RunIndex().rows()
+    assert sorted(row.name for row in rows) == sorted(f"r{number}" for number in range(6))
+    assert {read_sheet(Path(row.control)) for row in rows} == {sheet_of(row) for row in rows}
+
+
+def sheet_of(row: RunRow) -> RunSheet:
+    return RunSheet(**{each.name: getattr(row, each.name) for each in fields(RunSheet)})
+
+
+STEPS = (
+    "create",
+    "fork",
+    "copy",
+    "tag",
+    "move",
+    "rename parent",
+    "delete",
+    "trash",
+    "rebuild",
+    "lose",
+    "spoil",
+)
+
+
+@pytest.mark.parametrize(
+    ("seed", "steps"), [(0, 12), *(pytest.param(seed, 40, marks=pytest.mark.slow) for seed in range(1, 7))]
+)
+def test_random_sequences(own_user: Path, tmp_path: Path, seed: int, steps: int) -> None:
+    """The index says what the folders say, after each step."""
+    dice, index, root = random.Random(seed), RunIndex(), tmp_path / "out-0"
+    truth: dict[str, tuple[Path, RunSheet]] = {}
+    for number in range(steps):
+        step = dice.choice(STEPS)
+        some = dice.choice(sorted(truth)) if truth else ""
+        if step in ("create", "fork") or not truth:
+            folder = root / f"r{number}"
+            made(folder)
+            origin = RunOrigin(parent=some) if step == "fork" else RunOrigin()
+            sheet = new_sheet(float(number), origin)
+            keep_sheet(ControlFolder(folder).path, sheet)
+            truth[sheet.id] = (folder, sheet)
+        elif step == "tag":
+            folder, _ = truth[some]
+            tags = (f"t{number}",)
+            truth[some] = (folder, change_sheet(ControlFolder(folder).path, partial(replace, tags=tags)))
+        elif step == "move":
+            folder, sheet = truth[some]
+            folder.rename(folder.with_name(f"m{number}"))
+            truth[some] = (folder.with_name(f"m{number}"), sheet)
+        elif step == "rename parent":
+            new = tmp_path / f"out-{number}"
+            root.rename(new)
+            truth = {id_: (new / place.relative_to(root), sheet) for id_, (place, sheet) in truth.items()}
+            root = new
+        elif step == "delete":
+            shutil.rmtree(truth.pop(some)[0])
+        elif step == "trash":
+            row = keeping.trash(index, catalog.find_run(index, some))
+            trashed = read_sheet(Path(row.control))
+            assert trashed is not None
+            truth[some] = (Path(row.control).parent, trashed)
+        elif step == "rebuild":
+            catalog.catch_up(index, whole=True)
+        elif step == "lose":
+            index.path.unlink(missing_ok=True)
+        elif step == "spoil":
+            index.path.write_bytes(dice.randbytes(5000))
+        catalog.catch_up(index)
+        there = {
+            row.id: (Path(row.control).parent, sheet_of(row)) for row in index.rows() if row.state == "done"
+        }
+        assert there == truth, (number, step)
+        assert all(row.state in ("done", "gone") for row in index.rows()), (number, step)
+        assert catalog.catch_up(index).read == 0, (number, step)

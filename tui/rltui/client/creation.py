@@ -334,8 +334,11 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         with _kept_apart(record, request.copies) as (copies, why):
             record, texts = _with_own_copies(record, copies, control)
         notes = (*notes, *why)
+        control.make()
+        _keep_origin(
+            control, record, request.origin
+        )  # before the list tells others of it, who would make one
         control.write_record(record)
-        _keep_origin(control, record, request.origin)
         if record.inference_of:
             keep_lease(launch.choose(record.inference_of), record)
         if texts:
@@ -393,7 +396,8 @@ def _kept_apart(record: ExperimentRecord, copies: Staged) -> Iterator[tuple[Stag
     framework, workspace = registry.get(record.framework), Path(record.workspace)
     names = listed([other.name for other, _ in readers])
     what = listed(list(dict.fromkeys(file for _, shared in readers for file in shared)))
-    why = f"{what}: {names} reads it too, and lives; {record.name} has a copy of its own, which edits change"
+    why = f"{what}: {names} reads it too, and lives; {record.name} has a copy of its own"
+    why += f", which edits change (rltui promote {record.name} writes them back)"
     with OwnCopy(
         ConfigLine(files, is_copied=True), lambda _: framework, workspace=workspace, force=record.forced
     ).staged() as made:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from rltui.client.protocol import Experiment
 from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
-from rltui.errors import ConflictError, UsageError
+from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import find_experiment
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from rltui.core.report import Draw
     from rltui.core.run_columns import RunView
     from rltui.services.runs.index import RunIndex
+
+_MEASURING_S = 3.0
+"""For each `catch_up`: how large folders are is told sooner or later."""
 
 
 class KnownRuns:
@@ -68,9 +72,13 @@ class KnownRuns:
     def catch_up(self) -> tuple[str, ...]:
         """What is on the disk counts."""
         from rltui.services.runs import catalog
+        from rltui.services.runs.index import RunIndex
 
         with self._lock:
-            return catalog.catch_up(self._index).told
+            told = catalog.catch_up(self._index).told
+        with suppress(RltuiError):  # it is tried again
+            catalog.measure(RunIndex(self._index.path), within_s=_MEASURING_S)
+        return told
 
     def find(self, word: str) -> str:
         """Id of the run of that name or id, after a look at the folders.
@@ -93,6 +101,8 @@ class KnownRuns:
         """In its sheet, and in the index."""
         from rltui.services.runs import keeping
 
+        if self.readonly:
+            raise ConflictError("this client only looks")
         row = self._row(id_)
         with self._lock:
             if change.add_tags or change.remove_tags:

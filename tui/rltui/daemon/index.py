@@ -15,7 +15,7 @@ from rltui.core.runs import RunRow, RunSheet, RunState
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import RltuiError
 from rltui.services.processes import age_s, read_process_id
-from rltui.services.runs.run_sheet import FILE_NAME, keep_sheet, new_sheet, path_id, read_sheet
+from rltui.services.runs.run_sheet import FILE_NAME, change_sheet, new_sheet, path_id, read_sheet
 
 if TYPE_CHECKING:
     from rltui.services.runs.index import RunIndex
@@ -128,14 +128,13 @@ class IndexFeed:
 
     def _read_sheet(self) -> RunSheet:
         """As it is now; one is made where an older rltui made none."""
-        sheet = read_sheet(self._control)
-        if sheet is None:
-            sheet = new_sheet(self._supervisor.setup.record.created_at)
-            try:
-                keep_sheet(self._control, sheet)
-            except RltuiError:
-                sheet = replace(sheet, id=path_id(self._control))
-        return sheet
+        if (sheet := read_sheet(self._control)) is not None:
+            return sheet
+        made = new_sheet(self._supervisor.setup.record.created_at)
+        try:
+            return change_sheet(self._control, lambda there: there, first=made)
+        except RltuiError:
+            return replace(made, id=path_id(self._control))
 
 
 def _lasting(row: RunRow) -> RunRow:

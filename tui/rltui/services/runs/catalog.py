@@ -33,7 +33,7 @@ from rltui.services.runs.experiment_files import (
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import TRASH, Finder, at_its_place, sheet_id, take_over, why_gone
-from rltui.services.runs.run_sheet import FILE_NAME, keep_sheet, new_sheet, path_id, read_sheet
+from rltui.services.runs.run_sheet import FILE_NAME, change_sheet, new_sheet, path_id, read_sheet
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +77,24 @@ def catch_up(index: RunIndex, *, whole: bool = False) -> Found:
         if not index.was_damaged:
             raise
     return _CatchUp(index, whole=True).run()  # the damaged one was set aside
+
+
+def measure(index: RunIndex, *, within_s: float) -> None:
+    """Find how much room ended runs take of which that is not known; begins none more after so long. Blocks.
+
+    Raises:
+        RltuiError: as `catch_up`.
+    """
+    from rltui.services.runs.disk import size_of  # knows the frameworks
+
+    until, marks = time.monotonic() + within_s, {each.id: each.mark for each in index.marked()}
+    for id_ in index.unmeasured():
+        if time.monotonic() > until:
+            return
+        since, row = index.stamp(), index.row(id_)
+        if row is not None:
+            measured = replace(row, disk_bytes=size_of(Path(row.folder)))
+            index.put([(measured, None)], marks={id_: marks.get(id_, b"")}, unless_since=since)
 
 
 def refresh(index: RunIndex, ids: Iterable[str]) -> None:
@@ -288,6 +306,8 @@ class _CatchUp:
             record = self._at_its_place(record, place, sheet)
             if self._has_written:
                 mark = [_state(path) for path in _control_files(control)]
+            if before is not None and not self._is_as_large(before, mark):
+                before = replace(before, disk_bytes=None)
             self._read(record, sheet, before, mark)
         except RltuiError as error:
             self._keep_damaged(control, sheet, before, name, str(error.title), mark)
@@ -306,6 +326,14 @@ class _CatchUp:
         row = reader.row(sheet, parent=parent or None, before=before)
         self._add(row, reader.config, mark)
 
+    def _is_as_large(self, before: RunRow, mark: list[_State]) -> bool:
+        """Nothing but its sheet has changed."""
+        known = self._marked.get(before.id)
+        seen = [tuple(each) for each in orjson.loads(known.mark)] if known is not None and known.mark else []
+        return bool(seen) and all(
+            each in mark or each[0].endswith(f"/{FILE_NAME}") or each == _state(each[0]) for each in seen
+        )
+
     def _sheet(self, control: ControlFolder, record: ExperimentRecord, before: RunRow | None) -> RunSheet:
         """Its sheet; a new one where it has none, or that of the run it is a copy of."""
         sheet = read_sheet(control.path)
@@ -316,12 +344,12 @@ class _CatchUp:
         if sheet is None and before is not None:
             made = replace(made, **{each.name: getattr(before, each.name) for each in fields(RunSheet)})
         self._has_written = True
-        try:
-            keep_sheet(control.path, made)
+        wrong = sheet.id if sheet is not None else ""
+        try:  # others may make one at the same time
+            return change_sheet(control.path, lambda there: made if there.id == wrong else there, first=made)
         except RltuiError as error:
             logger.info("%s", error)
-            made = replace(made, id=path_id(control.path))
-        return made
+            return replace(made, id=path_id(control.path))
 
     def _is_elsewhere(self, id_: str, control: ControlFolder) -> bool:
         """Another folder has that id by right: this one is a copy of it."""
@@ -341,7 +369,11 @@ class _CatchUp:
         moved = at_its_place(record, place)
         if sheet.trashed_at is not None or place.parent.name == TRASH or living(moved):
             return moved
+        is_copy = Path(record.output_dir, paths.STATE_FOLDER, FILE_NAME).exists()
         moved, self._has_written = take_over(moved), True
+        if is_copy:
+            self._told.append(f"{place} is a copy of {record.output_dir}: it is called {moved.name}")
+            return moved
         as_what = "" if moved.name == record.name else f", as {moved.name}"
         self._told.append(f"{record.name} was moved from {record.output_dir} to {place}{as_what}")
         return moved

@@ -24,12 +24,13 @@ from rltui.services.own_files import make_folder
 
 logger = logging.getLogger(__name__)
 
-_SCHEMA = 2
+_SCHEMA = 3
 """Another one in the file: it is made anew."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS run (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL, control TEXT NOT NULL,
-    state TEXT NOT NULL, row BLOB NOT NULL, config BLOB NOT NULL, mark BLOB NOT NULL, stamp INTEGER NOT NULL
+    state TEXT NOT NULL, row BLOB NOT NULL, config BLOB NOT NULL, mark BLOB NOT NULL, stamp INTEGER NOT NULL,
+    disk INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS run_name ON run (name);
 CREATE INDEX IF NOT EXISTS run_folder ON run (folder);
@@ -112,6 +113,13 @@ class RunIndex:
             found = connection.execute("SELECT id, folder, control, state, mark FROM run").fetchall()
         return [MarkedRun(*each) for each in found]
 
+    def unmeasured(self) -> list[str]:
+        """Ids of those that have ended, and whose disk use is not known."""
+        states = "('done', 'failed', 'stopped')"
+        with self._trying() as connection:
+            found = connection.execute(f"SELECT id FROM run WHERE disk IS NULL AND state IN {states}")  # noqa: S608
+            return [id_ for (id_,) in found.fetchall()]
+
     def named(self, word: str) -> list[RunRow]:
         """Those of that name or id."""
         with self._trying() as connection:
@@ -163,7 +171,7 @@ class RunIndex:
         documents = [
             (
                 row.id, row.name, row.folder, row.control, row.state, orjson.dumps(row),
-                None if config is None else _dumped(config), marks.get(row.id, b""),
+                None if config is None else _dumped(config), marks.get(row.id, b""), row.disk_bytes,
             )
             for row, config in rows
         ]  # fmt: skip
@@ -173,10 +181,11 @@ class RunIndex:
         with self._writing() as (connection, stamp):
             for document in documents:
                 connection.execute(
-                    "INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, ?6, COALESCE(?7, x'7b7d'), ?8, ?9)"
+                    "INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, ?6, COALESCE(?7, x'7b7d'), ?8, ?9, ?10)"
                     " ON CONFLICT (id) DO UPDATE SET name = ?2, folder = ?3, control = ?4, state = ?5,"
-                    " row = ?6, config = COALESCE(?7, config), mark = ?8, stamp = ?9 WHERE run.stamp <= ?10",
-                    (*document, stamp, latest),
+                    " row = ?6, config = COALESCE(?7, config), mark = ?8, stamp = ?9, disk = ?10"
+                    " WHERE run.stamp <= ?11",
+                    (*document[:-1], stamp, document[-1], latest),
                 )
 
     def remove(self, ids: Iterable[str]) -> None:

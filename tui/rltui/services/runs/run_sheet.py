@@ -67,8 +67,11 @@ def keep_sheet(control: Path, sheet: RunSheet) -> None:
     write_atomically(control / FILE_NAME, orjson.dumps(sheet))
 
 
-def change_sheet(control: Path, change: Callable[[RunSheet], RunSheet]) -> RunSheet:
-    """Replace the sheet by what `change` makes of it; one is made where there is none.
+def change_sheet(
+    control: Path, change: Callable[[RunSheet], RunSheet], *, first: RunSheet | None = None
+) -> RunSheet:
+    """Replace the sheet by what `change` makes of it; where there is none, by what it makes of `first`, or of
+    a new one. Nothing is written where that is what is there.
 
     Raises:
         ConflictError: if another holds it for long.
@@ -81,8 +84,10 @@ def change_sheet(control: Path, change: Callable[[RunSheet], RunSheet]) -> RunSh
             raise ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
         time.sleep(_LOCK_POLL_S)
     try:
-        sheet = change(read_sheet(control) or new_sheet(time.time()))
-        keep_sheet(control, sheet)
+        before = read_sheet(control)
+        sheet = change(before or first or new_sheet(time.time()))
+        if sheet != before:
+            keep_sheet(control, sheet)
     finally:
         lock.release()
     return sheet
