@@ -10,11 +10,13 @@ from pathlib import Path
 from rltui.cli.parser import options_by_command
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import known_experiments
+from rltui.services.runs.index import RunIndex
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 """Words that no shell expands."""
 _WITH_COMPONENTS = "start stop restart logs attach diff"
 _WITH_NAMES = "status down orphans checkpoints"
+_WITH_RUNS = "tag describe best archive unarchive rm restore compare export fork promote rerun"
 _BASH = """\
 _rltui() {{
     local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" words=""
@@ -29,6 +31,7 @@ _rltui() {{
         case "$cur" in -*) ;; *) case "${{COMP_WORDS[1]}}" in
             {components}) words="$words $(rltui completion components)";;
             {named}) words="$words $(rltui completion names)";;
+            {runs}) words="$words $(rltui completion runs)";;
         esac;; esac
     fi
     COMPREPLY=( $(compgen -W "$words" -- "$cur") $(compgen -f -X '!*.toml' -- "$cur") )
@@ -41,6 +44,7 @@ complete -c rltui -n __fish_use_subcommand -a "{commands} (rltui completion name
 complete -c rltui -s n -l name -x -a "(rltui completion names)"
 complete -c rltui -n "__fish_seen_subcommand_from {components}" -a "(rltui completion components)"
 complete -c rltui -n "__fish_seen_subcommand_from {named}" -a "(rltui completion names)"
+complete -c rltui -n "__fish_seen_subcommand_from {runs}" -a "(rltui completion runs)"
 """
 
 
@@ -49,6 +53,8 @@ def completion(arguments: argparse.Namespace) -> int:
     match arguments.what:
         case "names":
             print("\n".join(_safe(record.name for record in known_experiments())))
+        case "runs":
+            print("\n".join(_safe(RunIndex().names())))
         case "components":
             print("\n".join(_safe(_components())))
         case shell:
@@ -68,13 +74,13 @@ def script(shell: str) -> str:
             if word.startswith("--")
         ]
         return (
-            _FISH.format(commands=commands, components=components, named=_WITH_NAMES)
+            _FISH.format(commands=commands, components=components, named=_WITH_NAMES, runs=_WITH_RUNS)
             + "\n".join(lines)
             + "\n"
         )
     cases = "\n".join(f'        {name}) words="{" ".join(words)}";;' for name, words in options.items())
-    components, named = (words.replace(" ", "|") for words in (components, _WITH_NAMES))
-    bash = _BASH.format(commands=commands, cases=cases, components=components, named=named)
+    components, named, runs = (words.replace(" ", "|") for words in (components, _WITH_NAMES, _WITH_RUNS))
+    bash = _BASH.format(commands=commands, cases=cases, components=components, named=named, runs=runs)
     return (_ZSH if shell == "zsh" else "") + bash
 
 

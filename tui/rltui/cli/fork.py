@@ -1,4 +1,4 @@
-"""`fork`: a run that begins with the config of another, or with a checkpoint of it."""
+"""`fork`, `promote`: from a run to another one, and from its config back to the files it was made of."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import sys
 
 from rltui.cli.config import wanted_devices
 from rltui.cli.running import start_headless
+from rltui.cli.terminal import confirm
+from rltui.client import promote as promoting
 from rltui.client.fork import plan_fork
 from rltui.core.forks import ForkWish, checkpointed
 from rltui.core.knobs import split_assignments
+from rltui.core.runs import RunRow
+from rltui.errors import ConflictError, ExitCode
 from rltui.services.runs.catalog import catch_up, find_run
 from rltui.services.runs.index import RunIndex
 from rltui.wording import fork_lines
@@ -19,10 +23,7 @@ from rltui.wording import fork_lines
 
 def fork(arguments: argparse.Namespace) -> int:
     """Copy what it begins with, and start it."""
-    index = RunIndex()
-    for sentence in catch_up(index).told:
-        print(sentence, file=sys.stderr)
-    row = find_run(index, arguments.run)
+    row = _named(arguments.run)
     wish = ForkWish(
         edits=split_assignments(arguments.edits),
         begin=None if arguments.begin is None else checkpointed(arguments.begin),
@@ -46,3 +47,39 @@ def fork(arguments: argparse.Namespace) -> int:
                 timeout_s=arguments.timeout,
                 as_json=arguments.json,
             )
+
+
+def promote(arguments: argparse.Namespace) -> int:
+    """Show what its copy has changed, ask, and write it into the originals."""
+    promotion = promoting.plan_promotion(_named(arguments.run))
+    diff = promotion.diff
+    told: tuple[str, ...] = ()
+    if not arguments.json:
+        sys.stdout.write(diff or "nothing to write\n")
+    for line in (*promotion.notes, *(f"not written: {each}" for each in promotion.refused)):
+        print(line, file=sys.stderr)
+    if diff and not arguments.plan:
+        if not arguments.yes and not confirm("write it?"):
+            print("nothing was written", file=sys.stderr)
+            return int(ExitCode.FAILED)
+        told = promoting.promote(promotion)
+    if arguments.json:
+        files = [str(path) for path in promotion.files]
+        found = {
+            "run": promotion.run,
+            "files": files,
+            "diff": diff,
+            "refused": promotion.refused,
+            "undo": told,
+        }
+        print(json.dumps(found, ensure_ascii=False))
+    for line in told:
+        print(line, file=sys.stderr)
+    return int(ConflictError.exit_code) if promotion.refused else 0
+
+
+def _named(word: str) -> RunRow:
+    index = RunIndex()
+    for sentence in catch_up(index).told:
+        print(sentence, file=sys.stderr)
+    return find_run(index, word)

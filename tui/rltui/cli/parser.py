@@ -587,7 +587,9 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     completion = command(
         commands, "completion", "completion:completion", "what a shell completes, to be sourced"
     )
-    completion.add_argument("what", choices=("bash", "zsh", "fish", "names", "components"), metavar="SHELL")
+    completion.add_argument(
+        "what", choices=("bash", "zsh", "fish", "names", "runs", "components"), metavar="SHELL"
+    )
     doctor = command(commands, "doctor", "box:doctor", "check that this box has what rltui needs")
     add_json(doctor)
 

@@ -258,3 +258,14 @@ def _add_forking(commands: Commands[argparse.ArgumentParser]) -> None:
     fork.add_argument("--no-wait", action="store_true", help="return at once")
     fork.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
     add_json(fork)
+    promote = command(
+        commands,
+        "promote",
+        "fork:promote",
+        "what a run's own copy of the config has changed, written into the files that it was made of",
+    )
+    promote.add_argument("run", metavar="RUN", help="name or id")
+    promote.add_argument("--plan", action="store_true", help="only show what would change")
+    promote.add_argument("--yes", action="store_true", help="do not ask")
+    promote.epilog = "A key that both have changed is not written, and told; the exit code is 4 then."
+    add_json(promote)

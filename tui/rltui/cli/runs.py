@@ -37,7 +37,7 @@ from rltui.services.runs.index import RunIndex
 from rltui.services.runs.keeping import RunRetention, retention_plan
 from rltui.services.runs.run_view import read_view
 
-_LEAST_NAME, _LEAST_TEXT = 16, 10
+_LEAST_NAME, _LEAST_TEXT = 24, 10
 """Characters that a column is cut to before others are left out."""
 _ELASTIC = frozenset({"text", "words", "config"})
 _PRUNING = ("keep_best", "keep_last", "keep_tag", "older_than", "plan", "yes")

@@ -396,7 +396,8 @@ def _kept_apart(record: ExperimentRecord, copies: Staged) -> Iterator[tuple[Stag
     framework, workspace = registry.get(record.framework), Path(record.workspace)
     names = listed([other.name for other, _ in readers])
     what = listed(list(dict.fromkeys(file for _, shared in readers for file in shared)))
-    why = f"{what}: {names} reads it too, and lives; {record.name} has a copy of its own, which edits change"
+    why = f"{what}: {names} reads it too, and lives; {record.name} has a copy of its own"
+    why += f", which edits change (rltui promote {record.name} writes them back)"
     with OwnCopy(
         ConfigLine(files, is_copied=True), lambda _: framework, workspace=workspace, force=record.forced
     ).staged() as made:

@@ -43,6 +43,8 @@ class RunColumn:
     widest: int = 24
     """Characters that are worth showing where there is room."""
     unit: str = ""
+    smallest_first: bool = False
+    """Sorted by it, the best figures come first, and these are the small ones: a loss."""
     of_config: bool = False
     """It needs the config of the run; all others are content with the row."""
 
@@ -175,7 +177,7 @@ class RunView:
 
 def known_columns() -> tuple[RunColumn, ...]:
     """Those that every list has, fields first, then the last values of the metrics with a chart."""
-    metrics = tuple(_metric(each.id) for each in CONCEPTS if each.curated and each.id not in _SETTINGS_TOO)
+    metrics = tuple(_metric(each.id) for each in CONCEPTS if each.curated)
     return (*_FIELDS.values(), *metrics)
 
 
@@ -284,7 +286,8 @@ def _metric(id_: str, which: str = "last") -> RunColumn:
     def value(row: RunRow, _: Mapping[str, Any]) -> float | None:
         return row.metrics.get(id_, (None, None))[place]
 
-    name = id_ if which == "last" and id_ not in _SETTINGS_TOO else f"{id_}.{which}"
+    is_taken = id_ in _SETTINGS_TOO or id_ in _FIELDS
+    name = f"{id_}.{which}" if place or is_taken else id_
     about = f"{concept.title if concept else id_}, {'the best value' if place else 'the last value'}"
     heading = id_.replace("_", " ")
     return RunColumn(
@@ -295,6 +298,7 @@ def _metric(id_: str, which: str = "last") -> RunColumn:
         about,
         16,
         concept.unit if concept else "",
+        smallest_first=concept is not None and concept.better == "lower",
     )
 
 
@@ -315,7 +319,8 @@ def sorted_by(
     *,
     is_reversed: bool = False,
 ) -> list[RunRow]:
-    """By a column: texts from A on, figures and times from the largest on, or the other way round.
+    """By a column: texts from A on, times and figures from the largest on, but those of which less is better;
+    or all the other way round.
 
     Runs that have none come last, either way; equal ones stay in the usual order.
     """
@@ -326,7 +331,7 @@ def sorted_by(
         if value is None or value != value:
             without.append(row)
         elif isinstance(value, int | float):
-            with_value.append(((0, -value), row))
+            with_value.append(((0, value if column.smallest_first else -value), row))
         else:
             text = " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
             with_value.append(((1, text.casefold()), row))

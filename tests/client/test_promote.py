@@ -1,0 +1,97 @@
+"""Back from a run's own copy to the user's files: three sides, key by key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.fakes.runs import run_row
+
+from rltui.client.promote import plan_promotion, promote
+from rltui.core.runs import RunRow
+from rltui.errors import ConflictError, UsageError
+from rltui.services.config import origins
+from rltui.services.config.origins import ConfigOrigin
+from rltui.services.own_files import make_folder
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+
+BEGAN = '# mine\nsteps = 3  # few\nlr = 0.1\n\n[model]\nname = "a"\nsize = 1\n'
+LAYOUT = 'framework = "generic"\n[[component]]\nid = "a"\ncommand = ["true", "{config.mine}"]\n'
+
+
+def made(folder: Path, files: dict[str, str], *, began: str, copy: str) -> RunRow:
+    """A run with a copy of `files`."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    output = folder / "out"
+    control = ControlFolder(output)
+    own = control.path / "config"
+    make_folder(own, mode=0o700)
+    (own / "mine.toml").write_text(copy)
+    origins.keep(own, {"mine.toml": ConfigOrigin(tuple(str(folder / name) for name in files), began)})
+    (folder / "lay.toml").write_text(LAYOUT)
+    control.write_record(record(folder, "run", output, own / "mine.toml"))
+    return run_row("run", folder=str(output), control=str(control.path), framework="generic")
+
+
+def record(folder: Path, name: str, output: Path, config: Path) -> ExperimentRecord:
+    return ExperimentRecord(
+        name=name,
+        output_dir=str(output),
+        workspace=str(folder),
+        config_files=(str(config),),
+        layout_file=str(folder / "lay.toml"),
+        framework="generic",
+        created_at=1.0,
+    )
+
+
+def test_what_only_the_run_changed_is_written(own_user: Path, tmp_path: Path) -> None:
+    del own_user
+    now = BEGAN.replace("size = 1", "size = 2").replace("few", "very few")
+    copy = BEGAN.replace("steps = 3", "steps = 5").replace("size = 1", "size = 9").replace("lr = 0.1\n", "")
+    promotion = plan_promotion(made(tmp_path, {"mine.toml": now}, began=BEGAN, copy=copy + "new = true\n"))
+    (refused,) = promotion.refused
+    assert refused == f"model.size: was 1, {tmp_path / 'mine.toml'} says 2 by now, the run 9"
+    assert (tmp_path / "mine.toml").read_text() == now, "planned only"
+    (undo,) = promote(promotion)
+    text = (tmp_path / "mine.toml").read_text()
+    assert text == '# mine\nsteps = 5  # very few\n\n[model]\nname = "a"\nsize = 2\nnew = true\n'
+    kept = undo.split()[-2]
+    assert Path(kept).read_text() == now
+
+
+def test_a_file_that_changes_meanwhile_is_left_alone(own_user: Path, tmp_path: Path) -> None:
+    del own_user
+    row = made(tmp_path, {"mine.toml": BEGAN}, began=BEGAN, copy=BEGAN.replace("3", "5"))
+    promotion = plan_promotion(row)
+    (tmp_path / "mine.toml").write_text("steps = 8\n")
+    with pytest.raises(ConflictError, match="changed by somebody else"):
+        promote(promotion)
+    assert (tmp_path / "mine.toml").read_text() == "steps = 8\n"
+
+
+def test_of_merged_files_the_one_that_says_it_last_is_changed(own_user: Path, tmp_path: Path) -> None:
+    del own_user
+    files = {"base.toml": "lr = 0.1\nsteps = 1\n", "over.toml": "steps = 3\n"}
+    copy = "lr = 0.2\nsteps = 5\nmore = 1\n"
+    promotion = plan_promotion(made(tmp_path, files, began="lr = 0.1\nsteps = 3\n", copy=copy))
+    assert [each.partition(":")[0] for each in promotion.refused] == ["more"]
+    promote(promotion)
+    assert (tmp_path / "base.toml").read_text() == "lr = 0.2\nsteps = 1\n"
+    assert (tmp_path / "over.toml").read_text() == "steps = 5\n"
+
+
+def test_an_experiment_that_reads_the_file_can_undo_it(own_user: Path, tmp_path: Path) -> None:
+    del own_user
+    row = made(tmp_path, {"mine.toml": BEGAN}, began=BEGAN, copy=BEGAN.replace("steps = 3", "steps = 5"))
+    ControlFolder(tmp_path / "other").write_record(
+        record(tmp_path, "other", tmp_path / "other", tmp_path / "mine.toml")
+    )
+    promotion = plan_promotion(row)
+    assert promotion.notes == ("other reads it, and starts next with what it says then",)
+    assert promote(promotion) == ("rltui undo -n other takes it back",)
+    assert "steps = 5  # few" in (tmp_path / "mine.toml").read_text()
+    assert '"edit"' in ControlFolder(tmp_path / "other").journal_file.read_text()
+    with pytest.raises(UsageError, match="other has no copy of its own"):
+        plan_promotion(run_row("other", control=str(tmp_path / "other/.rltui"), framework="generic"))

@@ -1,0 +1,206 @@
+"""What was changed in a run's own copy of the config, written back into the files that it was made of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from rltui.client import launch
+from rltui.client.offline import offline_editor, open_store
+from rltui.core.api import Plan, Request
+from rltui.core.config_data import changed_keys, deep_leaves, key_conflicts
+from rltui.core.knobs import shown
+from rltui.core.runs import RunRow
+from rltui.core.text import listed
+from rltui.core.toml.values import TomlValue, same_value
+from rltui.errors import ConfigError, ConflictError, UsageError
+from rltui.services.config import origins
+from rltui.services.config.diff import text_diff
+from rltui.services.config.editor import readers_of
+from rltui.services.config.files import Source, parse_file, read_file, with_key
+from rltui.services.config.lock import config_lock
+from rltui.services.config.origins import ConfigOrigin
+from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
+from rltui.services.own_files import make_folder, write_atomically
+from rltui.services.runs.catalog import record_of
+from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.observed import framework_of
+
+_KEPT = "promoted"
+"""Folder of what originals held before, in rltui's own folder of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """What would be written, and what would not."""
+
+    run: str
+    control: Path
+    files: Mapping[Path, tuple[Source, Source]]
+    """The user's files that change, before and after."""
+    refused: tuple[str, ...]
+    """Keys that stay as they are, and why, in words."""
+    notes: tuple[str, ...]
+    """What else a person should know."""
+
+    @property
+    def diff(self) -> str:
+        """Of all files."""
+        return "".join(text_diff(old.text, new.text, str(path)) for path, (old, new) in self.files.items())
+
+
+def plan_promotion(row: RunRow) -> Promotion:
+    """What `row` has changed since its copy was made, key by key. A key that the user's file has changed as
+    well is left to the person. Nothing is written.
+
+    Raises:
+        UsageError: if it has no copy of its own.
+        ConfigError: if a file is gone or cannot be read.
+    """
+    record = record_of(row)
+    known = {path: origins.origin(path) for path in map(Path, record.config_files)}
+    copies = {path: origin for path, origin in known.items() if origin is not None}
+    if not copies:
+        read = listed(list(record.config_files)) or "no config"
+        raise UsageError(f"{row.name} has no copy of its own, it reads {read}", hint="nothing is to be done")
+    framework = framework_of(record)
+    own = frozenset((*framework.resume_keys, *framework.resume_elsewhere))
+    found: dict[Path, tuple[Source, Source]] = {}
+    refused: list[str] = []
+    for path, origin in copies.items():
+        changed = _changed(read_file(path), origin)
+        wanted = {key: values for key, values in changed.items() if key not in own}
+        merge = _Merge(found, origin)
+        refused += merge.take(wanted)
+    files = {path: sides for path, sides in found.items() if sides[0].content != sides[1].content}
+    readers = [other.name for other, _ in readers_of(files, record)]
+    notes = (f"{listed(readers)} reads it, and starts next with what it says then",) if readers else ()
+    return Promotion(row.name, Path(row.control), files, tuple(refused), notes)
+
+
+def promote(promotion: Promotion) -> tuple[str, ...]:
+    """Write it, all files of an experiment or none. How to take it back, in words.
+
+    Raises:
+        ConflictError: if somebody changed a file meanwhile; it was not written.
+        ConfigError: if the result breaks a rule; nothing was written.
+        RltuiError: if it cannot be written.
+    """
+    by_owner: dict[str, tuple[ExperimentRecord, list[Path]]] = {}
+    others: list[Path] = []
+    for path in promotion.files:
+        readers = [other for other, _ in readers_of([path])]
+        if not readers:
+            others.append(path)
+            continue
+        owner = max(readers, key=lambda each: (launch.is_alive(each), each.created_at))
+        by_owner.setdefault(owner.output_dir, (owner, []))[1].append(path)
+    told = []
+    for owner, paths in by_owner.values():
+        _edit(owner, {path: promotion.files[path] for path in paths})
+        told.append(f"rltui undo -n {owner.name} takes it back")
+    if others:
+        told += _replace(promotion, others)
+    return tuple(told)
+
+
+# --- key by key -----------------------------------------------------------------------------------------
+
+
+_Changed = Mapping[str, tuple[TomlValue, TomlValue]]
+
+
+def _changed(copy: Source, origin: ConfigOrigin) -> _Changed:
+    began = parse_file(copy.path, origin.text.encode())
+    return changed_keys(deep_leaves(began.data), deep_leaves(copy.data))
+
+
+class _Merge:
+    """Takes the changes of one copy into the files that it was made of."""
+
+    def __init__(self, found: dict[Path, tuple[Source, Source]], origin: ConfigOrigin) -> None:
+        """`found`: the user's files, as they are and as they shall be; those of this copy are added."""
+        self._found = found
+        self._paths = [Path(name) for name in origin.paths]
+        for path in self._paths:
+            if path not in found:
+                source = read_file(path)
+                found[path] = (source, source)
+
+    def take(self, changed: _Changed) -> Iterator[str]:
+        """Says of which keys it is not done, and why."""
+        for key, (old, new) in changed.items():
+            path = self._place(key)
+            if path is None:
+                yield f"{key}: none of {listed(list(map(str, self._paths)))} has it; set it in the right one"
+                continue
+            before, after = self._found[path]
+            theirs = deep_leaves(before.data)
+            if key_conflicts({key: old}, theirs, {key: new}):
+                held = _words(key, theirs.get(key))
+                yield (
+                    f"{key}: was {_words(key, old)}, {path} says {held} by now, the run {_words(key, new)}"
+                )
+            elif not same_value(theirs.get(key), new):
+                try:
+                    self._found[path] = (before, with_key(after, key, new))
+                except ConfigError as error:
+                    yield f"{key}: {error.title}"
+
+    def _place(self, key: str) -> Path | None:
+        """Of several files, the last one that says something of it."""
+        if len(self._paths) == 1:
+            return self._paths[0]
+        having = [path for path in self._paths if key in deep_leaves(self._found[path][0].data)]
+        return having[-1] if having else None
+
+
+def _words(key: str, value: TomlValue) -> str:
+    return "not set" if value is None else shown(value, key=key)
+
+
+# --- writing --------------------------------------------------------------------------------------------
+
+
+def _edit(owner: ExperimentRecord, files: Mapping[Path, tuple[Source, Source]]) -> None:
+    """As an edit of the experiment whose files these are, which its history knows then."""
+    request = Request(
+        action="write",
+        texts={str(path): new.text for path, (_, new) in files.items()},
+        base={str(path): old.sha for path, (old, _) in files.items()},
+    )
+    wire = launch.connect(owner)
+    with wire or nullcontext():
+        if wire is not None:
+            plan = Plan.model_validate(wire.call("plan", request.model_dump(mode="json")))
+            if errors := [each.text for each in plan.problems if each.severity == "error"]:
+                raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
+            wire.call("execute", request.model_dump(mode="json"))
+            return
+    editor = offline_editor(owner, open_store(owner))
+    editor.apply(request, editor.preview(request))
+
+
+def _replace(promotion: Promotion, files: Sequence[Path]) -> list[str]:
+    """Of no experiment: what they held is kept."""
+    folder = promotion.control / _KEPT
+    make_folder(folder, mode=0o700)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    told = []
+    for path in files:
+        kept = folder / f"{stamp}-{path.name}"
+        write_atomically(kept, promotion.files[path][0].content)
+        told.append(f"what it held before is kept: cp {kept} {path}")
+    with config_lock(files):
+        try:
+            sides = {path: promotion.files[path] for path in files}
+            replace_files({path: FileChange(old.content, new.content) for path, (old, new) in sides.items()})
+        except ForeignSaveError as error:
+            raise ConflictError(
+                f"{error.path} was changed by somebody else meanwhile",
+                hint="nothing was written; look at the file and try again",
+            ) from error
+    return told
