@@ -33,7 +33,7 @@ from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.index import RunIndex
 from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order
 
-_AXIS = re.compile(r"(?P<key>[A-Za-z_][\w.-]*)=(?P<values>.+)", re.DOTALL)
+_KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _SPAN = re.compile(r"(?P<first>-?[\d.]+(?:e[+-]?\d+)?)\.\.(?P<last>-?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _MOST_RUNS = 1000
@@ -58,10 +58,10 @@ def add(arguments: argparse.Namespace) -> int:
 def sweep(arguments: argparse.Namespace) -> int:
     """Queue a run for each combination of values, or for some of them by chance."""
     options = _options(arguments).model_copy(update={"max_parallel": arguments.max_parallel})
-    axes = [axis for word in arguments.words if (axis := _axis(word)) is not None]
+    axes = [_axis(word) for word in arguments.axes]
     if not axes:
         raise UsageError("a sweep needs values", hint="rltui sweep rl.toml lr=1e-6,3e-6 seed=0..2")
-    words = [word for word in arguments.words if _AXIS.fullmatch(word) is None]
+    words = arguments.words
     points = _points(axes, arguments.random)
     with _planned(words, [*arguments.overrides, *_as_options(points[0])], with_needs=True) as first:
         pass
@@ -138,12 +138,11 @@ class _Axis:
     """From where to where a value is chosen by chance."""
 
 
-def _axis(word: str) -> _Axis | None:
-    """`lr=1e-6,3e-6`, `seed=0..2`; `None` for another word."""
-    found = _AXIS.fullmatch(word)
-    if found is None:
-        return None
-    key, text = found["key"], found["values"]
+def _axis(word: str) -> _Axis:
+    """`lr=1e-6,3e-6`, `seed=0..2`."""
+    key, _, text = word.partition("=")
+    if not _KEY.fullmatch(key) or not text:
+        raise UsageError(f"{word!r} is no key with values", hint="lr=1e-6,3e-6, seed=0..2")
     span = _SPAN.fullmatch(text)
     if span is None:
         return _Axis(key, tuple(dict.fromkeys(_split(text))))
