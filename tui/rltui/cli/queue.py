@@ -14,24 +14,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rltui.cli.parser import parse
-from rltui.cli.running import wanted_run
 from rltui.cli.terminal import columns
-from rltui.client import creation
 from rltui.client.memory import needed_bytes
 from rltui.client.queue import asking
 from rltui.client.queue.asking import QueueWish
-from rltui.client.queue.rules import check_rule
 from rltui.core.queue import QueueEntry, QueueOptions, RunQueue
 from rltui.core.runs import RunRow
 from rltui.core.text import listed
 from rltui.errors import RltuiError, UsageError
-from rltui.services.config import origins
 from rltui.services.queue_file import read_queue
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.index import RunIndex
 from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order
+
+if TYPE_CHECKING:
+    pass
 
 _KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _SPAN = re.compile(r"(?P<first>-?[\d.]+(?:e[+-]?\d+)?)\.\.(?P<last>-?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
@@ -87,6 +87,8 @@ def sweep(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> QueueOptions:
+    from rltui.client.queue.rules import check_rule
+
     for rule in arguments.stop_if:
         check_rule(rule)
     return QueueOptions(
@@ -102,6 +104,10 @@ def _planned(
     words: Sequence[str], overrides: Sequence[str], *, with_needs: bool = False
 ) -> Iterator[QueueWish]:
     """The run that `rltui up` would make of these; what it would refuse is refused."""
+    from rltui.cli.running import wanted_run  # knows the frameworks, which `rltui queue` needs not
+    from rltui.client import creation
+    from rltui.services.config import origins
+
     behind = ["--", *overrides] if overrides else []
     up = parse(["up", *words, *behind])
     with wanted_run(up) as wanted:
