@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.parser import parse
 from rltui.cli.terminal import columns
-from rltui.client.memory import needed_bytes
 from rltui.client.queue import asking
 from rltui.client.queue.asking import QueueWish
 from rltui.core.queue import QueueEntry, QueueOptions, RunQueue
@@ -26,7 +25,6 @@ from rltui.core.runs import RunRow
 from rltui.core.text import listed
 from rltui.errors import RltuiError, UsageError
 from rltui.services.queue_file import read_queue
-from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.index import RunIndex
 from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order
 
@@ -130,6 +128,8 @@ def _needs(record: ExperimentRecord) -> tuple[int | None, int]:
     """How many devices it would use, and the memory that it needs of the fullest; none where a person named
     devices, or no GPU can be read.
     """
+    from rltui.client.memory import needed_bytes
+
     if record.devices:
         return None, 0
     sizes = needed_bytes(record)
