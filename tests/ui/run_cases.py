@@ -7,6 +7,7 @@ import math
 from tests.fakes.experiment import NOW
 from tests.fakes.runs import living_row, run_row
 
+from rltui.core.queue import QueueEntry, RunQueue
 from rltui.core.runs import RunRow
 
 DAY_S = 86400.0
@@ -57,4 +58,13 @@ RUNS = (
     ended("old", 30, 0.4, archived_at=NOW - DAY_S),
     ended("thrown-away", 31, 0.4, trashed_at=NOW - DAY_S),
     *(ended(f"try-{at:02}", 10 + at, 0.02 * at, changed={"seed": (0, at)}) for at in range(20)),
+)  # fmt: skip
+QUEUE = RunQueue(
+    entries=(
+        QueueEntry(id="q1", name="lr-lr3e-05", folder="/runs/lr-lr3e-05", group="lr", told="lr=3e-05", gpus=1,
+                   gpu_bytes=40 << 30, words=("rl.toml",), stop_if=("reward < 0.2 at 50",), retries=1,
+                   why="GPU 0 has 12 of 80 GiB free, it needs 40", added_at=NOW - 900),
+        QueueEntry(id="q2", name="lr-lr1e-04", folder="/runs/lr-lr1e-04", group="lr", told="lr=0.0001",
+                   gpus=1, words=("rl.toml",), why="waits behind lr-lr3e-05", added_at=NOW - 890),
+    )
 )  # fmt: skip

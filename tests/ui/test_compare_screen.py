@@ -110,6 +110,23 @@ async def test_a_prompt_is_read_beside_what_other_runs_made_of_it(open_app: Open
         await until(pilot, lambda: "lr10-warm" in str(screen._other_box.border_title))
 
 
+async def test_marked_runs_are_compared_and_reported(open_app: Opener) -> None:
+    runs = compared_runs()
+    async with open_app(None, runs=runs, size=MIDDLE) as pilot:
+        listed = pilot.app.screen
+        assert isinstance(listed, RunsScreen)
+        await until(pilot, lambda: listed.chosen)
+        await press(pilot, "m", "m", "c")
+        screen = pilot.app.screen
+        assert isinstance(screen, CompareScreen)
+        assert len(screen._ids) == 2
+        await press(pilot, "escape")
+        assert pilot.app.screen is listed
+        await press(pilot, "w")
+        await until(pilot, lambda: len(runs.exported) == 2)
+        assert all(curves > 10 for _, curves, _ in runs.exported)
+
+
 async def test_what_cannot_be_compared_is_told(open_app: Opener) -> None:
     runs = compared_runs()
     async with open_app(None, runs=runs, size=SMALL) as pilot:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.fakes.runs import FakeRuns
 from tests.ui.conftest import make_app, press, settle
-from tests.ui.run_cases import RUNS
+from tests.ui.run_cases import QUEUE, RUNS
 from tests.ui.test_look import HUGE, SMALL, SnapCompare
 from textual.pilot import Pilot
+
+from rltui.core.queue import RunQueue
 
 CASES: dict[str, tuple[tuple[int, int], tuple[str, ...]]] = {
     "small": (SMALL, ("j", "space", "j")),
@@ -15,7 +17,7 @@ CASES: dict[str, tuple[tuple[int, int], tuple[str, ...]]] = {
     "huge": (HUGE, ("j", "j")),
     "filter": (SMALL, ("slash", *"reward > and")),
     "columns": ((130, 40), ("v", "j")),
-    "trash": (SMALL, (*"jjjj", "d")),
+    "trash": (SMALL, (*"jjjjjj", "d")),
     "empty": (SMALL, ()),
 }
 
@@ -28,5 +30,6 @@ def test_look(name: str, snap_compare: SnapCompare) -> None:
         await settle(pilot)
         await press(pilot, *keys)
 
-    rows = () if name == "empty" else RUNS
-    assert snap_compare(make_app(None, runs=FakeRuns(*rows)), terminal_size=size, run_before=prepare)
+    runs = FakeRuns(*(() if name == "empty" else RUNS))
+    runs.queued = RunQueue() if name == "empty" else QUEUE
+    assert snap_compare(make_app(None, runs=runs), terminal_size=size, run_before=prepare)

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.fakes.experiment import NOW
 from tests.fakes.runs import FakeRuns, run_row
-from tests.ui.conftest import Opener, press, settle
-from tests.ui.run_cases import FORK, RUNS, ended
+from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.run_cases import FORK, QUEUE, RUNS, ended
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
@@ -20,14 +20,17 @@ from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunChange
 from rltui.errors import ConflictError, RltuiError
 from rltui.ui.screens.column_dialog import ColumnDialog
+from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.dialogs import MessageDialog, NoteDialog
+from rltui.ui.screens.queue import QueueScreen
 from rltui.ui.screens.run_keeping import TrashDialog
 from rltui.ui.screens.run_list import RunSelection
 from rltui.ui.screens.runs import RunsScreen
 from rltui.ui.widgets.run_details import detail_lines
-from rltui.ui.widgets.run_table import RunTable
+from rltui.ui.widgets.run_table import RunTable, line_key
 
 NAMES = {row.id: row.name for row in RUNS}
+QUEUED = QUEUE.entries
 
 
 @asynccontextmanager
@@ -57,18 +60,18 @@ def text_of(screen: RunsScreen, id_: str) -> str:
 def test_living_runs_come_first_whatever_is_sorted_by() -> None:
     def names(view: RunView, **values: object) -> list[str]:
         selection = RunSelection(view, **values)  # type: ignore[arg-type]
-        return [line.key for line in selection.lines(RUNS, {})]
+        return [line_key(line) for line in selection.lines(RUNS, {}, QUEUED)]
 
-    assert names(RunView())[:4] == ["id-lr-lr3e-06", "id-lr-lr1e-06", "id-reverse-text-b", "id-lr-lr1e-05"]
+    assert names(RunView())[:3] == ["id-lr-lr3e-06", "id-lr-lr1e-06", "id-reverse-text-b"]
+    assert names(RunView())[3:6] == ["queue:q1", "queue:q2", "id-lr-lr1e-05"]
     by_reward = names(RunView(sort="reward"))
-    assert by_reward[:5] == [
-        "id-reverse-text-b", "id-lr-lr1e-06", "id-lr-lr3e-06", "id-lr-lr1e-05", "id-baseline"
-    ]  # fmt: skip
+    assert by_reward[:3] == ["id-reverse-text-b", "id-lr-lr1e-06", "id-lr-lr3e-06"]
+    assert by_reward[5:7] == ["id-lr-lr1e-05", "id-baseline"]
     assert names(RunView(sort="reward", is_reversed=True))[0] == "id-lr-lr3e-06"
     grouped = names(RunView(is_grouped=True))
-    assert grouped[:8] == [
+    assert grouped[:10] == [
         ":lr", "id-lr-lr3e-06", "id-lr-lr1e-06", "id-lr-lr1e-05",
-        "id-baseline", "id-reverse-text-b", "id-collapsed", "id-half",
+        "id-baseline", "id-reverse-text-b", "id-collapsed", "id-half", "queue:q1", "queue:q2",
     ]  # fmt: skip
     assert "id-old" not in grouped
     assert "id-old" in names(RunView(), with_archived=True)
@@ -80,14 +83,16 @@ def test_living_runs_come_first_whatever_is_sorted_by() -> None:
 
 def test_the_details_say_where_it_comes_from_and_what_it_took() -> None:
     line = TreeLine(FORK.id, FORK, (), is_parent=False)
-    told = [line.plain for line in detail_lines(line, NAMES, 100)]
+    told = [line.plain for line in detail_lines(line, NAMES, 100, NOW)]
     assert told[0] == "from      forked from baseline at step 100"
     assert told[1] == "changed   trainer.optim.lr 1e-5 → 3e-6 · seed 0 → 1"
     assert "reward 0.81 (best 0.84)" in told[2]
     assert told[3] == "took      40m · 2 attempts · 1.3 GPU hours · 13.0 GiB · checkpoints 50 and 100"
     assert "commit 3f9c2a1b7 with changes · prime-rl 0.8.0" in told[4]
     hostile = run_row("\x1b[31m[red]x", problem="a\x1b]0;t\x07b\nc", note="[bold]n")
-    shown = "".join(line.plain for line in detail_lines(TreeLine("x", hostile, (), is_parent=False), {}, 80))
+    shown = "".join(
+        line.plain for line in detail_lines(TreeLine("x", hostile, (), is_parent=False), {}, 80, NOW)
+    )
     assert "\x1b" not in shown
     assert "[bold]n" in shown
 
@@ -137,7 +142,14 @@ async def test_columns_are_chosen_and_kept(open_app: Opener) -> None:
         assert isinstance(dialog, ColumnDialog)
         await press(pilot, "j", "space", "tab", *"no-(", "enter")
         assert isinstance(pilot.app.screen, ColumnDialog)
-        await press(pilot, *["backspace"] * 4, *"optim.lr", "enter", *["shift+up"] * 7, "enter")
+        await press(
+            pilot,
+            *["backspace"] * 4,
+            *"optim.lr",
+            "enter",
+            *["shift+up"] * (len(DEFAULT_COLUMNS) - 2),
+            "enter",
+        )
         wanted = ("name", "optim.lr", *(name for name in DEFAULT_COLUMNS if name not in ("name", "state")))
         assert screen._selection.view.columns == wanted
         assert runs.kept_view.columns == wanted
@@ -217,6 +229,43 @@ async def test_what_is_opened_and_who_may_only_look(open_app: Opener) -> None:
         assert not runs.changes
         await press(pilot, "j", "enter")
         assert runs.opened == ["id-lr-lr1e-06"]
+
+
+async def test_what_waits_in_the_queue_is_listed_with_the_reason(open_app: Opener) -> None:
+    runs = FakeRuns(*RUNS)
+    runs.queued = QUEUE
+    async with screen_of(open_app, runs) as (pilot, screen):
+        assert "2 queued" in text_of(screen, "runs-title")
+        assert "◌ lr-lr3e-05" in lines_of(screen)[3]
+        assert "GPU 0 has 12 of 80 GiB free, it needs 40" in lines_of(screen)[3]
+        screen.query_one(RunTable).go_to(3)
+        await press(pilot, "t", "space", "d")
+        assert not screen._marked
+        assert "lr=3e-05" in text_of(screen, "runs-details")
+        runs.queued = QUEUE.model_copy(update={"entries": QUEUE.entries[1:], "paused": "by a person"})
+        await screen.look()
+        assert "1 queued, paused" in text_of(screen, "runs-title")
+        screen.query_one(RunTable).go_to(3)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, QueueScreen)
+        await press(pilot, "escape")
+        assert pilot.app.screen is screen
+
+
+async def test_marked_runs_are_compared_and_written(open_app: Opener) -> None:
+    runs = FakeRuns(*RUNS)
+    async with screen_of(open_app, runs) as (pilot, screen):
+        await press(pilot, "c")
+        assert pilot.app.screen is screen, "with what?"
+        await press(pilot, "space", "j")
+        assert [row.name for row in screen._compared] == ["lr-lr3e-06", "reverse-text-b"]
+        await press(pilot, "c")
+        assert isinstance(pilot.app.screen, CompareScreen)
+        await press(pilot, "escape")
+        assert pilot.app.screen is screen
+        await press(pilot, "w")
+        await until(pilot, lambda: runs.exported)
+        assert runs.exported[0][0] == "id-lr-lr3e-06"
 
 
 async def test_an_index_that_cannot_be_read_is_told_and_tried_again(open_app: Opener) -> None:

@@ -208,7 +208,7 @@ async def test_readonly_does_not_ask_to_start(open_app: Opener) -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_readonly_is_said_at_every_width(width: int) -> None:
-    assert "read-only" in header_line(running_status(), width, readonly=True).plain
+    assert "read-only" in header_line(running_status(), width, access="read-only").plain
     assert "read-only" not in header_line(running_status(), width).plain
 
 

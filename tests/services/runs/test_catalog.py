@@ -231,3 +231,37 @@ def test_random_sequences(own_user: Path, tmp_path: Path, seed: int, steps: int)
         assert there == truth, (number, step)
         assert all(row.state in ("done", "gone") for row in index.rows()), (number, step)
         assert catalog.catch_up(index).read == 0, (number, step)
+
+
+@pytest.mark.parametrize(
+    ("steps", "code", "state", "problem"),
+    [
+        (3, 0, "done", ""),
+        (3, 1, "failed", "orchestrator: exited 1; trainer: exited 1"),
+        (200, 1, "failed", "orchestrator: exited 1; trainer: exited 1"),
+        (3, None, "failed", "orchestrator: ended, exit code unknown; trainer: ended, exit code unknown"),
+    ],
+)
+def test_how_a_run_ended(
+    own_user: Path, tmp_path: Path, steps: int, code: int | None, state: str, problem: str
+) -> None:
+    made(tmp_path / "out" / "a", steps=steps, code=code)
+    index = RunIndex()
+    catalog.catch_up(index)
+    row = catalog.find_run(index, "a")
+    assert (row.state, row.problem) == (state, problem)
+
+
+def test_a_run_that_nobody_saw_end_is_stopped(own_user: Path, tmp_path: Path) -> None:
+    record = made(tmp_path / "out" / "a")
+    for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
+        path = folder / "attempt.json"
+        path.write_text(path.read_text().replace('"ended_at": 1800000060.0', '"ended_at": null'))
+        path.write_text(
+            path.read_text().replace('"exited"', '"running"').replace('"exit_code": 0', '"exit_code": null')
+        )
+    index = RunIndex()
+    catalog.catch_up(index)
+    row = catalog.find_run(index, "a")
+    assert row.state == "stopped"
+    assert row.problem == "nobody saw orchestrator and trainer end: killed, or the machine was restarted"

@@ -8,7 +8,7 @@ import sys
 
 from rltui.cli.app import show, show_readonly, show_run, show_runs
 from rltui.cli.parser import is_file_name
-from rltui.cli.status import list_lines, row_of
+from rltui.cli.status import list_lines, rows_of
 from rltui.client import launch
 from rltui.errors import UsageError
 from rltui.services.runs.experiments import find_experiment
@@ -39,7 +39,7 @@ def _open_home(*, readonly: bool) -> int:
         try:
             record = launch.choose(None)
         except launch.UnclearChoiceError as error:
-            lines = list_lines([row_of(each) for each in error.candidates])
+            lines = list_lines(rows_of(error.candidates))
             raise UsageError(error.title, details=lines, hint="open one: rltui NAME") from None
     elif (living := launch.only_living()) is not None:
         record = living

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _MOST_COMMANDS = 2
 """Of those that would help against an out-of-memory error."""
+_AT_ONCE = 8
+"""Experiments that are asked for their status."""
 _LIST_PATIENCE_S = 1.0
 """For one supervisor that does not answer: the list has others."""
 _LIST_HEAD = ("NAME", "STATE", "STEP", "REWARD", "STARTED", "FRAMEWORK", "OUTPUT FOLDER")
@@ -53,7 +56,7 @@ def print_status(status: dict[str, Any], *, as_json: bool) -> None:
 
 def list_experiments(arguments: argparse.Namespace) -> int:
     """Every experiment that rltui knows, newest first; what is wrong with some stands below."""
-    rows = [row_of(one) for one in listed_experiments()]
+    rows = rows_of(listed_experiments())
     if arguments.json:
         print(json.dumps(rows, ensure_ascii=False))
         return 0
@@ -73,7 +76,31 @@ def list_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     return columns([_LIST_HEAD, *map(_list_row, rows)])
 
 
-def row_of(one: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
+def rows_of(found: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict[str, Any]]:
+    """Their statuses, in that order. Several are waited for at once: a supervisor has other things to do."""
+    rows: list[dict[str, Any] | Exception] = [{}] * len(found)
+    todo = iter([*enumerate(found)])
+
+    def ask() -> None:
+        for at, one in todo:
+            try:
+                rows[at] = _row_of(one)
+            except Exception as error:  # noqa: BLE001 - it is raised below, where somebody hears it
+                rows[at] = error
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(min(_AT_ONCE, len(found)) - 1)]
+    for thread in threads:
+        thread.start()
+    ask()
+    for thread in threads:
+        thread.join()
+    for row in rows:
+        if isinstance(row, Exception):
+            raise row
+    return [row for row in rows if isinstance(row, dict)]
+
+
+def _row_of(one: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
     """The status of one; where that cannot be had, why: the others are listed all the same."""
     if isinstance(one, BrokenExperiment):
         return _broken_row(one, "broken", one.problem)

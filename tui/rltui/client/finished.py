@@ -22,7 +22,7 @@ from rltui.services.runs.journal import Journal
 
 _LOOK_S = 3.0
 """Between two looks whether somebody has started it."""
-_NOT_ASKED = "not read: nothing of this run lives"
+_NOT_ASKED = "nothing of this run lives"
 
 
 class FinishedRun(ReadExperiment):

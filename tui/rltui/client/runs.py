@@ -101,6 +101,8 @@ class KnownRuns:
         """In its sheet, and in the index."""
         from rltui.services.runs import keeping
 
+        if self.readonly:
+            raise ConflictError("this client only looks")
         row = self._row(id_)
         with self._lock:
             if change.add_tags or change.remove_tags:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal
 
 from rltui.core.metric_names import CONCEPTS, concept_of
@@ -158,7 +159,7 @@ _ALIASES = {
 }
 _SETTINGS_TOO = frozenset({"lr", "seq_len"})
 """Metrics that are config keys as well: those are meant where a run has them; the metric is `lr.last`."""
-DEFAULT_COLUMNS = ("name", "state", "step", "trend", "reward", "age", "duration", "changed", "tags")
+DEFAULT_COLUMNS = ("name", "state", "step", "trend", "reward", "age", "duration", "changed", "tags", "gpus")
 """Those that are shown where nobody chose."""
 
 
@@ -362,6 +363,15 @@ def short_names(keys: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
+def _thinned(values: tuple[float, ...]) -> tuple[float, ...]:
+    """All of a run in as many means as there is room for."""
+    count = len(values)
+    if count <= _TREND_WIDTH:
+        return values
+    ends = [round(at * count / _TREND_WIDTH) for at in range(_TREND_WIDTH + 1)]
+    return tuple(sum(values[start:end]) / (end - start) for start, end in pairwise(ends))
+
+
 def _step_text(row: RunRow, _: Mapping[str, str]) -> str:
     if row.step is None:
         return ""
@@ -370,7 +380,7 @@ def _step_text(row: RunRow, _: Mapping[str, str]) -> str:
 
 _SPECIAL: Mapping[str, Callable[[RunRow, Mapping[str, str]], str]] = {
     "step": _step_text,
-    "trend": lambda row, _: sparkline(row.sparkline, _TREND_WIDTH),
+    "trend": lambda row, _: sparkline(_thinned(row.sparkline), _TREND_WIDTH),
     "gpus": lambda row, _: gpus_text(row.gpus),
     "best": lambda row, _: "★" if row.is_best else "",
     "parent": lambda row, names: names.get(row.parent, row.parent),

@@ -139,13 +139,17 @@ class ClaimDesk:
         while True:
             if not self._claims:
                 await self._changed.wait()
-            over = [name for name in self._claims if self._is_over(name)]
-            for name in over:
-                del self._claims[name]
-                self._ready_at.pop(name, None)
-            if over or self._users() != self._kept_for:
-                self._keep()
+            self.look()
             await asyncio.sleep(_LOOK_S)
+
+    def look(self) -> None:
+        """Once."""
+        over = [name for name in self._claims if self._is_over(name)]
+        for name in over:
+            del self._claims[name]
+            self._ready_at.pop(name, None)
+        if over or self._users() != self._kept_for:
+            self._keep()
 
     def _users(self) -> tuple[ProcessId, ...]:
         """The shims of those that have begun."""

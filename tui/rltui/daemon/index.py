@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 _INTERVAL_S = 2.0
 _PATIENCE_S = 1.0
 """For others who write to the index. What cannot be put now is tried at the next look."""
+_MINUTE_S = 60.0
 
 
 class IndexFeed:
@@ -42,6 +43,8 @@ class IndexFeed:
         """What the row was made of."""
         self._put: RunRow | None = None
         """As it is in the index, as far as we know."""
+        self._read_at = 0.0
+        """Monotonic."""
         self._stamp = -1
         self._trouble = ""
         """Why the last look failed."""
@@ -92,8 +95,10 @@ class IndexFeed:
             self._index = RunIndex(patience_s=_PATIENCE_S)
         has_grown = self._reader.digest.look()
         seen = (known, _stamp_of(self._control / FILE_NAME), is_last)
-        if seen == self._seen and not has_grown and not self._is_lost(self._index):
+        is_late = known[0] and time.monotonic() - self._read_at >= _MINUTE_S
+        if seen == self._seen and not has_grown and not is_late and not self._is_lost(self._index):
             return
+        self._read_at = time.monotonic()
         if seen != self._seen:
             self._reader.read_config()
             self._sheet = self._read_sheet()
@@ -138,10 +143,11 @@ class IndexFeed:
 
 
 def _lasting(row: RunRow) -> RunRow:
-    """Without what only says how late it is."""
+    """Without what only says how late it is, to the minute."""
     if row.state != "running":
         return row
-    return replace(row, seconds=0.0, gpu_seconds=0.0, ended_at=None, supervisor=None)
+    minutes = row.seconds // _MINUTE_S
+    return replace(row, seconds=minutes, gpu_seconds=0.0, ended_at=None, supervisor=None)
 
 
 def _stamp_of(path: Path) -> tuple[int, int, int] | None:

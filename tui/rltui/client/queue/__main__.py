@@ -26,6 +26,8 @@ logger = logging.getLogger("rltui.queue")
 
 _SESSION = "_queue"
 """In the private tmux server. Names of experiments begin with a letter or digit."""
+_AGAIN = 'while "$@"; [ $? -gt 128 ]; do sleep 1; done'
+"""For a shell: killed by a signal, as for want of memory in the night, it is started again."""
 _POLL_S = 0.05
 _TAKE_S = 2.0
 """Somebody may hold the lock for a moment, to see whether it is free."""
@@ -41,7 +43,7 @@ def main() -> int:
         try:
             _start()
         except RltuiError as error:
-            print(error, file=sys.stderr)
+            print("; ".join((error.title, *error.details, error.hint)), file=sys.stderr)
             return int(error.exit_code)
         return 0
     return _supervise()
@@ -53,19 +55,19 @@ def _start() -> None:
     tmux = TmuxHost(paths.tmux_socket())
     tmux.check()
     make_folder(queue_folder(), mode=0o700)
-    argv = [sys.executable, "-X", "utf8", "-m", "rltui.client.queue"]
+    argv = ["/bin/sh", "-c", _AGAIN, "queue", sys.executable, "-X", "utf8", "-m", "rltui.client.queue"]
     until = time.monotonic() + START_TIMEOUT_S
-    while not is_minded():
-        with contextlib.suppress(ConflictError):  # somebody else starts it, or the one before is about to go
-            if tmux.has_session(_SESSION):
-                tmux.start_window(_SESSION, SUPERVISOR_WINDOW, argv, cwd=str(queue_folder()))
-            else:
-                tmux.start_supervisor(_SESSION, argv, cwd=str(queue_folder()), env={})
-        if read_queue().is_idle:  # it has come and gone
-            return
+    starter = FileLock(queue_folder() / "starter.lock")
+    while not is_minded() and not read_queue().is_idle:
         if time.monotonic() > until:
             title = "the supervisor of the queue did not start"
             raise RltuiError(title, hint=f"see {queue_folder()}/supervisor.log")
+        if starter.take():  # else somebody else starts it
+            with contextlib.suppress(ConflictError):  # the one before is about to go, or to be started again
+                if tmux.has_session(_SESSION):
+                    tmux.start_window(_SESSION, SUPERVISOR_WINDOW, argv, cwd=str(queue_folder()))
+                else:
+                    tmux.start_supervisor(_SESSION, argv, cwd=str(queue_folder()), env={})
         time.sleep(_POLL_S)
 
 

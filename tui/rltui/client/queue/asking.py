@@ -16,7 +16,7 @@ from typing import Any
 
 from rltui.core.queue import QueueEntry, QueueOptions, QueueSurroundings, RunQueue, is_kept_variable
 from rltui.core.text import listed, unknown
-from rltui.errors import ConflictError, UsageError
+from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import outside
 from rltui.services.outside import OUTER_VARIABLES
 from rltui.services.queue_file import change_queue, queue_folder, read_queue, supervisor_lock
@@ -333,4 +333,11 @@ def wake() -> None:
     if not read_queue().is_idle and not is_minded():
         # By a process of its own: the TUI, which may have asked, must not import libtmux.
         command = [sys.executable, "-X", "utf8", "-m", "rltui.client.queue", START]
-        outside.ask(command, timeout_s=START_TIMEOUT_S + 10)
+        try:
+            outside.ask(command, timeout_s=START_TIMEOUT_S + 10)
+        except RltuiError as error:
+            raise RltuiError(
+                "the queue has no supervisor, and none can be started",
+                details=[error.title],
+                hint="what was asked for is in the queue; start one: rltui queue",
+            ) from None

@@ -74,7 +74,7 @@ class QueueKeeper:
     _rules: StopRules = field(default_factory=StopRules)
     _files: dict[str, tuple[tuple[int, int], str]] = field(default_factory=dict)
     """By path: inode and time of a file, and the SHA-256 of its content then."""
-    _refused: tuple[tuple[str, int | None, int], float, str] | None = None
+    _refused: tuple[tuple[object, ...], float, str] | None = None
     """Who was told that there are no devices, until when that holds, and why."""
     _not_before: dict[str, float] = field(default_factory=dict)
     """By entry: when it is tried again to end it, by the monotonic clock."""
@@ -141,12 +141,20 @@ class QueueKeeper:
 
     def _devices(self, entry: QueueEntry) -> tuple[str, str]:
         """Devices that are its own from now on, or why there are none. The GPUs are not read each time."""
-        now, about = time.monotonic(), (entry.name, entry.gpus, entry.gpu_bytes)
+        given = {
+            device: each.name
+            for each in self.queue.entries
+            if each.is_open and each.state != "waiting" and each.devices
+            for device in each.devices.split(",")
+        }
+        now, about = time.monotonic(), (entry.name, entry.gpus, entry.gpu_bytes, *given)
         if self._refused is not None and self._refused[0] == about and now < self._refused[1]:
             return "", self._refused[2]
-        found = reserve_devices(entry.name, entry.gpus or 0, entry.gpu_bytes)
-        self._refused = None if found.devices else (about, now + _GPUS_S, found.why)
-        return ",".join(found.devices), found.why
+        found = reserve_devices(entry.name, entry.gpus or 0, entry.gpu_bytes, without=given.keys())
+        others = [f"GPU {device} is given to {name}" for device, name in given.items()]
+        why = "" if found.devices else "; ".join((found.why, *others))
+        self._refused = (about, now + _GPUS_S, why) if why else None
+        return ",".join(found.devices), why
 
     def _start(self, entry: QueueEntry) -> None:
         """Run `rltui up`. The lock says to whoever comes after us that it is still at work."""

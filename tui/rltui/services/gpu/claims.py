@@ -144,9 +144,11 @@ def free_devices(count: int, bytes_each: int) -> FreeDevices:
     return FreeDevices(tuple(_choice(device) for device in found), why)
 
 
-def reserve_devices(experiment: str, count: int, bytes_each: int) -> FreeDevices:
+def reserve_devices(
+    experiment: str, count: int, bytes_each: int, without: Collection[str] = ()
+) -> FreeDevices:
     """As `free_devices`, and claimed for `experiment`, which this process will start: until that claims by
-    itself, `release_devices`, or the end of this process.
+    itself, `release_devices`, or the end of this process. `without`: devices that are somebody else's.
 
     Raises:
         RltuiError: as `ClaimFiles.change`.
@@ -155,6 +157,7 @@ def reserve_devices(experiment: str, count: int, bytes_each: int) -> FreeDevices
     if not report.available:
         return FreeDevices((), f"no GPU of this machine can be read: {report.reason}")
     visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
+    visible = tuple(device for device in visible if _choice(device) not in without)
     taken = FreeDevices((), "")
 
     def decide(others: tuple[GpuClaim, ...]) -> Collection[GpuClaim] | None:

@@ -10,8 +10,9 @@ import re
 import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import orjson
 
@@ -204,8 +205,8 @@ class Surveyor:
     def _prints(self, leaves: Sequence[tuple[str, str]]) -> Iterator[tuple[str, DataPrint]]:
         for key, value in dict.fromkeys(leaves):
             path = self.workspace / Path(value).expanduser()
-            if "\0" in value or path.is_relative_to(self.output_dir):
-                continue
+            if "\0" in value or path.is_relative_to(self.output_dir) or self.workspace.is_relative_to(path):
+                continue  # its own, or all there is
             parts = key.split(".")
             is_model = parts[-1] in _MODEL_KEYS or (parts[-1] == "name" and parts[-2:-1] == ["model"])
             is_data = bool(_DATA_KEYS.intersection(re.split(r"[._]", key))) and (
@@ -297,23 +298,15 @@ def _print_of_folder(folder: Path) -> DataPrint:
 # --- git ------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
 class _Changes:
-    """What `git diff` prints: its beginning, its size and its digest."""
+    """What `git diff` prints."""
 
-    def __init__(self) -> None:
-        self.kept = b""
-        self.size = 0
-        self._digest = hashlib.sha256()
-
-    def take(self, data: bytes) -> None:
-        self.kept += data[: _MOST_DIFF_BYTES - len(self.kept)]
-        self.size += len(data)
-        self._digest.update(data)
-
-    @property
-    def sha256(self) -> str:
-        """Empty where there are none."""
-        return self._digest.hexdigest() if self.size else ""
+    kept: bytes = b""
+    """Its beginning."""
+    size: int = 0
+    sha256: str = ""
+    """Of all of it; empty where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +316,7 @@ class _Repository:
     root: Path
     commit: str = ""
     branch: str = ""
-    changes: _Changes = field(default_factory=_Changes)
+    changes: _Changes = _Changes()
     untracked: tuple[str, ...] = ()
 
 
@@ -334,18 +327,11 @@ async def _git_state(folder: Path, *, besides: Collection[Path] = ()) -> _Reposi
     root, _, commit = said.strip().partition("\n")
     if not commit:
         return _Repository(Path(root or folder))
-    changes = _Changes()
     inside = (path.resolve() for path in besides if path.resolve().is_relative_to(root))
     where = (":(top)", *(f":(top,exclude,literal){path.relative_to(root)}" for path in inside))
-    diff = (*git, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD", "--", *where)
-    try:
-        async with asyncio.timeout(_GIT_S):
-            if failure := await outside.follow(("env", *_assignments(), *diff), changes.take):
-                logger.warning("the changes of %s are not known: git diff %s", folder, failure)
-    except RltuiError as error:
-        logger.warning("the changes of %s are not known: %s", folder, error)
-    except TimeoutError:
-        logger.warning("the changes of %s are not known: git diff takes longer than %g s", folder, _GIT_S)
+    changes = await _changes(
+        (*git, "diff", "--no-ext-diff", "--no-textconv", "--no-color"), ("HEAD", "--", *where)
+    )
     others = await _said(
         (*git, "ls-files", "--others", "--exclude-standard", "--directory", "--full-name", "-z")
     )
@@ -358,8 +344,27 @@ async def _git_state(folder: Path, *, besides: Collection[Path] = ()) -> _Reposi
     )
 
 
-def _assignments() -> tuple[str, ...]:
-    return tuple(f"{name}={value}" for name, value in _GIT_VARIABLES.items())
+async def _changes(diff: Sequence[str], of: Sequence[str]) -> _Changes:
+    """By a file, which may be large: what is read of a pipe is slowed down."""
+    with TemporaryDirectory(prefix="rltui-") as folder:
+        path = Path(folder) / "patch"
+        done = await outside.run(
+            (*diff, f"--output={path}", *of), timeout_s=_GIT_S, variables=_GIT_VARIABLES, leaves_nothing=True
+        )
+        if done.code != 0:
+            logger.warning(
+                "the changes of the workspace are not known: git diff %s", done.failure or "takes long"
+            )
+            return _Changes()
+        return await asyncio.to_thread(_read_changes, path)
+
+
+def _read_changes(path: Path) -> _Changes:
+    with path.open("rb") as file:
+        kept = file.read(_MOST_DIFF_BYTES)
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest() if kept else ""
+        return _Changes(kept, file.tell(), digest)
 
 
 async def _said(command: Sequence[str]) -> str:

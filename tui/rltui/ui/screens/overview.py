@@ -83,13 +83,20 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
 
     def compose(self) -> ComposeResult:
         """Header, banner, leftovers, panes, keys."""
-        yield HeaderBar(readonly=self._readonly)
+        yield HeaderBar(access=self._access)
         yield RewardCurve()
         yield KeyBar()
         yield Static(id="banner", markup=False)
         yield OrphanBar(hint="" if self._readonly else " · K ends them", clock=self._clock)
         yield ServerBar()
         yield self._new_body()
+
+    @property
+    def _access(self) -> str:
+        """What the header says of it."""
+        if self.experiment.finished and not self.home.runs.readonly:
+            return "read-only, S opens it to start"
+        return "read-only" if self._readonly and not self.experiment.observed else ""
 
     def _new_body(self) -> Body:
         return Body(self.shared, self.experiment.screen, self._component_ids, self._log_ids)

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from rltui.core.queue import QueueEntry, RunQueue
 from rltui.core.run_columns import RunColumn, RunView, columns_of, sorted_by, usual_order
 from rltui.core.run_filter import RunFilter, parse_filter
 from rltui.core.run_tree import TreeLine, run_tree
@@ -26,7 +27,7 @@ from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.row_list import CursorKeys
 from rltui.ui.widgets.run_details import detail_lines
-from rltui.ui.widgets.run_table import RunListing, RunTable
+from rltui.ui.widgets.run_table import Line, RunListing, RunTable, line_key
 
 _INTERVAL_S = 1.0
 _AGES_EVERY = 5
@@ -55,7 +56,9 @@ class RunSelection:
         filtered = self.filter is not None and self.filter.needs_config
         return filtered or any(column.of_config for column in (*self.columns, *sort))
 
-    def lines(self, rows: Sequence[RunRow], configs: Mapping[str, Any]) -> list[TreeLine]:
+    def lines(
+        self, rows: Sequence[RunRow], configs: Mapping[str, Any], queue: Sequence[QueueEntry] = ()
+    ) -> list[Line]:
         """Living runs, or trees with such; what waits in the queue; the others."""
         view = self.view
         shown = [row for row in rows if self._admits(row, configs.get(row.id, {}))]
@@ -66,13 +69,29 @@ class RunSelection:
             shown = usual_order(shown)[:: -1 if view.is_reversed else 1]
         shown.sort(key=lambda row: not row.is_running)
         if view.is_grouped:
-            return run_tree(shown, self.folded)
-        return [TreeLine(row.id, row, (), is_parent=False) for row in shown]
+            lines = run_tree(shown, self.folded)
+            living = _living_lines(lines)
+        else:
+            lines = [TreeLine(row.id, row, (), is_parent=False) for row in shown]
+            living = sum(row.is_running for row in shown)
+        waiting = queue if self.filter is None else ()
+        return [*lines[:living], *waiting, *lines[living:]]
 
     def _admits(self, row: RunRow, config: Mapping[str, Any]) -> bool:
         if row.trashed_at is not None or (row.archived_at is not None and not self.with_archived):
             return False
         return self.filter is None or self.filter.matches(row, config)
+
+
+def _living_lines(tree: Sequence[TreeLine]) -> int:
+    """So many lines there are up to the end of the last tree in which something runs."""
+    end, is_living = 0, False
+    for at, line in enumerate(tree, start=1):
+        rows = line.members if line.row is None else (line.row, *line.members)
+        is_living = any(row.is_running for row in rows) or (is_living and bool(line.branch))
+        if is_living:
+            end = at
+    return end
 
 
 @dataclass
@@ -84,6 +103,13 @@ class _ReadRuns:
     configs: dict[str, Any] = field(default_factory=dict)
     of_rows: dict[str, RunRow] = field(default_factory=dict)
     """The row that each config was read with."""
+    queue: RunQueue = RunQueue()
+
+    @property
+    def waiting(self) -> list[QueueEntry]:
+        """What the queue has not started yet, next first."""
+        entries = [each for each in self.queue.entries if each.state in ("waiting", "starting")]
+        return sorted(entries, key=lambda each: -each.priority)
 
 
 class RunListScreen(CursorKeys, KeepActions):
@@ -95,7 +121,7 @@ class RunListScreen(CursorKeys, KeepActions):
         self._known = _ReadRuns()
         self._selection = RunSelection()
         self._marked: frozenset[str] = frozenset()
-        self._lines: list[TreeLine] = []
+        self._lines: list[Line] = []
         self._problem = "reading…"
         self._title = Static(id="runs-title", markup=False)
         self._filter = Input(
@@ -154,7 +180,7 @@ class RunListScreen(CursorKeys, KeepActions):
             for text in await asyncio.to_thread(self.home.runs.catch_up):
                 self.notify(clean_line(text), severity="warning", timeout=15, markup=False)
         except RltuiError as error:
-            self._problem = error.title
+            self.notify(clean_line(error.title), severity="error", timeout=15, markup=False)
         looks = 0
         while True:
             await self.look()
@@ -164,18 +190,23 @@ class RunListScreen(CursorKeys, KeepActions):
                 self._table.show_time(self._clock())
 
     async def look(self) -> None:
-        """Read the index again; shown where something is another than before."""
+        """Read index and queue again; shown where something is another than before."""
         known, before = self._known, self._problem
+        self._problem = ""
         try:
             rows = await asyncio.to_thread(self.home.runs.rows)
-            self._problem = ""
         except RltuiError as error:
             rows, self._problem = known.rows, error.title
+        try:
+            queue = await asyncio.to_thread(self.home.runs.queue)
+        except RltuiError as error:
+            queue, self._problem = known.queue, self._problem or error.title
+        if rows is known.rows and queue == known.queue and self._problem == before:
+            return
         if rows is not known.rows:
             known.rows, known.names = rows, {row.id: row.name for row in rows}
             self._marked &= known.names.keys()
-        elif self._problem == before:
-            return
+        known.queue = queue
         await self._show_with_configs()
 
     async def _show_with_configs(self) -> None:
@@ -197,7 +228,7 @@ class RunListScreen(CursorKeys, KeepActions):
     def _show(self, key: str | None = None) -> None:
         """The list as the view wants it; the cursor goes to `key`, or stays on its row."""
         known, selection, line = self._known, self._selection, self._table.line
-        self._lines = selection.lines(known.rows, known.configs)
+        self._lines = selection.lines(known.rows, known.configs, known.waiting)
         listing = RunListing(
             self._lines,
             selection.columns,
@@ -207,7 +238,7 @@ class RunListScreen(CursorKeys, KeepActions):
             self._marked,
             selection.folded,
         )
-        key = key or (line.key if line is not None else None)
+        key = key or (line_key(line) if line is not None else None)
         self._table.show_listing(listing, self._clock(), key)
         self._update_title()
         self._show_details()
@@ -221,8 +252,11 @@ class RunListScreen(CursorKeys, KeepActions):
         archived = sum(row.archived_at is not None for row in listed)
         parts: list[tuple[str, str]] = [(" rltui ", "bold $accent"), ("Runs", "bold")]
         parts += [(f" · {living} running", "$text-success")] if living else []
+        if waiting := len(self._known.waiting):
+            paused = ", paused" if self._known.queue.paused else ""
+            parts.append((f" · {waiting} queued{paused}", "$text-warning"))
         if selection.filter is not None:
-            shown = sum(line.row is not None for line in self._lines)
+            shown = sum(isinstance(line, TreeLine) and line.row is not None for line in self._lines)
             parts.append(
                 (f" · {shown:,} of {len(listed) - archived:,}: {clean_line(selection.filter.text)}", "bold")
             )
@@ -241,7 +275,7 @@ class RunListScreen(CursorKeys, KeepActions):
             if line is None:
                 self._details.update(Content.styled(self._nothing, FAINT))
                 return
-            lines = detail_lines(line, names, width)
+            lines = detail_lines(line, names, width, self._clock())
             self._details.update(Content("\n").join(lines[:height]))
 
     @property
@@ -349,7 +383,7 @@ class RunListScreen(CursorKeys, KeepActions):
     def action_fold(self, wanted: bool) -> None:
         """What stands below the line; where nothing does, below the line above it."""
         line, folded = self._table.line, self._selection.folded
-        if line is None or not self._selection.view.is_grouped:
+        if not isinstance(line, TreeLine) or not self._selection.view.is_grouped:
             return
         if wanted and (not line.is_parent or line.key in folded):
             line = self._above(line)
@@ -359,7 +393,7 @@ class RunListScreen(CursorKeys, KeepActions):
 
     def _above(self, line: TreeLine) -> TreeLine | None:
         """The parent of a line, or the heading of its sweep."""
-        lines = self._lines
+        lines = [each for each in self._lines if isinstance(each, TreeLine)]
         at = lines.index(line)
         depth = len(line.branch)
         return next((each for each in lines[:at][::-1] if len(each.branch) < depth), None)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
+from rltui.core.queue import QueueEntry
+from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
+from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.requests import show_error
 from rltui.ui.screens.run_list import RunListScreen
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.run_table import line_key
+
+_SAMPLES = 5
+"""Rollouts in a report, of the best and of the worst."""
 
 
 class RunsScreen(RunListScreen):
@@ -23,16 +35,18 @@ class RunsScreen(RunListScreen):
     def chosen(self) -> tuple[RunRow, ...]:
         """The marked ones; else the run under the cursor, or all of the sweep."""
         if self._marked:
-            return tuple(row for row in self._known.rows if row.id in self._marked)
+            by_id = {row.id: row for row in self._known.rows}
+            shown = [key for line in self._lines if (key := line_key(line)) in self._marked]
+            return tuple(by_id[id_] for id_ in dict.fromkeys((*shown, *sorted(self._marked))))
         line = self._table.line
-        if line is None:
+        if not isinstance(line, TreeLine):
             return ()
         return line.members if line.row is None else (line.row,)
 
     def action_mark(self) -> None:
         """Mark it, or take its mark away; then on to the next. A heading: all of the sweep."""
         line = self._table.line
-        if line is None:
+        if not isinstance(line, TreeLine):
             return
         ids = {line.row.id} if line.row is not None else {row.id for row in line.members}
         self._marked = self._marked - ids if ids <= self._marked else self._marked | ids
@@ -42,13 +56,50 @@ class RunsScreen(RunListScreen):
     # keys
 
     def action_open(self) -> None:
-        """The run; of a heading, unfold or fold it."""
+        """The run; of a heading, unfold or fold it; of what waits, the queue."""
         line = self._table.line
-        if line is not None and line.row is None:
+        if isinstance(line, QueueEntry):
+            self.show_screen("queue", aim=line.id)
+        elif line is not None and line.row is None:
             self.action_fold(line.key not in self._selection.folded)
         elif line is not None and line.row is not None:
             screen = "rollouts" if line.row.kind == "evaluation" else ""
             self.post_message(self.RunWanted(line.row.id, screen=screen))
+
+    def action_compare(self) -> None:
+        """In place of this screen, and back."""
+        if len(rows := self._compared) > 1:
+            from rltui.ui.screens.compare import CompareScreen  # brings the charts
+
+            self.show_instead(CompareScreen(self.home, [row.id for row in rows]))
+
+    @property
+    def _compared(self) -> tuple[RunRow, ...]:
+        """The marked ones, with the one under the cursor where only one is marked."""
+        line, rows = self._table.line, self.chosen
+        if not (self._marked and len(rows) == 1 and isinstance(line, TreeLine)):
+            return rows
+        return rows if line.row is None or line.row in rows else (*rows, line.row)
+
+    def action_export(self) -> None:
+        """A report of each, in the working folder."""
+        if rows := self.chosen:
+            self.work(self._export(rows), changes=False)
+
+    async def _export(self, rows: Sequence[RunRow]) -> None:
+        from rltui.ui.charts.export import drawings  # brings numpy
+
+        folders = []
+        for row in rows:
+            self.notify(f"Writing the report of {clean_line(row.name)}…", markup=False)
+            try:
+                export = partial(self.home.runs.export, row.id, "", drawings, samples=_SAMPLES)
+                folders.append(clean_line(await asyncio.to_thread(export)))
+            except RltuiError as error:
+                await show_error(self.app, error)
+                break
+        if folders:
+            self.notify("Written: {}".format("\n".join(folders)), timeout=10, markup=False)
 
     def action_back(self) -> None:
         """First the filter ends, then the marks go, then the screen."""
@@ -66,12 +117,16 @@ class RunsScreen(RunListScreen):
         """Only what there is something to do for."""
         line = self._table.line
         match action:
-            case "open" | "mark":
+            case "open":
                 possible = line is not None
-            case "tag" | "mark_best" | "archive" | "trash":
+            case "mark":
+                possible = isinstance(line, TreeLine)
+            case "tag" | "mark_best" | "archive" | "trash" | "export":
                 possible = bool(self.chosen)
             case "describe":
                 possible = len(self.chosen) == 1
+            case "compare":
+                possible = len(self._compared) > 1
             case "undo":
                 possible = self.can_undo
             case "filter" | "sort" | "reverse" | "group":

@@ -48,7 +48,7 @@ class HeaderPart:
 
 
 def _header_parts(
-    status: Status, *, bar_width: int, readonly: bool = False, graph: bool = True
+    status: Status, *, bar_width: int, access: str = "", graph: bool = True
 ) -> list[HeaderPart]:
     """All that could be said, in the order of the line."""
     badge = experiment_badge(status)
@@ -62,8 +62,8 @@ def _header_parts(
         HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),)),
     ]
     parts.extend(_trouble_beside(status))
-    if readonly and not status.observed:
-        parts.insert(1, HeaderPart(0, (("read-only", "bold $text-warning"),)))
+    if access:
+        parts.insert(1, HeaderPart(0, ((access, "bold $text-warning"),)))
     if step is not None:
         parts.append(HeaderPart(1, ((f"step {step}" + (f"/{max_steps}" if max_steps else ""), ""),)))
         if max_steps:
@@ -95,10 +95,13 @@ def _trouble_beside(status: Status) -> list[HeaderPart]:
     return [HeaderPart(1, ((f"{STALLED.symbol} {clean_line(worst.word)}", f"bold {style}"),))]
 
 
-def header_line(status: Status, width: int, *, readonly: bool = False, graph: bool = True) -> Content:
-    """As much of the header as fits `width` cells, with a `graph` of the newest rewards or without."""
+def header_line(status: Status, width: int, *, access: str = "", graph: bool = True) -> Content:
+    """As much of the header as fits `width` cells, with a `graph` of the newest rewards or without.
+
+    `access`: that this client may only look, in words.
+    """
     name = " rltui "
-    parts = _header_parts(status, bar_width=max(8, min(24, width // 8)), readonly=readonly, graph=graph)
+    parts = _header_parts(status, bar_width=max(8, min(24, width // 8)), access=access, graph=graph)
     while len(parts) > 1 and len(name) + sum(part.width for part in parts) > width:
         parts.remove(max(parts, key=lambda part: part.rank))
     spans: list[tuple[str, str]] = [(name, "bold $accent")]
@@ -115,15 +118,15 @@ class HeaderBar(Widget):
     graph: reactive[bool] = reactive(True)
     """The newest rewards are drawn in it."""
 
-    def __init__(self, *, readonly: bool = False) -> None:
+    def __init__(self, *, access: str = "") -> None:
         super().__init__()
-        self._readonly = readonly
+        self._access = access
 
     def render(self) -> Content:
         """One line, whatever the width."""
         if self.status is None:
             return Content.assemble((" rltui ", "bold $accent"), (" connecting…", "$foreground 60%"))
-        return header_line(self.status, self.size.width, readonly=self._readonly, graph=self.graph)
+        return header_line(self.status, self.size.width, access=self._access, graph=self.graph)
 
 
 _CURVE_ROWS = 3

@@ -14,7 +14,7 @@ from rltui.ui.widgets.gpu_words import FAINT, hanging
 from rltui.ui.widgets.row_list import Row
 
 _CURSOR = "▸ "
-_GAP = 2
+_GAP = 1
 _WIDEST_COLUMNS = (32, 26, 20, 16, 12)
 """Cells of a column, the most first."""
 _WIDEST_NAME = 26
@@ -83,7 +83,8 @@ class _RunColumns:
             self._names |= {key: clean_line(short) for key, short in short_names(keys).items()}
         self._label = min(most, max(map(cell_len, self._names.values()), default=0))
         wanted = [
-            max(cell_len(name), *(_cell_width(row, at) for row in rows)) for at, name in enumerate(names)
+            max(cell_len(name) + len(BEST), *(_cell_width(row, at) for row in rows))
+            for at, name in enumerate(names)
         ]
         room = width - len(_CURSOR) - self._label
         for widest in _WIDEST_COLUMNS:
@@ -97,7 +98,7 @@ class _RunColumns:
             room -= self._widths[self.last] + _GAP
             self.last += 1
         if self.last == self.first:  # not even one fits: it is cut
-            self._widths[self.first] = max(1, room - _GAP)
+            self._widths[self.first] = max(len(BEST) + 1, room - _GAP)
             self.last += 1
 
     def head(self, names: list[str]) -> Content:
@@ -105,7 +106,7 @@ class _RunColumns:
         more = f"← {self.first} more" if self.first else ""
         line = Content.styled(f"  {_cut(more, self._label):<{self._label}}", FAINT)
         for at in range(self.first, self.last):
-            line += _at_right(_cut(names[at], self._widths[at]), self._widths[at], "bold")
+            line += _at_right(_cut(names[at], self._widths[at] - len(BEST)), self._widths[at], "bold")
         hidden = len(names) - self.last
         return line + Content.styled(f"  {hidden} more →", FAINT) if hidden else line
 
@@ -114,11 +115,12 @@ class _RunColumns:
         label = _tail(self._names[row.label], self._label)
         line = Content(_CURSOR if is_selected else "  ") + Content(label.ljust(self._label))
         for at in range(self.first, self.last):
-            width, cell = self._widths[at], _told(row, at)
             style = "$text-success bold" if at in row.best else ""
             if row.part == "config":
                 style = "$text-warning" if row.cells[at] != row.cells[0] else ""
-            line += _at_right(_cut(cell, width), width, style)
+            width = self._widths[at]
+            cell = _cut(clean_line(row.cells[at]), width - len(BEST)) + (BEST if at in row.best else "")
+            line += _at_right(cell, width, style, is_best=at in row.best)
         return line
 
     def cuts(self, row: ComparedRow) -> bool:
@@ -144,11 +146,15 @@ def _told(row: ComparedRow, at: int) -> str:
 
 
 def _cell_width(row: ComparedRow, at: int) -> int:
-    return cell_len(_told(row, at))
+    """With room for the sign of the best, which stands behind the figures."""
+    return cell_len(clean_line(row.cells[at])) + len(BEST)
 
 
-def _at_right(text: str, width: int, style: str) -> Content:
-    return Content(" " * (_GAP + max(0, width - cell_len(text)))) + Content.styled(text, style)
+def _at_right(text: str, width: int, style: str, *, is_best: bool = False) -> Content:
+    if not is_best:
+        width -= len(BEST)
+    line = Content(" " * (_GAP + max(0, width - cell_len(text)))) + Content.styled(text, style)
+    return line if is_best else line + " " * len(BEST)
 
 
 def _cut(text: str, width: int) -> str:

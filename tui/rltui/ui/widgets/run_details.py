@@ -7,27 +7,29 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from textual.content import Content
 
+from rltui.core.queue import QueueEntry
 from rltui.core.run_columns import gpus_text
-from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
 from rltui.core.secrets import masked
 from rltui.core.text import duration, figure, size_text, steps_text, value_text
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_words import FAINT, flow, hanging
-from rltui.ui.widgets.run_table import group_text
+from rltui.ui.widgets.run_table import Line, group_text
 
 _LABEL = 10
 _COMMIT = 9
-_STYLES = {"problem": "$text-error", "note": "italic", "tags": "$text-accent"}
+_STYLES = {"problem": "$text-error", "waits": "$text-warning", "note": "italic", "tags": "$text-accent"}
 
 _Fact = tuple[str, Sequence[str]]
 """A label, and what there is to say; empty texts are left out."""
 
 
-def detail_lines(line: TreeLine | None, names: Mapping[str, str], width: int) -> list[Content]:
+def detail_lines(line: Line | None, names: Mapping[str, str], width: int, now: float) -> list[Content]:
     """Most important first: whoever has little room shows the first of them. `names`: of all runs, by id."""
     if line is None:
         return []
+    if isinstance(line, QueueEntry):
+        return _drawn(_of_entry(line, now), width)
     if line.row is None:
         members = sorted(row.name for row in line.members)
         return _drawn([("sweep", [line.group]), ("runs", group_text(line)), ("named", members)], width)
@@ -58,6 +60,23 @@ def _drawn(facts: Iterable[_Fact], width: int) -> list[Content]:
         for at, line in enumerate(shown):
             lines.append(Content.assemble(((label if at == 0 else "").ljust(_LABEL), FAINT), line))
     return lines
+
+
+def _of_entry(entry: QueueEntry, now: float) -> list[_Fact]:
+    needs = [f"{entry.gpus} GPU{'' if entry.gpus == 1 else 's'}"] if entry.gpus else []
+    needs += [f"{size_text(entry.gpu_bytes)} of each"] if entry.gpu_bytes else []
+    retried = f"{entry.retries} time{'' if entry.retries == 1 else 's'}"
+    needs += [f"is started again {retried} where it fails"] if entry.retries else []
+    return [
+        ("waits", [entry.why or entry.state]),
+        ("sweep", [entry.group]),
+        ("changed", [entry.told]),
+        ("needs", needs),
+        ("ends if", entry.stop_if),
+        ("queued", [f"{duration(now - entry.added_at)} ago"]),
+        ("command", [" ".join(("rltui up", *entry.words))]),
+        ("folder", [entry.folder]),
+    ]
 
 
 def _origin(row: RunRow, names: Mapping[str, str]) -> list[str]:

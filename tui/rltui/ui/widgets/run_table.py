@@ -11,6 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.widgets import Static
 
+from rltui.core.queue import QueueEntry
 from rltui.core.run_columns import RunColumn, RunView
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
@@ -23,7 +24,7 @@ from rltui.ui.widgets.virtual_list import VirtualList
 _GAP = "  "
 _GUTTER = 2
 """Cells for the cursor and the mark of a run."""
-_CURSOR, _MARK, _BEST = "▸", "◆", "★"
+_CURSOR, _MARK, _BEST, _WAITS = "▸", "◆", "★", "◌"
 _NAME_LEAST = 18
 _TEXT_LEAST = 8
 """Cells of a text column that is worth showing."""
@@ -46,11 +47,19 @@ _LAST_TO_FIT = ("state",)
 """The sign before the name says it as well."""
 
 
+Line = TreeLine | QueueEntry
+
+
+def line_key(line: Line) -> str:
+    """Of a line, for the cursor."""
+    return line.key if isinstance(line, TreeLine) else f"queue:{line.id}"
+
+
 @dataclass(frozen=True, slots=True)
 class RunListing:
     """What the table shows."""
 
-    lines: Sequence[TreeLine] = ()
+    lines: Sequence[Line] = ()
     columns: Sequence[RunColumn] = ()
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By id, where a column needs them."""
@@ -76,7 +85,7 @@ class RunTable(VirtualList, inherit_bindings=False):
         self._shown: tuple[int, list[Content]] = (0, [])
 
     @property
-    def line(self) -> TreeLine | None:
+    def line(self) -> Line | None:
         """Under the cursor."""
         return self._listing.lines[self.at] if self.at < len(self._listing.lines) else None
 
@@ -91,7 +100,7 @@ class RunTable(VirtualList, inherit_bindings=False):
     def show_listing(self, listing: RunListing, now: float, key: str | None) -> None:
         """The cursor goes to `key`, or stays about where it is."""
         self._listing, self._now = listing, now
-        at = next((at for at, line in enumerate(listing.lines) if line.key == key), None)
+        at = next((at for at, line in enumerate(listing.lines) if line_key(line) == key), None)
         self._lay_out()
         self.show(len(listing.lines), at)
 
@@ -121,8 +130,9 @@ class RunTable(VirtualList, inherit_bindings=False):
         if width <= 0:
             return
         listing = self._listing
-        wanted = self._longest.of([line.row for line in listing.lines if line.row is not None], listing)
-        wanted["name"] += max((len(line.branch) for line in listing.lines), default=0)
+        tree = [line for line in listing.lines if isinstance(line, TreeLine)]
+        wanted = self._longest.of([line.row for line in tree if line.row is not None], listing)
+        wanted["name"] += max((len(line.branch) for line in tree), default=0)
         self._bar = _BAR + 1 if width >= _BAR_FROM else 0
         self._widths = _fitting(listing.columns, wanted, width - _GUTTER, self._bar)
         self._head.update(self._head_line(width))
@@ -144,10 +154,13 @@ class RunTable(VirtualList, inherit_bindings=False):
         if at >= len(lines):
             return Content("")
         line = lines[at]
-        key = line.key
+        key = line_key(line)
         cursor = _CURSOR if at == self.at else " "
         gutter = (f"{cursor}{_MARK if key in self._listing.marked else ' '}", "bold $text-accent")
-        parts = self._heading(line) if line.row is None else self._run(line, line.row)
+        if isinstance(line, QueueEntry):
+            parts = self._waiting(line)
+        else:
+            parts = self._heading(line) if line.row is None else self._run(line, line.row)
         return Content.assemble(gutter, *parts).truncate(width, ellipsis=True)
 
     def _run(self, line: TreeLine, row: RunRow) -> list[tuple[str, str]]:
@@ -199,6 +212,20 @@ class RunTable(VirtualList, inherit_bindings=False):
             (f"{_GAP}{' · '.join(group_text(line))}", FAINT),
         ]
 
+    def _waiting(self, entry: QueueEntry) -> list[tuple[str, str]]:
+        """Name, what is its own, and why it does not run yet."""
+        cells = next((cells for column, cells in self._widths if column.id == "name"), _NAME_LEAST)
+        name = _cell(clean_line(entry.name), cells - 2)
+        why = clean_line(entry.why) or ("starts" if entry.state == "starting" else "waits")
+        told = f"{clean_line(entry.told)}{_GAP}" if entry.told else ""
+        return [
+            (f"{_WAITS} ", "$text-warning"),
+            (name, ""),
+            (_GAP, ""),
+            (why, "$text-warning"),
+            (f"{_GAP}{told}", FAINT),
+        ]
+
 
 def group_text(line: TreeLine) -> list[str]:
     """`6 runs`, `2 running`, `3 done`, `best reward 0.83: NAME`."""
@@ -243,12 +270,12 @@ class _Longest:
         self._columns: tuple[str, ...] = ()
 
     def of(self, rows: Sequence[RunRow], listing: RunListing) -> dict[str, int]:
-        """In cells, by the id of a column."""
+        """In cells, by the id of a column; none for texts that no run has."""
         columns = [column for column in listing.columns if _is_flexible(column)]
         ids = tuple(column.id for column in columns)
         if ids != self._columns:
             self._columns, self._known = ids, {}
-        widths = [len(column.heading) for column in columns]
+        widths = [0] * len(columns)
         for row in rows:
             found = self._known.get(row.id)
             if found is None or found[0] is not row:
@@ -256,7 +283,10 @@ class _Longest:
                 texts = (column.text(row, config, now=0.0, names=listing.names) for column in columns)
                 found = self._known[row.id] = (row, [cell_len(text) for text in texts])
             widths = list(map(max, widths, found[1]))
-        wanted = dict(zip(ids, widths, strict=True))
+        heads = [len(column.heading) for column in columns]
+        wanted = {
+            id_: max(found, head) if found else 0 for id_, found, head in zip(ids, widths, heads, strict=True)
+        }
         wanted["name"] = wanted.get("name", 0) + 4
         for column in listing.columns:
             if column.id not in wanted:
@@ -271,7 +301,8 @@ def _fitting(
     """Those that there is room for, in their order, with widths. The first come first; texts give way."""
     least: dict[str, int] = {}
     for column in sorted(columns, key=lambda column: column.id in _LAST_TO_FIT):
-        cells = wanted[column.id]
+        if not (cells := wanted[column.id]):
+            continue
         if _is_flexible(column):
             cells = min(cells, _NAME_LEAST if column.id == "name" else max(_TEXT_LEAST, len(column.heading)))
         elif column.id == "step":

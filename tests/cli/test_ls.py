@@ -1,0 +1,62 @@
+"""Lists are asked for in loops: they import little, and one that does not answer holds up no other."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.fakes.past_run import made
+
+from rltui.cli import main
+from rltui.services.runs.experiments import place_socket
+
+_HEAVY = {"pydantic", "asyncio", "tempfile", "logging", "tomlkit", "textual", "numpy", "pynvml", "libtmux"}
+_PROGRAM = """\
+import sys
+from rltui.cli import main
+code = main(sys.argv[1:])
+print(*sorted(sys.modules), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def imported(*arguments: str) -> set[str]:
+    """By a process that runs this command."""
+    command = [sys.executable, "-c", _PROGRAM, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=True, timeout=120)
+    return {name.partition(".")[0] for name in done.stderr.split()}
+
+
+def test_lists_import_little(own_user: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        made(tmp_path / "out" / name)
+    assert main(["ls"]) == 0  # what is found out now is kept
+    assert main(["runs"]) == 0
+    assert not imported("ls", "--json") & (_HEAVY | {"sqlite3"})
+    assert not imported("runs", "--json") & (_HEAVY - {"logging"})
+
+
+def test_those_that_do_not_answer_are_waited_for_at_once(
+    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listeners = []
+    for name in ("a", "b", "c", "d", "e"):
+        record = made(tmp_path / name)
+        listeners.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        listeners[-1].bind(str(place_socket(record)))
+        listeners[-1].listen()
+    monkeypatch.setattr("rltui.cli.status._LIST_PATIENCE_S", 0.5)
+    begun = time.monotonic()
+    assert main(["ls", "--json"]) == 0
+    took = time.monotonic() - begun
+    for listener in listeners:
+        listener.close()
+    states = {row["experiment"]: row["state"] for row in json.loads(capsys.readouterr().out)}
+    assert set(states.values()) == {"not answering"}
+    assert took < 2, "one after the other takes half a second each"
