@@ -10,8 +10,8 @@ from rltui.errors import UsageError
 
 
 def points(*words: str, some: int | None = None) -> list[str]:
-    axes = [axis for word in words if (axis := _axis(word)) is not None]
-    return [" ".join(f"{key}={value}" for key, value in point) for point in _points(axes, some)]
+    found = _points([_axis(word) for word in words], some)
+    return [" ".join(f"{key}={value}" for key, value in point) for point in found]
 
 
 def test_grids_and_choices() -> None:
@@ -19,7 +19,6 @@ def test_grids_and_choices() -> None:
         "lr=1e-6 seed=0", "lr=1e-6 seed=1", "lr=3e-6 seed=0", "lr=3e-6 seed=1",
     ]  # fmt: skip
     assert points("names=['a,b',c],[d]", "t=x") == ["names=['a,b',c] t=x", "names=[d] t=x"]
-    assert _axis("rl.toml") is None
     some = points("seed=0..99", some=7)
     assert len(set(some)) == 7
     drawn = [float(each.partition("=")[2]) for each in points("lr=1e-6..1e-3", some=40)]
@@ -27,7 +26,7 @@ def test_grids_and_choices() -> None:
     assert sum(value < 1e-4 for value in drawn) > 10
 
 
-@pytest.mark.parametrize("word", ["lr=1e-6..1e-3", "lr=1,,2", "seed=3..1", "seed=0..99999"])
+@pytest.mark.parametrize("word", ["lr=1e-6..1e-3", "lr=", "3=1", "lr=1,,2", "seed=3..1", "seed=0..99999"])
 def test_what_is_no_sweep_is_refused(word: str) -> None:
     with pytest.raises(UsageError):
         points(word)
@@ -36,9 +35,11 @@ def test_what_is_no_sweep_is_refused(word: str) -> None:
 def test_words_of_the_queue_and_of_up_are_told_apart() -> None:
     found = parse(
         ["sweep", "-n", "big", "rl.toml", "--max-parallel", "2", "lr=1,2", "--stop-if=reward < 0.1 at 3",
+         "--set", "seed=1",
          "--", "--model.name", "x"]
     )  # fmt: skip
-    assert found.words == ["-n", "big", "rl.toml", "lr=1,2"]
+    assert found.words == ["-n", "big", "rl.toml", "--set", "seed=1"]
+    assert found.axes == ["lr=1,2"]
     assert found.overrides == ["--model.name", "x"]
     assert (found.max_parallel, found.stop_if, found.retries) == (2, ["reward < 0.1 at 3"], 0)
     assert parse(["queue", "add", "rl.toml", "--gpus", "2", "--new"]).words == ["rl.toml", "--new"]

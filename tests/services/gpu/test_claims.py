@@ -69,6 +69,8 @@ def test_a_claim_ends_with_all_who_have_it(own_user: Path) -> None:
         user.stdin.close()
     assert claims_of_others() == ()
     assert ours.own() == (claim("a"),)
+    ClaimFiles("b").change(lambda others: None)
+    assert ours.own() == (), "others may count on it by now"
     file.write_text("{")
     assert (claims_of_others(), ours.own()) == ((), ())
     ours.keep(())

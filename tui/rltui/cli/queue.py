@@ -14,26 +14,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rltui.cli.parser import parse
-from rltui.cli.running import wanted_run
 from rltui.cli.terminal import columns
-from rltui.client import creation
-from rltui.client.memory import needed_bytes
 from rltui.client.queue import asking
 from rltui.client.queue.asking import QueueWish
-from rltui.client.queue.rules import check_rule
 from rltui.core.queue import QueueEntry, QueueOptions, RunQueue
 from rltui.core.runs import RunRow
 from rltui.core.text import listed
 from rltui.errors import RltuiError, UsageError
-from rltui.services.config import origins
 from rltui.services.queue_file import read_queue
-from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.index import RunIndex
 from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order
 
-_AXIS = re.compile(r"(?P<key>[A-Za-z_][\w.-]*)=(?P<values>.+)", re.DOTALL)
+if TYPE_CHECKING:
+    from rltui.services.runs.experiment_files import ExperimentRecord
+
+_KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _SPAN = re.compile(r"(?P<first>-?[\d.]+(?:e[+-]?\d+)?)\.\.(?P<last>-?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _MOST_RUNS = 1000
@@ -58,10 +56,10 @@ def add(arguments: argparse.Namespace) -> int:
 def sweep(arguments: argparse.Namespace) -> int:
     """Queue a run for each combination of values, or for some of them by chance."""
     options = _options(arguments).model_copy(update={"max_parallel": arguments.max_parallel})
-    axes = [axis for word in arguments.words if (axis := _axis(word)) is not None]
+    axes = [_axis(word) for word in arguments.axes]
     if not axes:
         raise UsageError("a sweep needs values", hint="rltui sweep rl.toml lr=1e-6,3e-6 seed=0..2")
-    words = [word for word in arguments.words if _AXIS.fullmatch(word) is None]
+    words = arguments.words
     points = _points(axes, arguments.random)
     with _planned(words, [*arguments.overrides, *_as_options(points[0])], with_needs=True) as first:
         pass
@@ -87,6 +85,8 @@ def sweep(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> QueueOptions:
+    from rltui.client.queue.rules import check_rule
+
     for rule in arguments.stop_if:
         check_rule(rule)
     return QueueOptions(
@@ -102,6 +102,10 @@ def _planned(
     words: Sequence[str], overrides: Sequence[str], *, with_needs: bool = False
 ) -> Iterator[QueueWish]:
     """The run that `rltui up` would make of these; what it would refuse is refused."""
+    from rltui.cli.running import wanted_run  # knows the frameworks, which `rltui queue` needs not
+    from rltui.client import creation
+    from rltui.services.config import origins
+
     behind = ["--", *overrides] if overrides else []
     up = parse(["up", *words, *behind])
     with wanted_run(up) as wanted:
@@ -124,6 +128,8 @@ def _needs(record: ExperimentRecord) -> tuple[int | None, int]:
     """How many devices it would use, and the memory that it needs of the fullest; none where a person named
     devices, or no GPU can be read.
     """
+    from rltui.client.memory import needed_bytes
+
     if record.devices:
         return None, 0
     sizes = needed_bytes(record)
@@ -138,12 +144,11 @@ class _Axis:
     """From where to where a value is chosen by chance."""
 
 
-def _axis(word: str) -> _Axis | None:
-    """`lr=1e-6,3e-6`, `seed=0..2`; `None` for another word."""
-    found = _AXIS.fullmatch(word)
-    if found is None:
-        return None
-    key, text = found["key"], found["values"]
+def _axis(word: str) -> _Axis:
+    """`lr=1e-6,3e-6`, `seed=0..2`."""
+    key, _, text = word.partition("=")
+    if not _KEY.fullmatch(key) or not text:
+        raise UsageError(f"{word!r} is no key with values", hint="lr=1e-6,3e-6, seed=0..2")
     span = _SPAN.fullmatch(text)
     if span is None:
         return _Axis(key, tuple(dict.fromkeys(_split(text))))

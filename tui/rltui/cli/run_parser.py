@@ -174,21 +174,35 @@ _OWN_WORDS = _WITH_VALUE | {"--dry-run", "--after-reboot", "--no-after-reboot", 
 """Of `queue add` and `sweep`; all others are for `rltui up`."""
 
 
+_OF_UP_WITH_VALUE = ("--only", "--resume-step", "--timeout")
+"""Of `rltui up`, besides those that say what a new experiment is to be."""
+
+
 def queued(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
-    """Parse `queue add` or `sweep`: `words` are for `rltui up`, as are `overrides`, from behind `--`."""
+    """Parse `queue add` or `sweep`. `words` are for `rltui up`, as are `overrides`, from behind `--`; `axes`
+    are the values of a sweep, `lr=1e-6,3e-6`.
+    """
+    of_up = argparse.ArgumentParser(add_help=False)
+    add_creation(of_up)
+    known = of_up._option_string_actions  # noqa: SLF001
+    with_value = {name for name in known if known[name].nargs != 0} | {*_OF_UP_WITH_VALUE}
     begin = 1 if argv[0] == "sweep" else 2
     end = argv.index("--") if "--" in argv else len(argv)
-    own, words, rest = [], [], argv[begin:end]
+    own, words, axes, rest = [], [], [], argv[begin:end]
     while rest:
         word = rest.pop(0)
         name, equals, _ = word.partition("=")
         if name in ("-h", "--help") or name in _OWN_WORDS:
             takes_one = not equals and name in _WITH_VALUE and bool(rest)
             own += [word, rest.pop(0)] if takes_one else [word]
+        elif not equals and name in with_value and rest:
+            words += [word, rest.pop(0)]
+        elif begin == 1 and equals and not word.startswith("-"):
+            axes.append(word)
         else:
             words.append(word)
     found = parser.parse_args([*argv[:begin], *own])
-    found.words, found.overrides = words, argv[end + 1 :]
+    found.words, found.overrides, found.axes = words, argv[end + 1 :], axes
     return found
 
 

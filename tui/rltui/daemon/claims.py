@@ -68,12 +68,21 @@ class ClaimDesk:
 
     def adopt(self) -> None:
         """Go on with what an earlier supervisor claimed for components that are still starting."""
-        before = [claim for claim in self._files.own() if claim.component in self._runners]
-        for claim in before:
-            if self._runners[claim.component].life.busy:
-                self._claims[claim.component] = (*self._claims.get(claim.component, ()), claim)
-        if before:
-            self._keep()
+        if not any(claim.component for claim in self._files.own()):
+            return
+
+        def decide(others: tuple[GpuClaim, ...]) -> Collection[GpuClaim]:
+            del others  # it had it before them
+            for claim in self._files.own():  # as it is now: what is void, others may have removed
+                runner = self._runners.get(claim.component)
+                if runner is not None and runner.life.busy:
+                    self._claims[claim.component] = (*self._claims.get(claim.component, ()), claim)
+            return self._all()
+
+        try:
+            self._files.change(decide)
+        except RltuiError as error:
+            logger.warning("claims on GPU memory are made anew: %s", error)
 
     def others(self) -> tuple[GpuClaim, ...]:
         """What experiments besides this one claim now."""
@@ -143,7 +152,7 @@ class ClaimDesk:
             await asyncio.sleep(_LOOK_S)
 
     def look(self) -> None:
-        """Once."""
+        """End those that are over now."""
         over = [name for name in self._claims if self._is_over(name)]
         for name in over:
             del self._claims[name]

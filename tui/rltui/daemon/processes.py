@@ -190,6 +190,8 @@ class Processes:
         if before.alive and not life.alive:
             self._observation.ended(name)
             self.orphans.look()
+        if before.busy and not life.busy:
+            self.claims.look()
         self._events.changed("status")
         self.changes.notify()
 

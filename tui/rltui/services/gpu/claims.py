@@ -94,10 +94,18 @@ class ClaimFiles:
         """
         make_folder(self._folder, mode=0o700)
         with _locked(self._folder):
+            self._remove_void()
             decided = decide(self.others())
             if decided is not None:
                 self.keep(decided)
         return decided
+
+    def _remove_void(self) -> None:
+        """What others claimed and nobody has any more: whoever comes back to it must ask again."""
+        for file in _files(self._folder):
+            kept = _read(file)
+            if file.name != self._experiment and kept is not None and not _counts(kept, self._boot):
+                file.unlink(missing_ok=True)
 
     def keep(self, claims: Collection[GpuClaim], users: Iterable[ProcessId] = ()) -> None:
         """Replace the own ones by some of them, which takes nothing from anybody. `users`: whom they are for.
