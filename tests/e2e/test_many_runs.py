@@ -1,4 +1,4 @@
-"""Many runs of the embedded engine, as a person has them: swept, listed, compared, forked, kept, written back."""
+"""Many runs of the embedded engine, as a person has them: swept, compared, forked, kept, written back."""
 
 from __future__ import annotations
 
@@ -73,6 +73,13 @@ def test_a_sweep_is_listed_compared_forked_and_kept(swept: Box) -> None:
     assert (row["parent"], row["parent_step"], row["step"]) == (parent["id"], 4, 12)
     assert row["changed"]["trainer.optim.lr"] == [1e-4, 3e-4]
     assert content(Path(parent["folder"]) / "checkpoints") == before, "the parent is left alone"
+
+    again = swept.run("rerun", "higher", "--yes", timeout_s=120)
+    assert "from checkpoint 4, a copy of" in again.stderr, again.stderr
+    retry_until(lambda: swept.json("status", "higher-again")["done"], timeout_s=90)
+    assert swept.run("down", "higher-again").returncode == 0
+    steps = swept.json("metrics", "reward", "-n", "higher-again")["series"][0]["steps"]
+    assert min(steps) == 5, "it begins where that one began"
 
     assert swept.run("promote", "higher", "--yes").returncode == 0
     assert "lr = 0.0003 " in (swept.work / "rl.toml").read_text()
