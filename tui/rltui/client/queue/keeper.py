@@ -91,13 +91,19 @@ class QueueKeeper:
         """
         self._change(lambda queue: queue)
         for entry in self.queue.entries:
-            if entry.state == "starting":
-                self._settle_start(entry)
-            elif entry.state == "running":
-                self._follow(entry)
-            elif entry.state == "ending":
-                self._end(entry)
+            try:
+                self._mind(entry)
+            except (OSError, subprocess.TimeoutExpired) as error:  # a full disk; others go on
+                logger.error("%s: %s", entry.name, error)
         self._start_next()
+
+    def _mind(self, entry: QueueEntry) -> None:
+        if entry.state == "starting":
+            self._settle_start(entry)
+        elif entry.state == "running":
+            self._follow(entry)
+        elif entry.state == "ending":
+            self._end(entry)
 
     def _change(self, change: Callable[[RunQueue], RunQueue]) -> None:
         self.queue = change_queue(change, known=self.queue if self.queue.entries else None)
