@@ -77,6 +77,12 @@ class Queue:
         pids = re.findall(r"supervisor started, pid (\d+)", log.read_text()) if log.exists() else []
         return [int(pid) for pid in pids if _is_of_queue(int(pid))]
 
+    def starting(self) -> list[int]:
+        """Pids of the programs that start an entry of this queue."""
+        pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+        here = str(self.box.work).encode()
+        return [pid for pid in pids if b"--entry" in (words := _words_of(pid)) and here in b" ".join(words)]
+
     def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
         """Returns how many there were."""
         found = self.supervisors()
@@ -85,11 +91,16 @@ class Queue:
         return len(found)
 
 
-def _is_of_queue(pid: int) -> bool:
+def _words_of(pid: int) -> list[bytes]:
+    """Its command line; none where it is gone."""
     try:
-        return b"rltui.client.queue" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
-        return False
+        return []
+
+
+def _is_of_queue(pid: int) -> bool:
+    return b"rltui.client.queue" in _words_of(pid)
 
 
 @pytest.fixture
@@ -134,6 +145,22 @@ def test_each_run_of_a_sweep_is_started_once_under_a_storm_of_kills(queue: Queue
     assert set(queue.states.values()) == {"done"}
     assert queue.starts() == {f"run-seed{number}": 1 for number in range(6)}
     assert kills > 3
+
+
+@pytest.mark.slow
+def test_the_program_that_starts_a_run_is_killed_and_it_is_started_once_all_the_same(queue: Queue) -> None:
+    random.seed(7)
+    queue.ask("sweep", "run.toml", "-l", "job.toml", "seed=0..3", "--max-parallel", "2", "--retries", "3")
+    kills, until = 0, time.monotonic() + 25
+    while time.monotonic() < until and not set(queue.states.values()) <= ENDED:
+        time.sleep(random.uniform(0.0, 1.5))
+        for pid in queue.starting() if kills < 4 else []:
+            os.kill(pid, signal.SIGKILL)
+            kills += 1
+    queue.wait(timeout_s=90.0)
+    assert set(queue.states.values()) == {"done"}, queue.entries
+    assert queue.starts() == {f"run-seed{number}": 1 for number in range(4)}
+    assert kills
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ from rltui.ui.palette import ActionCommands
 from rltui.ui.requests import MainScreen
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.column_dialog import ColumnDialog
+from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
@@ -535,6 +536,7 @@ def test_every_action_has_a_method() -> None:
         ConfigReview,
         PlanDialog,
         ColumnDialog,
+        CompareScreen,
     )
     for action in ACTIONS:
         assert any(hasattr(owner, f"action_{action.call[0]}") for owner in owners), action.id

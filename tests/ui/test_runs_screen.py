@@ -22,7 +22,6 @@ from rltui.errors import ConflictError, RltuiError
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.dialogs import MessageDialog, NoteDialog
-from rltui.ui.screens.queue import QueueScreen
 from rltui.ui.screens.run_keeping import TrashDialog
 from rltui.ui.screens.run_list import RunSelection
 from rltui.ui.screens.runs import RunsScreen
@@ -50,7 +49,10 @@ def lines_of(screen: RunsScreen) -> list[str]:
 
 
 def names_of(screen: RunsScreen) -> list[str]:
-    return [line.row.name if line.row is not None else line.key for line in screen._lines]
+    return [
+        line.row.name if isinstance(line, TreeLine) and line.row is not None else line_key(line)
+        for line in screen._lines
+    ]
 
 
 def text_of(screen: RunsScreen, id_: str) -> str:
@@ -247,7 +249,7 @@ async def test_what_waits_in_the_queue_is_listed_with_the_reason(open_app: Opene
         assert "1 queued, paused" in text_of(screen, "runs-title")
         screen.query_one(RunTable).go_to(3)
         await press(pilot, "enter")
-        assert isinstance(pilot.app.screen, QueueScreen)
+        assert pilot.app.screen.query("#queue-rows")
         await press(pilot, "escape")
         assert pilot.app.screen is screen
 

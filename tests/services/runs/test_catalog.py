@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fakes.past_run import made
@@ -19,6 +21,7 @@ from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import forget
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import why_gone
+from rltui.services.runs.run_row import RunReader
 from rltui.services.runs.run_sheet import change_sheet, keep_sheet, new_sheet, read_sheet
 
 
@@ -265,3 +268,38 @@ def test_a_run_that_nobody_saw_end_is_stopped(own_user: Path, tmp_path: Path) ->
     row = catalog.find_run(index, "a")
     assert row.state == "stopped"
     assert row.problem == "nobody saw orchestrator and trainer end: killed, or the machine was restarted"
+
+
+def test_a_run_on_another_machine_is_believed_while_it_writes(own_user: Path, tmp_path: Path) -> None:
+    record = made(tmp_path / "out" / "a")
+    index, journal = RunIndex(), ControlFolder(tmp_path / "out" / "a").journal_file
+    catalog.catch_up(index)
+    there = replace(catalog.find_run(index, record.name), state="running", supervisor=(1, 5.0), host="other")
+    index.put([(there, None)])
+    journal.touch()
+    assert catalog.catch_up(index).read == 0
+    assert catalog.find_run(index, "a") == there
+    for path in (journal, journal.parent / "metrics" / "head"):
+        os.utime(path, (1e9, 1e9))
+    assert catalog.catch_up(index).read == 1
+    assert catalog.find_run(index, "a").state == "done"
+
+
+def test_what_a_supervisor_puts_meanwhile_stays(
+    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        made(tmp_path / "out" / name)
+    index = RunIndex()
+    catalog.catch_up(index)
+    b = replace(catalog.find_run(index, "b"), state="running", supervisor=(os.getpid(), 1.0))
+    read = RunReader.row
+
+    def row(self: RunReader, *arguments: Any, **named: Any) -> RunRow:
+        RunIndex().put([(b, None)])
+        return read(self, *arguments, **named)
+
+    monkeypatch.setattr(RunReader, "row", row)
+    monkeypatch.setattr(catalog, "_AT_ONCE", 1)
+    catalog.catch_up(index, whole=True)
+    assert catalog.find_run(index, "b") == b

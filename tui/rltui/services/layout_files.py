@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,7 @@ def load_for(record: ExperimentRecord) -> Layout:
     return layout if record.observed else completed(layout, parts(framework))
 
 
+@functools.cache
 def parts(framework: str) -> tuple[ComponentSpec, ...]:
     """What every layout has besides, unless it says otherwise: those of the framework, then those of all.
 

@@ -23,6 +23,7 @@ from rltui.client.queue.rules import StopRules
 from rltui.core.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_variable
 from rltui.core.runs import RunSheet
 from rltui.errors import ExitCode, RltuiError
+from rltui.services import outside
 from rltui.services.gpu.claims import release_devices, reserve_devices
 from rltui.services.outside import OUTER_VARIABLES
 from rltui.services.queue_file import change_queue, queue_folder, start_lock
@@ -224,7 +225,9 @@ class QueueKeeper:
         elif code is None:  # it was never started, or killed before it came to anything
             self._replace(entry, lambda now: now.model_copy(update={"state": "waiting"}))
         else:
-            why, retries = _last_words(entry), 0 if code in _HOPELESS else entry.retries
+            killed = outside.failure_text(code, b"") if code < 0 else None
+            why = f"its start {killed}" if killed else _last_words(entry)
+            retries = 0 if code in _HOPELESS else entry.retries
             self._replace(
                 entry,
                 lambda now: now.model_copy(update={"retries": retries}).ended("failed", why, self.clock()),

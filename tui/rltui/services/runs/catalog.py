@@ -42,6 +42,8 @@ _AT_ONCE = 50
 _MOST_NAMED = 8
 _CLOCK_SLACK_S = 5.0
 """Between two ways to reckon when a process began."""
+_QUIET_S = 900.0
+"""A run of another machine that writes nothing for so long is not believed to go on."""
 _LIST_SLACK_NS = 60 * 10**9
 """An entry of the list may be written so long before it is put there."""
 
@@ -251,7 +253,13 @@ class _CatchUp:
 
     def _is_supervised(self, id_: str) -> bool:
         row = self._index.row(id_)
-        return row is not None and row.supervisor is not None and _lives(*row.supervisor)
+        if row is None or row.supervisor is None:
+            return False
+        if row.host and row.host != os.uname().nodename:  # which shares our files: its pids are not ours
+            control = ControlFolder(Path(row.control).parent)
+            seen = max(_changed_ns(each) for each in (control.journal_file, control.series / "head"))
+            return time.time() - seen / 1e9 < _QUIET_S
+        return _lives(*row.supervisor)
 
     def _look_at_list(self, since_ns: int) -> None:
         """Take those that were put on the user's list since and are not known."""
@@ -422,7 +430,6 @@ class _CatchUp:
 
     def _put(self) -> None:
         self._index.put(self._ready, marks=self._marks, unless_since=self._since)
-        self._since = self._index.stamp() if self._ready else self._since
         self._ready.clear()
 
 

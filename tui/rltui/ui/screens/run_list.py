@@ -263,7 +263,9 @@ class RunListScreen(CursorKeys, KeepActions):
         else:
             parts.append((f" · {len(listed) - archived:,} in all", FAINT))
         parts += [(f" · {archived:,} archived{'' if is_all else ' (A)'}", FAINT)] if archived else []
-        parts += [(f" · by {view.sort}{' reversed' if view.is_reversed else ''}", FAINT)] if view.sort else []
+        order = f"by {view.sort}" if view.sort else ""
+        order = f"{order} reversed".strip() if view.is_reversed else order
+        parts += [(f" · {order}", FAINT)] if order else []
         parts += [(f" · {len(self._marked)} marked", "bold $text-accent")] if self._marked else []
         parts += [(f" · ⚠ {clean_line(self._problem)}", "bold $text-warning")] if self._problem else []
         self._title.update(Content.assemble(*parts))

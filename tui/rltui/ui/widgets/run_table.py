@@ -287,7 +287,7 @@ class _Longest:
         wanted = {
             id_: max(found, head) if found else 0 for id_, found, head in zip(ids, widths, heads, strict=True)
         }
-        wanted["name"] = wanted.get("name", 0) + 4
+        wanted["name"] = max(_NAME_LEAST, wanted.get("name", 0) + 4)
         for column in listing.columns:
             if column.id not in wanted:
                 usual = _OWN_WIDTHS.get(column.id) or _USUAL_WIDTHS[column.kind]
