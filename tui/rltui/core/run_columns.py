@@ -270,13 +270,20 @@ def config_value(config: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 -
     return value if all(config[key] == value for key in meant[1:]) else None
 
 
+_BESIDE = "sft."
+"""Begins the keys of the warm-up, as `find_knob` has them behind those of the run as well."""
+
+
 @lru_cache(maxsize=512)
 def _meant(keys: tuple[str, ...], name: str) -> tuple[str, ...]:
-    """Keys that end in `name` with the fewest tables around; several where that does not decide."""
+    """Keys that end in `name` with the fewest tables around; several where that does not decide. Those of a
+    file beside the run's own are meant where there is no other.
+    """
     if name in keys:
         return (name,)
     ending = f".{name}"
     found = [key for key in keys if key.endswith(ending)]
+    found = [key for key in found if not key.startswith(_BESIDE)] or found
     fewest = min((key.count(".") for key in found), default=0)
     return tuple(key for key in found if key.count(".") == fewest)
 

@@ -77,7 +77,7 @@ class RunReader:
             written = written_config(Path(self._record.run_dir))
             self.config = _plain({key: masked(key, value) for key, value in written.items()})
         else:
-            self.config = _flat(self._framework, as_passed(self._loaded.files))
+            self.config = self._flat(self._loaded.files)
         self._config_files = _kept(self._loaded, self._record, self._framework)
 
     def sources(self) -> tuple[Path, ...]:
@@ -224,11 +224,10 @@ class RunReader:
             pairs = {key: (base.get(key), self.config.get(key)) for key in keys}
         else:
             pairs = _against_defaults(self._framework, self._loaded.files)
-        own = {*self._record.overrides, *self._framework.resume_keys}  # which rltui chose
         return {
             key: (old, new)
             for key, (old, new) in pairs.items()
-            if not same_value(old, new) and key not in own and key.rpartition(".")[2] != _FOLDER_KEY
+            if not same_value(old, new) and key.rpartition(".")[2] != _FOLDER_KEY
         }
 
     def _begun_as(self) -> Mapping[str, Any] | None:
@@ -239,7 +238,16 @@ class RunReader:
                 with suppress(ConfigError):
                     source = parse_file(path, known.text.encode())
                     sources[self._framework.role(str(path), source.data) or path.stem] = source
-        return _flat(self._framework, as_passed(LoadedFiles(sources).files)) if sources else None
+        return self._flat(LoadedFiles(sources).files) if sources else None
+
+    def _flat(self, files: ConfigFiles) -> dict[str, Any]:
+        """With what launchers pass; but for what rltui itself chose, such as a free port."""
+        written, found = _flat(self._framework, files), _flat(self._framework, as_passed(files))
+        for key in (*self._record.overrides, *self._framework.resume_keys):
+            found.pop(key, None)
+            if key in written:
+                found[key] = written[key]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
