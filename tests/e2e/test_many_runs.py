@@ -90,7 +90,7 @@ def test_a_sweep_is_listed_compared_forked_and_kept(swept: Box) -> None:
     (swept.root / "state/rltui/runs.sqlite").unlink()
     assert [each["name"] for each in runs(swept, "tag:keep")] == ["higher"]
     assert swept.run("restore", found[0]["id"]).returncode == 0
-    assert len(runs(swept)) == 5
+    assert len(runs(swept)) == 6
 
     exported = swept.run("export", "higher", "-o", "report")
     assert exported.returncode == 0, exported.stderr
