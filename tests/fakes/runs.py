@@ -10,13 +10,14 @@ from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.series import FakeSeries
 
 from rltui.core.compare import Comparison, compared_metrics, comparison
+from rltui.core.forks import ForkPlan, ForkWish, fork_name
 from rltui.core.queue import QueueAction, RunQueue
 from rltui.core.report import Draw
 from rltui.core.rollouts import RolloutSource
 from rltui.core.run_columns import RunView
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
-from rltui.errors import RltuiError, UsageError
+from rltui.errors import ConfigError, RltuiError, UsageError
 
 
 def run_row(name: str, **values: Any) -> RunRow:
@@ -66,6 +67,7 @@ class FakeRuns:
         self.rollouts: dict[str, RolloutSource] = {}
         self.exported: list[tuple[str, int, int]] = []
         """Id, how many curves, how many rollouts."""
+        self.forked: list[tuple[str, ForkWish]] = []
         self.opened: list[str] = []
         """Ids, with `again` behind those that were to be supervised."""
         self.changes: list[tuple[str, RunChange]] = []
@@ -129,6 +131,23 @@ class FakeRuns:
         rows = [next(each for each in self.known if each.id == id_) for id_ in ids]
         found = compared_metrics(rows, [self.series.get(id_) for id_ in ids], metrics)
         return comparison(rows, self.flat_configs, found)
+
+    def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
+        if self.error:
+            raise self.error
+        row = next(each for each in self.known if each.id == id_)
+        if "typo" in wish.edits:
+            raise ConfigError("unknown knob typo", hint="did you mean type?")
+        step = wish.begin if isinstance(wish.begin, int) else max(row.checkpoints) if wish.begin else None
+        name = wish.name or fork_name(row.name, wish, step)
+        diff = "".join(f"-{key} = 1\n+{key} = {value}\n" for key, value in wish.edits.items())
+        copied = () if step is None else (f"checkpoints/step_{step}",)
+        return ForkPlan(row.name, name, f"/runs/{name}", diff, step, copied, 3 << 30 if copied else 0)
+
+    def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
+        self.plan_fork(id_, wish)
+        self.forked.append((id_, wish))
+        return ()
 
     def open_series(self, id_: str) -> SeriesSource:
         return self.series.get(id_, FakeSeries())

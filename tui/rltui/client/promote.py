@@ -49,7 +49,9 @@ class Promotion:
     @property
     def diff(self) -> str:
         """Of all files."""
-        return "".join(text_diff(old.text, new.text, str(path)) for path, (old, new) in self.files.items())
+        return "".join(
+            text_diff(old.text, new.text, str(path).lstrip("/")) for path, (old, new) in self.files.items()
+        )
 
 
 def plan_promotion(row: RunRow) -> Promotion:

@@ -14,6 +14,7 @@ from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.compare import Comparison
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
+from rltui.core.forks import ForkPlan, ForkWish
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
@@ -270,6 +271,25 @@ class Runs(Protocol):
 
         Raises:
             UsageError: if one of the runs is not there any more, or no run has one of the metrics.
+        """
+        ...
+
+    def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
+        """What a fork of a run comes to. No side effects.
+
+        Raises:
+            UsageError: if there is no such run any more, or it cannot be started.
+            ConfigError: if an edit names no knob, or the config breaks a rule with it.
+            ConflictError: if there is no such checkpoint, or name or folder are taken.
+        """
+        ...
+
+    def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
+        """Make it and start it. What a person should know of it, in sentences.
+
+        Raises:
+            ConfigError, ConflictError: as `plan_fork`; nothing is left of it.
+            RltuiError: if it cannot be made; likewise.
         """
         ...
 

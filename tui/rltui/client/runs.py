@@ -23,6 +23,7 @@ from rltui.services.runs.experiments import find_experiment
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison
+    from rltui.core.forks import ForkPlan, ForkWish
     from rltui.core.queue import QueueAction, RunQueue
     from rltui.core.report import Draw
     from rltui.core.run_columns import RunView
@@ -170,6 +171,24 @@ class KnownRuns:
         rows = [self._row(id_) for id_ in ids]
         found = compared_metrics(rows, [self._series(row) for row in rows], metrics)
         return comparison(rows, self.configs(ids), found)
+
+    # --- another one --------------------------------------------------------------------------------------
+
+    def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
+        """From its files."""
+        from rltui.client.fork import plan_fork  # knows the frameworks
+
+        with plan_fork(self._row(id_), wish) as planned:
+            return planned.plan
+
+    def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
+        """As `rltui fork` does."""
+        from rltui.client.fork import carry_out, plan_fork
+
+        if self.readonly:
+            raise ConflictError("this client only looks")
+        with plan_fork(self._row(id_), wish) as planned:
+            return carry_out(planned)[1]
 
     def open_series(self, id_: str) -> SeriesSource:
         """As its supervisor writes them, or wrote them."""

@@ -53,6 +53,7 @@ class Place(Enum):
     LOGS = "log screen"
     NOTE = "field for a note or a search"
     EVALUATE = "dialog for an evaluation"
+    FORK = "dialog for a fork"
     ROLLOUTS = "rollout screen"
     RUNS = "runs screen"
     COLUMNS = "dialog for columns"
@@ -176,12 +177,16 @@ _N, _O = Scope.RUNS, Scope.COLUMNS
 _YES, _NO, _KEPT, _SPARE = Footer.YES, Footer.NO, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
+_ASKING = (Place.EVALUATE, Place.FORK)
 
 ACTIONS: tuple[Action, ...] = (
     Action("help", "question_mark", "show_help", "help", "Show all keys and what the symbols mean",
            _G, _KEPT, only_in=_SCREENS),
     Action("palette", "colon,ctrl+p", "app.command_palette", "command", "Find any action by name",
            _G, _KEPT, palette=False, only_in=_SCREENS),
+    Action("fork", "Y", "fork", "fork",
+           "Start another run with the config of this one, changed, or from a checkpoint",
+           _G, changes=True, only_in=(Place.OVERVIEW,)),
     Action("component.start", "s", "request('start')", "start",
            "Start the selected component, at once where it would start again later", _C, _YES, changes=True),
     Action("component.stop", "x", "request('stop')", "stop",
@@ -374,6 +379,9 @@ ACTIONS: tuple[Action, ...] = (
     Action("checkpoint-screen.publish", "P", "publish", "publish",
            "Upload the weights of the step under the cursor to the hub: asks where, shows what",
            _R, changes=True),
+    Action("checkpoint-screen.fork", "f", "fork", "fork",
+           "Start another run from the checkpoint under the cursor; this one is left alone",
+           _R, changes=True),
     Action("checkpoint-screen.back", "escape", "show_overview", "overview",
            "Back to the overview", _R, _YES, palette=False),
     Action("checkpoint-screen.down", "down,j", "cursor(1)", "down", "Next checkpoint", _R, palette=False),
@@ -447,10 +455,9 @@ ACTIONS: tuple[Action, ...] = (
            palette=False),
     Action("compare.last", "end,G", "cursor_to_end(True)", "last", "The last row", Scope.COMPARE,
            palette=False),
-    Action("evaluate.cancel", "escape", "cancel", "cancel", "", _A, palette=False, only_in=(Place.EVALUATE,)),
-    Action("evaluate.next", "down", "step(1)", "next", "", _A, palette=False, only_in=(Place.EVALUATE,)),
-    Action("evaluate.previous", "up", "step(-1)", "previous", "", _A, palette=False,
-           only_in=(Place.EVALUATE,)),
+    Action("evaluate.cancel", "escape", "cancel", "cancel", "", _A, palette=False, only_in=_ASKING),
+    Action("evaluate.next", "down", "step(1)", "next", "", _A, palette=False, only_in=_ASKING),
+    Action("evaluate.previous", "up", "step(-1)", "previous", "", _A, palette=False, only_in=_ASKING),
     Action("metrics.zoom", "enter", "toggle_zoom", "zoom", "One chart in full, and back to all", _M, _YES),
     Action("metrics.cursor-back", "comma", "cursor(-1)", "read", "Read all series at a step: further back",
            _M, _YES, palette=False),
@@ -567,6 +574,8 @@ ACTIONS: tuple[Action, ...] = (
            "Mark the run under the cursor: what follows is done to all that are marked", _N, _YES),
     Action("runs.compare", "c", "compare", "compare",
            "The marked ones beside each other: keys that differ, metrics, curves, rollouts", _N, _YES),
+    Action("runs.fork", "f", "fork", "fork",
+           "Start another run with its config, changed, or from a checkpoint", _N, changes=True),
     Action("runs.group", "b", "group", "group",
            "Forks below their parents, the runs of a sweep below its name; or all by themselves", _N, _YES),
     Action("runs.columns", "v", "choose_columns", "columns",

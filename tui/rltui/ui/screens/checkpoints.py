@@ -15,6 +15,7 @@ from rltui.ui.actions import Place, bindings
 from rltui.ui.requests import AskedRequest, show_error
 from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, MessageDialog, NoteDialog, button
 from rltui.ui.screens.eval_dialog import EvaluateActions
+from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.report_screen import ReportScreen
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
@@ -167,7 +168,7 @@ def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]
     return choices
 
 
-class CheckpointScreen(ReportScreen, EvaluateActions):
+class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
     """What there is, and what to do with it."""
 
     CSS_PATH: ClassVar = ["checkpoints.tcss"]
@@ -225,6 +226,14 @@ class CheckpointScreen(ReportScreen, EvaluateActions):
         request = Request(action="restart", resume_step=chosen.step)
         heading = f"Go back to checkpoint {chosen.step}?"
         self.carry_out(AskedRequest(request, heading, verb="Go back", danger=True))
+
+    def action_fork(self) -> None:
+        """From this one; of one that is not complete, say why not."""
+        chosen = self._selected
+        if chosen is not None and not chosen.complete:
+            self.notify(f"Checkpoint {chosen.step} is {checkpoint_note(chosen)}", markup=False)
+            return
+        self.fork_open(begin=str(chosen.step) if chosen is not None else "")
 
     def action_prune(self) -> None:
         """What to keep, then what that deletes; asks, default no."""

@@ -19,6 +19,7 @@ from rltui.ui.actions import Place, bindings
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
 from rltui.ui.screens.dialogs import MessageDialog, alert_mark
+from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.shared import Home, Shared
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
@@ -43,7 +44,7 @@ _TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 
 
-class Overview(PaneActions, ComponentActions, ConfigActions):
+class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
     BINDINGS = bindings(Place.OVERVIEW)

@@ -13,6 +13,7 @@ from rltui.core.runs import RunRow
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.requests import show_error
+from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.run_list import RunListScreen
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.run_table import line_key
@@ -21,7 +22,7 @@ _SAMPLES = 5
 """Rollouts in a report, of the best and of the worst."""
 
 
-class RunsScreen(RunListScreen):
+class RunsScreen(RunListScreen, ForkActions):
     """Lies on the overview, or at the bottom where no experiment is open."""
 
     CSS_PATH: ClassVar = ["runs.tcss"]
@@ -106,6 +107,11 @@ class RunsScreen(RunListScreen):
         if folders:
             self.notify("Written: {}".format("\n".join(folders)), timeout=10, markup=False)
 
+    def action_fork(self) -> None:
+        """Ask with what."""
+        if len(self.chosen) == 1:
+            self.fork(self.chosen[0])
+
     def action_back(self) -> None:
         """First the filter ends, then the marks go, then the screen."""
         if self._filter.has_class("-shown"):
@@ -128,7 +134,7 @@ class RunsScreen(RunListScreen):
                 possible = isinstance(line, TreeLine)
             case "tag" | "mark_best" | "archive" | "trash" | "export":
                 possible = bool(self.chosen)
-            case "describe":
+            case "describe" | "fork":
                 possible = len(self.chosen) == 1
             case "compare":
                 possible = len(self._compared) > 1

@@ -1,0 +1,64 @@
+"""A fork from a key: what the fields say, what it comes to, what is asked for."""
+
+from __future__ import annotations
+
+from tests.fakes.experiment import FakeExperiment
+from tests.fakes.runs import FakeRuns, run_row
+from tests.ui.checkpoint_cases import REPORT
+from tests.ui.conftest import make_app, press, settle, until
+
+from rltui.core.forks import ForkWish, checkpointed, fork_name
+from rltui.errors import ConflictError
+from rltui.ui.screens.fork_dialog import ForkDialog
+from rltui.ui.screens.runs import RunsScreen
+
+
+def shown(dialog: ForkDialog) -> str:
+    return str(dialog._words.content)
+
+
+async def test_f_shows_what_it_comes_to_and_asks_until_it_is_done() -> None:
+    runs = FakeRuns(run_row("base[b]", checkpoints=(10, 20)))
+    async with make_app(FakeExperiment(), runs=runs).run_test(size=(100, 30)) as pilot:
+        await press(pilot, "7")
+        await settle(pilot)
+        await press(pilot, "f")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, ForkDialog)
+        await until(pilot, lambda: "with the config as it is" in shown(dialog))
+        await press(pilot, *"typo=2")
+        await until(pilot, lambda: "unknown knob typo" in shown(dialog))
+        await press(pilot, *["backspace"] * 6, *"lr=0.1", "down", "down")
+        await until(pilot, lambda: "begins with checkpoint 20" in shown(dialog))
+        assert "+lr = 0.1" in shown(dialog)
+        runs.error = ConflictError("/runs/x was taken meanwhile")
+        await press(pilot, "enter")
+        await until(pilot, lambda: "was taken meanwhile" in shown(dialog))
+        runs.error = None
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, RunsScreen)
+        assert runs.forked == [("id-base[b]", ForkWish(edits={"lr": "0.1"}, begin=20))]
+
+
+async def test_the_checkpoint_under_the_cursor_is_what_it_begins_with() -> None:
+    experiment = FakeExperiment()
+    experiment.checkpoint_report = REPORT
+    runs = FakeRuns(run_row("one", folder="/run", checkpoints=(480,)))
+    async with make_app(experiment, runs=runs).run_test(size=(100, 30)) as pilot:
+        await press(pilot, "9")
+        await settle(pilot)
+        await press(pilot, "j", "f")  # below the one that is being written
+        await until(pilot, lambda: isinstance(pilot.app.screen, ForkDialog))
+        dialog = pilot.app.screen
+        assert isinstance(dialog, ForkDialog)
+        assert dialog._wish().begin == 480
+        await press(pilot, "escape", "escape", "Y")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ForkDialog))
+        assert not runs.forked
+
+
+def test_names_tell_what_is_changed() -> None:
+    wish = ForkWish(edits={"trainer.optim.lr": "1e-3", "model.name": "Qwen/Qwen3-0.6B"})
+    assert fork_name("base", wish, 20) == "base-lr1e-3-nameQwen-Qwen3-0-6B-from20"
+    assert fork_name("base", ForkWish(), None) == "base-fork"
+    assert [checkpointed(word) for word in ("last", "best", "20")] == ["last", "best", 20]

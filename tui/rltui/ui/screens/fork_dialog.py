@@ -1,0 +1,197 @@
+"""From a key to a fork: a dialog with the fields of `rltui fork`, and what they come to."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from rltui.core.forks import ForkPlan, ForkWish, checkpointed
+from rltui.core.knobs import split_assignments
+from rltui.core.runs import RunRow
+from rltui.core.text import listed
+from rltui.errors import RltuiError, UsageError
+from rltui.ui.actions import Place, bindings
+from rltui.ui.requests import MainScreen, show_error
+from rltui.ui.screens.dialogs import Box
+from rltui.ui.text import clean, clean_line
+from rltui.wording import fork_lines
+
+_PAUSE_S = 0.3
+"""After the last key, before what it comes to is worked out: the framework is asked."""
+_STYLES = {"+": "$text-success", "-": "$text-error", "@": "$foreground 60%"}
+"""By the sign that a line of a diff begins with."""
+_EDITS, _BEGIN, _NAME = "edits", "begin", "name"
+_LABELS = {_EDITS: "set", _BEGIN: "from checkpoint", _NAME: "name"}
+
+Plan = Callable[[ForkWish], Awaitable[ForkPlan]]
+Start = Callable[[ForkWish], Awaitable[str]]
+
+
+class ForkDialog(Box[str]):
+    """Shows what it comes to, and asks until it is done or cancelled: the words to say."""
+
+    BINDINGS: ClassVar = bindings(Place.FORK)
+
+    def __init__(self, row: RunRow, plan: Plan, start: Start, *, begin: str = "") -> None:
+        """`begin`: the checkpoint, as a person types it."""
+        super().__init__()
+        self._row = row
+        self._plan = plan
+        self._start = start
+        self._steps = ["", *map(str, sorted(row.checkpoints, reverse=True))]
+        steps = f"empty: the beginning; {listed(self._steps[1:4], 'or') or 'last'} ↑↓"
+        hints = {
+            _EDITS: "lr=1e-3 batch_size=64 …",
+            _BEGIN: steps,
+            _NAME: "by what is changed",
+        }
+        self._fields = {
+            name: Input(
+                begin if name == _BEGIN else "", placeholder=hints[name], id=f"fork-{name}", compact=True
+            )
+            for name in _LABELS
+        }
+        for field in self._fields.values():
+            field.cursor_blink = False
+        self._words = Static(id="fork-words", classes="body")
+        self._is_busy = False
+
+    def compose(self) -> ComposeResult:
+        """A line for each field, and what they come to."""
+        with Vertical(classes="box") as box:
+            box.border_title = clean_line(f"Fork {self._row.name}")
+            box.border_subtitle = "enter starts it · tab next field · esc cancels"
+            for name, label in _LABELS.items():
+                with Horizontal(classes="fork-field"):
+                    yield Static(label, classes="fork-label", markup=False)
+                    yield self._fields[name]
+            with VerticalScroll(classes="scroll"):
+                yield self._words
+
+    def on_mount(self) -> None:
+        """What is changed first."""
+        self._fields[_EDITS].focus()
+        self._look(0.0)
+
+    @on(Input.Changed)
+    def _changed(self) -> None:
+        self._look(_PAUSE_S)
+
+    def _look(self, pause_s: float) -> None:
+        if not self._is_busy:
+            self.run_worker(self._show_plan(pause_s), name="plan", group="plan", exclusive=True)
+
+    async def _show_plan(self, pause_s: float) -> None:
+        await asyncio.sleep(pause_s)
+        try:
+            lines = fork_lines(await self._plan(self._wish()))
+        except RltuiError as error:
+            self._refuse(error)
+            return
+        rows = [Content.styled(clean_line(line), _STYLES.get(line[:1], "")) for line in lines]
+        self._words.update(Content("\n").join(rows))
+
+    def _refuse(self, error: RltuiError) -> None:
+        lines = [error.title, *error.details, *([f"→ {error.hint}"] if error.hint else [])]
+        self._words.update(Content.styled(clean("\n".join(lines)), "$text-warning"))
+
+    def _wish(self) -> ForkWish:
+        """What the fields say.
+
+        Raises:
+            UsageError: where one of them cannot be understood.
+        """
+        said = {name: field.value.strip() for name, field in self._fields.items()}
+        try:
+            edits = split_assignments(shlex.split(said[_EDITS]))
+        except ValueError as error:
+            raise UsageError(f"set: {error}") from None
+        begin = checkpointed(said[_BEGIN]) if said[_BEGIN] else None
+        return ForkWish(edits=edits, begin=begin, name=said[_NAME] or None)
+
+    def action_step(self, choices: int) -> None:
+        """The next checkpoint; from a field that has none, the next field."""
+        field = self._fields[_BEGIN]
+        if not field.has_focus:
+            self.focus_next(Input) if choices > 0 else self.focus_previous(Input)
+            return
+        at = self._steps.index(field.value) if field.value in self._steps else -choices
+        field.value = self._steps[(at + choices) % len(self._steps)]
+        field.cursor_position = len(field.value)
+
+    @on(Input.Submitted)
+    def _submit(self) -> None:
+        if not self._is_busy:
+            self._is_busy = True
+            self.workers.cancel_group(self, "plan")
+            self.run_worker(self._carry_out(), name="fork", group="fork", exclusive=True)
+
+    async def _carry_out(self) -> None:
+        try:
+            wish = self._wish()
+            self._words.update("Being made; a large checkpoint takes its time to copy …")
+            self.dismiss(await self._start(wish))
+        except RltuiError as error:
+            self._refuse(error)
+            self.app.bell()
+        finally:
+            self._is_busy = False
+
+    def action_cancel(self) -> None:
+        """Leave all as it is. What is being made is waited for."""
+        if not self._is_busy:
+            self.dismiss(None)
+
+
+class ForkActions(MainScreen):
+    """A screen from which a run can be forked."""
+
+    def fork(self, row: RunRow, *, begin: str = "") -> None:
+        """Ask with what, show what it comes to, and have it done."""
+        self.work(self._fork(row, begin))
+
+    def fork_open(self, *, begin: str = "") -> None:
+        """Likewise, the run of the experiment that is open."""
+        self.work(self._fork_open(begin))
+
+    def action_fork(self) -> None:
+        """From the beginning, unless it is said."""
+        self.fork_open()
+
+    async def _fork_open(self, begin: str) -> None:
+        shared = self.home.shared
+        folder = shared.status.output_dir if shared is not None and shared.status is not None else ""
+        try:
+            await asyncio.to_thread(self.home.runs.catch_up)
+            rows = await asyncio.to_thread(self.home.runs.rows)
+        except RltuiError as error:
+            await show_error(self.app, error)
+            return
+        row = next((each for each in rows if folder and each.folder == folder), None)
+        if row is None:
+            self.notify("This run is not in the index yet: try again in a moment", markup=False)
+            return
+        await self._fork(row, begin)
+
+    async def _fork(self, row: RunRow, begin: str) -> None:
+        runs = self.home.runs
+
+        async def plan(wish: ForkWish) -> ForkPlan:
+            return await asyncio.to_thread(runs.plan_fork, row.id, wish)
+
+        async def start(wish: ForkWish) -> str:
+            name = (await plan(wish)).name
+            told = await asyncio.to_thread(runs.fork, row.id, wish)
+            return "\n".join((f"{name} is made; 7 lists it", *told))
+
+        said = await self.app.push_screen_wait(ForkDialog(row, plan, start, begin=begin))
+        if said:
+            self.notify(clean(said), markup=False)
