@@ -260,7 +260,7 @@ async def test_marked_runs_are_compared_and_written(open_app: Opener) -> None:
         await press(pilot, "c")
         assert pilot.app.screen is screen, "with what?"
         await press(pilot, "space", "j")
-        assert [row.name for row in screen._compared] == ["lr-lr3e-06", "reverse-text-b"]
+        assert [row.name for row in screen._compared] == ["reverse-text-b", "lr-lr3e-06"], "the oldest first"
         await press(pilot, "c")
         assert isinstance(pilot.app.screen, CompareScreen)
         await press(pilot, "escape")

@@ -6,12 +6,13 @@ import argparse
 import dataclasses
 import json
 import sys
+from functools import partial
 
 from rltui.cli.config import wanted_devices
 from rltui.cli.running import start_headless
 from rltui.cli.terminal import confirm
 from rltui.client import promote as promoting
-from rltui.client.fork import plan_fork
+from rltui.client.fork import plan_fork, prepared
 from rltui.core.forks import ForkWish, checkpointed
 from rltui.core.knobs import split_assignments
 from rltui.core.runs import RunRow
@@ -39,7 +40,8 @@ def fork(arguments: argparse.Namespace) -> int:
         print(text, file=sys.stdout if arguments.plan else sys.stderr)
         if arguments.plan:
             return 0
-        with planned.prepared(lambda line: print(line, file=sys.stderr)) as request:
+        tell = partial(print, file=sys.stderr)
+        with prepared(planned.request, planned.record, planned.begin, tell) as request:
             return start_headless(
                 request,
                 planned.start,

@@ -6,15 +6,17 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from rltui.cli.config import wanted_devices
 from rltui.cli.running import start_headless
 from rltui.cli.terminal import confirm
-from rltui.client import creation
+from rltui.client.fork import prepared
 from rltui.client.rerun import RerunPlan, plan_rerun
 from rltui.core.api import Request
 from rltui.core.runs import RunRow
+from rltui.core.text import size_text
 from rltui.errors import ExitCode
 from rltui.services.runs.catalog import catch_up, find_run
 from rltui.services.runs.index import RunIndex
@@ -42,14 +44,14 @@ def rerun(arguments: argparse.Namespace) -> int:
         if plan.differences and not arguments.yes and not confirm("start it all the same?"):
             print("nothing was started", file=sys.stderr)
             return int(ExitCode.FAILED)
-        creation.trust_what_runs(plan.request)
-        return start_headless(
-            plan.request,
-            Request(action="start"),
-            wait=not arguments.no_wait,
-            timeout_s=arguments.timeout,
-            as_json=arguments.json,
-        )
+        with prepared(plan.request, plan.record, plan.begin, partial(print, file=sys.stderr)) as request:
+            return start_headless(
+                request,
+                Request(action="start", resume_step=request.checkpoint),
+                wait=not arguments.no_wait,
+                timeout_s=arguments.timeout,
+                as_json=arguments.json,
+            )
 
 
 def _document(row: RunRow, plan: RerunPlan) -> dict[str, object]:
@@ -58,6 +60,7 @@ def _document(row: RunRow, plan: RerunPlan) -> dict[str, object]:
         "name": plan.record.name,
         "output_dir": plan.record.output_dir,
         "config_files": [file.path for file in row.configs],
+        "begin": None if plan.begin is None else plan.begin.step,
         "differences": list(plan.differences),
         "notes": list(plan.notes),
     }
@@ -66,6 +69,8 @@ def _document(row: RunRow, plan: RerunPlan) -> dict[str, object]:
 def _lines(row: RunRow, plan: RerunPlan) -> Iterator[str]:
     yield f"{row.name} ({row.id}) again, as {plan.record.name} in {plan.record.output_dir}"
     yield f"  with the config as it last ran: {', '.join(file.path for file in row.configs)}"
+    if plan.begin is not None:
+        yield f"  from checkpoint {plan.begin.step}, a copy of {size_text(plan.begin.size_bytes)}"
     yield from (f"  {note}" for note in plan.notes)
     if plan.differences:
         yield "not as it was then:"

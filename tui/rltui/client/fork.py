@@ -36,46 +36,69 @@ _MOST_NUMBERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class Beginning:
+    """A checkpoint of one run that another begins with."""
+
+    step: int
+    folder: RunFolder
+
+    @property
+    def names(self) -> list[Path]:
+        """What belongs to it, relative to the folder."""
+        return self.folder.belonging_to(self.step)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all that."""
+        return sum(size_of(self.folder.path / each) for each in self.names)
+
+
+@contextmanager
+def prepared(
+    request: creation.ExperimentRequest,
+    record: ExperimentRecord,
+    begin: Beginning | None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Iterator[creation.ExperimentRequest]:
+    """What `creation.create` makes `record` of, once the checkpoint was copied. Where no experiment was made
+    of it within the context, the copy goes again.
+
+    Raises:
+        ConflictError: if the folder was taken meanwhile.
+        RltuiError: if the checkpoint cannot be copied, or is gone.
+    """
+    creation.trust_what_runs(request)
+    if begin is None:
+        yield request
+        return
+    folder, run_dir = Path(record.output_dir), Path(record.run_dir)
+    _claim(folder)
+    try:
+        tell(f"copying checkpoint {begin.step}, {size_text(begin.size_bytes)}")
+        for name in begin.names:
+            _copy(begin.folder.path / name, run_dir / name)
+        if begin.step not in RunFolder(run_dir, begin.folder.files).checkpoints():
+            raise RltuiError(
+                f"checkpoint {begin.step} in {begin.folder.path} went while it was copied",
+                hint="rltui checkpoints lists those there are",
+            )
+        yield replace(request, earlier_run="resume", checkpoint=begin.step)
+    finally:
+        if not ControlFolder(folder).record_file.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Fork:
     """One that could be started. Nothing is written yet."""
 
     plan: ForkPlan
-    record: ExperimentRecord
-    """The experiment that it would be."""
     start: Request
     """What starts it."""
-    _request: creation.ExperimentRequest
-    _parent: RunFolder
-
-    @contextmanager
-    def prepared(self, tell: Callable[[str], None] = lambda _: None) -> Iterator[creation.ExperimentRequest]:
-        """What `creation.create` makes it of, once the checkpoint was copied. Where no experiment was made of
-        it within the context, the copy goes again.
-
-        Raises:
-            ConflictError: if the folder was taken meanwhile.
-            RltuiError: if the checkpoint cannot be copied, or is gone.
-        """
-        creation.trust_what_runs(self._request)
-        if self.plan.step is None:
-            yield self._request
-            return
-        folder, run_dir = Path(self.record.output_dir), Path(self.record.run_dir)
-        _claim(folder)
-        try:
-            tell(f"copying checkpoint {self.plan.step}, {size_text(self.plan.copied_bytes)}")
-            for name in self.plan.copied:
-                _copy(self._parent.path / name, run_dir / name)
-            there = RunFolder(run_dir, self._parent.files).checkpoints()
-            if self.plan.step not in there:
-                raise RltuiError(
-                    f"checkpoint {self.plan.step} of {self.plan.parent} went while it was copied",
-                    hint="rltui checkpoints lists those there are",
-                )
-            yield replace(self._request, earlier_run="resume", checkpoint=self.plan.step)
-        finally:
-            if not ControlFolder(folder).record_file.exists():
-                shutil.rmtree(folder, ignore_errors=True)
+    request: creation.ExperimentRequest
+    record: ExperimentRecord
+    """The experiment that it would be."""
+    begin: Beginning | None
 
 
 @contextmanager
@@ -118,18 +141,18 @@ def plan_fork(row: RunRow, wish: ForkWish) -> Iterator[Fork]:
                 origin=RunOrigin(parent=row.id, parent_step=step),
             )
             planned = creation.examine(request)
-            copied = [] if step is None else parent.belonging_to(step)
+            begin = None if step is None else Beginning(step, parent)
             plan = ForkPlan(
                 parent=row.name,
                 name=name,
                 folder=str(folder),
                 diff=_diff(copies),
                 step=step,
-                copied=tuple(map(str, copied)),
-                copied_bytes=sum(size_of(parent.path / each) for each in copied),
+                copied=() if begin is None else tuple(map(str, begin.names)),
+                copied_bytes=0 if begin is None else begin.size_bytes,
                 notes=(*notes, *_shared_server(record)),
             )
-            yield Fork(plan, planned, Request(action="start", resume_step=step), request, parent)
+            yield Fork(plan, Request(action="start", resume_step=step), request, planned, begin)
 
 
 def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
@@ -137,7 +160,7 @@ def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
     memory would not do: then somebody has to look.
 
     Raises:
-        ConfigError, ConflictError, RltuiError: as `creation.create` and `Fork.prepared`.
+        ConfigError, ConflictError, RltuiError: as `creation.create` and `prepared`.
     """
     notes: list[str] = []
 
@@ -150,7 +173,7 @@ def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
             else:
                 wire.call("execute", message)
 
-    with fork.prepared() as request:
+    with prepared(fork.request, fork.record, fork.begin) as request:
         created = creation.create(request, begin)
     return created.record, (*created.notes, *notes)
 

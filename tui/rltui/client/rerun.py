@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.client import creation
+from rltui.client.fork import Beginning
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.provenance import differences
 from rltui.core.runs import RunOrigin, RunRow
-from rltui.errors import ConflictError, UsageError
+from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import layout_files
 from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.claims import report_once
 from rltui.services.launch import Launcher
-from rltui.services.runs.catalog import record_of
+from rltui.services.runs.catalog import find_run, record_of
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, free_name
+from rltui.services.runs.index import RunIndex
 from rltui.services.runs.observed import framework_of
 from rltui.services.runs.provenance import Surveyor, latest
 from rltui.services.runs.recorded_config import changed_files, recorded_config
-from rltui.services.runs.run_folder import next_free
+from rltui.services.runs.run_folder import next_free, run_folder_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class RerunPlan:
     request: creation.ExperimentRequest
     record: ExperimentRecord
     """The experiment that it would be."""
+    begin: Beginning | None
+    """What it begins with, where the run began with a checkpoint of another."""
     differences: tuple[str, ...]
     """What is another now than when the run last started, in words, code first."""
     notes: tuple[str, ...]
@@ -78,7 +82,27 @@ def plan_rerun(
             origin=RunOrigin(again=row.id),
         )
         planned = creation.examine(request)
-        yield RerunPlan(request, planned, *_comparison(row, planned))
+        yield RerunPlan(request, planned, _begun_with(row, record), *_comparison(row, planned))
+
+
+def _begun_with(row: RunRow, record: ExperimentRecord) -> Beginning | None:
+    """The checkpoint, by the run's own copy of it; else by what it was copied from.
+
+    Raises:
+        ConflictError: if neither is there any more.
+    """
+    if row.parent_step is None:
+        return None
+    folders = [run_folder_of(record)]
+    with suppress(RltuiError):  # the parent is gone, or damaged
+        folders.append(run_folder_of(record_of(find_run(RunIndex(), row.parent))))
+    found = next((each for each in folders if row.parent_step in each.checkpoints()), None)
+    if found is None:
+        raise ConflictError(
+            f"{row.name} began with checkpoint {row.parent_step} of another run, which is not there any more",
+            hint=f"begin anew: rltui fork {row.name}",
+        )
+    return Beginning(row.parent_step, found)
 
 
 def _refuse_taken(folder: Path, name: str | None) -> None:

@@ -121,7 +121,8 @@ class RunRow(RunSheet):
     checkpoints: tuple[int, ...] = ()
     """Steps of the complete ones, ascending."""
     changed: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-    """Config keys that differ, with both values: against the parent, else against the defaults."""
+    """Config keys that differ, with both values: against the parent; of a run with its own copy of the config
+    against what that was made of; else against the defaults."""
     configs: tuple[RunConfigFile, ...] = ()
     commit: str = ""
     """Of the workspace when it last started; empty: no git."""

@@ -23,7 +23,15 @@ from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework, as_passed
 from rltui.frameworks.generic import other_knobs
 from rltui.services import layout_files
-from rltui.services.config.files import LoadedFiles, load_files, read_file, read_snapshot
+from rltui.services.config import origins
+from rltui.services.config.files import (
+    LoadedFiles,
+    Source,
+    load_files,
+    parse_file,
+    read_file,
+    read_snapshot,
+)
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics.digest import RunDigest
@@ -209,17 +217,29 @@ class RunReader:
     # --- its config ---------------------------------------------------------------------------------------
 
     def _changed(self, parent: Mapping[str, Any] | None) -> Mapping[str, tuple[Any, Any]]:
-        """Against the parent, else against the defaults."""
-        if parent is not None:
-            keys = dict.fromkeys((*parent, *self.config))
-            pairs = {key: (parent.get(key), self.config.get(key)) for key in keys}
+        """Against the parent; else what its own copy of the config was made of; else the defaults."""
+        base = parent if parent is not None else self._begun_as()
+        if base is not None:
+            keys = dict.fromkeys((*base, *self.config))
+            pairs = {key: (base.get(key), self.config.get(key)) for key in keys}
         else:
             pairs = _against_defaults(self._framework, self._loaded.files)
+        own = {*self._record.overrides, *self._framework.resume_keys}  # which rltui chose
         return {
             key: (old, new)
             for key, (old, new) in pairs.items()
-            if not same_value(old, new) and key.rpartition(".")[2] != _FOLDER_KEY
+            if not same_value(old, new) and key not in own and key.rpartition(".")[2] != _FOLDER_KEY
         }
+
+    def _begun_as(self) -> Mapping[str, Any] | None:
+        """What its own copy of the config said at first; `None` where it has none."""
+        sources: dict[str, Source] = {}
+        for path in map(Path, self._record.config_files):
+            if (known := origins.origin(path)) is not None:
+                with suppress(ConfigError):
+                    source = parse_file(path, known.text.encode())
+                    sources[self._framework.role(str(path), source.data) or path.stem] = source
+        return _flat(self._framework, as_passed(LoadedFiles(sources).files)) if sources else None
 
 
 @dataclass(frozen=True, slots=True)

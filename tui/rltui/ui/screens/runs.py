@@ -75,11 +75,16 @@ class RunsScreen(RunListScreen):
 
     @property
     def _compared(self) -> tuple[RunRow, ...]:
-        """The marked ones, with the one under the cursor where only one is marked."""
+        """The marked ones, with the one under the cursor where only one is marked; a single one with its
+        parent. The oldest is first: the others are measured against it.
+        """
         line, rows = self._table.line, self.chosen
-        if not (self._marked and len(rows) == 1 and isinstance(line, TreeLine)):
-            return rows
-        return rows if line.row is None or line.row in rows else (*rows, line.row)
+        if len(rows) == 1:
+            here = line.row if isinstance(line, TreeLine) else None
+            other = here if self._marked and here is not None and here not in rows else None
+            parent = next((row for row in self._known.rows if row.id == rows[0].parent), None)
+            rows = tuple(row for row in (*rows, other or parent) if row is not None)
+        return tuple(sorted(rows, key=lambda row: row.started_at or row.created_at))
 
     def action_export(self) -> None:
         """A report of each, in the working folder."""

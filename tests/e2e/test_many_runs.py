@@ -1,0 +1,123 @@
+"""Many runs of the embedded engine, as a person has them: swept, compared, forked, kept, written back."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Box
+from tests.engine import write_example
+from tests.terminal import Terminal
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(420)]
+
+STEPS = 8
+
+
+@pytest.fixture
+def swept(box: Box, free_port: int) -> Box:
+    """Two learning rates with two seeds, two runs at a time."""
+    pytest.importorskip("torch")
+    write_example(box.work, port=free_port, steps=STEPS, replaced={"interval = 10": "interval = 4"})
+    done = box.run("sweep", "rl.toml", "lr=1e-4,1e-3", "seed=0..1", "--max-parallel", "2", "-n", "s")
+    assert done.returncode == 0, done.stderr
+    most = 0
+
+    def ended() -> bool:
+        nonlocal most
+        states = [each["state"] for each in box.json("queue")["entries"]]
+        most = max(most, sum(state in ("starting", "running", "ending") for state in states))
+        return all(state == "done" for state in states) and len(states) == 4
+
+    retry_until(ended, timeout_s=240, interval_s=0.5)
+    assert most == 2
+    return box
+
+
+def runs(box: Box, *arguments: str) -> list[dict[str, Any]]:
+    return list(box.json("runs", *arguments))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_a_sweep_is_listed_compared_forked_and_kept(swept: Box) -> None:
+    found = runs(swept)
+    assert {each["state"] for each in found} == {"done"}
+    assert {each["group"] for each in found} == {"s"}
+    assert [len(each["checkpoints"]) for each in found] == [2, 2, 2, 2]
+    gentle = runs(swept, "lr < 5e-4 and reward > 0.2", "--sort", "reward")
+    assert len(gentle) == 2
+    assert "max_steps" not in gentle[0]["name"]
+
+    compared = swept.json("compare", *(each["name"] for each in found))
+    assert {"trainer.optim.lr", "seed"} == {each["key"] for each in compared["config"]}
+
+    through_the_screens(swept)
+
+    parent = gentle[0]
+    before = content(Path(parent["folder"]) / "checkpoints")
+    forked = swept.run(
+        "fork", parent["name"], "--from", "4", "--set", "lr=3e-4", "--set", "max_steps=12", "-n", "higher",
+        timeout_s=120,
+    )  # fmt: skip
+    assert forked.returncode == 0, forked.stderr
+    retry_until(lambda: swept.json("status", "higher")["done"], timeout_s=90)
+    assert swept.run("down", "higher").returncode == 0
+    (row,) = runs(swept, "name:higher")
+    assert (row["parent"], row["parent_step"], row["step"]) == (parent["id"], 4, 12)
+    assert row["changed"]["trainer.optim.lr"] == [1e-4, 3e-4]
+    assert content(Path(parent["folder"]) / "checkpoints") == before, "the parent is left alone"
+
+    again = swept.run("rerun", "higher", "--yes", timeout_s=120)
+    assert "from checkpoint 4, a copy of" in again.stderr, again.stderr
+    retry_until(lambda: swept.json("status", "higher-again")["done"], timeout_s=90)
+    assert swept.run("down", "higher-again").returncode == 0
+    steps = swept.json("metrics", "reward", "-n", "higher-again")["series"][0]["steps"]
+    assert min(steps) == 5, "it begins where that one began"
+
+    assert swept.run("promote", "higher", "--yes").returncode == 0
+    assert "lr = 0.0003 " in (swept.work / "rl.toml").read_text()
+
+    assert swept.run("tag", "higher", "+keep").returncode == 0
+    assert swept.run("rm", found[0]["name"], "--yes").returncode == 0
+    assert not Path(found[0]["folder"]).exists()
+    (swept.root / "state/rltui/runs.sqlite").unlink()
+    assert [each["name"] for each in runs(swept, "tag:keep")] == ["higher"]
+    assert swept.run("restore", found[0]["id"]).returncode == 0
+    assert len(runs(swept)) == 5
+
+    exported = swept.run("export", "higher", "-o", "report")
+    assert exported.returncode == 0, exported.stderr
+    report = (swept.work / "report/report.md").read_text()
+    assert "3e-4" in report or "0.0003" in report
+    assert (swept.work / "report/curves/reward.svg").exists()
+
+
+def through_the_screens(box: Box) -> None:
+    """Bare `rltui`: the runs, two of them compared, one opened, back, and away."""
+    argv = [sys.executable, "-m", "rltui"]
+    with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
+        terminal.wait_for("4 in all")
+        terminal.press("Space")
+        terminal.press("Down")
+        terminal.press("Space")
+        terminal.wait_for("2 marked")
+        terminal.press("c")
+        terminal.wait_for("Compare")
+        terminal.wait_for("lr")
+        terminal.press("Escape")
+        terminal.wait_for("4 in all")
+        terminal.press("Enter")
+        terminal.wait_for("read-only")
+        terminal.press("4")
+        terminal.wait_for("Reward")
+        terminal.press("7")
+        terminal.wait_for("4 in all")
+        terminal.press("q")
+        retry_until(lambda: "Traceback" not in terminal.screen())
