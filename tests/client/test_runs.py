@@ -3,12 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes.past_run import made
 from tests.fakes.runs import living_row, run_row
 
 from rltui.client.protocol import Runs
 from rltui.client.runs import KnownRuns
 from rltui.errors import UsageError
-from rltui.services.runs.index import RunIndex
+from rltui.services.runs.index import RunIndex, index_file
 
 
 def test_rows_are_read_once_and_then_only_what_changed(tmp_path: Path) -> None:
@@ -42,3 +43,15 @@ def test_an_index_that_was_made_anew_is_read_whole(tmp_path: Path) -> None:
 def test_a_run_that_nobody_knows_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not in the index"):
         KnownRuns(RunIndex(tmp_path / "runs.sqlite")).open("nobody")
+
+
+def test_an_index_that_is_lost_while_it_is_looked_at_is_filled_again(own_user: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        made(tmp_path / "out" / name)
+    runs = KnownRuns()
+    runs.catch_up()
+    assert len(runs.rows()) == 2
+
+    index_file().unlink()
+    RunIndex().put([(living_row("c"), {})])  # as a supervisor does
+    assert {row.name for row in runs.rows()} == {"a", "b", "c"}

@@ -60,8 +60,13 @@ class KnownRuns:
             stamp = self._index.stamp()
             if stamp == self._stamp:
                 return self._rows
-            if stamp < self._stamp:  # it was made anew
+            if stamp < self._stamp:  # it was made anew, by somebody who may not know the folders
+                from rltui.services.runs import catalog
+
                 self._stamp, self._by_id = -1, {}
+                if not self._index.is_whole:
+                    catalog.catch_up(self._index)
+                    stamp = self._index.stamp()
             changed = {row.id: row for row in self._index.rows(self._stamp)}
             known = self._index.ids()
             if not known <= self._by_id.keys() | changed.keys():  # it was made anew, and has grown since
