@@ -42,7 +42,7 @@ def test_a_run_is_repeated_from_what_was_recorded(box: Box) -> None:
     words.write_text("two one\n")
     code.write_text("x = 2\n")
     shutil.rmtree(box.root / "state/rltui/configs")
-    (box.root / "state/rltui/runs.sqlite").unlink()
+    next((box.root / "state/rltui").glob("runs-*.sqlite")).unlink()
     asked = box.run("rerun", "a", "--plan")
     assert asked.returncode == 0, asked.stderr
     assert "colours.toml says something else by now: what it said then is used" in asked.stdout

@@ -25,7 +25,7 @@ from rltui.services.own_files import make_folder
 logger = logging.getLogger(__name__)
 
 _SCHEMA = 3
-"""Another one in the file: it is made anew."""
+"""In the name of the file, and in the file."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS run (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL, control TEXT NOT NULL,
@@ -45,8 +45,8 @@ _NEVER = (1 << 63) - 1
 
 
 def index_file() -> Path:
-    """Where it lies."""
-    return paths.state_dir() / "runs.sqlite"
+    """Where it lies. Another version of rltui, with other tables, has one of its own."""
+    return paths.state_dir() / f"runs-{_SCHEMA}.sqlite"
 
 
 class MarkedRun(NamedTuple):
