@@ -6,9 +6,12 @@ import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from tests.waiting import retry_until
+
+_numbers = count(1)
 
 
 class Terminal:
@@ -18,7 +21,8 @@ class Terminal:
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], columns: int = 160, rows: int = 45
     ) -> None:
         self._env = {**env}
-        self._socket = f"term-{env['RLTUI_TMUX_SOCKET']}"
+        # One of its own each time: a server that is about to leave would take new sessions with it.
+        self._socket = f"term{next(_numbers)}-{env['RLTUI_TMUX_SOCKET']}"
         size = ("-x", str(columns), "-y", str(rows))
         self._tmux("new-session", "-d", "-s", "term", *size, "-c", str(cwd), shlex.join(argv))
 

@@ -74,7 +74,7 @@ def test_two_experiments_are_looked_at_one_after_the_other(box: Box) -> None:
         leaves(terminal)
     assert box.component(first, experiment={"walker": "one", "sitter": "two"}[first])["state"] == "ready"
 
-    argv = [*argv, name]
+    argv = ["sh", "-c", f"{sys.executable} -m rltui {name}; read line"]  # its words stay on the screen
     refused = {"RLTUI_EXPERIMENT": "one@/somewhere"}
     with closing(Terminal(argv, cwd=box.work, env=box.env | refused, columns=130, rows=40)) as terminal:
         terminal.wait_for("a terminal of one")
