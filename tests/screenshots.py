@@ -7,12 +7,14 @@ The picture of the GPUs is of a real run, too, whose memory the NVML double of t
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import runpy
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,6 +115,36 @@ async def photograph_gpus(scenario: Path) -> None:
         await save(pilot, "gpus")
 
 
+async def photograph_runs() -> None:
+    """All runs, and some of them beside each other."""
+    from rltui.client.runs import KnownRuns
+    from rltui.ui.app import RltuiApp
+
+    async with RltuiApp(None, runs=KnownRuns()).run_test(size=(SIZE[0], 30)) as pilot:
+        await until(pilot, lambda: "reverse-text" in pilot.app.export_screenshot())
+        await pilot.press("b")
+        await save(pilot, "runs")
+        await pilot.press("b", "space", "space", "space", "c")
+        await until(pilot, lambda: "Compare" in pilot.app.export_screenshot())
+        await save(pilot, "compare")
+
+
+def sweep() -> None:
+    """As the README has it; returns when all have ended."""
+    rates, seeds = "lr=1e-4,2.5e-4,1e-3", "seed=0..1"
+    words = ("rl.toml", rates, seeds, "--set", "max_steps=20", "--max-parallel", "2")
+    subprocess.run([sys.executable, "-m", "rltui", "sweep", *words], check=True)
+    while any(each["state"] not in ("done", "failed") for each in queued()):
+        time.sleep(1.0)
+
+
+def queued() -> list[dict[str, Any]]:
+    """Entries of the queue."""
+    asked = [sys.executable, "-m", "rltui", "queue", "--json"]
+    done = subprocess.run(asked, check=True, capture_output=True, text=True)
+    return list(json.loads(done.stdout)["entries"])
+
+
 def shared_gpu(root: Path) -> tuple[Path, Mapping[str, str]]:
     """A config and a layout that put inference and trainer on one device, and an environment with one."""
     for file in ("rl.toml", "sft.toml"):
@@ -203,6 +235,12 @@ def main() -> None:
         up = ("up", "rl.toml", "-l", "./shared-gpu.toml", "-n", "shared", "-o", "shared", "--no-wait")
         with running("shared", *up, env=environment):
             asyncio.run(photograph_gpus(scenario))
+        (root / "many").mkdir()
+        os.chdir(root / "many")
+        for file in ("rl.toml", "sft.toml"):
+            shutil.copy(REPOSITORY / "examples" / "reverse_text" / file, file)
+        sweep()
+        asyncio.run(photograph_runs())
 
 
 if __name__ == "__main__":

@@ -138,6 +138,7 @@ def test_of_many_that_start_it_at_the_same_instant_one_wins(counters: Box) -> No
     assert counters.component("trainer")["attempt"] == 1
 
 
+@pytest.mark.slow
 def test_of_two_names_for_one_folder_at_the_same_instant_one_wins(counters: Box) -> None:
     results = run_at_once(counters, up("a", "out"), up("b", "./out"))
     assert sorted(code for code, _ in results) == [0, 4]

@@ -108,6 +108,7 @@ def until(probe: Callable[[], Any]) -> Any:
     return retry_until(probe, timeout_s=20.0, interval_s=0.1)
 
 
+@pytest.mark.slow
 def test_trainer_loads_second_and_memory_has_owners_budget_and_peaks_which_the_next_plan_knows(
     gpu_box: GpuBox,
 ) -> None:

@@ -77,6 +77,7 @@ SLOWLY = POLICY.replace("[0.2, 1.0]", "[60, 60]")
 OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 
 
+@pytest.mark.slow
 def test_policies_of_components_that_fail(box: Box) -> None:
     together = POLICY.replace("}", ', together = ["partner"], because = "they count together" }')
     flaky = "{workspace}/flaky.py"
@@ -123,6 +124,7 @@ def test_policies_of_components_that_fail(box: Box) -> None:
     assert (box.work / "waits").read_text() == "1"
 
 
+@pytest.mark.slow
 def test_back_off_outlives_the_supervisor_and_a_death_that_none_saw_is_told(box: Box) -> None:
     flaky = "{workspace}/flaky.py"
     write_experiment(

@@ -14,6 +14,7 @@ from tests.waiting import retry_until
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 
+@pytest.mark.slow
 def test_killed_component_is_told_and_a_killed_tmux_server_ends_nothing(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()
@@ -57,6 +58,7 @@ def test_killed_supervisor_is_replaced_adopts_all_and_tells_what_ended_meanwhile
     invariants.assert_all(experiment, before, may_end={"trainer"})
 
 
+@pytest.mark.slow
 def test_plan_goes_on_without_its_client_and_without_its_supervisor(experiment: Experiment) -> None:
     experiment.up()
     before, shown = experiment.truth.mains(), experiment.shown()

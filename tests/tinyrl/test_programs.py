@@ -41,6 +41,7 @@ def config_words(tiny_model: Path, port: int, max_steps: int) -> list[str]:
     return ["@", "rl.toml"]
 
 
+@pytest.mark.slow
 def test_stop_resume_and_stale_files(
     start: Start, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

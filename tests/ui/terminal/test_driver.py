@@ -55,6 +55,7 @@ def assert_given_back(terminal: Terminal) -> None:
     assert terminal.echoes
 
 
+@pytest.mark.slow
 def test_a_terminal_that_never_answers_shows_what_others_show() -> None:
     with opened(answers=False) as terminal:
         terminal.press("?")
@@ -94,6 +95,7 @@ def test_a_terminal_that_goes_away_ends_the_app() -> None:
         assert terminal.process.wait(10) == 128 + signal.SIGHUP
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_text_are_no_reason_to_end() -> None:
     with opened() as terminal:
         terminal.press(b"\xe9\xff\xc3")
