@@ -11,6 +11,7 @@ from tests.terminal import Terminal
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 
+@pytest.mark.slow
 def test_the_pane_says_how_to_leave_and_ctrl_c_stops_nothing(counters: Box) -> None:
     """Findings G2 and G3: ctrl+c ended the training; the key that was told detached the outer tmux."""
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")

@@ -98,6 +98,7 @@ def test_a_stranger_is_listed_and_ended_only_where_it_is_named(gpu_box: Box, sta
     assert f"ending 1 process: pid {one.pid} sleep 1000 on request" in journal(gpu_box)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can start a process of another user")
 def test_another_users_process_is_refused(gpu_box: Box, start: Start) -> None:
     up(gpu_box)

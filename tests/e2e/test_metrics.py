@@ -43,6 +43,7 @@ def loss(box: Box) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_told_twice_when_the_supervisor_is_killed(box: Box) -> None:
     (box.work / "writer.py").write_text(WRITER)
     (box.work / "writer.toml").write_text(LAYOUT)

@@ -43,6 +43,7 @@ def test_jump_during_a_start_and_a_stop(experiment: Experiment) -> None:
     invariants.assert_all(experiment, before, may_end={"trainer"})
 
 
+@pytest.mark.slow
 def test_exit_after_an_hour_is_told(experiment: Experiment) -> None:
     experiment.behave("trainer", "exit-hour")
     experiment.up()

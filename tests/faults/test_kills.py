@@ -88,6 +88,7 @@ def test_killed_shim_leaves_its_component_alone(experiment: Experiment) -> None:
     invariants.assert_all(experiment, before, may_end={"trainer"})
 
 
+@pytest.mark.slow
 def test_end_behind_a_killed_shim_is_seen_and_of_unknown_cause(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()

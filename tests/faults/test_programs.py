@@ -35,6 +35,7 @@ def test_stop_leaves_nothing(experiment: Experiment, behaviour: str) -> None:
     invariants.assert_all(experiment, before, may_end=plan["stop"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "behaviour", [pytest.param(b, marks=() if b == "ignore-term" else full_run) for b in LIVING]
 )

@@ -24,6 +24,7 @@ def terminal(experiment: Experiment) -> Iterator[Terminal]:
     opened.close()
 
 
+@pytest.mark.slow
 def test_killed_tui_ends_nothing(experiment: Experiment, terminal: Terminal) -> None:
     terminal.wait_for("trainer ● ready")
     before = experiment.truth.mains()

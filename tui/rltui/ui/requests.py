@@ -278,6 +278,29 @@ class MainScreen(Screen[None]):
         self.app.push_screen(HelpScreen(readonly=bool(self.readonly_text)))
 
 
+class HomeScreen(MainScreen):
+    """A screen about all runs, whatever experiment is open."""
+
+    def __init__(self, home: Home) -> None:
+        super().__init__()
+        self._home = home
+
+    @classmethod
+    def made(cls, home: Home) -> Self:
+        """There is one list of them."""
+        return cls(home)
+
+    @property
+    def home(self) -> Home:
+        """What outlives the experiment that is open."""
+        return self._home
+
+    @property
+    def readonly_text(self) -> str:
+        """As the client is."""
+        return READONLY_TEXT if self._home.runs.readonly else ""
+
+
 class ExperimentScreen(MainScreen):
     """One that shows the experiment that is open."""
 

@@ -16,7 +16,7 @@ from rltui.core.rollouts import BatchKey, RolloutSource, Transcript, same_prompt
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.charts.board import Run
-from rltui.ui.requests import READONLY_TEXT, MainScreen, show_error
+from rltui.ui.requests import HomeScreen, show_error
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.rollouts import FoundPrompt, RolloutScreen
 from rltui.ui.shared import Home, Shared
@@ -33,7 +33,7 @@ _OF_ONE_RUN = frozenset(("show_screen", "search_all", "note", "open_links", "pin
 """Actions that lead away from runs that are looked at together, or belong to one of them."""
 
 
-class CompareScreen(CursorKeys, MainScreen):
+class CompareScreen(CursorKeys, HomeScreen):
     """In place of the runs screen, and back to it."""
 
     CSS_PATH: ClassVar = ["compare.tcss"]
@@ -42,8 +42,7 @@ class CompareScreen(CursorKeys, MainScreen):
 
     def __init__(self, home: Home, ids: Sequence[str]) -> None:
         """`ids`: of two runs or more; the first is what the others are measured against."""
-        super().__init__()
-        self._home = home
+        super().__init__(home)
         self._ids = tuple(ids)
         self._found: Comparison | None = None
         self._problem = ""
@@ -52,16 +51,6 @@ class CompareScreen(CursorKeys, MainScreen):
         self._title = Static(id="compare-title", markup=False)
         self._head = Static(id="compare-head", markup=False)
         self._rows = RowList(self._make_rows, id="compare-rows")
-
-    @property
-    def home(self) -> Home:
-        """All runs."""
-        return self._home
-
-    @property
-    def readonly_text(self) -> str:
-        """As the client is."""
-        return READONLY_TEXT if self._home.runs.readonly else ""
 
     @property
     def moved_list(self) -> RowList:

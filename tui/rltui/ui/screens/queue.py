@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Mapping
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -17,7 +17,7 @@ from rltui.core.runs import RunRow
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
-from rltui.ui.requests import READONLY_TEXT, MainScreen, show_error
+from rltui.ui.requests import HomeScreen, show_error
 from rltui.ui.shared import Home
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
@@ -37,7 +37,7 @@ _STYLES = {"running": "$text-success", "failed": "$text-error", "done": FAINT, "
 _EMPTY = "nothing is queued: rltui queue add CONFIG.toml, rltui sweep CONFIG.toml lr=1e-6,3e-6 seed=0..2"
 
 
-class QueueScreen(CursorKeys, MainScreen):
+class QueueScreen(CursorKeys, HomeScreen):
     """Lies where the runs screen lies."""
 
     BINDINGS = bindings(Place.QUEUE)
@@ -45,8 +45,7 @@ class QueueScreen(CursorKeys, MainScreen):
     place = Place.QUEUE
 
     def __init__(self, home: Home) -> None:
-        super().__init__()
-        self._home = home
+        super().__init__(home)
         self._queue: RunQueue | None = None
         self._runs: Mapping[str, RunRow] = {}
         """By folder."""
@@ -54,21 +53,6 @@ class QueueScreen(CursorKeys, MainScreen):
         self._title = Static(id="queue-title", markup=False)
         self._rows = RowList(self._make_rows, id="queue-rows")
         self._notes = Static(id="queue-notes", markup=False)
-
-    @classmethod
-    def made(cls, home: Home) -> Self:
-        """There is one queue."""
-        return cls(home)
-
-    @property
-    def home(self) -> Home:
-        """What outlives the experiment that is open."""
-        return self._home
-
-    @property
-    def readonly_text(self) -> str:
-        """As the client is."""
-        return READONLY_TEXT if self._home.runs.readonly else ""
 
     @property
     def moved_list(self) -> RowList:

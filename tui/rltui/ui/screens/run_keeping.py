@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from textual.content import Content
 
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.text import listed, size_text
 from rltui.errors import RltuiError
-from rltui.ui.requests import READONLY_TEXT, MainScreen, show_error
+from rltui.ui.requests import HomeScreen, show_error
 from rltui.ui.screens.dialogs import ButtonDialog, NoteDialog, button
 from rltui.ui.shared import Home
 from rltui.ui.text import clean_line
@@ -63,28 +62,12 @@ class TrashDialog(ButtonDialog[bool]):
         )
 
 
-class KeepActions(MainScreen):
+class KeepActions(HomeScreen):
     """The keys that change what is said of runs. The screen says which are meant."""
 
     def __init__(self, home: Home) -> None:
-        super().__init__()
-        self._home = home
+        super().__init__(home)
         self._done: list[DoneChange] = []
-
-    @classmethod
-    def made(cls, home: Home) -> Self:
-        """Of all runs."""
-        return cls(home)
-
-    @property
-    def home(self) -> Home:
-        """Whose runs they are."""
-        return self._home
-
-    @property
-    def readonly_text(self) -> str:
-        """As the client is."""
-        return READONLY_TEXT if self._home.runs.readonly else ""
 
     @property
     def chosen(self) -> tuple[RunRow, ...]:
