@@ -15,14 +15,14 @@ from tests.house.source import House, house
 from tests.house.walks import REPOSITORY
 
 SOURCE_LIMITS = {
-    "files": 400,
-    "lines": 84_000,
-    "public names per 1,000 lines": 23.2,
-    "percent of lines that import": 6.8,
+    "files": 388,
+    "lines": 83_500,
+    "public names per 1,000 lines": 20.8,
+    "percent of lines that import": 6.7,
     "import circles": 0,
     "classes over 300 lines": 0,
     "functions over 60 lines": 0,
-    "short modules with one importer": 6,
+    "short modules with one importer": 5,
     "class names used twice": 0,
 }
 RUN_LIMITS = {

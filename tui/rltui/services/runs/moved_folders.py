@@ -97,10 +97,9 @@ def why_gone(place: Path) -> str:
     """Why there is no such folder any more, as far as that can be told."""
     try:
         place.stat()
-    except PermissionError:
-        return f"{place} cannot be looked at: permission denied"
-    except OSError:
-        pass
+    except OSError as error:
+        if isinstance(error, PermissionError):
+            return f"{place} cannot be looked at: permission denied"
     for disk in _disks():
         if place.is_relative_to(disk) and not disk.is_mount():
             return f"{place} is on a disk that is not mounted: {disk}"
