@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,10 @@ from tests.fakes.past_run import made
 from rltui.cli import main
 from rltui.core.run_columns import RunView
 from rltui.core.runs import RunRow
+from rltui.services import screen_state
 from rltui.services.runs import catalog, keeping
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.run_sheet import change_sheet
-from rltui.services.runs.run_view import keep_view, read_view, view_file
 
 
 @pytest.fixture
@@ -139,10 +139,12 @@ def test_old_ones_go_by_a_rule_and_come_back(place: Path, capsys: pytest.Capture
 
 def test_the_view_is_kept_and_a_damaged_one_is_the_usual(own_user: Path) -> None:
     view = RunView(("name", "reward.best", "optim.lr"), "reward.best", is_reversed=True, is_grouped=True)
-    keep_view(view)
-    assert read_view() == view
-    view_file().write_text('{"columns": ["na me"], "sort": "", "is_reversed": 1, "is_grouped": 0}')
-    assert read_view() == RunView()
+    screen_state.keep("runs", asdict(view))
+    assert RunView.of(screen_state.kept("runs")) == view
+    screen_state.state_file("runs").write_text('{"columns": ["na me"], "sort": "", "is_reversed": 1}')
+    assert RunView.of(screen_state.kept("runs")) == RunView()
+    screen_state.state_file("runs").write_text("[1")
+    assert screen_state.kept("runs") == {}
 
 
 def test_thousands_are_listed_in_no_time(own_user: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,6 @@ from rltui.core.forks import ForkPlan, ForkWish, fork_name
 from rltui.core.queue import QueueAction, RunQueue
 from rltui.core.report import Draw
 from rltui.core.rollouts import RolloutSource
-from rltui.core.run_columns import RunView
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import ConfigError, RltuiError, UsageError
@@ -71,7 +70,8 @@ class FakeRuns:
         self.opened: list[str] = []
         """Ids, with `again` behind those that were to be supervised."""
         self.changes: list[tuple[str, RunChange]] = []
-        self.kept_view = RunView()
+        self.kept_values: dict[str, Mapping[str, Any]] = {}
+        """By owner, as screens keep them."""
         self.queued = RunQueue()
         self.queue_asked: list[tuple[str, str, str]] = []
         """Action, entry, place."""
@@ -109,11 +109,11 @@ class FakeRuns:
         self.changes.append((id_, change))
         return changed
 
-    def view(self) -> RunView:
-        return self.kept_view
+    def kept(self, owner: str) -> Mapping[str, Any]:
+        return self.kept_values.get(owner, {})
 
-    def keep_view(self, view: RunView) -> None:
-        self.kept_view = view
+    def keep(self, owner: str, values: Mapping[str, Any]) -> None:
+        self.kept_values[owner] = values
 
     def open(self, id_: str, *, again: bool = False) -> FakeExperiment:
         if self.error:

@@ -32,10 +32,10 @@ from rltui.core.runs import RunRow
 from rltui.core.text import shortened, visible
 from rltui.core.times import span
 from rltui.errors import UsageError
+from rltui.services import screen_state
 from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.keeping import RunRetention, retention_plan
-from rltui.services.runs.run_view import read_view
 
 _LEAST_NAME, _LEAST_TEXT = 24, 10
 """Characters that a column is cut to before others are left out."""
@@ -97,7 +97,7 @@ def _runs(arguments: argparse.Namespace) -> int:
 
 def _view(arguments: argparse.Namespace) -> RunView:
     """What is asked for; the rest as the screen keeps it, where a person looks."""
-    kept = RunView() if arguments.json or arguments.csv else read_view()
+    kept = RunView() if arguments.json or arguments.csv else RunView.of(screen_state.kept("runs"))
     names = kept.columns
     if arguments.columns is not None:
         words = [word.strip() for word in arguments.columns.split(",") if word.strip()]

@@ -22,7 +22,6 @@ from rltui.core.log_query import Query
 from rltui.core.queue import QueueAction, RunQueue
 from rltui.core.report import Draw
 from rltui.core.rollouts import RolloutSource
-from rltui.core.run_columns import RunView
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
@@ -246,12 +245,14 @@ class Runs(Protocol):
         """
         ...
 
-    def view(self) -> RunView:
-        """How the person had the list last."""
+    def kept(self, owner: str) -> Mapping[str, Any]:
+        """What screens keep from one look to the next, plain JSON: of `app`, `runs`, a layout, a run. Empty
+        where nothing was kept. Never raises.
+        """
         ...
 
-    def keep_view(self, view: RunView) -> None:
-        """Have it so the next time."""
+    def keep(self, owner: str, values: Mapping[str, Any]) -> None:
+        """Keep that instead."""
         ...
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:

@@ -17,6 +17,7 @@ from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.services import screen_state
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import find_experiment
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from rltui.core.forks import ForkPlan, ForkWish
     from rltui.core.queue import QueueAction, RunQueue
     from rltui.core.report import Draw
-    from rltui.core.run_columns import RunView
     from rltui.services.runs.index import RunIndex
 
 _MEASURING_S = 3.0
@@ -123,17 +123,13 @@ class KnownRuns:
                 row = (keeping.trash if change.is_trashed else keeping.restore)(self._index, row)
             return row
 
-    def view(self) -> RunView:
-        """Also that of the command line."""
-        from rltui.services.runs.run_view import read_view
+    def kept(self, owner: str) -> Mapping[str, Any]:
+        """Also what the command line shows of `runs`."""
+        return screen_state.kept(owner)
 
-        return read_view()
-
-    def keep_view(self, view: RunView) -> None:
+    def keep(self, owner: str, values: Mapping[str, Any]) -> None:
         """For the command line too."""
-        from rltui.services.runs.run_view import keep_view
-
-        keep_view(view)
+        screen_state.keep(owner, values)
 
     def _row(self, id_: str) -> RunRow:
         row = next((each for each in self.rows() if each.id == id_), None)

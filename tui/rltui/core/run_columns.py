@@ -14,7 +14,7 @@ from rltui.core.metric_names import CONCEPTS, concept_of
 from rltui.core.runs import RunRow
 from rltui.core.secrets import masked
 from rltui.core.text import did_you_mean, duration, figure, shortened, size_text, sparkline, value_text
-from rltui.errors import UsageError
+from rltui.errors import RltuiError, UsageError
 
 Kind = Literal["text", "words", "number", "steps", "time", "age", "seconds", "bytes", "flag", "config"]
 """Of the values of a column. `words`: several texts; `steps`, `seconds` and `bytes` are numbers of those;
@@ -174,6 +174,17 @@ class RunView:
     is_reversed: bool = False
     is_grouped: bool = False
     """Forks below their parents, sweeps together."""
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> RunView:
+        """As it was kept (`asdict`); the usual one where that is none, or none that can be used."""
+        try:
+            columns = tuple(column.id for column in columns_of(map(str, kept["columns"])))
+            sort = "".join(column.id for column in columns_of([str(kept["sort"])] if kept["sort"] else ()))
+            is_reversed, is_grouped = kept["is_reversed"] is True, kept["is_grouped"] is True
+        except (KeyError, TypeError, RltuiError):
+            return cls()
+        return cls(columns or DEFAULT_COLUMNS, sort, is_reversed, is_grouped)
 
 
 def known_columns() -> tuple[RunColumn, ...]:

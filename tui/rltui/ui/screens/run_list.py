@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from textual import on
@@ -174,7 +174,7 @@ class RunListScreen(CursorKeys, KeepActions):
         """What the index has at once; then what the folders say; then what changes."""
         try:
             if not self._known.rows:
-                view = await asyncio.to_thread(self.home.runs.view)
+                view = RunView.of(await asyncio.to_thread(self.home.runs.kept, "runs"))
                 self._selection = replace(self._selection, view=view)
             await self.look()
             for text in await asyncio.to_thread(self.home.runs.catch_up):
@@ -308,7 +308,7 @@ class RunListScreen(CursorKeys, KeepActions):
 
     async def _write_view(self) -> None:
         try:
-            await asyncio.to_thread(self.home.runs.keep_view, self._selection.view)
+            await asyncio.to_thread(self.home.runs.keep, "runs", asdict(self._selection.view))
         except RltuiError as error:
             self.notify(f"Not kept: {clean_line(error.title)}", severity="warning", markup=False)
 

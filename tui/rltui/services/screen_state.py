@@ -1,0 +1,70 @@
+"""What screens keep from one look to the next: a JSON file for each owner, in the user's state folder.
+
+Nothing in it is the truth of anything: a file that is lost or damaged means the usual look.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rltui import paths
+from rltui.errors import RltuiError
+from rltui.services.own_files import make_folder, read_own, write_atomically
+
+logger = logging.getLogger(__name__)
+
+_MOST_KEPT = 500
+"""Files; the ones that nobody wrote for longest go."""
+
+
+def state_file(owner: str) -> Path:
+    """Where the look of `owner` is kept: `app`, `runs`, a layout, a run."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", owner)[:60]
+    if name != owner:
+        name = f"{name}-{hashlib.sha256(owner.encode()).hexdigest()[:8]}"
+    return paths.state_dir() / "screen" / f"{name}.json"
+
+
+def kept(owner: str) -> Mapping[str, Any]:
+    """As it was kept last; empty where there is nothing, or nothing that can be read. Blocking."""
+    path = state_file(owner)
+    try:
+        data = orjson.loads(read_own(path))
+        if isinstance(data, dict):
+            return data
+        raise ValueError("it is no table")
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        logger.warning("%s is left out: %s", path, error)
+        return {}
+
+
+def keep(owner: str, values: Mapping[str, Any]) -> None:
+    """Have `values`, plain JSON, replace what `owner` keeps. Blocking; the last of several writers counts.
+
+    Raises:
+        RltuiError: if it cannot be written.
+    """
+    path = state_file(owner)
+    make_folder(path.parent, mode=0o700)
+    is_new = not path.exists()
+    write_atomically(path, orjson.dumps(dict(values)))
+    if is_new:
+        _forget_the_oldest(path.parent)
+
+
+def _forget_the_oldest(folder: Path) -> None:
+    try:
+        found = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        for path in found[:-_MOST_KEPT]:
+            path.unlink(missing_ok=True)
+    except OSError as error:  # another one tidies up as well; the next one tries again
+        raise RltuiError(f"{folder} could not be tidied: {error}") from error
