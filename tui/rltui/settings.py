@@ -70,7 +70,7 @@ def load(path: Path) -> Settings:
         return Settings()
     # What reads configs knows the frameworks: the screen and the alerts need it only where the file is there.
     from rltui.services import model_faults
-    from rltui.services.config.files import read_file
+    from rltui.services.config.source import read_file
 
     source = read_file(path)
     try:
