@@ -36,7 +36,7 @@ def test_without_a_terminal_long_work_is_told_once(
     with progress.working("reads all folders"):
         retry_until(is_told, timeout_s=20)
     assert told == "reads all folders …\n"
-    with progress.Progress() as waiting:
+    with progress.Waiting() as waiting:
         waiting.tell("a", "a starting", since=0.0)
         waiting.tell("a", "a ready")
     assert capsys.readouterr().err == "a starting\na ready\n"

@@ -116,4 +116,4 @@ def test_only_changed_lines_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> 
     assert drawn("one") == "\x1b[3A\n\x1b[J"
     assert "\x1b[2J" not in drawn("\x1b[2J")
     size[0] = os.terminal_size((40, 4))
-    assert drawn(*"abcdef") == "\x1b[1A\r\x1b[J\ra\x1b[K\n\rb\x1b[K\n\r… 4 more lines\x1b[K\n"
+    assert drawn(*"abcdef") == "\x1b[H\x1b[J\ra\x1b[K\n\rb\x1b[K\n\r… 4 more lines\x1b[K\n"

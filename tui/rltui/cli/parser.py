@@ -197,7 +197,7 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     add_json(down)
     listing = command(commands, "ls", "status:list_experiments", "list the experiments, running or not")
     add_json(listing)
-    status = command(commands, "status", "status:show_status", "components, step and reward")
+    status = command(commands, "status", "watching:show_status", "components, step and reward")
     add_name(status, positional=True)
     add_watch(status, interval_or_name, "stay, and look again every S seconds")
     status.add_argument(

@@ -21,7 +21,7 @@ _QUIET_S = 0.5
 _TICK_S = 1.0
 
 
-class Progress:
+class Waiting:
     """A line for each thing that is waited for. A context manager; what is drawn stays behind it.
 
     Where stderr is no terminal, each line is printed once, when it is told.
@@ -35,7 +35,7 @@ class Progress:
         self._over = threading.Event()
         self._ticking = threading.Thread(target=self._tick, daemon=True)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Waiting:
         if self._area is not None:
             self._ticking.start()
         return self
@@ -90,12 +90,12 @@ class Progress:
 def working(text: str) -> Iterator[None]:
     """Says what is waited for within. Nothing else may be printed meanwhile."""
     if can_be_drawn_on(sys.stderr):
-        with Progress() as progress:
-            progress.tell("", text, since=time.monotonic())
+        with Waiting() as waiting:
+            waiting.tell("", text, since=time.monotonic())
             try:
                 yield
             finally:
-                progress.clear()
+                waiting.clear()
         return
     timer = threading.Timer(_QUIET_S, partial(print, f"{text} …", file=sys.stderr, flush=True))
     timer.daemon = True

@@ -11,14 +11,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rltui.cli.arguments import WATCH_S
 from rltui.cli.colour import meaning_of, paint, signed
 from rltui.cli.table import Column, Row, room, table_lines, wrapped
 from rltui.client import launch
 from rltui.client.last_status import fingerprint, keep
 from rltui.client.wire import CONNECT_TIMEOUT_S
 from rltui.core.text import duration
-from rltui.errors import RltuiError, UsageError
+from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
 from rltui.wording import (
@@ -63,22 +62,6 @@ _COMPONENTS = (
 _LOGS = (Column("LOG"), Column("STATE"), Column("FILE", least=14, cut="start"))
 _LONG_REASON = 56
 """A longer one has a line of its own."""
-
-
-def show_status(arguments: argparse.Namespace) -> int:
-    """Print the status of one experiment; with `--watch`, go on as it changes."""
-    name, interval_s = arguments.experiment or arguments.name, arguments.watch
-    if isinstance(interval_s, str):  # `status -w NAME`
-        if name is not None:
-            raise UsageError(f"--watch {interval_s!r} is no number of seconds", hint="rltui status -w 2 NAME")
-        name, interval_s = interval_s, WATCH_S
-    record = launch.choose(name)
-    if interval_s is not None or arguments.plain:
-        from rltui.cli.watching import watch_status
-
-        return watch_status(record, interval_s, as_json=arguments.json, is_plain=arguments.plain)
-    print_status(read_status(record), as_json=arguments.json)
-    return 0
 
 
 def print_status(status: dict[str, Any], *, as_json: bool) -> None:

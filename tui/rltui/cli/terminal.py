@@ -156,8 +156,11 @@ class InPlace:
         most = max(2, size.lines - 1) if size.lines else len(lines)
         if len(lines) > most:
             lines = [*lines[: most - 1], f"… {len(lines) - most + 1} more lines"]
-        before = self._lines if size == self._size else []  # else they lie no longer where they were
-        told = [f"\x1b[{len(self._lines)}A" if self._lines else "", "" if before else "\r\x1b[J"]
+        before = self._lines if size == self._size else []
+        if before:
+            told = [f"\x1b[{len(before)}A"]
+        else:  # where those before lie after a resize, nobody knows
+            told = ["\x1b[H\x1b[J" if self._lines else "\r\x1b[J"]
         for at, line in enumerate(lines):
             told.append("\n" if line in before[at : at + 1] else f"\r{self._cleaned(line)}\x1b[K\n")
         if len(before) > len(lines):

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from rltui.cli.colour import meaning_of, paint
-from rltui.cli.progress import Progress
+from rltui.cli.progress import Waiting
 from rltui.cli.status import gist_of, retry_text
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
@@ -72,16 +72,16 @@ class StateChanges:
         self._shown: dict[str, tuple[object, ...]] = {}
         self._is_first = components is None
         self._since: dict[str, float] = {}
-        self._progress = Progress()
+        self._waiting = Waiting()
 
     def __enter__(self) -> StateChanges:
-        self._progress.__enter__()
+        self._waiting.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._progress.__exit__(kind, error, traceback)
+        self._waiting.__exit__(kind, error, traceback)
 
     def show(self, status: dict[str, Any]) -> list[dict[str, Any]]:
         """Tell what is new in `status`, and return its part about the components."""
@@ -110,7 +110,7 @@ class StateChanges:
         if state == "backoff":
             reason += f", {retry_text(item, time.time())}"
         sign = paint(STATE_SYMBOLS.get(state, "?"), meaning_of(state))
-        self._progress.tell(
+        self._waiting.tell(
             id_, f"{sign} {id_} {state}{after}{reason}", since=since if is_on_the_way else None
         )
 

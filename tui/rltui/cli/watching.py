@@ -1,7 +1,8 @@
-"""`status --watch`: the status as it changes, drawn in place, told in sentences, or as JSON."""
+"""`status`: once; or as it changes, drawn in place, told in sentences, or as JSON."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -9,17 +10,34 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any
 
-from rltui.cli.status import as_text, gist_of, row_of, state_text
+from rltui.cli.arguments import WATCH_S
+from rltui.cli.status import as_text, gist_of, print_status, read_status, row_of, state_text
 from rltui.cli.table import room
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
+from rltui.client import launch
 from rltui.core.text import duration
+from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 _STEPS_S = 60.0
 """Sentences about steps are so far apart: they come faster than anybody listens."""
 
 
-def watch_status(record: ExperimentRecord, interval_s: float | None, *, as_json: bool, is_plain: bool) -> int:
+def show_status(arguments: argparse.Namespace) -> int:
+    """Print the status of one experiment; with `--watch`, go on as it changes."""
+    name, interval_s = arguments.experiment or arguments.name, arguments.watch
+    if isinstance(interval_s, str):  # `status -w NAME`
+        if name is not None:
+            raise UsageError(f"--watch {interval_s!r} is no number of seconds", hint="rltui status -w 2 NAME")
+        name, interval_s = interval_s, WATCH_S
+    record = launch.choose(name)
+    if interval_s is not None or arguments.plain:
+        return _watch(record, interval_s, as_json=arguments.json, is_plain=arguments.plain)
+    print_status(read_status(record), as_json=arguments.json)
+    return 0
+
+
+def _watch(record: ExperimentRecord, interval_s: float | None, *, as_json: bool, is_plain: bool) -> int:
     """Until ctrl+c, or nobody reads it; once, where `interval_s` is `None`."""
     with nullcontext() if interval_s is None else while_read():
         if as_json:
