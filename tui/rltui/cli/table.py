@@ -42,16 +42,14 @@ class Column(NamedTuple):
 
 
 def room(stream_name: Literal["stdout", "stderr"] = "stdout") -> int | None:
-    """Characters of a line of the terminal; `None` where the stream is none."""
+    """Characters of a line of the terminal, fewer if COLUMNS says so; `None` where the stream is none."""
     stream = sys.stdout if stream_name == "stdout" else sys.stderr
     if not stream.isatty():
         return None
-    width = os.environ.get("COLUMNS", "")
-    if width.isdecimal() and int(width) > 0:
-        return max(_LEAST_ROOM, int(width))
+    widths = [int(text) for text in (os.environ.get("COLUMNS", ""),) if text.isdecimal()]
     with suppress(OSError, ValueError):
-        return max(_LEAST_ROOM, os.get_terminal_size(stream.fileno()).columns or 80)
-    return 80
+        widths.append(os.get_terminal_size(stream.fileno()).columns)
+    return max(_LEAST_ROOM, min(filter(None, widths), default=80))
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Row], *, indent: str = "") -> None:
