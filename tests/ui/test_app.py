@@ -599,7 +599,7 @@ async def test_knob_panel_counts_pending_changes(experiment: FakeExperiment, ope
         assert "1 change waits for a restart" in str(panel.border_subtitle)
 
 
-async def test_pane_of_a_preparation_goes_away_when_it_is_over(open_app: Opener) -> None:
+async def test_pane_of_a_preparation_folds_when_it_is_over_and_nobody_reads_it(open_app: Opener) -> None:
     def status(state: ComponentState) -> Status:
         return running_status(
             components=(
@@ -613,13 +613,17 @@ async def test_pane_of_a_preparation_goes_away_when_it_is_over(open_app: Opener)
         screen = overview(pilot)
         pane = screen.body.reader("sft")
         assert pane is not None
-        assert pane.display
-        screen.body.focus_pane(pane)
-        await until(pilot, lambda: screen.selected == "sft")
+        await press(pilot, "k")
+        assert screen.selected == "sft"
         experiment.push(status(ComponentState.EXITED))
-        await until(pilot, lambda: not pane.display)
-        assert pane not in screen.body.panes
-        await until(pilot, lambda: screen.selected != "sft")
+        await settle(pilot)
+        assert pane.region.height > 3, "somebody reads it"
+        await press(pilot, "k")
+        assert pane.region.height == 1
+        assert "sft" in str(pane.log_pane.border_title)
+        experiment.push(status(ComponentState.STARTING))
+        await settle(pilot)
+        assert pane.region.height > 3
 
 
 async def test_log_of_the_attempt_before_is_closed(experiment: FakeExperiment, open_app: Opener) -> None:
@@ -649,5 +653,5 @@ async def test_more_panes_than_rows_fold_and_the_selected_one_is_seen(open_app: 
         pane = screen.body.reader("worker-45")
         assert pane is not None
         assert screen.find_widget(pane).visible_region.height > 8
-        titles = [each for each in screen.body.readers if screen.find_widget(each).visible_region]
+        titles = [each for each in screen.body.readers if each.region]
         assert 10 < len(titles) < 30

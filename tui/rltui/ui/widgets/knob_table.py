@@ -266,6 +266,11 @@ class KnobRows(RowList):
         """The knobs that have a row."""
         return [knob for knob in self.table.knobs if _is_worth_a_row(knob, self.staged)]
 
+    @property
+    def lines_needed(self) -> int:
+        """Of all rows and headings."""
+        return len(self.shown) + len(by_section(self.shown))
+
     def show(self, table: KnobTable, staged: StagedEdits) -> None:
         """Take over new values; the cursor stays on its key."""
         self.table = table
@@ -307,6 +312,11 @@ class KnobRows(RowList):
             self.post_message(self.EditRequested(self.knob))
 
 
+_DETAIL_ROWS = 4
+_HIGH_ROWS = 10
+"""From here on there is room for the detail."""
+
+
 class KnobPanel(Vertical):
     """The table, and below it what the knob under the cursor is."""
 
@@ -315,16 +325,18 @@ class KnobPanel(Vertical):
     def __init__(self, *, classes: str | None = None, readonly: bool = False) -> None:
         super().__init__(classes=classes)
         self._readonly = readonly
+        self.rows = KnobRows()
+        """The table."""
 
     def compose(self) -> ComposeResult:
         """Rows and detail."""
-        yield KnobRows()
+        yield self.rows
         yield Static(id="knob-detail", markup=False)
 
-    @property
-    def rows(self) -> KnobRows:
-        """The table."""
-        return self.query_one(KnobRows)
+    def rows_needed(self, width: int) -> int:
+        """Rows that show all knobs and a detail, with the frame around them."""
+        del width
+        return self.rows.lines_needed + _DETAIL_ROWS + 2
 
     def show(self, table: KnobTable, staged: StagedEdits) -> None:
         """Take over new values."""
@@ -334,7 +346,8 @@ class KnobPanel(Vertical):
             self._show_detail()
 
     def on_resize(self) -> None:
-        """A folded panel has no lower border: its note goes into the title."""
+        """A folded panel has no lower border: its note goes into the title. A low one has no detail."""
+        self.set_class(self.size.height >= _HIGH_ROWS, "-high")
         self._update_titles()
 
     def _update_titles(self) -> None:
