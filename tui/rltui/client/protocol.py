@@ -25,6 +25,7 @@ from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
+from rltui.settings import SettingsText
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert
 """A pushed message: a new whole value replaces the older one of its type."""
@@ -253,6 +254,30 @@ class Runs(Protocol):
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
         """Keep that instead."""
+        ...
+
+    def settings(self) -> SettingsText:
+        """The user's settings file.
+
+        Raises:
+            ConfigError: if it cannot be read.
+        """
+        ...
+
+    def edit_settings(self, text: str, line: int) -> str:
+        """Let a person edit `text` in their own editor, from `line` on, and return what was saved.
+
+        Takes the terminal over. The file itself is left alone.
+        """
+        ...
+
+    def replace_settings(self, seen: SettingsText, text: str) -> None:
+        """Have `text` be the settings.
+
+        Raises:
+            ConfigError: if it cannot be understood.
+            ConflictError: if the file is not what was `seen` any more.
+        """
         ...
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:

@@ -63,6 +63,7 @@ class Place(Enum):
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
     HELP = "help"
+    PALETTE = "palette"
     CONVERTER = "batch converter"
     EDITOR = "knob editor"
     FIELD = "every field of the knob editor"
@@ -656,6 +657,12 @@ ACTIONS: tuple[Action, ...] = (
            _D, only_in=(Place.BOX,)),
     Action("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, only_in=(Place.BOX,)),
     Action("dialog.other", "left,right", "other", "other", "The other button; enter presses it", _D),
+    Action("palette.choose", "enter", "choose", "choose", "", _D, only_in=(Place.PALETTE,)),
+    Action("palette.cancel", "escape", "cancel", "cancel", "", _D, only_in=(Place.PALETTE,)),
+    Action("palette.down", "down,ctrl+n", "cursor(1)", "down", "", _D, only_in=(Place.PALETTE,)),
+    Action("palette.up", "up,ctrl+p", "cursor(-1)", "up", "", _D, only_in=(Place.PALETTE,)),
+    Action("palette.page-down", "pagedown", "page(1)", "page down", "", _D, only_in=(Place.PALETTE,)),
+    Action("palette.page-up", "pageup", "page(-1)", "page up", "", _D, only_in=(Place.PALETTE,)),
     Action("help.close", "question_mark", "no", "close", "", _D, only_in=(Place.HELP,)),
 )  # fmt: skip
 

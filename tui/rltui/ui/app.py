@@ -15,13 +15,11 @@ from textual import events, on
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
-from textual.theme import ThemeProvider
 
 from rltui.client.protocol import Experiment, Runs, TakenDownError
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
 from rltui.errors import RltuiError
-from rltui.ui.palette import ActionCommands, Palette
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import LeaveDialog
@@ -48,7 +46,6 @@ class RltuiApp(App[None], inherit_bindings=False):
 
     TITLE = "rltui"
     NOTIFICATION_TIMEOUT = 4
-    COMMANDS: ClassVar = {ActionCommands}
     CSS_PATH: ClassVar = [
         "widgets/bars.tcss",
         "widgets/panes.tcss",
@@ -290,13 +287,39 @@ class RltuiApp(App[None], inherit_bindings=False):
             super()._refresh_notifications()
 
     def action_command_palette(self) -> None:
-        """Find an action by name."""
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette())
+        """Find anything by a few letters."""
+        self.open_palette()
 
     def search_themes(self) -> None:
-        """Find colours by name."""
-        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+        """Choose colours, each tried while the cursor is on it."""
+        self.open_palette(theme_prefix)
+
+    def open_palette(self, typed: str = "") -> None:
+        """On a main screen, with `typed` in its field."""
+        screen = self.screen
+        if not isinstance(screen, MainScreen):
+            return
+        from rltui.ui import palette_entries
+        from rltui.ui.palette import Palette  # the first frame need not wait for it
+
+        def chosen(entry: palette_entries.PaletteEntry | None) -> None:
+            if entry is not None:
+                palette_entries.carry_out(entry, screen)
+                self.run_worker(self.keep(), name="keep", group="keep")
+
+        entries, sources = palette_entries.at_once(screen), palette_entries.sources(screen)
+        self.push_screen(Palette(entries, sources, recent=self._home.recent, typed=typed), chosen)
+
+    async def keep(self) -> None:
+        """Have the next app know what this one does."""
+        try:
+            await asyncio.to_thread(self._home.keep)
+        except RltuiError as error:
+            self.notify(clean_line(error.title), severity="warning", markup=False)
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter that was typed before the palette's field had the keys comes here last of all."""
+        from rltui.ui.palette import Palette
 
     def action_detach(self) -> None:
         """Leave; asks first where that loses edits that are not written."""
