@@ -9,6 +9,7 @@ from typing import Any
 from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.series import FakeSeries
 
+from rltui.client.protocol import Setting, SettingsText
 from rltui.core.compare import Comparison, compared_metrics, comparison
 from rltui.core.forks import ForkPlan, ForkWish, fork_name
 from rltui.core.queue import QueueAction, RunQueue
@@ -17,7 +18,6 @@ from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import ConfigError, RltuiError, UsageError
-from rltui.settings import Setting, SettingsText
 
 
 def run_row(name: str, **values: Any) -> RunRow:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator
 
-from rltui import paths
 from rltui.core.health import Thresholds
-from rltui.core.toml.scan import line_and_column, scan
-from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services import model_faults
-from rltui.services.config.files import Source, content_of, parse_file, read_file
+from rltui.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rltui.services.config.files import Source
 
 _Word = Annotated[str, Field(min_length=1)]
 
@@ -74,10 +71,22 @@ def load(path: Path) -> Settings:
     Raises:
         ConfigError: if it cannot be read or understood: names file, line, key and what is wrong.
     """
-    return _understood(read_file(path)) if path.exists() else Settings()
+    if not path.exists():
+        return Settings()
+    # What reads configs knows the frameworks: the screen and the alerts need it only where the file is there.
+    from rltui.services.config.files import read_file
+
+    return understood(read_file(path))
 
 
-def _understood(source: Source) -> Settings:
+def understood(source: Source) -> Settings:
+    """The settings that a file has.
+
+    Raises:
+        ConfigError: as `load`.
+    """
+    from rltui.services import model_faults
+
     try:
         return Settings.model_validate(source.data)
     except ValidationError as error:
@@ -86,100 +95,3 @@ def _understood(source: Source) -> Settings:
         raise ConfigError(
             found[0], details=found[1:], hint="fix it; until then the default settings hold"
         ) from error
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One that can be set, as a text has it."""
-
-    key: str
-    """Dotted, such as `alerts.bell`."""
-    value: str
-    """As it is written there, else the default, on one line."""
-    meaning: str
-    line: int
-    """Where it is set, else where its table begins, counted from 1; the last line where there is neither."""
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsText:
-    """The user's settings file, to be edited as text."""
-
-    path: str
-    text: str
-    """What it holds; where there is none, every setting with its default."""
-    is_new: bool
-    """There is no such file yet."""
-    known: tuple[Setting, ...]
-    """All that can be set, in the order of the shipped file."""
-
-
-def as_text() -> SettingsText:
-    """The user's settings file. Blocking.
-
-    Raises:
-        ConfigError: if it cannot be read, or is no UTF-8 text.
-    """
-    path = settings_file()
-    example = content_of(paths.shipped_dir("examples") / "settings.toml").decode()
-    is_new = not path.exists()
-    text = example if is_new else _decoded(path)
-    return SettingsText(str(path), text, is_new, tuple(_known(example, text)))
-
-
-def replace_text(seen: SettingsText, text: str) -> None:
-    """Have `text` be the user's settings, if it can be understood and nobody else changed them. Blocking.
-
-    Raises:
-        ConfigError: if it cannot be understood: names line, key and what is wrong. Nothing is written.
-        ConflictError: if the file is not what was `seen` any more.
-        RltuiError: if it cannot be written.
-    """
-    from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files  # only to write
-
-    path = Path(seen.path)
-    _understood(parse_file(path, text.encode()))
-    try:
-        if seen.is_new:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8", newline="") as file:
-                file.write(text)
-        else:
-            replace_files({path: FileChange(seen.text.encode(), text.encode())})
-    except (FileExistsError, ForeignSaveError):
-        raise ConflictError(
-            f"{path} was changed by somebody else meanwhile", hint="open it again: nothing was written"
-        ) from None
-    except OSError as error:
-        raise RltuiError(f"cannot write {path}: {error.strerror}") from error
-
-
-def _decoded(path: Path) -> str:
-    try:
-        return content_of(path).decode()
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no UTF-8 text") from None
-
-
-def _known(example: str, text: str) -> Iterator[Setting]:
-    """Every setting of the shipped file; of a text that is no TOML, as if it were empty."""
-    places: dict[str, tuple[int, str]] = {}
-    tables: dict[str, int] = {}
-    try:
-        parse_file(settings_file(), text.encode())
-    except ConfigError:
-        text = ""
-    for table in scan(text):
-        tables[".".join(map(str, table.path))] = line_and_column(text, table.start)[0]
-        for entry in table.entries:
-            value = " ".join(text[entry.value_start : entry.value_end].split())
-            places[".".join(map(str, entry.path))] = (line_and_column(text, entry.key_end)[0], value)
-    last = text.count("\n") + 1
-    for table in scan(example):
-        begins = tables.get(".".join(map(str, table.path)), last)
-        for entry in (each for each in table.entries if not each.inline):
-            key = ".".join(map(str, entry.path))
-            default = " ".join(example[entry.value_start : entry.value_end].split())
-            line, value = places.get(key, (begins, default))
-            comment = example[entry.value_end : example.find("\n", entry.value_end)].strip()
-            yield Setting(key, value, comment.removeprefix("#").strip(), line)

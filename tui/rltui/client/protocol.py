@@ -7,25 +7,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from rltui.core.api import Alert, JournalEntry, Plan, Publication, Request, Status
-from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
-from rltui.core.compare import Comparison
 from rltui.core.config_report import Conversion, KnobTable
-from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
-from rltui.core.forks import ForkPlan, ForkWish
 from rltui.core.gpu.report import GpuHistories, GpuReport
-from rltui.core.layout import Screen
-from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
-from rltui.core.log_query import Query
-from rltui.core.queue import QueueAction, RunQueue
-from rltui.core.report import Draw
-from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunChange, RunRow
-from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
-from rltui.settings import SettingsText
+
+if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
+    from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
+    from rltui.core.compare import Comparison
+    from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
+    from rltui.core.forks import ForkPlan, ForkWish
+    from rltui.core.layout import Screen
+    from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
+    from rltui.core.log_query import Query
+    from rltui.core.queue import QueueAction, RunQueue
+    from rltui.core.report import Draw
+    from rltui.core.rollouts import RolloutSource
+    from rltui.core.runs import RunChange, RunRow
+    from rltui.core.series import SeriesSource
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert
 """A pushed message: a new whole value replaces the older one of its type."""
@@ -43,6 +44,32 @@ class ConfigText:
     text: str
     sha256: str
     """Of its bytes, as `Request.base` takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One that can be set, as a text has it."""
+
+    key: str
+    """Dotted, such as `alerts.bell`."""
+    value: str
+    """As it is written there, else the default, on one line."""
+    meaning: str
+    line: int
+    """Where it is set, else where its table begins, counted from 1; the last line where there is neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsText:
+    """The user's settings file, to be edited as text."""
+
+    path: str
+    text: str
+    """What it holds; where there is none, every setting with its default."""
+    is_new: bool
+    """There is no such file yet."""
+    known: tuple[Setting, ...]
+    """All that can be set, in the order of the shipped file."""
 
 
 class Experiment(Protocol):

@@ -1,4 +1,4 @@
-"""What a person means by a few letters: whole words first, then beginnings, parts, and letters in their order.
+"""What a few letters mean: whole words first, then beginnings, parts, and letters in their order.
 
 Pure. Ranks are plain tuples, the lower the better, and are reckoned without a look at where the letters are:
 that is asked for the few lines that are shown.

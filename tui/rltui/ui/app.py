@@ -22,7 +22,7 @@ from rltui.core.config_report import KnobTable
 from rltui.errors import RltuiError
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import LeaveDialog
+from rltui.ui.screens.dialogs import LeaveDialog, TypingScreen
 from rltui.ui.screens.links import LinkMenu
 from rltui.ui.screens.overview import Overview
 from rltui.ui.shared import Home
@@ -292,7 +292,7 @@ class RltuiApp(App[None], inherit_bindings=False):
 
     def search_themes(self) -> None:
         """Choose colours, each tried while the cursor is on it."""
-        self.open_palette(theme_prefix)
+        self.open_palette("*")
 
     def open_palette(self, typed: str = "") -> None:
         """On a main screen, with `typed` in its field."""
@@ -318,8 +318,10 @@ class RltuiApp(App[None], inherit_bindings=False):
             self.notify(clean_line(error.title), severity="warning", markup=False)
 
     def on_key(self, event: events.Key) -> None:
-        """A letter that was typed before the palette's field had the keys comes here last of all."""
-        from rltui.ui.palette import Palette
+        """A letter that was typed just before the screen opened that has a line for it."""
+        if event.is_printable and event.character and isinstance(self.screen, TypingScreen):
+            event.prevent_default()
+            self.screen.type_ahead(event.character)
 
     def action_detach(self) -> None:
         """Leave; asks first where that loses edits that are not written."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar
 
@@ -17,7 +16,7 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.palette_entries import Kind, PaletteEntry, narrowed, ranked
 from rltui.ui.requests import SEARCH_AIM
-from rltui.ui.screens.dialogs import AnsweredOnce
+from rltui.ui.screens.dialogs import TypingScreen
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.virtual_list import VirtualList
 
@@ -51,7 +50,7 @@ def entry_line(entry: PaletteEntry, words: Sequence[str], width: int) -> Content
     )
 
 
-class Palette(AnsweredOnce[PaletteEntry]):
+class Palette(TypingScreen[PaletteEntry]):
     """Answers the chosen entry, or `None`. Paints what is known at once; the rest joins when it is there.
 
     Nothing that is typed is lost, and what has come late moves no cursor that a person has moved.
@@ -59,7 +58,6 @@ class Palette(AnsweredOnce[PaletteEntry]):
 
     CSS_PATH: ClassVar = ["screens/palette.tcss"]
     BINDINGS = bindings(Place.PALETTE)
-    AUTO_FOCUS = ""
 
     def __init__(
         self,
@@ -70,13 +68,11 @@ class Palette(AnsweredOnce[PaletteEntry]):
         typed: str = "",
     ) -> None:
         """`recent`: names of entries, the one used last first."""
-        super().__init__()
+        super().__init__(typed, _HINT)
         self._entries = list(entries)
         self._sources = sources
         self._recent = recent
         self._loading = len(sources)
-        self._ahead = typed
-        """Typed before there was a field."""
         self._found: tuple[PaletteEntry, ...] = ()
         self._asked: str | None = None
         """For which `_found` is the answer."""
@@ -84,8 +80,6 @@ class Palette(AnsweredOnce[PaletteEntry]):
         """A person has put the cursor where it is."""
         self._wants_first = False
         """Enter was pressed while nothing was found yet."""
-        self._field = Input(placeholder=_HINT)
-        self._field.cursor_blink = False
         self._list = VirtualList(self._line, id="palette-list")
         self._list.can_focus = False
         self._theme = ""
@@ -94,33 +88,21 @@ class Palette(AnsweredOnce[PaletteEntry]):
     def compose(self) -> ComposeResult:
         """The field, and what answers."""
         with Vertical(classes="box"):
-            yield self._field
+            yield self.line
             yield self._list
 
     def on_mount(self) -> None:
-        """Take over what was typed meanwhile; the keys that wait in our queue come before the field's."""
+        """What is known is shown; the rest is asked for."""
         self._theme = self.app.theme
-        self._field.value = self._ahead
-        self._field.cursor_position = len(self._ahead)
-        self._show()
-        self.call_later(self.set_focus, self._field)
         for source in self._sources:
             self.run_worker(self._load(source), group="load")
+        self.call_later(self._show)
 
     def type_ahead(self, text: str) -> None:
-        """What was typed before the field had the keys."""
-        if self._field.is_mounted:
-            self._field.insert_text_at_cursor(text)
+        """Counts at once."""
+        super().type_ahead(text)
+        if self.is_mounted:
             self._show()
-        else:
-            self._ahead += text
-
-    async def on_key(self, event: events.Key) -> None:
-        """Before the field has the keys."""
-        if not self._field.has_focus and event.is_printable and event.character:
-            event.stop()
-            event.prevent_default()
-            self.type_ahead(event.character)
 
     async def _load(self, source: Source) -> None:
         try:
@@ -133,11 +115,6 @@ class Palette(AnsweredOnce[PaletteEntry]):
             self.action_choose()
 
     # what is shown
-
-    @property
-    def typed(self) -> str:
-        """All of it."""
-        return self._field.value if self._field.is_mounted else self._ahead
 
     @on(Input.Changed)
     def _look_again(self) -> None:

@@ -14,7 +14,7 @@ from rltui.core import fuzzy
 from rltui.core.runs import RunRow
 from rltui.core.text import shortened
 from rltui.errors import ConfigError, RltuiError
-from rltui.ui.actions import Place, offered_on
+from rltui.ui.actions import offered_on
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.requests import SEARCH_AIM, MainScreen, show_error
 from rltui.ui.screens.dialogs import EditAgain
@@ -98,7 +98,9 @@ def ranked(
     for at, entry in enumerate(entries):
         if (kind is None or entry.kind is kind) and (rank := _rank(entry, words)) is not None:
             how, place = rank
-            found.append((how, used.get(entry.name, len(used)), _ORDER[entry.kind], place if words else 0, at, entry))
+            found.append(
+                (how, used.get(entry.name, len(used)), _ORDER[entry.kind], place if words else 0, at, entry)
+            )
     found.sort(key=lambda each: each[:-1])
     return tuple(each[-1] for each in found)
 
@@ -167,7 +169,10 @@ async def _checkpoints(screen: MainScreen) -> list[PaletteEntry]:
     now = screen.home.clock()
     return [
         PaletteEntry(
-            Kind.CHECKPOINT, str(each.step), f"checkpoint {each.step}", clean_line(checkpoint_words(each, now))
+            Kind.CHECKPOINT,
+            str(each.step),
+            f"checkpoint {each.step}",
+            clean_line(checkpoint_words(each, now)),
         )
         for each in reversed(report.checkpoints)
     ]
@@ -242,27 +247,30 @@ def _edit_knob(key: str, overview: MainScreen, screen: MainScreen) -> None:
 
 
 async def _edit_settings(screen: MainScreen, key: str) -> None:
-    """The settings file in the person's own editor, at the line of `key`; what comes back is checked first."""
+    """The settings in the person's own editor, at the line of `key`; what comes back is checked first."""
     runs, app = screen.home.runs, screen.app
     try:
         seen = await asyncio.to_thread(runs.settings)
-        text, line = seen.text, next((each.line for each in seen.known if each.key == key), 1)
-        while True:
+    except RltuiError as error:
+        await show_error(app, error)
+        return
+    text, line = seen.text, next((each.line for each in seen.known if each.key == key), 1)
+    told: str | None = None
+    while told is None:
+        try:
             with app.suspend():
                 text = runs.edit_settings(text, line)
             if text == seen.text and not seen.is_new:
-                app.notify("Unchanged: nothing was written", markup=False)
-                return
-            try:
-                await asyncio.to_thread(runs.replace_settings, seen, text)
-            except ConfigError as error:
-                if await app.push_screen_wait(EditAgain(error)):
-                    continue
-                app.notify("Not written", markup=False)
-                return
-            app.notify(f"Written: {clean_line(seen.path)}. What the screen shows follows at its next start", markup=False)
+                told = "Unchanged: nothing was written"
+                continue
+            await asyncio.to_thread(runs.replace_settings, seen, text)
+            told = f"Written: {clean_line(seen.path)}. The screen follows when it is opened again"
+        except SuspendNotSupported:
+            told = f"This terminal cannot be lent. Edit it in another one:\n{clean_line(seen.path)}"
+        except ConfigError as error:
+            if not await app.push_screen_wait(EditAgain(error)):
+                told = "Not written"
+        except RltuiError as error:
+            await show_error(app, error)
             return
-    except SuspendNotSupported:
-        app.notify(f"This terminal cannot be lent. Edit it in another one:\n{clean_line(seen.path)}", markup=False)
-    except RltuiError as error:
-        await show_error(app, error)
+    app.notify(told, markup=False)

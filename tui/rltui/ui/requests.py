@@ -35,7 +35,7 @@ _AGAIN = ("request", ("start-all",))
 """Of a finished run: what opens it with a supervisor."""
 _GROUP = "request"
 SEARCH_AIM = "/"
-"""Has the log screen ask what to search for."""
+"""Has the log screen ask what to search for; with words behind it, search for them."""
 _STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
 """States in which there is something to stop, be it a start to come."""
 _RESTARTABLE = ALIVE_STATES | {ComponentState.FAILED, ComponentState.BACKOFF, ComponentState.EXITED}

@@ -76,7 +76,9 @@ class Home:
         """Of the experiment that is open."""
         kept = runs.kept(_APP)
         used = kept.get("palette")
-        self.recent: list[str] = [name for name in used if isinstance(name, str)] if isinstance(used, list) else []
+        self.recent: list[str] = (
+            [name for name in used if isinstance(name, str)] if isinstance(used, list) else []
+        )
         """Names of what was chosen in the palette, the last one first."""
         self.has_seen_tour = "tour" in kept
 
