@@ -13,7 +13,7 @@ Rank = tuple[int, int]
 
 WORD, PREFIX, PART, LETTERS = range(4)
 """A whole word, the beginning of one, a part of one, letters in their order."""
-_MOST_SCATTERED = 3
+_MOST_SCATTERED = 8
 """Letters that stand further apart, counted in lengths of what was typed, mean something else."""
 
 
@@ -87,7 +87,7 @@ def _spread(word: str, text: str) -> int | None:
     for letter in reversed(word[:-1]):
         back = text.rfind(letter, first, back)
     spread = start - back + 1
-    return spread if spread <= _MOST_SCATTERED * len(word) + 2 else None
+    return spread if spread <= _MOST_SCATTERED * len(word) else None
 
 
 def _scattered(word: str, text: str) -> list[int]:

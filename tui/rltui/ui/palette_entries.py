@@ -14,7 +14,7 @@ from rltui.core import fuzzy
 from rltui.core.runs import RunRow
 from rltui.core.text import shortened
 from rltui.errors import ConfigError, RltuiError
-from rltui.ui.actions import offered_on
+from rltui.ui.actions import Action, offered_on
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.requests import SEARCH_AIM, MainScreen, show_error
 from rltui.ui.screens.dialogs import EditAgain
@@ -68,9 +68,11 @@ class PaletteEntry:
     """That do the same."""
     folded: str = field(init=False)
     """The label as it is searched."""
+    folded_detail: str = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folded", fuzzy.folded(self.label))
+        object.__setattr__(self, "folded_detail", fuzzy.folded(self.detail))
 
     @property
     def name(self) -> str:
@@ -107,11 +109,11 @@ def ranked(
 
 def _rank(entry: PaletteEntry, words: Sequence[str]) -> fuzzy.Rank | None:
     rank = fuzzy.rank(words, entry.folded)
-    if rank is None and entry.detail:
-        text = fuzzy.folded(f"{entry.label} {entry.detail}")
-        rank = fuzzy.rank(words, text) if all(word in text for word in words) else None
-        return None if rank is None else (rank[0] + _WORSE, rank[1])
-    return rank
+    if rank is not None or not entry.detail:
+        return rank
+    if all(word in entry.folded_detail or word in entry.folded for word in words):
+        rank = fuzzy.rank(words, f"{entry.folded} {entry.folded_detail}")
+    return None if rank is None else (rank[0] + _WORSE, rank[1])
 
 
 # --- where they come from ---------------------------------------------------------------------------------
@@ -124,11 +126,16 @@ def at_once(screen: MainScreen) -> list[PaletteEntry]:
     return entries
 
 
+def offered_actions(screen: MainScreen) -> tuple[Action, ...]:
+    """Those that make sense there now."""
+    return tuple(each for each in offered_on(screen.place) if screen.check_action(*each.call) is True)
+
+
 def _actions(screen: MainScreen) -> Iterable[PaletteEntry]:
-    for action in offered_on(screen.place):
-        if screen.check_action(*action.call) is True:
-            kind = Kind.SCREEN if action.call[0] in ("show_screen", "show_overview") else Kind.ACTION
-            yield PaletteEntry(kind, action.id, action.label, action.help, action.shown_keys)
+    for action in offered_actions(screen):
+        kind = Kind.SCREEN if action.call[0] in ("show_screen", "show_overview") else Kind.ACTION
+        keys = action.shown_keys if action.keys else ""
+        yield PaletteEntry(kind, action.id, action.label, action.help, keys)
 
 
 def _components(screen: MainScreen) -> Iterable[PaletteEntry]:

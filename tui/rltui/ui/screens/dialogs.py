@@ -55,7 +55,7 @@ class TypingScreen(AnsweredOnce[Answer], Generic[Answer]):
         super().__init__()
         self._ahead = typed
         """Typed before there was a line."""
-        self.line = Input(placeholder=placeholder)
+        self.line = Input(placeholder=placeholder, select_on_focus=False)
         self.line.cursor_blink = False
 
     @property
