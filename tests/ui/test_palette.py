@@ -30,8 +30,8 @@ from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.virtual_list import VirtualList
 
 
-def make_experiment(**values: bool) -> FakeExperiment:
-    experiment = FakeExperiment(running_status(), gpu_report(), knob_table(), **values)
+def make_experiment(*, readonly: bool = False) -> FakeExperiment:
+    experiment = FakeExperiment(running_status(), gpu_report(), knob_table(), readonly=readonly)
     experiment.checkpoint_report = REPORT
     return experiment
 

@@ -286,36 +286,16 @@ class RltuiApp(App[None], inherit_bindings=False):
         if not any(screen.is_modal for screen in self.screen_stack[-1:]):
             super()._refresh_notifications()
 
-    def action_command_palette(self) -> None:
+    def action_command_palette(self, typed: str = "") -> None:
         """Find anything by a few letters."""
-        self.open_palette()
+        if isinstance(self.screen, MainScreen):
+            from rltui.ui.palette import open_palette  # the first frame need not wait for it
+
+            open_palette(self.screen, typed)
 
     def search_themes(self) -> None:
         """Choose colours, each tried while the cursor is on it."""
-        self.open_palette("*")
-
-    def open_palette(self, typed: str = "") -> None:
-        """On a main screen, with `typed` in its field."""
-        screen = self.screen
-        if not isinstance(screen, MainScreen):
-            return
-        from rltui.ui import palette_entries
-        from rltui.ui.palette import Palette  # the first frame need not wait for it
-
-        def chosen(entry: palette_entries.PaletteEntry | None) -> None:
-            if entry is not None:
-                palette_entries.carry_out(entry, screen)
-                self.run_worker(self.keep(), name="keep", group="keep")
-
-        entries, sources = palette_entries.at_once(screen), palette_entries.sources(screen)
-        self.push_screen(Palette(entries, sources, recent=self._home.recent, typed=typed), chosen)
-
-    async def keep(self) -> None:
-        """Have the next app know what this one does."""
-        try:
-            await asyncio.to_thread(self._home.keep)
-        except RltuiError as error:
-            self.notify(clean_line(error.title), severity="warning", markup=False)
+        self.action_command_palette("*")
 
     def on_key(self, event: events.Key) -> None:
         """A letter that was typed just before the screen opened that has a line for it."""

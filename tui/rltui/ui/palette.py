@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar
 
@@ -14,8 +15,8 @@ from textual.widgets import Input
 from rltui.core import fuzzy
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
-from rltui.ui.palette_entries import Kind, PaletteEntry, narrowed, ranked
-from rltui.ui.requests import SEARCH_AIM
+from rltui.ui.palette_entries import Kind, PaletteEntry, at_once, carry_out, narrowed, ranked, sources
+from rltui.ui.requests import SEARCH_AIM, MainScreen
 from rltui.ui.screens.dialogs import TypingScreen
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.virtual_list import VirtualList
@@ -199,3 +200,21 @@ class Palette(TypingScreen[PaletteEntry]):
     def _leave(self, entry: PaletteEntry | None) -> None:
         self.app.theme = self._theme
         self.dismiss(entry)
+
+
+def open_palette(screen: MainScreen, typed: str) -> None:
+    """On a main screen, with `typed` in its line; what is chosen is done there."""
+
+    async def keep() -> None:
+        try:
+            await asyncio.to_thread(screen.home.keep)
+        except RltuiError as error:
+            screen.notify(clean_line(error.title), severity="warning", markup=False)
+
+    def chosen(entry: PaletteEntry | None) -> None:
+        if entry is not None:
+            carry_out(entry, screen)
+            screen.app.run_worker(keep(), name="keep", group="keep")
+
+    palette = Palette(at_once(screen), sources(screen), recent=screen.home.recent, typed=typed)
+    screen.app.push_screen(palette, chosen)
