@@ -12,7 +12,7 @@ from rltui.core.health import Thresholds
 from rltui.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rltui.services.config.files import Source
+    from rltui.services.config.source import Source
 
 _Word = Annotated[str, Field(min_length=1)]
 
@@ -74,7 +74,7 @@ def load(path: Path) -> Settings:
     if not path.exists():
         return Settings()
     # What reads configs knows the frameworks: the screen and the alerts need it only where the file is there.
-    from rltui.services.config.files import read_file
+    from rltui.services.config.source import read_file
 
     return understood(read_file(path))
 

@@ -9,7 +9,7 @@ from rltui import paths, settings
 from rltui.client.protocol import Setting, SettingsText
 from rltui.core.toml.scan import line_and_column, scan
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.config.files import content_of, parse_file
+from rltui.services.config.source import content_of, parse_file
 from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
 
 

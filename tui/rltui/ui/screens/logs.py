@@ -120,7 +120,7 @@ class LogScreen(ExperimentScreen):
 
     def on_screen_resume(self) -> None:
         """Show what there is."""
-        self.run_worker(self._look, group="logs", exclusive=True)
+        self.run_worker(self._look(), group="logs", exclusive=True)
 
     def on_resize(self, event: Resize) -> None:
         """As many names as fit."""
@@ -144,7 +144,7 @@ class LogScreen(ExperimentScreen):
 
     def _look_again(self) -> None:
         if self.is_open and self.is_current and self._shown != _FOUND:
-            self.run_worker(self._look, group="logs", exclusive=True)
+            self.run_worker(self._look(), group="logs", exclusive=True)
 
     async def _look(self) -> None:
         try:
@@ -263,7 +263,7 @@ class LogScreen(ExperimentScreen):
         """Show the lines of the moment `at`, of `component` or of all."""
         self._goal = (at, component)
         if self.is_open and self.is_current:
-            self.run_worker(self._look, group="logs", exclusive=True)
+            self.run_worker(self._look(), group="logs", exclusive=True)
 
     async def _to_moment(self, at: float, component: str | None) -> None:
         own = [log for log in self._logs if log.component == component]
