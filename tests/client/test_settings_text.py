@@ -63,7 +63,7 @@ def test_what_is_written_is_checked_first(path: Path) -> None:
 
 
 @pytest.mark.parametrize("was_there", [False, True])
-def test_what_somebody_else_wrote_meanwhile_stays(path: Path, was_there: bool) -> None:  # noqa: FBT001
+def test_what_somebody_else_wrote_meanwhile_stays(path: Path, was_there: bool) -> None:
     path.parent.mkdir(parents=True)
     if was_there:
         path.write_text("[health]\n")

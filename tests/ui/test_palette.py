@@ -36,6 +36,18 @@ def make_experiment(*, readonly: bool = False) -> FakeExperiment:
     return experiment
 
 
+def with_late_checkpoints() -> tuple[FakeExperiment, asyncio.Event]:
+    """They come when the event is set."""
+    experiment, gate = make_experiment(), asyncio.Event()
+
+    async def later() -> CheckpointReport:
+        await gate.wait()
+        return REPORT
+
+    experiment.checkpoints = later  # type: ignore[method-assign]
+    return experiment, gate
+
+
 def palette(pilot: Pilot[None]) -> Palette:
     screen = pilot.app.screen
     assert isinstance(screen, Palette)
@@ -232,14 +244,7 @@ async def test_keys_typed_at_once_are_all_taken(open_app: Opener) -> None:
 
 
 async def test_what_comes_late_moves_no_cursor(open_app: Opener) -> None:
-    experiment = make_experiment()
-    gate = asyncio.Event()
-
-    async def later() -> CheckpointReport:
-        await gate.wait()
-        return REPORT
-
-    experiment.checkpoints = later  # type: ignore[method-assign]
+    experiment, gate = with_late_checkpoints()
     async with open_app(experiment) as pilot:
         await press(pilot, "colon", *"4", "down")
         before = cursor_name(pilot)
@@ -251,14 +256,7 @@ async def test_what_comes_late_moves_no_cursor(open_app: Opener) -> None:
 
 
 async def test_enter_waits_for_what_is_not_there_yet(open_app: Opener) -> None:
-    experiment = make_experiment()
-    gate = asyncio.Event()
-
-    async def later() -> CheckpointReport:
-        await gate.wait()
-        return REPORT
-
-    experiment.checkpoints = later  # type: ignore[method-assign]
+    experiment, gate = with_late_checkpoints()
     async with open_app(experiment) as pilot:
         await press(pilot, "colon", *"#400", "enter")
         assert palette(pilot)._loading == 1
