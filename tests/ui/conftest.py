@@ -12,7 +12,7 @@ from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.runs import FakeRuns
 from textual.pilot import Pilot
 
-from rltui.ui.actions import Action
+from rltui.ui.actions import Use
 from rltui.ui.app import RltuiApp
 from rltui.ui.palette_entries import offered_actions
 from rltui.ui.requests import MainScreen
@@ -98,7 +98,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
     raise AssertionError("waited in vain")
 
 
-def offered(pilot: Pilot[None]) -> tuple[Action, ...]:
+def offered(pilot: Pilot[None]) -> tuple[Use, ...]:
     """What the palette has of the actions on the screen that is shown."""
     screen = pilot.app.screen
     assert isinstance(screen, MainScreen)

@@ -14,7 +14,7 @@ from rltui.core import fuzzy
 from rltui.core.runs import RunRow
 from rltui.core.text import shortened
 from rltui.errors import ConfigError, RltuiError
-from rltui.ui.actions import Action, offered_on
+from rltui.ui.actions import Use, offered_in, offered_on
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.requests import SEARCH_AIM, MainScreen, show_error
 from rltui.ui.screens.dialogs import EditAgain
@@ -126,16 +126,23 @@ def at_once(screen: MainScreen) -> list[PaletteEntry]:
     return entries
 
 
-def offered_actions(screen: MainScreen) -> tuple[Action, ...]:
-    """Those that make sense there now."""
-    return tuple(each for each in offered_on(screen.place) if screen.check_action(*each.call) is True)
+def offered_actions(screen: MainScreen) -> tuple[Use, ...]:
+    """Those that make sense there now, what the pane with the focus has for itself last."""
+    common = [use for use in offered_on(screen.place) if screen.check_action(*use.call) is True]
+    told, pane = {use.help for use in common}, screen.focused
+    own = (use for use in _in_pane(screen) if pane is not None and pane.check_action(*use.call) is True)
+    return (*common, *(use for use in own if use.help not in told))
+
+
+def _in_pane(screen: MainScreen) -> tuple[Use, ...]:
+    return () if screen.pane_place is None else offered_in(screen.pane_place)
 
 
 def _actions(screen: MainScreen) -> Iterable[PaletteEntry]:
-    for action in offered_actions(screen):
-        kind = Kind.SCREEN if action.call[0] in ("show_screen", "show_overview") else Kind.ACTION
-        keys = action.shown_keys if action.keys else ""
-        yield PaletteEntry(kind, action.id, action.label, action.help, keys)
+    for use in offered_actions(screen):
+        kind = Kind.SCREEN if use.id.startswith("screen.") else Kind.ACTION
+        keys = use.shown_keys if use.keys else ""
+        yield PaletteEntry(kind, use.id, use.label, use.help, keys)
 
 
 def _components(screen: MainScreen) -> Iterable[PaletteEntry]:
@@ -220,8 +227,7 @@ def carry_out(entry: PaletteEntry, screen: MainScreen) -> None:
     overview = next(each for each in screen.app.screen_stack if isinstance(each, MainScreen))
     match entry.kind:
         case Kind.ACTION | Kind.SCREEN:
-            action = next(each for each in offered_on(screen.place) if each.id == entry.target)
-            screen.call_later(screen.run_action, action.name)
+            _run(entry, screen)
         case Kind.COMPONENT:
             if screen is not overview:
                 screen.action_show_overview()
@@ -239,6 +245,15 @@ def carry_out(entry: PaletteEntry, screen: MainScreen) -> None:
             screen.work(_edit_settings(screen, entry.target), changes=False)
         case Kind.LOG:
             screen.show_screen("logs", aim=f"{SEARCH_AIM}{entry.target}")
+
+
+def _run(entry: PaletteEntry, screen: MainScreen) -> None:
+    """An action, of the screen or of the pane with the focus."""
+    for owner, offered in ((screen, offered_on(screen.place)), (screen.focused, _in_pane(screen))):
+        found = next((use for use in offered if (use.id, use.label) == (entry.target, entry.label)), None)
+        if owner is not None and found is not None:
+            owner.call_later(owner.run_action, found.name)
+            return
 
 
 def _edit_knob(key: str, overview: MainScreen, screen: MainScreen) -> None:
