@@ -8,6 +8,9 @@ VLLM = (
     "Engine 000: Avg prompt throughput: 16.8 tokens/s, Avg generation throughput: 34.4 tokens/s, "
     "Running: 0 reqs, Waiting: 0 reqs, GPU KV cache usage: 0.0%, Prefix cache hit rate: 0.0%"
 )
+VLLM_NAMES = (
+    "Engine 000: prompt 16.8 generation 34.4 Running 0 Waiting 0 GPU KV usage 0.0% Prefix hit rate 0.0%"
+)
 STEP = (
     "Step 13 | Time: 0.27s | Reward: 0.8749 | Throughput: 7817.5 tokens/s | Seq. Length: 16.2 tokens/sample "
     "| Async Level: 1 | Max. Off-Policy Level: 0"
@@ -24,12 +27,7 @@ def shortened(message: str, cells: int, lines: FigureLines | None = None) -> str
     ("message", "cells", "shown"),
     [
         (VLLM, 200, VLLM),
-        (
-            VLLM,
-            105,
-            "Engine 000: prompt 16.8 generation 34.4 Running 0 Waiting 0 GPU KV usage 0.0% "
-            + "Prefix hit rate 0.0%",
-        ),
+        (VLLM, 105, VLLM_NAMES),
         (VLLM, 67, "Engi 000: prom 16.8 gene 34.4 Runn 0 Wait 0 GPU 0.0% Pref 0.0%"),
         (STEP, 72, "Step 13 Time 0.27s Reward 0.8749 Throug 7817.5 Seq 16.2 Async 1 Max 0"),
         (STEP, 20, "Step 13 Time 0.27s Rewa 0.8749 Thro 7817.5 Seq 16.2 Asyn 1 Max 0"),

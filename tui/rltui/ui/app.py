@@ -21,6 +21,7 @@ from rltui.client.protocol import Experiment, Runs, TakenDownError
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
 from rltui.errors import RltuiError
+from rltui.ui.actions import key_of
 from rltui.ui.palette import ActionCommands, Palette
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
@@ -198,7 +199,11 @@ class RltuiApp(App[None], inherit_bindings=False):
             except (OSError, EOFError, ValueError) as error:  # hung up, cut off, or not understood
                 reason = clean_line(str(error).partition("\n")[0]) or reason
             if is_down:
-                again = "" if overview.experiment.readonly else "; S starts it again"
+                again = (
+                    ""
+                    if overview.experiment.readonly
+                    else f"; {key_of('component.start-all')} starts it again"
+                )
                 overview.shared.show_connection(f"{reason}{again}")
                 await asyncio.sleep(LOOK_AGAIN_S)
                 continue
@@ -245,7 +250,7 @@ class RltuiApp(App[None], inherit_bindings=False):
         text = "\n".join(taken.lines)
         copied = not taken.to_file and self._copy(text)
         if copied and not self._inside_tmux:
-            self.notify(f"Copied {what}; W writes them to a file", markup=False)
+            self.notify(f"Copied {what}; {key_of('write')} writes them to a file", markup=False)
             return
         try:
             path = clean_line(self._experiment.save(f"{taken.name}.log", f"{text}\n" if taken.lines else ""))
@@ -322,10 +327,9 @@ class RltuiApp(App[None], inherit_bindings=False):
 
     def action_explain_interrupt(self) -> None:
         """A habit that must not cost a run."""
-        stops = (
-            ", D stops everything" if self.screen is self._overview and not self._experiment.readonly else ""
-        )
-        self.notify(f"Nothing was stopped. q detaches{stops}.", markup=False)
+        can_stop = self.screen is self._overview and not self._experiment.readonly
+        stops = f", {key_of('component.stop-all')} stops everything" if can_stop else ""
+        self.notify(f"Nothing was stopped. {key_of('detach')} detaches{stops}.", markup=False)
 
 
 def desktop_notification(text: str, *, inside_tmux: bool) -> str:
