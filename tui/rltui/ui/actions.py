@@ -373,7 +373,8 @@ ACTIONS: tuple[Action, ...] = (
     )),
     Action("group", "b", "group", "Fold or group what belongs together, and unfold it", Scope.LOOKING, (
         Use((_LOG,), "toggle_raw", label="unfold", palette=False,
-            help="Every line, also repeated ones, states of progress bars, tracebacks of more ranks"),
+            help="Every line, also repeated ones, states of progress bars, what is said at every step, "
+                 "tracebacks of more ranks"),
         Use((_EVENTS,), "fold", label="fold", footer=_SPARE,
             help="Hide what stands below the events, diffs and stacks, and show it again"),
         Use((_ROLLOUTS,), "toggle_groups", label="groups", footer=_YES,
@@ -585,8 +586,8 @@ ACTIONS: tuple[Action, ...] = (
             help="Also the samples that no batch took, and only the batch again"),
     )),
     Action("whole", "T", "whole", "As it was written, or as it is best read", Scope.LOOKING, (
-        Use((_LOG,), "toggle_heads", label="whole heads", palette=False,
-            help="Times, levels and sources as they were written, or in a narrow column"),
+        Use((_LOG,), "toggle_whole", label="whole lines", palette=False,
+            help="Lines as they were written, or a narrow column before messages and figures by short names"),
         Use((_ROLLOUTS,), "toggle_raw", label="raw",
             help="The record as it was written, or the conversation"),
     )),
