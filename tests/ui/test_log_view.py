@@ -87,7 +87,8 @@ def test_all_figures_of_vllm_fit_into_80_columns() -> None:
 
 
 def test_what_is_found_is_shown_whatever_is_folded() -> None:
-    assert looked(VLLM, query="APIServer") == [VLLM]
+    assert looked(VLLM, query="APIServer")[0].startswith("(APIServer pid=25549) INFO 11-20 23:33:42 ")
+    assert looked(VLLM, query="reqs")[0].endswith(", Prefix cache hit rate: 0.0%")
     assert looked(VLLM, query="throughput")[0].startswith(
         "23:33:42 I Engine 000: Avg prompt throughput: 16.8"
     )
