@@ -72,6 +72,7 @@ class FakeRuns:
         self.changes: list[tuple[str, RunChange]] = []
         self.kept_values: dict[str, Mapping[str, Any]] = {}
         """By owner, as screens keep them."""
+        self.kept_copy: str | None = None
         self.queued = RunQueue()
         self.queue_asked: list[tuple[str, str, str]] = []
         """Action, entry, place."""
@@ -114,6 +115,10 @@ class FakeRuns:
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
         self.kept_values[owner] = values
+
+    def keep_copy(self, text: str) -> str:
+        self.kept_copy = text
+        return "/state/rltui/copied.txt"
 
     def open(self, id_: str, *, again: bool = False) -> FakeExperiment:
         if self.error:

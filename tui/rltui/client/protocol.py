@@ -255,6 +255,10 @@ class Runs(Protocol):
         """Keep that instead."""
         ...
 
+    def keep_copy(self, text: str) -> str:
+        """Put what was copied into the file for it, in place of the copy before, and return its path."""
+        ...
+
     def open(self, id_: str, *, again: bool = False) -> Experiment:
         """Look at a run: through its supervisor where something of it lives, else from its files alone.
 

@@ -131,6 +131,10 @@ class KnownRuns:
         """For the command line too."""
         screen_state.keep(owner, values)
 
+    def keep_copy(self, text: str) -> str:
+        """In the user's state folder."""
+        return str(screen_state.keep_copy(text))
+
     def _row(self, id_: str) -> RunRow:
         row = next((each for each in self.rows() if each.id == id_), None)
         if row is None:

@@ -63,6 +63,7 @@ class Place(Enum):
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
     HELP = "help"
+    MESSAGES = "messages"
     CONVERTER = "batch converter"
     EDITOR = "knob editor"
     FIELD = "every field of the knob editor"
@@ -271,7 +272,25 @@ ACTIONS: tuple[Action, ...] = (
            "Go to the previous pane", _G, palette=False),
     Action("pane.zoom", "z", "zoom", "zoom", "Give the pane the whole screen, and back", _G, _YES),
     Action("pane.back", "escape", "show_overview", "back", "Back from zoom to all panes", _G, palette=False),
-    Action("alert.last", "exclamation_mark", "last_alert", "alert", "Show the newest alert again", _G),
+    Action("messages", "exclamation_mark", "show_messages", "messages",
+           "Read again all that was said: alerts, errors, what was done", _G, only_in=_SCREENS),
+    Action("messages.read", "enter", "read", "read", "The message in full", _D, palette=False,
+           only_in=(Place.MESSAGES,)),
+    Action("messages.copy", "y", "copy", "copy", "Copy the message", _D, palette=False,
+           only_in=(Place.MESSAGES,)),
+    Action("messages.close", "escape,exclamation_mark,q", "no", "close", "", _D, palette=False,
+           only_in=(Place.MESSAGES,)),
+    Action("messages.down", "down,j", "cursor(1)", "down", "", _D, palette=False,
+           only_in=(Place.MESSAGES,)),
+    Action("messages.up", "up,k", "cursor(-1)", "up", "", _D, palette=False, only_in=(Place.MESSAGES,)),
+    Action("messages.page-down", "pagedown,ctrl+d", "page(1)", "page down", "", _D, palette=False,
+           only_in=(Place.MESSAGES,)),
+    Action("messages.page-up", "pageup,ctrl+u", "page(-1)", "page up", "", _D, palette=False,
+           only_in=(Place.MESSAGES,)),
+    Action("messages.first", "home,g", "cursor_to_end(False)", "newest", "", _D, palette=False,
+           only_in=(Place.MESSAGES,)),
+    Action("messages.last", "end,G", "cursor_to_end(True)", "oldest", "", _D, palette=False,
+           only_in=(Place.MESSAGES,)),
     Action("theme", "ctrl+t", "app.change_theme", "theme", "Change the colours", _G, only_in=_SCREENS),
     Action("log.follow", "f", "toggle_follow", "follow", "Stick to the newest lines",
            _L, _SPARE, palette=False),
