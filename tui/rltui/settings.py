@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, 
 
 from rltui.core.health import Thresholds
 from rltui.errors import ConfigError
-from rltui.services import model_faults
-from rltui.services.config.files import read_file
 
 _Word = Annotated[str, Field(min_length=1)]
 
@@ -70,6 +68,10 @@ def load(path: Path) -> Settings:
     """
     if not path.exists():
         return Settings()
+    # What reads configs knows the frameworks: the screen and the alerts need it only where the file is there.
+    from rltui.services import model_faults
+    from rltui.services.config.source import read_file
+
     source = read_file(path)
     try:
         return Settings.model_validate(source.data)

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from rltui.core.api import Alert, JournalEntry, Plan, Publication, Request, Status
-from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
-from rltui.core.compare import Comparison
 from rltui.core.config_report import Conversion, KnobTable
-from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
-from rltui.core.forks import ForkPlan, ForkWish
 from rltui.core.gpu.report import GpuHistories, GpuReport
-from rltui.core.layout import Screen
-from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
-from rltui.core.log_query import Query
-from rltui.core.queue import QueueAction, RunQueue
-from rltui.core.report import Draw
-from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunChange, RunRow
-from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
+
+if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
+    from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
+    from rltui.core.compare import Comparison
+    from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
+    from rltui.core.forks import ForkPlan, ForkWish
+    from rltui.core.layout import Screen
+    from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
+    from rltui.core.log_query import Query
+    from rltui.core.queue import QueueAction, RunQueue
+    from rltui.core.report import Draw
+    from rltui.core.rollouts import RolloutSource
+    from rltui.core.runs import RunChange, RunRow
+    from rltui.core.series import SeriesSource
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert
 """A pushed message: a new whole value replaces the older one of its type."""

@@ -26,7 +26,7 @@ Severity = Literal["error", "warning"]
 class Thresholds(BaseModel):
     """When a rule speaks. The table `[health]` of the settings changes them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     silent: tuple[RuleId, ...] = ()
     """Rules that say nothing."""
