@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pkgutil import resolve_name
-
 import pytest
 from tests.fakes.experiment import (
     FAILED,
@@ -28,24 +26,17 @@ from rltui.core.config_report import Problem
 from rltui.core.layout import Screen
 from rltui.errors import ConflictError
 from rltui.ui import app as app_module
-from rltui.ui.actions import ACTIONS
+from rltui.ui.actions import Place, uses
 from rltui.ui.messages import TalkingApp
 from rltui.ui.palette import ActionCommands
-from rltui.ui.requests import MainScreen
-from rltui.ui.screens import SCREENS
-from rltui.ui.screens.column_dialog import ColumnDialog
-from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.config import ConfigScreen
-from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
-from rltui.ui.screens.help import HelpScreen, help_content
+from rltui.ui.screens.help import HelpScreen
 from rltui.ui.screens.knob_editor import PLAN_DELAY_S, KnobEditor
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
-from rltui.ui.widgets.log_pane import LogPane
-from rltui.ui.widgets.value_fields import FractionValue, ListValue
 
 
 def overview(pilot: Pilot[None]) -> Overview:
@@ -205,7 +196,7 @@ async def test_first_open_does_not_ask_when_something_runs(
 
 
 async def edit(pilot: Pilot[None], row: int) -> KnobEditor:
-    await press(pilot, "c", *["j"] * row, "enter")
+    await press(pilot, "ctrl+k", *["j"] * row, "enter")
     await until(pilot, lambda: isinstance(pilot.app.screen, KnobEditor))
     assert isinstance(pilot.app.screen, KnobEditor)
     return pilot.app.screen
@@ -272,7 +263,7 @@ async def test_edit_values_by_kind(experiment: FakeExperiment, open_app: Opener)
     ]
     async with open_app(experiment) as pilot:
         rows = pilot.app.screen.query_one(KnobRows)
-        await press(pilot, "c")
+        await press(pilot, "ctrl+k")
         await until(pilot, lambda: rows.has_focus)
         for key, keys, value in cases:
             rows.go_to(key)
@@ -285,7 +276,7 @@ async def test_edit_values_by_kind(experiment: FakeExperiment, open_app: Opener)
 
 async def test_knob_cursor_survives_new_values(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
-        await press(pilot, "c", "j", "j")
+        await press(pilot, "ctrl+k", "j", "j")
         table = knob_table()
         experiment.push(table.model_copy(update={"knobs": (knob("new", 1), *table.knobs)}))
         await settle(pilot)
@@ -298,7 +289,7 @@ async def test_knob_cursor_steps_over_headings(open_app: Opener) -> None:
     names = ("steps", "a.one", "seed", "b.c.two", "a.three")
     experiment = FakeExperiment(running_status(), knob_table(knobs=tuple(knob(name, 1) for name in names)))
     async with open_app(experiment, size=(80, 24)) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "ctrl+k")
         rows = pilot.app.screen.query_one(KnobRows)
         await until(pilot, lambda: rows.has_focus)
         visited = []
@@ -337,13 +328,13 @@ async def test_small_terminals_show_the_pane_with_the_focus(
         for size in sizes:
             await pilot.resize_terminal(*size)
             assert pilot.app.screen.size == size
-            for key in ("t", "i", "c", "shift+tab"):
+            for key in ("t", "i", "ctrl+k", "shift+tab"):
                 await press(pilot, key)
                 pane = overview(pilot).current_pane
                 assert pane is not None
                 visible = pane.region.intersection(pilot.app.screen.region)
                 assert visible.height >= min(2, size[1] - 2), (size, key)
-            for keys in (("c", "enter", "escape"), ("i", "r", "escape"), ("question_mark", "escape")):
+            for keys in (("ctrl+k", "enter", "escape"), ("i", "r", "escape"), ("question_mark", "escape")):
                 await press(pilot, *keys)
                 assert isinstance(pilot.app.screen, Overview), (size, keys)
 
@@ -491,7 +482,7 @@ async def test_palette_offers_only_what_makes_sense(open_app: Opener) -> None:
         provider = ActionCommands(pilot.app.screen)
         offered = {action.id for action in provider._offered()}
         assert {"component.start", "component.start-all", "detach", "screen.gpus"} <= offered
-        assert not {"component.stop", "component.kill", "knob.edit", "knob.apply"} & offered
+        assert not {"component.stop", "component.kill", "edit", "knob.apply"} & offered
 
 
 async def test_palette_opens_a_shell_as_the_selected_component(
@@ -517,46 +508,12 @@ async def test_palette_runs_actions(experiment: FakeExperiment, open_app: Opener
         assert isinstance(pilot.app.screen, HelpScreen)
 
 
-def test_help_lists_every_action() -> None:
-    text = help_content().plain
-    for action in (action for action in ACTIONS if action.help):
-        assert action.help in text
-        assert action.shown_keys in text
-
-
-def test_every_action_has_a_method() -> None:
-    owners = (
-        Overview,
-        *(resolve_name(target) for target in SCREENS.values()),
-        app_module.RltuiApp,
-        KnobRows,
-        LogPane,
-        KnobEditor,
-        FractionValue,
-        ListValue,
-        ConverterDialog,
-        ConfigReview,
-        PlanDialog,
-        ColumnDialog,
-        CompareScreen,
-    )
-    for action in ACTIONS:
-        assert any(hasattr(owner, f"action_{action.call[0]}") for owner in owners), action.id
-
-
-def test_every_screen_on_top_has_a_key_and_is_there() -> None:
-    keys = {action.call[1][0] for action in ACTIONS if action.call[0] == "show_screen"}
-    assert keys == set(SCREENS)
-    for target in SCREENS.values():
-        assert issubclass(resolve_name(target), MainScreen)
-
-
 async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
     """From each screen to each other one: all lie on the overview, none on another."""
     keys = {
-        str(action.call[1][0]): action.keys
-        for action in ACTIONS
-        if action.call[0] == "show_screen" and action.keys.isdigit()
+        str(use.call[1][0]): use.keys
+        for use in uses(Place.OVERVIEW)
+        if use.call[0] == "show_screen" and use.keys.isdigit()
     }
     async with open_app(config_experiment()) as pilot:
         below = pilot.app.screen
@@ -606,11 +563,6 @@ async def test_keys_are_mapped_anew_by_their_ids(open_app: Opener) -> None:
         await press(pilot, "ctrl+o", "j", "j", "enter", "ctrl+g", "enter")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed[0].edits == {"orchestrator.batch_size": 128}
-
-
-def test_action_ids_are_unique() -> None:
-    ids = [action.id for action in ACTIONS]
-    assert len(ids) == len(set(ids))
 
 
 async def test_failed_component_can_be_started_but_not_stopped(open_app: Opener) -> None:

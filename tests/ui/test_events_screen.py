@@ -18,7 +18,7 @@ from rltui.core.events import KINDS
 from rltui.errors import RltuiError
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import MessageDialog, NoteDialog
+from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog
 from rltui.ui.screens.events import EventScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.event_list import EventList
@@ -137,12 +137,15 @@ async def test_kinds_components_and_words(told: FakeExperiment, open_app: Opener
         assert screen._shown == 1, "among the marks"
         await press(pilot, "slash", *"xyz", "enter")
         assert "Nothing matches" in shown(pilot)
-        await press(pilot, "enter", "l", "j", "pagedown", "G", "space", "space")
+        await press(pilot, "enter", "L", "j", "pagedown", "G", "b", "b")
         await press(pilot, "escape")
         assert screen._shown == 9
         await press(pilot, "escape")
         assert screen._shown == count
-        await press(pilot, "o", "down", "enter")
+        await press(pilot, "f")
+        assert isinstance(pilot.app.screen, ChoiceMenu)
+        below = list(pilot.app.screen.choices).index("of trainer")
+        await press(pilot, *["down"] * below, "enter")
         assert {item.entry.component for item in rows(pilot)._items} == {"trainer"}
         await press(pilot, "escape", "escape")
         assert isinstance(pilot.app.screen, Overview)
@@ -154,7 +157,7 @@ async def test_folding_hides_diffs(told: FakeExperiment, open_app: Opener) -> No
         await press(pilot, "g")
         assert "+lr = 1e-4" in shown(pilot)
         assert "step (trainer.py:91)" in shown(pilot)
-        await press(pilot, "space")
+        await press(pilot, "b")
         assert "+lr = 1e-4" not in shown(pilot)
         await press(pilot, *"j" * 7)
         assert "+lr = 1e-4" in shown(pilot), "the cursor is on it"
@@ -175,7 +178,7 @@ async def test_an_entry_leads_to_its_moment(
     async with open_app(told) as pilot:
         screen = await opened(pilot)
         monkeypatch.setattr(EventScreen, "show_screen", show_screen)
-        await press(pilot, "enter", "l", "k", "enter", "c")
+        await press(pilot, "enter", "L", "k", "enter", "apostrophe")
         edit, crash = told.entries[-1].at, told.entries[-2].at
         assert went == [
             ("metrics", edit, None),

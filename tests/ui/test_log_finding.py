@@ -144,10 +144,10 @@ async def test_only_matches_then_all_lines_at_the_same_place(path: Path) -> None
 
 async def test_levels_and_errors(path: Path) -> None:
     async with running(path) as (pane, pilot):
-        await press(pilot, "l")
+        await press(pilot, "f")
         await until(pilot, words(pane, "only warnings: 4"))
         assert shown(pane)[-2:] == ["12:00:03 E CUDA out of memory", "  in worker 4"]
-        await press(pilot, "l")
+        await press(pilot, "f")
         await until(pilot, words(pane, "only errors: 4"))
         await press(pilot, "escape")
         assert len(shown(pane)) == 12

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from rltui.errors import RltuiError
 from rltui.ui.app import RltuiApp
-from rltui.ui.requests import FINISHED_TEXT, READONLY_TEXT
+from rltui.ui.requests import READONLY_TEXT, finished_text
 from rltui.ui.screens.dialogs import LeaveDialog, MessageDialog
 from rltui.ui.screens.logs import LogScreen
 from rltui.ui.screens.overview import Overview
@@ -115,7 +115,7 @@ async def test_a_finished_run_says_what_cannot_be_done_and_opens_with_a_supervis
     runs = FakeRuns(run_row("reverse-text"))
     async with open_app(finished, runs=runs) as pilot:
         await press(pilot, "x")
-        assert said(pilot) == [FINISHED_TEXT]
+        assert said(pilot) == [finished_text()]
         await press(pilot, "S")
         assert runs.opened == ["id-reverse-text again"]
         assert shown(pilot) == "reverse-text"

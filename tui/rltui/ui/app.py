@@ -20,6 +20,7 @@ from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
+from rltui.ui.actions import key_of
 from rltui.ui.copying import CopyWanted, clipboard_sequence, is_inside_tmux, may_keep_it, passed_through
 from rltui.ui.messages import TalkingApp
 from rltui.ui.palette import ActionCommands, Palette
@@ -203,7 +204,11 @@ class RltuiApp(TalkingApp, inherit_bindings=False):
             except (OSError, EOFError, ValueError) as error:  # hung up, cut off, or not understood
                 reason = clean_line(str(error).partition("\n")[0]) or reason
             if is_down:
-                again = "" if overview.experiment.readonly else "; S starts it again"
+                again = (
+                    ""
+                    if overview.experiment.readonly
+                    else f"; {key_of('component.start-all')} starts it again"
+                )
                 overview.shared.show_connection(f"{reason}{again}")
                 await asyncio.sleep(LOOK_AGAIN_S)
                 continue
@@ -307,10 +312,9 @@ class RltuiApp(TalkingApp, inherit_bindings=False):
 
     def action_explain_interrupt(self) -> None:
         """A habit that must not cost a run."""
-        stops = (
-            ", D stops everything" if self.screen is self._overview and not self._experiment.readonly else ""
-        )
-        self.notify(f"Nothing was stopped. q detaches{stops}.", markup=False)
+        can_stop = self.screen is self._overview and not self._experiment.readonly
+        stops = f", {key_of('component.stop-all')} stops everything" if can_stop else ""
+        self.notify(f"Nothing was stopped. {key_of('detach')} detaches{stops}.", markup=False)
 
 
 def desktop_notification(text: str, *, inside_tmux: bool) -> str:

@@ -11,7 +11,7 @@ from textual import work
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.css.query import NoMatches
 
-from rltui.ui.actions import Action, offered_on
+from rltui.ui.actions import Use, offered_on
 from rltui.ui.requests import MainScreen
 from rltui.ui.screens.dialogs import AnsweredOnce
 
@@ -37,7 +37,7 @@ class Palette(CommandPalette, AnsweredOnce[None]):
 class ActionCommands(Provider):
     """Offers each action whose `check_action` says yes."""
 
-    def _offered(self) -> Iterator[Action]:
+    def _offered(self) -> Iterator[Use]:
         screen = self.screen
         if isinstance(screen, MainScreen):
             yield from (
@@ -45,7 +45,7 @@ class ActionCommands(Provider):
             )
 
     @staticmethod
-    def _text(action: Action) -> str:
+    def _text(action: Use) -> str:
         return f"{action.help} ({action.shown_keys})"
 
     async def discover(self) -> Hits:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -17,7 +16,7 @@ from textual.widgets import Input
 from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Link, Plan, Request, Status
 from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys
+from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys, key_of
 from rltui.ui.copying import CopyWanted
 from rltui.ui.messages import MessageLine, TalkingApp, TalkingScreen, waiting
 from rltui.ui.screens import SCREENS
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 READONLY_TEXT = "Read-only: nothing can be changed from here. Open it without --readonly to do so."
 OBSERVED_TEXT = "Observed: rltui did not start this run. There is nothing to start, stop or edit here."
-FINISHED_TEXT = "Nothing of this run lives: it is read from its files. S opens it with a supervisor."
 _AGAIN = ("request", ("start-all",))
 """Of a finished run: what opens it with a supervisor."""
 _GROUP = "request"
@@ -48,7 +46,7 @@ _RESTARTS = {
     "all": ("Restart everything", "Trainers resume from the newest complete checkpoint"),
     "set-checkpoint": (
         "Restart set of {} from a checkpoint…",
-        "Choose which; later checkpoints and rollouts are set aside (9 shows more of each)",
+        "Choose which; later checkpoints and rollouts are set aside ({} shows more of each)",
     ),
     "set-scratch": (
         "Restart set of {} from scratch",
@@ -56,6 +54,12 @@ _RESTARTS = {
     ),
     "all-scratch": ("Restart everything from scratch", "The whole run begins at step 0"),
 }
+
+
+def finished_text() -> str:
+    """Why nothing can be changed in a run of which nothing lives."""
+    opens = key_of("component.start-all")
+    return f"Nothing of this run lives: it is read from its files. {opens} opens it with a supervisor."
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +153,6 @@ async def show_error(app: App[None], error: RltuiError) -> None:
     await app.push_screen(MessageDialog.for_error(error))
 
 
-_changing_keys = cache(changing_keys)
-
-
 class MainScreen(TalkingScreen[None]):
     """One of the screens that a key leads to from any other. Carries out one request at a time, and shows
     the help.
@@ -215,7 +216,7 @@ class MainScreen(TalkingScreen[None]):
         """A key that would change something says why it does nothing."""
         if isinstance(self.focused, Input) or not self.readonly_text:
             return
-        calls = _changing_keys(self.place).get(event.key, ())
+        calls = changing_keys(self.place).get(event.key, ())
         if calls and not any(self.check_action(*call) for call in calls):
             self._say_readonly()
 
@@ -336,7 +337,7 @@ class ExperimentScreen(MainScreen):
         if not self.experiment.readonly:
             return ""
         if self.experiment.finished and not self.home.runs.readonly:
-            return FINISHED_TEXT
+            return finished_text()
         return OBSERVED_TEXT if self.experiment.observed else READONLY_TEXT
 
     def carry_out(self, asked: AskedRequest) -> None:
@@ -439,7 +440,10 @@ class ComponentActions(ExperimentScreen):
             self.work(self._restart_by_menu(item.id))
 
     async def _restart_by_menu(self, component_id: str) -> None:
-        choices = {key: (label.format(component_id), text) for key, (label, text) in _RESTARTS.items()}
+        known = key_of("screen.checkpoints")
+        choices = {
+            key: (label.format(component_id), text.format(known)) for key, (label, text) in _RESTARTS.items()
+        }
         choice = await self.app.push_screen_wait(ChoiceMenu("Restart", choices))
         if choice is None:
             return

@@ -137,7 +137,7 @@ class CompareScreen(CursorKeys, HomeScreen):
         self.work(self._open(curves=True), changes=False)
 
     def action_rollouts(self) -> None:
-        """Of the first run; `c` there finds the prompt in the others."""
+        """Of the first run; to compare one there finds the prompt in the others."""
         self.work(self._open(curves=False), changes=False)
 
     async def _open(self, *, curves: bool) -> None:
@@ -176,7 +176,7 @@ class CompareScreen(CursorKeys, HomeScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What there is something to do for."""
         match action:
-            case "curves" | "rollouts" | "toggle_all_keys":
+            case "curves" | "toggle_all_keys":
                 possible = self._found is not None
             case "show_screen" if parameters[0] in _OF_THESE:
                 return self._found is not None

@@ -19,7 +19,7 @@ from rltui.core.api import Alert, Link, Plan
 from rltui.core.config_report import KnobInfo, PendingKnob, Problem
 from rltui.core.events import LONGEST_NOTE
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.copying import CopyWanted
 from rltui.ui.messages import TalkingScreen, alert_mark
 from rltui.ui.plan_view import diff_lines, pending_lines, plan_content, plan_steps
@@ -238,7 +238,9 @@ class PendingDialog(ButtonDialog[None]):
         if plan is not None:
             differs = Content.styled("running → file, and who reads it:", _FAINT)
             parts.append([differs, *pending_lines(pending)])
-            parts.append([Content.styled("To make it count (A):", _FAINT), *plan_steps(plan)])
+            parts.append(
+                [Content.styled(f"To make it count ({key_of('knob.apply')}):", _FAINT), *plan_steps(plan)]
+            )
         if since_origin:
             told = "original → this run's own copy, on which edits work:"
             parts.append([Content.styled(told, _FAINT), *diff_lines(since_origin)])

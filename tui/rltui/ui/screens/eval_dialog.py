@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.errors import RltuiError, UsageError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen, show_error
 from rltui.ui.screens.dialogs import Box
@@ -205,7 +205,7 @@ class EvaluateActions(ExperimentScreen):
             which = "Every checkpoint" if report.every == 1 else f"One of {report.every} checkpoints"
             return f"{which} is evaluated from now on"
         queued = await self.experiment.evaluate(request)
-        where = "" if self.place is Place.EVALS else "; V shows it"
+        where = "" if self.place is Place.EVALS else f"; {key_of('screen.evals')} shows it"
         return f"Evaluation {queued.id}, {queued.label}: {queued.words}{where}"
 
 

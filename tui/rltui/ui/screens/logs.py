@@ -17,7 +17,7 @@ from rltui.core.lines import LogChange, LogEntry, LogSearching, LogSource, Merge
 from rltui.core.log_query import Query
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.messages import waiting
 from rltui.ui.requests import SEARCH_AIM, ExperimentScreen, show_error
 from rltui.ui.screens.dialogs import SearchPrompt
@@ -244,6 +244,12 @@ class LogScreen(ExperimentScreen):
         at = known.index(shown) if shown in known else 0
         self._go(names[(at + step) % len(names)])
 
+    def action_focus_component(self, component_id: str) -> None:
+        """Its newest log."""
+        for log in newest_logs(self._logs):
+            if log.component == component_id:
+                self._go(log)
+
     def _go(self, shown: LogEntry | str) -> None:
         self.run_worker(self._show(shown), group="show", exclusive=True)
 
@@ -251,7 +257,7 @@ class LogScreen(ExperimentScreen):
     def _show_attempt(self, wanted: LogPane.AttemptWanted) -> None:
         wanted.stop()
         if not isinstance(self._shown, LogEntry) or self._shown.attempt is None:
-            self.notify("Choose a component's log first: tab", markup=False)
+            self.notify(f"Choose a component's log first: {key_of('pane.next')}", markup=False)
             return
         own = [log for log in self._logs if log.component == self._shown.component]
         at = own.index(self._shown) + wanted.step if self._shown in own else -1
@@ -355,6 +361,8 @@ class LogScreen(ExperimentScreen):
         """Only what makes sense now."""
         if action == "open_found":
             return self._shown == _FOUND
+        if action == "focus_component":
+            return any(log.component == parameters[0] for log in self._logs)
         return super().check_action(action, parameters)
 
 

@@ -15,7 +15,7 @@ from rltui.core.api import Alert, ComponentState, ComponentStatus, JournalEntry,
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.messages import waiting
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
@@ -83,7 +83,9 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         yield RewardCurve()
         yield KeyBar()
         yield Static(id="banner", markup=False)
-        yield OrphanBar(hint="" if self._readonly else " · K ends them", clock=self._clock)
+        yield OrphanBar(
+            hint="" if self._readonly else f" · {key_of('process.free')} ends them", clock=self._clock
+        )
         yield ServerBar()
         yield self._new_body()
 
@@ -91,7 +93,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
     def _access(self) -> str:
         """What the header says of it."""
         if self.experiment.finished and not self.home.runs.readonly:
-            return "read-only, S opens it to start"
+            return f"read-only, {key_of('component.start-all')} opens it to start"
         return "read-only" if self._readonly and not self.experiment.observed else ""
 
     def _new_body(self) -> Body:
@@ -152,7 +154,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
             self.refresh_bindings()
         self.shared.show_gpus(report)
         for panel in self.query(GpuPanel):
-            panel.show(report, self._clock(), hint="" if self._readonly else " · K")
+            panel.show(report, self._clock(), hint="" if self._readonly else f" · {key_of('process.free')}")
 
     def _show_connection(self) -> None:
         """Say in a banner that what is shown may be old."""
@@ -205,18 +207,18 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         offer, known = status.rollback, before.rollback if before is not None else None
         if self._readonly or offer is None or offer == known:
             return
+        key = key_of("knob.roll-back")
         if offer.resume_step is not None:
             if known is not None and (known.edit, known.resume_step) == (offer.edit, offer.resume_step):
                 return  # its figures go on
             back = f" and takes back: {clean_line(offer.edit)}" if offer.edit else ""
-            text = f"{clean_line(offer.reason)}. B goes back to checkpoint {offer.resume_step}{back}"
+            text = f"{clean_line(offer.reason)}. {key} goes back to checkpoint {offer.resume_step}{back}"
             self.notify(text, severity="warning", markup=False)
         elif isinstance(self.app.screen, ConfigActions):
             self.action_roll_back()
         else:
-            text = (
-                f"{clean_line(offer.component)} ended right after: {clean_line(offer.edit)}. B takes it back"
-            )
+            why = f"{clean_line(offer.component)} ended right after: {clean_line(offer.edit)}"
+            text = f"{why}. {key} takes it back"
             self.notify(text, severity="warning", markup=False)
 
     @staticmethod

@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 from rltui.core.log_query import Query
 from rltui.core.rollouts import BatchKey, RolloutSource, Sample, Transcript
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.messages import waiting
 from rltui.ui.requests import show_error
 from rltui.ui.screens.dialogs import ChoiceMenu
@@ -33,7 +33,7 @@ from rltui.ui.widgets.virtual_list import VirtualList
 
 _SEARCH_SLICE = 16
 """Samples read in one go: a key that ends the search waits for no more."""
-_ON_LISTS = frozenset(("read", "sort", "narrow", "search", "toggle_groups", "toggle_all"))
+_ON_LISTS = frozenset(("read", "sort", "narrow", "search", "toggle_all"))
 _FORMATS = {
     "jsonl": ("JSONL", "The records as they were written, a line each"),
     "md": ("Markdown", "The conversations, to read or to send around"),
@@ -140,7 +140,8 @@ class RolloutReading(RolloutLists):
         self.say("")
         if not self._compared or wanted >= len(self._compared):
             self.notify(
-                "No further step has this prompt. Mark a sample with m to compare with that", markup=False
+                f"No further step has this prompt. Mark a sample with {key_of('mark')} to compare with that",
+                markup=False,
             )
             return
         self._compared_at = wanted
@@ -249,6 +250,11 @@ class RolloutScreen(RolloutReading):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What changes the lists only where they are seen."""
+        is_reading = self.has_class("-reading") or isinstance(self.focused, TranscriptView)
+        if action == "toggle_tools" and not is_reading:
+            return False
+        if action == "toggle_groups" and is_reading:
+            return False
         if action in _ON_LISTS and self.has_class("-reading"):
             return False
         return super().check_action(action, parameters)
@@ -296,7 +302,7 @@ class RolloutScreen(RolloutReading):
         """In what has the keys."""
         self._lines.move_pages(pages)
 
-    def action_to_end(self, last: bool) -> None:
+    def action_cursor_to_end(self, last: bool) -> None:
         """In what has the keys."""
         here = self._lines
         if isinstance(here, TranscriptView):

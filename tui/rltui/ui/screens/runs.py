@@ -140,7 +140,7 @@ class RunsScreen(RunListScreen, ForkActions):
                 possible = len(self._compared) > 1
             case "undo":
                 possible = self.can_undo
-            case "filter" | "sort" | "reverse" | "group":
+            case "filter" | "sort" | "choose_order" | "reverse" | "group":
                 possible = bool(self._known.rows)
             case "fold":
                 possible = self._selection.view.is_grouped

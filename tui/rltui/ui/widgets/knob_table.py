@@ -16,7 +16,7 @@ from textual.widgets import Static
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.secrets import masked
 from rltui.core.text import listed, shortened
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.shared import Shared, StagedEdits
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.row_list import Row, RowList
@@ -225,11 +225,12 @@ def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly:
         spans.append((f"✗ {errors} error{'s' if errors > 1 else ''}", "$text-error"))
     if staged:
         spans.append((" · " if spans else "", ""))
-        spans.append((f"+ {len(staged)} collected: w writes", "bold $text-accent"))
+        spans.append((f"+ {len(staged)} collected: {key_of('write')} writes", "bold $text-accent"))
     if changed := sum(knob.changed for knob in (*table.knobs, *table.others)):
+        apply = key_of("knob.apply")
         text = "1 change waits" if changed == 1 else f"{changed} changes wait"
         spans.append((" · " if spans else "", ""))
-        spans.append((f"{text} for a restart{'' if readonly else ': A'}", "$text-warning"))
+        spans.append((f"{text} for a restart{'' if readonly else f': {apply}'}", "$text-warning"))
     return Content.assemble(*spans)
 
 
@@ -341,7 +342,7 @@ class KnobPanel(Vertical):
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
         title = Content.styled("Knobs", "bold")
         if files and (hidden := len(table.knobs) - len(self.rows.shown)):
-            files += f" · 6: {hidden} more"
+            files += f" · {key_of('screen.config')}: {hidden} more"
         if files:
             title += Content.styled(f" · {files}", "$foreground 60%")
         note = table_note(table, self.rows.staged, readonly=self._readonly)

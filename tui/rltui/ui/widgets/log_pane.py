@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from rltui.core.lines import LogSource
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.copying import CopyWanted
 from rltui.ui.widgets.log_finding import OpenSearch, SearchedLog
 from rltui.ui.widgets.log_view import ViewRow
@@ -167,7 +167,8 @@ class LogPane(SearchedLog, can_focus=True):
             return super()._position(lines_below)
         known = [number for offset in self._chosen if (number := self._source.number_at(offset)) is not None]
         count = max(known, default=0) - min(known, default=0) + 1
-        return f"{count:,} {'line' if count == 1 else 'lines'} selected: y copies, W saves, esc"
+        keys = f"{key_of('copy')} copies, {key_of('write')} writes, {key_of('back')}"
+        return f"{count:,} {'line' if count == 1 else 'lines'} selected: {keys}"
 
     def _part_of(self, number: int) -> str | None:
         if (self._chosen or self._marks) and self._source is not None:

@@ -16,6 +16,7 @@ from textual.widget import Widget
 
 from rltui.core.lines import Level, LogChange, LogSource, plain_text
 from rltui.core.log_query import Query
+from rltui.ui.actions import key_of
 from rltui.ui.widgets.log_view import LogStrips, LogViewport, ViewRow, colourless_style, rich_style
 
 POLL_INTERVAL_S = 0.3
@@ -218,7 +219,7 @@ class PaintedLog(Widget):
         if self.follow or self._source is None or self._viewport.at_end:
             return ""
         lines = max(1, lines_below)  # none where only the rest of the last line is below
-        return f"{lines:,} {'line' if lines == 1 else 'lines'} below, f follows"
+        return f"{lines:,} {'line' if lines == 1 else 'lines'} below, {key_of('cursor.last')} follows"
 
     def _show_position(self, text: str) -> None:
         position = Content(text)

@@ -15,6 +15,7 @@ from textual.widgets import Static
 from rltui.core.api import ComponentState, ComponentStatus, FollowedLog
 from rltui.core.lines import LogSource
 from rltui.errors import RltuiError
+from rltui.ui.actions import key_of
 from rltui.ui.messages import waiting
 from rltui.ui.shared import Shared
 from rltui.ui.states import SEPARATOR, component_title, told_below, told_of_memory
@@ -133,14 +134,15 @@ class ReaderPane(Vertical):
 
 def _component_placeholder(status: ComponentStatus, *, readonly: bool = False) -> str:
     """What an empty pane says, with the keys that help, unless this client may only look."""
+    start, start_all, stop = map(key_of, ("component.start", "component.start-all", "component.stop"))
     if status.state is ComponentState.WAITING:
-        text, keys = "Starts by itself as soon as it can.", "x gives up."
+        text, keys = "Starts by itself as soon as it can.", f"{stop} gives up."
     elif status.state is ComponentState.BACKOFF:
-        text, keys = "Starts again by itself.", "s starts it now, x gives up."
+        text, keys = "Starts again by itself.", f"{start} starts it now, {stop} gives up."
     elif status.log is None and status.state is ComponentState.FAILED:
-        text, keys = "Could not be started: the reason is below.", "s tries again."
+        text, keys = "Could not be started: the reason is below.", f"{start} tries again."
     elif status.log is None:
-        text, keys = "Not started yet.", "s starts it, S starts everything."
+        text, keys = "Not started yet.", f"{start} starts it, {start_all} starts everything."
     else:
         text, keys = "No output yet.", ""
     return text if readonly or not keys else f"{text} {keys}"
