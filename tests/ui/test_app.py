@@ -15,8 +15,7 @@ from tests.fakes.experiment import (
     stopped_status,
 )
 from tests.ui.config_cases import config_experiment
-from tests.ui.conftest import Opener, press, settle, until
-from textual.command import CommandList
+from tests.ui.conftest import Opener, offered, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
@@ -28,7 +27,6 @@ from rltui.errors import ConflictError
 from rltui.ui import app as app_module
 from rltui.ui.actions import Place, uses
 from rltui.ui.messages import TalkingApp
-from rltui.ui.palette import ActionCommands
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
@@ -479,10 +477,9 @@ async def test_q_detaches_and_ctrl_c_stops_nothing(experiment: FakeExperiment, o
 async def test_palette_offers_only_what_makes_sense(open_app: Opener) -> None:
     experiment = FakeExperiment(stopped_status(), gpu_report(), knob_table(knobs=()))
     async with open_app(experiment) as pilot:
-        provider = ActionCommands(pilot.app.screen)
-        offered = {action.id for action in provider._offered()}
-        assert {"component.start", "component.start-all", "detach", "screen.gpus"} <= offered
-        assert not {"component.stop", "component.kill", "edit", "knob.apply"} & offered
+        ids = {action.id for action in offered(pilot)}
+        assert {"component.start", "component.start-all", "detach", "screen.gpus"} <= ids
+        assert not {"component.stop", "component.kill", "edit", "knob.apply"} & ids
 
 
 async def test_palette_opens_a_shell_as_the_selected_component(
@@ -491,7 +488,6 @@ async def test_palette_opens_a_shell_as_the_selected_component(
     async with open_app(experiment) as pilot:
         await press(pilot, "t", "colon")
         await press(pilot, *"shell")
-        await pilot.pause(0.2)
         await press(pilot, "enter")
         await settle(pilot)
         assert experiment.opened[-1] == "shell as trainer"
@@ -503,7 +499,6 @@ async def test_palette_runs_actions(experiment: FakeExperiment, open_app: Opener
     async with open_app(experiment) as pilot:
         await press(pilot, "colon")
         await press(pilot, *"show all")
-        await pilot.pause(0.2)
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, HelpScreen)
 
@@ -532,11 +527,7 @@ async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
 async def test_the_palette_goes_from_one_screen_to_another(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
         below = pilot.app.screen
-        await press(pilot, "6", "colon", *"GPU screen:")
-        await until(
-            pilot, lambda: any(each.option_count == 1 for each in pilot.app.screen.query(CommandList))
-        )
-        await press(pilot, "enter", "enter")
+        await press(pilot, "6", "colon", *"GPU screen:", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, GpuScreen))
         assert pilot.app.screen_stack == [below, pilot.app.screen]
 
@@ -601,7 +592,7 @@ async def test_knob_panel_counts_pending_changes(experiment: FakeExperiment, ope
         assert "1 change waits for a restart" in str(panel.border_subtitle)
 
 
-async def test_pane_of_a_preparation_goes_away_when_it_is_over(open_app: Opener) -> None:
+async def test_pane_of_a_preparation_folds_when_it_is_over_and_nobody_reads_it(open_app: Opener) -> None:
     def status(state: ComponentState) -> Status:
         return running_status(
             components=(
@@ -615,13 +606,17 @@ async def test_pane_of_a_preparation_goes_away_when_it_is_over(open_app: Opener)
         screen = overview(pilot)
         pane = screen.body.reader("sft")
         assert pane is not None
-        assert pane.display
-        screen.body.focus_pane(pane)
-        await until(pilot, lambda: screen.selected == "sft")
+        await press(pilot, "k")
+        assert screen.selected == "sft"
         experiment.push(status(ComponentState.EXITED))
-        await until(pilot, lambda: not pane.display)
-        assert pane not in screen.body.panes
-        await until(pilot, lambda: screen.selected != "sft")
+        await settle(pilot)
+        assert pane.region.height > 3, "somebody reads it"
+        await press(pilot, "k")
+        assert pane.region.height == 1
+        assert "sft" in str(pane.log_pane.border_title)
+        experiment.push(status(ComponentState.STARTING))
+        await settle(pilot)
+        assert pane.region.height > 3
 
 
 async def test_log_of_the_attempt_before_is_closed(experiment: FakeExperiment, open_app: Opener) -> None:
@@ -651,5 +646,5 @@ async def test_more_panes_than_rows_fold_and_the_selected_one_is_seen(open_app: 
         pane = screen.body.reader("worker-45")
         assert pane is not None
         assert screen.find_widget(pane).visible_region.height > 8
-        titles = [each for each in screen.body.readers if screen.find_widget(each).visible_region]
+        titles = [each for each in screen.body.readers if each.region]
         assert 10 < len(titles) < 30

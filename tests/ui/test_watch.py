@@ -51,7 +51,7 @@ async def test_panes_follow_log_files(open_app: Opener) -> None:
     async with open_app(experiment, component_ids=(), log_ids=LOG_IDS) as pilot:
         body = overview(pilot).body
         assert experiment.opened == ["/run/inference.log", "/run/orchestrator.log", "/run/trainer.log"]
-        assert [pane.reader_id for pane in body.logs if pane.has_class("-empty")] == ["envs"]
+        assert [pane.reader_id for pane in body.readers if pane.region.height == 3] == ["envs"]
         await press(pilot, "t")
         assert overview(pilot).selected == "trainer"
         await press(pilot, "j", "j")
@@ -63,7 +63,7 @@ async def test_panes_follow_log_files(open_app: Opener) -> None:
 
 async def test_panes_appear_with_the_first_status(open_app: Opener) -> None:
     async with open_app(watching(), component_ids=()) as pilot:
-        assert [pane.reader_id for pane in overview(pilot).body.logs] == list(LOG_IDS)
+        assert [pane.reader_id for pane in overview(pilot).body.readers] == list(LOG_IDS)
 
 
 async def test_a_file_that_appears_is_opened(open_app: Opener) -> None:

@@ -13,7 +13,6 @@ from textual import events, on
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import SuspendNotSupported
 from textual.screen import Screen
-from textual.theme import ThemeProvider
 
 from rltui.client.protocol import Experiment, Runs, TakenDownError
 from rltui.core.api import Alert
@@ -23,10 +22,9 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.copying import CopyWanted, clipboard_sequence, is_inside_tmux, may_keep_it, passed_through
 from rltui.ui.messages import TalkingApp
-from rltui.ui.palette import ActionCommands, Palette
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import LeaveDialog
+from rltui.ui.screens.dialogs import LeaveDialog, TypingScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.shared import Home
 from rltui.ui.terminal.driver import TerminalDriver
@@ -51,7 +49,6 @@ class RltuiApp(TalkingApp, inherit_bindings=False):
     """Shows `experiment`, or without one all runs, until the person leaves. Leaving stops nothing."""
 
     TITLE = "rltui"
-    COMMANDS: ClassVar = {ActionCommands}
     CSS_PATH: ClassVar = [
         "widgets/bars.tcss",
         "widgets/panes.tcss",
@@ -279,14 +276,22 @@ class RltuiApp(TalkingApp, inherit_bindings=False):
             return False
         return True
 
-    def action_command_palette(self) -> None:
-        """Find an action by name."""
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette())
+    def action_command_palette(self, typed: str = "") -> None:
+        """Find anything by a few letters."""
+        if isinstance(self.screen, MainScreen):
+            from rltui.ui.palette import open_palette  # the first frame need not wait for it
+
+            open_palette(self.screen, typed)
 
     def search_themes(self) -> None:
-        """Find colours by name."""
-        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+        """Choose colours, each tried while the cursor is on it."""
+        self.action_command_palette("*")
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter that was typed just before the screen opened that has a line for it."""
+        if event.is_printable and event.character and isinstance(self.screen, TypingScreen):
+            event.prevent_default()
+            self.screen.type_ahead(event.character)
 
     def action_detach(self) -> None:
         """Leave; asks first where that loses edits that are not written."""

@@ -16,6 +16,7 @@ from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.arrangement import Arrangement
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.messages import waiting
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
@@ -32,10 +33,6 @@ from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 _TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
 
-_LOW_ROWS = 16
-"""Below this, only the pane with the focus shows more than its title."""
-_LEAST_ROWS = 3
-"""Of a pane; where a column has no room for that, the others than the selected one fold to a line."""
 _CURVE_FROM_ROWS = 36
 """From here on the rewards of the whole run have three rows below the header."""
 _TINY_ROWS = 9
@@ -46,7 +43,6 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
     BINDINGS = bindings(Place.OVERVIEW)
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - as Textual declares it
     place = Place.OVERVIEW
 
     class Composed(Message):
@@ -97,7 +93,8 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         return "read-only" if self._readonly and not self.experiment.observed else ""
 
     def _new_body(self) -> Body:
-        return Body(self.shared, self.experiment.screen, self._component_ids, self._log_ids)
+        usual = Arrangement.usual(self.experiment.screen, (*self._component_ids, *self._log_ids))
+        return Body(self.shared, usual, self._component_ids, self._log_ids)
 
     def on_mount(self) -> None:
         """Keep uptimes true."""
@@ -105,21 +102,13 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         self.set_interval(_TITLE_INTERVAL_S, self._update_titles, name="uptimes")
 
     def on_resize(self, event: Resize) -> None:
-        """A low screen is a short one as well, which breakpoints cannot say."""
-        self.set_class(event.size.height < _LOW_ROWS, "-low")
+        """On a high screen the rewards are drawn; on a tiny one there is a single pane."""
         self.query_one(RewardCurve).wanted = event.size.height >= _CURVE_FROM_ROWS
         self._share_header()
-        self._fold_many()
         is_tiny = event.size.height < _TINY_ROWS
         if is_tiny != self._is_tiny and self.body.panes:
             self._is_tiny = is_tiny
             self.body.zoom((self.current_pane or self.body.panes[0]) if is_tiny else None)
-
-    def _fold_many(self) -> None:
-        """More panes than there are rows for."""
-        panes = [pane for pane in self.body.readers if not pane.has_class("-over")]
-        tallest = max((sum(pane.parent is each.parent for pane in panes) for each in panes), default=0)
-        self.set_class(tallest * _LEAST_ROWS > max(_LOW_ROWS, self.size.height), "-many")
 
     def _share_header(self) -> None:
         """The rewards are drawn once."""
@@ -197,7 +186,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
             pane = self.body.reader(log.id)
             if isinstance(pane, LogFilePane):
                 pane.log_file = log
-        self._fold_many()
+        self.body.place_anew()
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
         self._offer_rollback(before, status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -243,6 +243,7 @@ class KnobRows(RowList):
     """The knobs below the headings of their sections."""
 
     BINDINGS = bindings(Place.KNOB_TABLE)
+    place: ClassVar = Place.KNOB_TABLE
     cursor_mark = "▸"
 
     @dataclass
@@ -265,6 +266,11 @@ class KnobRows(RowList):
     def shown(self) -> list[KnobInfo]:
         """The knobs that have a row."""
         return [knob for knob in self.table.knobs if _is_worth_a_row(knob, self.staged)]
+
+    @property
+    def lines_needed(self) -> int:
+        """Of all rows and headings."""
+        return len(self.shown) + len(by_section(self.shown))
 
     def show(self, table: KnobTable, staged: StagedEdits) -> None:
         """Take over new values; the cursor stays on its key."""
@@ -307,6 +313,11 @@ class KnobRows(RowList):
             self.post_message(self.EditRequested(self.knob))
 
 
+_DETAIL_ROWS = 4
+_HIGH_ROWS = 10
+"""From here on there is room for the detail."""
+
+
 class KnobPanel(Vertical):
     """The table, and below it what the knob under the cursor is."""
 
@@ -315,16 +326,18 @@ class KnobPanel(Vertical):
     def __init__(self, *, classes: str | None = None, readonly: bool = False) -> None:
         super().__init__(classes=classes)
         self._readonly = readonly
+        self.rows = KnobRows()
+        """The table."""
 
     def compose(self) -> ComposeResult:
         """Rows and detail."""
-        yield KnobRows()
+        yield self.rows
         yield Static(id="knob-detail", markup=False)
 
-    @property
-    def rows(self) -> KnobRows:
-        """The table."""
-        return self.query_one(KnobRows)
+    def rows_needed(self, width: int) -> int:
+        """Rows that show all knobs and a detail, with the frame around them."""
+        del width
+        return self.rows.lines_needed + _DETAIL_ROWS + 2
 
     def show(self, table: KnobTable, staged: StagedEdits) -> None:
         """Take over new values."""
@@ -334,7 +347,8 @@ class KnobPanel(Vertical):
             self._show_detail()
 
     def on_resize(self) -> None:
-        """A folded panel has no lower border: its note goes into the title."""
+        """A folded panel has no lower border: its note goes into the title. A low one has no detail."""
+        self.set_class(self.size.height >= _HIGH_ROWS, "-high")
         self._update_titles()
 
     def _update_titles(self) -> None:
