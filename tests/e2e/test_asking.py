@@ -91,8 +91,8 @@ def test_ls_is_a_line_per_experiment(counters: Box) -> None:
     assert "no experiments yet" in counters.run("ls").stdout
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     head, line = counters.run("ls").stdout.splitlines()
-    assert head.split()[:5] == ["NAME", "STATE", "STEP", "REWARD", "STARTED"]
-    assert line.split()[:2] == ["one", "running"]
+    assert head.split()[:5] == ["NAME", "STATE", "STEP", "REWARD", "AGE"]
+    assert line.split()[:3] == ["one", "●", "running"]
     assert line.index("generic") == head.index("FRAMEWORK")
     assert line.endswith("/out")
     for command in ("restart", "stop", "logs", "attach"):

@@ -12,7 +12,10 @@ from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.runs import FakeRuns
 from textual.pilot import Pilot
 
+from rltui.ui.actions import Use
 from rltui.ui.app import RltuiApp
+from rltui.ui.palette_entries import offered_actions
+from rltui.ui.requests import MainScreen
 
 AppMaker = Callable[..., RltuiApp]
 Opener = Callable[..., AbstractAsyncContextManager[Pilot[None]]]
@@ -93,6 +96,13 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
             return
         await pilot.pause(0.02)
     raise AssertionError("waited in vain")
+
+
+def offered(pilot: Pilot[None]) -> tuple[Use, ...]:
+    """What the palette has of the actions on the screen that is shown."""
+    screen = pilot.app.screen
+    assert isinstance(screen, MainScreen)
+    return offered_actions(screen)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from textual.dom import DOMNode
 
 from rltui.ui.actions import ACTIONS, PANES, SCREENS, Place, Use, changing_keys, offered_on, uses
 from rltui.ui.app import RltuiApp
+from rltui.ui.palette import Palette
 from rltui.ui.requests import MainScreen
 from rltui.ui.screens import SCREENS as ON_TOP
 from rltui.ui.screens.column_dialog import ColumnDialog
@@ -39,6 +40,7 @@ OWNERS: dict[Place, tuple[type[DOMNode], ...]] = {
     Place.DIALOG: (Dialog,),
     Place.REVIEW: (ConfigReview,),
     Place.HELP: (HelpScreen,),
+    Place.PALETTE: (Palette,),
     Place.CONVERTER: (ConverterDialog,),
     Place.EDITOR: (KnobEditor,),
     Place.FIELD: (TypedValue, ListValue, ChosenValue),

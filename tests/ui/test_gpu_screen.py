@@ -15,13 +15,12 @@ from tests.fakes.experiment import (
     running_status,
 )
 from tests.ui import gpu_scenarios as scenarios
-from tests.ui.conftest import Opener, press, until
+from tests.ui.conftest import Opener, offered, press, until
 from textual.geometry import Region
 from textual.pilot import Pilot
 
 from rltui.core.api import Orphan, Plan, Request
 from rltui.errors import RltuiError
-from rltui.ui.palette import ActionCommands
 from rltui.ui.requests import READONLY_TEXT
 from rltui.ui.screens.dialogs import PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
@@ -247,13 +246,13 @@ async def test_keys_typed_at_once_act_in_their_order(open_app: Opener) -> None:
 
 async def test_palette_offers_what_there_is_here(open_app: Opener) -> None:
     async with open_app(with_orphans()) as pilot:
-        offered = {action.id for action in ActionCommands(pilot.app.screen)._offered()}
-        assert "screen.gpus" in offered
-        assert "scale.wider" not in offered
+        ids = {action.id for action in offered(pilot)}
+        assert "screen.gpus" in ids
+        assert "scale.wider" not in ids
         await press(pilot, "3")
-        offered = {action.id for action in ActionCommands(pilot.app.screen)._offered()}
-        assert {"process.free", "scale.wider", "help", "theme"} <= offered
-        assert not {"component.start-all", "edit", "zoom"} & offered
+        ids = {action.id for action in offered(pilot)}
+        assert {"process.free", "scale.wider", "help", "theme"} <= ids
+        assert not {"component.start-all", "edit", "zoom"} & ids
 
 
 async def test_a_reading_grows_old_without_any_event(experiment: FakeExperiment, open_app: Opener) -> None:

@@ -12,14 +12,13 @@ from tests.fakes.experiment import (
     running_status,
     stopped_status,
 )
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, offered, press, settle, until
 from tests.ui.trouble import STALL_EVIDENCE, backoff_status, orphans_status, stalled_status, waiting_status
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
 from rltui.core.api import Alert, Plan, Request
 from rltui.ui.actions import Place, changing_keys
-from rltui.ui.palette import ActionCommands
 from rltui.ui.requests import READONLY_TEXT
 from rltui.ui.screens.dialogs import MessageDialog, PlanDialog
 from rltui.ui.screens.overview import Overview
@@ -188,9 +187,8 @@ async def test_readonly_refuses_every_key_that_changes_something(open_app: Opene
 async def test_readonly_offers_nothing_that_changes_something(open_app: Opener) -> None:
     experiment = FakeExperiment(orphans_status(), NO_GPU, knob_table(), readonly=True)
     async with open_app(experiment) as pilot:
-        offered = tuple(ActionCommands(overview(pilot))._offered())
-        assert not any(action.changes for action in offered)
-        calls = {action.call[0] for action in offered}
+        assert not any(action.changes for action in offered(pilot))
+        calls = {action.call[0] for action in offered(pilot)}
         assert {"zoom", "last_alert", "show_help"} & calls == {"zoom", "show_help"}
         words = footer(pilot).split()
         assert not {"start", "stop", "restart", "edit", "apply", "leftovers"} & set(words)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator
 
 from rltui.core.health import Thresholds
 from rltui.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rltui.services.config.source import Source
 
 _Word = Annotated[str, Field(min_length=1)]
 
@@ -51,6 +54,8 @@ class AlertSettings(_Table):
 class Settings(_Table):
     """The whole file."""
 
+    tour: StrictBool = True
+    """The TUI shows five steps to whoever starts it for the first time."""
     alerts: AlertSettings = AlertSettings()
     health: Thresholds = Thresholds()
     """When a run counts as unwell, and which rules say nothing."""
@@ -100,10 +105,19 @@ def load(path: Path) -> Settings:
     if not path.exists():
         return Settings()
     # What reads configs knows the frameworks: the screen and the alerts need it only where the file is there.
-    from rltui.services import model_faults
     from rltui.services.config.source import read_file
 
-    source = read_file(path)
+    return understood(read_file(path))
+
+
+def understood(source: Source) -> Settings:
+    """The settings that a file has.
+
+    Raises:
+        ConfigError: as `load`.
+    """
+    from rltui.services import model_faults
+
     try:
         return Settings.model_validate(source.data)
     except ValidationError as error:

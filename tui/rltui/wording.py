@@ -41,6 +41,8 @@ STATE_SYMBOLS = {
     "failed": "✗",
 }
 """By component state."""
+RUN_SYMBOLS = {"running": "●", "done": "✓", "failed": "✗", "stopped": "○", "damaged": "⚠", "gone": "?"}
+"""By the state of a run."""
 LINK_SIGN = "↗"
 EVENT_SIGNS = {
     "crash": "✗",

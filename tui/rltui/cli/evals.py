@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.terminal import columns
+from rltui.cli.table import Column, print_table
 from rltui.client import launch
 from rltui.client.wire import Wire
 from rltui.core.evals import (
@@ -29,6 +29,9 @@ from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, known_experiments
 from rltui.wording import EVAL_HEAD, eval_cells, eval_summary
+
+_GOES = {"cut off": 1, "on": 2, "when": 3, "failed": 4, "spread": 5, "asked": 6}
+"""Columns that a narrow terminal does without: those with the highest number first."""
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
@@ -133,6 +136,17 @@ def _control(record: ExperimentRecord) -> ControlFolder:
     return ControlFolder(Path(record.output_dir))
 
 
+def _column(word: str) -> Column:
+    is_text = word in ("what", "on", "note")
+    return Column(
+        word.upper(),
+        is_right=word in ("spread", "cut off", "failed", "when"),
+        least=12 if is_text else None,
+        cut="middle" if word == "what" else "end",
+        goes=_GOES.get(word, 0),
+    )
+
+
 def _at(evaluation: Evaluation) -> float:
     return evaluation.at
 
@@ -156,12 +170,12 @@ def _print(report: EvalReport, arguments: argparse.Namespace, *, only: str = "")
         return
     now = time.time()
     if ended:
-        head = tuple(word.upper() for word in EVAL_HEAD)
+        columns = [_column(word) for word in EVAL_HEAD]
         rows = [eval_cells(each, gap, to, now) for each, gap, to in found]
         if len({each.experiment for each in ended}) > 1:
-            head = ("EXPERIMENT", *head)
-            rows = [(each.experiment, *row) for each, row in zip(ended, rows, strict=True)]
-        print("\n".join(columns([head, *rows])))
+            columns = [Column("EXPERIMENT", least=10, cut="middle"), *columns]
+            rows = [(each.experiment, *row) for (each, *_), row in zip(found, rows, strict=True)]
+        print_table(columns, rows)
     lines = eval_summary(report)
     if not ended and not lines:
         lines = ["no evaluation yet: rltui eval --base, rltui eval --now"]

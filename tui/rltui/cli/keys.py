@@ -8,11 +8,16 @@ import os
 
 from rltui import settings
 from rltui.cli.arguments import KEYMAP_VARIABLE
-from rltui.cli.terminal import columns
+from rltui.cli.table import Column, print_table
 from rltui.ui import actions, keymap
 from rltui.ui.actions import Action, Use
 
-_HEAD = ("KEYS", "ACTION", "WHERE", "WHAT")
+_COLUMNS = (
+    Column("KEYS"),
+    Column("ACTION"),
+    Column("WHERE", least=10, goes=1),
+    Column("WHAT", least=24),
+)
 _MANY = 4
 """From so many places on, the others are counted."""
 
@@ -31,7 +36,7 @@ def show_keys(arguments: argparse.Namespace) -> int:
         return 0
     wanted = [word.lower() for word in arguments.word]
     rows = [row for action in actions.ACTIONS for row in _rows(action) if _matches(row, wanted)]
-    print("\n".join(columns([_HEAD, *rows])))
+    print_table(_COLUMNS, rows)
     if any(action.keys != action.default_keys for action in actions.ACTIONS):
         print("* differs from the usual keys")
     return 0

@@ -17,11 +17,14 @@ from rltui.cli.arguments import (
     add_framework,
     add_json,
     add_keymap,
+    add_looks,
     add_name,
     add_set,
+    add_watch,
     command,
     count,
     interval,
+    interval_or_name,
     positive,
     step,
     steps,
@@ -135,6 +138,7 @@ def _build(only: str = "") -> tuple[argparse.ArgumentParser, Commands[argparse.A
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"rltui {__version__}")
+    add_looks(parser)
     commands = parser.add_subparsers(
         title="commands",
         metavar="COMMAND",
@@ -197,9 +201,13 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     add_json(down)
     listing = command(commands, "ls", "status:list_experiments", "list the experiments, running or not")
     add_json(listing)
-    status = command(commands, "status", "status:show_status", "components, step and reward")
+    status = command(commands, "status", "watching:show_status", "components, step and reward")
     add_name(status, positional=True)
-    add_json(status)
+    add_watch(status, interval_or_name, "stay, and look again every S seconds")
+    status.add_argument(
+        "--plain", action="store_true", help="in sentences, and with --watch one for each change"
+    )
+    add_json(status, "one JSON document on stdout; with --watch, one per line")
 
 
 def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -562,7 +570,7 @@ def _add_evals(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     gpus = command(commands, "gpus", "gpus:gpus", "the GPUs of this box and who holds their memory")
-    gpus.add_argument("--watch", type=interval, metavar="S", help="again every S seconds, until ctrl+c")
+    add_watch(gpus, interval)
     gpus.add_argument(
         "-n", "--name", metavar="NAME", help="as this experiment sees them: budgets, peaks, other hosts"
     )

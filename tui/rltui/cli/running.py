@@ -248,9 +248,9 @@ def down(arguments: argparse.Namespace) -> int:
     if users := users_of(record):
         names = listed([user.name for user in users])
         print(f"{names} used its inference server, and cannot go on without it", file=sys.stderr)
-    tell = StateChanges()
     try:
-        done = take_down(record, tell.show)
+        with StateChanges() as changes:
+            done = take_down(record, changes.show)
     except KeyboardInterrupt:
         print(
             f"interrupted; {record.name} goes on being stopped, see: rltui status {record.name}",

@@ -60,6 +60,7 @@ class Place(Enum):
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
     HELP = "help"
+    PALETTE = "palette"
     CONVERTER = "batch converter"
     EDITOR = "knob editor"
     FIELD = "every field of the knob editor"
@@ -186,6 +187,7 @@ _LISTS = (_KNOBS, _CONFIG, _GPUS, _CHECKPOINTS, _EVALS, _EVENTS, _RUNS, _QUEUE, 
 _ASKING = (Place.EVALUATE, Place.FORK)
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
+_PALETTE = (Place.PALETTE,)
 _YES, _KEPT, _SPARE = Footer.YES, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 
 
@@ -220,7 +222,8 @@ _CO, _E, _D, _CP, _F = Scope.COLUMNS, Scope.EDITOR, Scope.DIALOG, (Place.COLUMNS
 ACTIONS: tuple[Action, ...] = (
     Action("help", "question_mark", "help", "Show all keys and what the symbols mean", Scope.GLOBAL,
            (Use(SCREENS, "show_help", footer=_KEPT),)),
-    Action("palette", "colon,ctrl+p", "command", "Find any action by name", Scope.GLOBAL,
+    Action("palette", "colon,ctrl+p", "command", "Find anything by a few letters: an action, a knob, a run",
+           Scope.GLOBAL,
            (Use(SCREENS, "app.command_palette", footer=_KEPT),), palette=False),
     Action("open", "enter", "open", "Open what is under the cursor, or do what it is for", Scope.PICKING, (
         Use((_KNOBS,), "edit", label="edit", help="Edit the knob under the cursor",
@@ -373,7 +376,8 @@ ACTIONS: tuple[Action, ...] = (
     )),
     Action("group", "b", "group", "Fold or group what belongs together, and unfold it", Scope.LOOKING, (
         Use((_LOG,), "toggle_raw", label="unfold", palette=False,
-            help="Every line, also repeated ones, states of progress bars, tracebacks of more ranks"),
+            help="Every line, also repeated ones, states of progress bars, what is said at every step, "
+                 "tracebacks of more ranks"),
         Use((_EVENTS,), "fold", label="fold", footer=_SPARE,
             help="Hide what stands below the events, diffs and stacks, and show it again"),
         Use((_ROLLOUTS,), "toggle_groups", label="groups", footer=_YES,
@@ -585,8 +589,8 @@ ACTIONS: tuple[Action, ...] = (
             help="Also the samples that no batch took, and only the batch again"),
     )),
     Action("whole", "T", "whole", "As it was written, or as it is best read", Scope.LOOKING, (
-        Use((_LOG,), "toggle_heads", label="whole heads", palette=False,
-            help="Times, levels and sources as they were written, or in a narrow column"),
+        Use((_LOG,), "toggle_whole", label="whole lines", palette=False,
+            help="Lines as they were written, or a narrow column before messages and figures by short names"),
         Use((_ROLLOUTS,), "toggle_raw", label="raw",
             help="The record as it was written, or the conversation"),
     )),
@@ -695,6 +699,12 @@ ACTIONS: tuple[Action, ...] = (
     _own("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, (Place.BOX,)),
     _own("dialog.other", "left,right", "other", "other", "The other button; enter presses it",
          _D, (Place.DIALOG,)),
+    _own("palette.choose", "enter", "choose", "choose", "", _D, _PALETTE),
+    _own("palette.cancel", "escape", "cancel", "cancel", "", _D, _PALETTE),
+    _own("palette.down", "down,ctrl+n", "cursor(1)", "down", "", _D, _PALETTE),
+    _own("palette.up", "up,ctrl+p", "cursor(-1)", "up", "", _D, _PALETTE),
+    _own("palette.page-down", "pagedown", "page(1)", "page down", "", _D, _PALETTE),
+    _own("palette.page-up", "pageup", "page(-1)", "page up", "", _D, _PALETTE),
     _own("help.close", "question_mark", "no", "close", "", _D, (Place.HELP,)),
 )  # fmt: skip
 
@@ -746,6 +756,12 @@ def bindings(place: Place) -> list[BindingType]:
 def offered_on(screen: Place) -> tuple[Use, ...]:
     """What the palette of a screen may offer."""
     return tuple(use for use in uses() if use.palette and any(place.screen is screen for place in use.places))
+
+
+def offered_in(pane: Place) -> tuple[Use, ...]:
+    """What it offers besides, while that pane has the focus."""
+    named = {action.id for action in ACTIONS if action.palette}
+    return tuple(use for use in uses(pane) if use.id in named and not use.palette)
 
 
 CHANGING_CALLS = frozenset(use.call for use in uses() if use.changes)

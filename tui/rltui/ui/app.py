@@ -16,17 +16,15 @@ from textual import events, on
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
-from textual.theme import ThemeProvider
 
 from rltui.client.protocol import Experiment, Runs, TakenDownError
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
 from rltui.errors import RltuiError
 from rltui.ui.actions import NO_KEY, key_of, remap
-from rltui.ui.palette import ActionCommands, Palette
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import LeaveDialog
+from rltui.ui.screens.dialogs import LeaveDialog, TypingScreen
 from rltui.ui.screens.links import LinkMenu
 from rltui.ui.screens.overview import Overview
 from rltui.ui.shared import Home
@@ -50,7 +48,6 @@ class RltuiApp(App[None], inherit_bindings=False):
 
     TITLE = "rltui"
     NOTIFICATION_TIMEOUT = 4
-    COMMANDS: ClassVar = {ActionCommands}
     CSS_PATH: ClassVar = [
         "widgets/bars.tcss",
         "widgets/panes.tcss",
@@ -307,14 +304,22 @@ class RltuiApp(App[None], inherit_bindings=False):
         if not any(screen.is_modal for screen in self.screen_stack[-1:]):
             super()._refresh_notifications()
 
-    def action_command_palette(self) -> None:
-        """Find an action by name."""
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette())
+    def action_command_palette(self, typed: str = "") -> None:
+        """Find anything by a few letters."""
+        if isinstance(self.screen, MainScreen):
+            from rltui.ui.palette import open_palette  # the first frame need not wait for it
+
+            open_palette(self.screen, typed)
 
     def search_themes(self) -> None:
-        """Find colours by name."""
-        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+        """Choose colours, each tried while the cursor is on it."""
+        self.action_command_palette("*")
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter that was typed just before the screen opened that has a line for it."""
+        if event.is_printable and event.character and isinstance(self.screen, TypingScreen):
+            event.prevent_default()
+            self.screen.type_ahead(event.character)
 
     def action_detach(self) -> None:
         """Leave; asks first where that loses edits that are not written."""

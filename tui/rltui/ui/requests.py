@@ -33,7 +33,7 @@ _AGAIN = ("request", ("start-all",))
 """Of a finished run: what opens it with a supervisor."""
 _GROUP = "request"
 SEARCH_AIM = "/"
-"""Has the log screen ask what to search for."""
+"""Has the log screen ask what to search for; with words behind it, search for them."""
 _STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
 """States in which there is something to stop, be it a start to come."""
 _RESTARTABLE = ALIVE_STATES | {ComponentState.FAILED, ComponentState.BACKOFF, ComponentState.EXITED}
@@ -190,6 +190,12 @@ class MainScreen(Screen[None]):
     def readonly_text(self) -> str:
         """Why nothing can be changed; empty where it can."""
         raise NotImplementedError
+
+    @property
+    def pane_place(self) -> Place | None:
+        """Of the pane that has the keys, where it has some of its own."""
+        place = getattr(self.focused, "place", None)
+        return place if isinstance(place, Place) else None
 
     @property
     def is_open(self) -> bool:

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.button import ButtonVariant
@@ -43,6 +44,44 @@ class AnsweredOnce(ModalScreen[Answer], Generic[Answer]):
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
         """Leave, unless that has happened or another screen lies on top."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
+class TypingScreen(AnsweredOnce[Answer], Generic[Answer]):
+    """Has a line to type in, and loses nothing of what is typed before that line has the keys."""
+
+    AUTO_FOCUS = ""
+
+    def __init__(self, typed: str, placeholder: str) -> None:
+        super().__init__()
+        self._ahead = typed
+        """Typed before there was a line."""
+        self.line = Input(placeholder=placeholder, select_on_focus=False)
+        self.line.cursor_blink = False
+
+    @property
+    def typed(self) -> str:
+        """All of it."""
+        return self.line.value if self.line.is_mounted else self._ahead
+
+    def on_mount(self) -> None:
+        """Take it over; keys that wait for this screen already come before those for the line."""
+        self.line.value = self._ahead
+        self.line.cursor_position = len(self._ahead)
+        self.call_later(self.set_focus, self.line)
+
+    def on_key(self, event: Key) -> None:
+        """Before the line has the keys."""
+        if not self.line.has_focus and event.is_printable and event.character:
+            event.stop()
+            event.prevent_default()
+            self.type_ahead(event.character)
+
+    def type_ahead(self, text: str) -> None:
+        """It was typed for this screen, and came to another."""
+        if self.line.is_mounted:
+            self.line.insert_text_at_cursor(text)
+        else:
+            self._ahead += text
 
 
 class Box(AnsweredOnce[Answer], Generic[Answer]):

@@ -158,6 +158,8 @@ class LogScreen(ExperimentScreen):
         aim, self.aim = self.aim, ""
         if aim == SEARCH_AIM:
             self.action_search_all()
+        elif aim.startswith(SEARCH_AIM):
+            self._search_all(aim.removeprefix(SEARCH_AIM))
         elif aim:
             await self._show(next((log for log in newest_logs(logs) if log.component == aim), _MERGED))
         if self._goal is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from textual.message import Message
 
@@ -18,6 +19,7 @@ class LogPane(SearchedLog, can_focus=True):
     """Adds marks, and lines that are selected, to be copied or saved."""
 
     BINDINGS = bindings(Place.LOG)
+    place: ClassVar = Place.LOG
 
     @dataclass
     class LinesTaken(Message):
