@@ -237,6 +237,17 @@ def add_watch(
     )
 
 
+def add_wait(parser: argparse.ArgumentParser, *, is_usual: bool | None = True) -> None:
+    """`--wait`, `--no-wait`. `is_usual`: what holds where neither is said; `None`: as `is_awaited` says."""
+    usual = "on a terminal, unless with --json" if is_usual is None else "the default"
+    parser.add_argument(
+        "--wait",
+        action=argparse.BooleanOptionalAction,
+        default=is_usual,
+        help=f"return when it is ready or done ({usual}); --no-wait: at once",
+    )
+
+
 def interval_or_name(text: str) -> float | str:
     """As `interval`; or the name that stands where it might: `status -w NAME`."""
     return text if math.isnan(number(text)) else interval(text)
