@@ -7,12 +7,15 @@ an action that is there already means the same, the new one is a further `Use` o
 
 from __future__ import annotations
 
+import string
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 
 from textual.actions import parse
 from textual.binding import Binding, BindingType
+from textual.keys import KEY_NAME_REPLACEMENTS
 
 
 class Scope(StrEnum):
@@ -780,16 +783,18 @@ def changing_keys(place: Place) -> Mapping[str, Sequence[tuple[str, tuple[object
     return found
 
 
-_KEY_NAMES = {
-    "question_mark": "?", "colon": ":", "exclamation_mark": "!", "escape": "esc", "asterisk": "*",
-    "slash": "/", "number_sign": "#", "vertical_line": "|", "apostrophe": "'", "at": "@",
-    "circumflex_accent": "^", "percent_sign": "%", "tilde": "~", "backslash": "\\", "semicolon": ";",
-    "pagedown": "pgdn", "pageup": "pgup", "left_square_bracket": "[", "right_square_bracket": "]",
-    "ampersand": "&", "comma": ",", "full_stop": ".", "plus": "+", "equals_sign": "=", "minus": "-",
-    "less_than_sign": "<", "greater_than_sign": ">",
-    "up": "↑", "down": "↓", "left": "←", "right": "→", "dollar_sign": "$",
+def character_key(character: str) -> str:
+    """Textual's name of the key that gives a character: `question_mark`, `J`."""
+    if character.isalnum():
+        return character
+    name = unicodedata.name(character, "").lower().replace("-", "_").replace(" ", "_")
+    return KEY_NAME_REPLACEMENTS.get(name, name)
+
+
+_KEY_NAMES = {character_key(character): character for character in string.punctuation} | {
+    "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "backspace": "⌫", "delete": "del",
+    "up": "↑", "down": "↓", "left": "←", "right": "→",
     "shift+up": "shift+↑", "shift+down": "shift+↓", "shift+left": "shift+←", "shift+right": "shift+→",
-    "backspace": "⌫", "delete": "del",
 }  # fmt: skip
 
 

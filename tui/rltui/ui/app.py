@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from rich.color import ColorSystem
@@ -19,7 +20,7 @@ from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import key_of
+from rltui.ui.actions import NO_KEY, key_of, remap
 from rltui.ui.copying import CopyWanted, clipboard_sequence, is_inside_tmux, may_keep_it, passed_through
 from rltui.ui.messages import TalkingApp
 from rltui.ui.requests import MainScreen, show_error
@@ -67,15 +68,27 @@ class RltuiApp(TalkingApp, inherit_bindings=False):
         bell: bool = True,
         osc9: bool = False,
         clock: Callable[[], float] = time.time,
+        keys: Mapping[str, str] = MappingProxyType({}),
+        trouble: str = "",
     ) -> None:
-        """`bell` and `osc9`: how the terminal draws attention to warnings and errors."""
+        """`bell` and `osc9`: how the terminal draws attention to warnings and errors. `keys`: those that
+        differ from the table, by the ids of the actions. `trouble` with the settings is told at the start.
+        """
         super().__init__(clock)
+        remap(keys)
+        self.set_keymap({id_: names or NO_KEY for id_, names in keys.items()})
+        self._trouble = trouble
         self._bell = bell
         self._osc9 = osc9
         self._run_in_terminal = run_in_terminal
         self._home = Home(runs, clock)
         self._ask_to_start = ask_to_start
         self._overview = None if experiment is None else self._new_overview(experiment)
+
+    def on_mount(self) -> None:
+        """Say what counts otherwise than the person may think."""
+        if self._trouble:
+            self.notify(clean(self._trouble), severity="error", timeout=30, markup=False)
 
     def _new_overview(self, experiment: Experiment) -> Overview:
         """In place of the one there is."""
