@@ -22,6 +22,7 @@ from rltui.ui.screens.eval_dialog import EvalDialog
 from rltui.ui.screens.fork_dialog import ForkDialog
 from rltui.ui.screens.help import HelpScreen, help_content
 from rltui.ui.screens.knob_editor import KnobEditor
+from rltui.ui.screens.message_list import MessageList
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.knob_table import KnobRows
 from rltui.ui.widgets.log_pane import LogPane
@@ -40,6 +41,7 @@ OWNERS: dict[Place, tuple[type[DOMNode], ...]] = {
     Place.DIALOG: (Dialog,),
     Place.REVIEW: (ConfigReview,),
     Place.HELP: (HelpScreen,),
+    Place.MESSAGES: (MessageList,),
     Place.PALETTE: (Palette,),
     Place.CONVERTER: (ConverterDialog,),
     Place.EDITOR: (KnobEditor,),

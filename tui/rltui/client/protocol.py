@@ -283,6 +283,10 @@ class Runs(Protocol):
         """Keep that instead."""
         ...
 
+    def keep_copy(self, text: str) -> str:
+        """Put what was copied into the file for it, in place of the copy before, and return its path."""
+        ...
+
     def settings(self) -> SettingsText:
         """The user's settings file.
 

@@ -92,7 +92,7 @@ def _fields(message: str) -> list[list[_Word]] | None:
 
 
 def _room(piece: str) -> int:
-    """Cells that lines with the same words need for it, so that a digit more in one does not change its look."""
+    """Cells for it in lines with the same words, so that a digit more in one does not change their look."""
     return max(len(piece), _USUAL_FRACTION) if "." in piece and _is_figure(piece) else len(piece)
 
 

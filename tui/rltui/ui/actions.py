@@ -7,12 +7,15 @@ an action that is there already means the same, the new one is a further `Use` o
 
 from __future__ import annotations
 
+import string
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 
 from textual.actions import parse
 from textual.binding import Binding, BindingType
+from textual.keys import KEY_NAME_REPLACEMENTS
 
 
 class Scope(StrEnum):
@@ -57,6 +60,7 @@ class Place(Enum):
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
     HELP = "help"
+    MESSAGES = "list of messages"
     PALETTE = "palette"
     CONVERTER = "batch converter"
     EDITOR = "knob editor"
@@ -179,7 +183,7 @@ SCREENS = (*_OF_ONE, _RUNS, _QUEUE, _COMPARE)
 """The main screens, which the number keys go to and work on."""
 PANES: Mapping[Place, tuple[Place, ...]] = {_O: (_LOG, _KNOBS), _LOGS: (_LOG,)}
 """What has keys of its own on a main screen."""
-_LISTS = (_KNOBS, _CONFIG, _GPUS, _CHECKPOINTS, _EVALS, _EVENTS, _RUNS, _QUEUE, _COMPARE)
+_LISTS = (_KNOBS, _CONFIG, _GPUS, _CHECKPOINTS, _EVALS, _EVENTS, _RUNS, _QUEUE, _COMPARE, Place.MESSAGES)
 """Where a cursor goes from row to row."""
 _ASKING = (Place.EVALUATE, Place.FORK)
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
@@ -243,6 +247,7 @@ ACTIONS: tuple[Action, ...] = (
         Use((_QUEUE,), "open_queued", footer=_YES, help="Look at the run under the cursor"),
         Use((_COMPARE,), "curves", label="curves", footer=_YES,
             help="Lay the curves of these runs over each other: x by step or by time"),
+        Use((Place.MESSAGES,), "read", label="read", footer=_YES, palette=False, help="Read it in full"),
     )),
     Action("component.start", "s", "start",
            "Start the selected component, at once where it would start again later", Scope.COMPONENTS, (
@@ -408,8 +413,10 @@ ACTIONS: tuple[Action, ...] = (
     )),
     Action("select", "v", "select", "Select lines: up and down, then copy or write them", Scope.PICKING,
            (Use((_LOG,), palette=False),)),
-    Action("copy", "y", "copy", "Copy the selected lines, or all in view", Scope.PICKING,
-           (Use((_LOG,), palette=False),)),
+    Action("copy", "y", "copy", "Copy what is under the cursor", Scope.PICKING, (
+        Use((_LOG,), palette=False, help="Copy what is selected, or the lines in view"),
+        Use((Place.MESSAGES,), footer=_YES, palette=False),
+    )),
     Action("write", "W", "write", "Write it into a file", Scope.PICKING, (
         Use((_LOG,), "save", palette=False, help="Write the selected lines, or those in view, into a file"),
         Use((_KNOBS,), "screen.review_edits", footer=_YES, changes=True,
@@ -479,8 +486,9 @@ ACTIONS: tuple[Action, ...] = (
            Scope.LOGS, (Use(_OF_ONE, "search_all"),)),
     Action("links", "O", "links", "Open or copy the address of a page about the run: W&B, a dashboard",
            Scope.GLOBAL, (Use(_OF_ONE, "open_links", footer=_SPARE),)),
-    Action("alert.last", "exclamation_mark", "alert", "Show the newest alert again", Scope.GLOBAL,
-           (Use((_O,), "last_alert"),)),
+    Action("messages", "exclamation_mark", "messages",
+           "Read again all that was said: alerts, errors, what was done", Scope.GLOBAL,
+           (Use(SCREENS, "show_messages"), Use((Place.MESSAGES,), "no", palette=False))),
     Action("theme", "ctrl+t", "theme", "Change the colours", Scope.GLOBAL,
            (Use(SCREENS, "app.change_theme"),)),
     _moving("pane.next", "tab", "next pane", "Go to the next pane or list",
@@ -775,16 +783,18 @@ def changing_keys(place: Place) -> Mapping[str, Sequence[tuple[str, tuple[object
     return found
 
 
-_KEY_NAMES = {
-    "question_mark": "?", "colon": ":", "exclamation_mark": "!", "escape": "esc", "asterisk": "*",
-    "slash": "/", "number_sign": "#", "vertical_line": "|", "apostrophe": "'", "at": "@",
-    "circumflex_accent": "^", "percent_sign": "%", "tilde": "~", "backslash": "\\", "semicolon": ";",
-    "pagedown": "pgdn", "pageup": "pgup", "left_square_bracket": "[", "right_square_bracket": "]",
-    "ampersand": "&", "comma": ",", "full_stop": ".", "plus": "+", "equals_sign": "=", "minus": "-",
-    "less_than_sign": "<", "greater_than_sign": ">",
-    "up": "↑", "down": "↓", "left": "←", "right": "→", "dollar_sign": "$",
+def character_key(character: str) -> str:
+    """Textual's name of the key that gives a character: `question_mark`, `J`."""
+    if character.isalnum():
+        return character
+    name = unicodedata.name(character, "").lower().replace("-", "_").replace(" ", "_")
+    return KEY_NAME_REPLACEMENTS.get(name, name)
+
+
+_KEY_NAMES = {character_key(character): character for character in string.punctuation} | {
+    "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "backspace": "⌫", "delete": "del",
+    "up": "↑", "down": "↓", "left": "←", "right": "→",
     "shift+up": "shift+↑", "shift+down": "shift+↓", "shift+left": "shift+←", "shift+right": "shift+→",
-    "backspace": "⌫", "delete": "del",
 }  # fmt: skip
 
 

@@ -18,11 +18,11 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.arrangement import Arrangement
 from rltui.ui.config_actions import ConfigActions
+from rltui.ui.messages import waiting
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
-from rltui.ui.screens.dialogs import MessageDialog, alert_mark
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.shared import Home, Shared
-from rltui.ui.text import clean, clean_line
+from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.body import Body, PaneActions
 from rltui.ui.widgets.gpu_panel import GpuPanel
@@ -32,8 +32,6 @@ from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 
 _TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
-
-_ALERTS_STAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 
 _CURVE_FROM_ROWS = 36
 """From here on the rewards of the whole run have three rows below the header."""
@@ -70,8 +68,6 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         self._ask_to_start = ask_to_start
         self._component_ids = experiment.component_ids
         self._log_ids = experiment.log_ids
-        self._alert: Alert | None = None
-        self._alert_at = 0.0
         self._is_tiny = False
         self._readonly = experiment.readonly
         self._claim = ""
@@ -130,12 +126,10 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
                 self._show_gpus(event)
             case KnobTable():
                 self.shared.show_table(event)
-            case Alert():
-                self._alert, self._alert_at = event, self._clock()
-                self._show_alert(event)
-                self.refresh_bindings()
             case JournalEntry():
                 self.shared.show_journal()
+            case Alert():
+                """The app says it."""
 
     def _show_config(self) -> None:
         for panel in self.query(KnobPanel):
@@ -150,16 +144,6 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         self.shared.show_gpus(report)
         for panel in self.query(GpuPanel):
             panel.show(report, self._clock(), hint="" if self._readonly else f" · {key_of('process.free')}")
-
-    def _show_alert(self, alert: Alert) -> None:
-        """A toast; what matters more stays longer."""
-        self.app.notify(
-            clean(alert.text),
-            title=f"{alert_mark(alert)[0]} {clean_line(alert.title)}",
-            severity=alert.severity,
-            timeout=_ALERTS_STAY_S[alert.severity],
-            markup=False,
-        )
 
     def _show_connection(self) -> None:
         """Say in a banner that what is shown may be old."""
@@ -218,7 +202,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
                 return  # its figures go on
             back = f" and takes back: {clean_line(offer.edit)}" if offer.edit else ""
             text = f"{clean_line(offer.reason)}. {key} goes back to checkpoint {offer.resume_step}{back}"
-            self.notify(text, severity="warning", markup=False, timeout=_ALERTS_STAY_S["warning"])
+            self.notify(text, severity="warning", markup=False)
         elif isinstance(self.app.screen, ConfigActions):
             self.action_roll_back()
         else:
@@ -311,14 +295,11 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
     async def _open_shell(self) -> None:
         like = None if self.component is None or self.component.manual else self.component.id
         try:
-            self.post_message(self.AttachRequested(await self.experiment.open_shell(like)))
+            async with waiting(self.app, "Opening a shell"):
+                shell = await self.experiment.open_shell(like)
+            self.post_message(self.AttachRequested(shell))
         except RltuiError as error:
             await show_error(self.app, error)
-
-    def action_last_alert(self) -> None:
-        """In full."""
-        if self._alert is not None:
-            self.app.push_screen(MessageDialog.for_alert(self._alert, self._clock() - self._alert_at))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what makes sense now."""
@@ -326,8 +307,6 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
             case "free_orphans":
                 has_orphans = self.status is not None and bool(self.status.orphans)
                 possible = has_orphans or bool(self._claim)
-            case "last_alert":
-                possible = self._alert is not None
             case _:
                 possible = True
         return possible and super().check_action(action, parameters)
