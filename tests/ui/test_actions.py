@@ -13,6 +13,7 @@ from rltui.ui.actions import ACTIONS, PANES, SCREENS, Place, Use, changing_keys,
 from rltui.ui.app import RltuiApp
 from rltui.ui.requests import MainScreen
 from rltui.ui.screens import SCREENS as ON_TOP
+from rltui.ui.screens.arranging import ArrangeLine
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
@@ -34,6 +35,7 @@ OWNERS: dict[Place, tuple[type[DOMNode], ...]] = {
     Place.NOTE: (NoteDialog,),
     Place.EVALUATE: (EvalDialog,),
     Place.FORK: (ForkDialog,),
+    Place.ARRANGE: (ArrangeLine,),
     Place.COLUMNS: (ColumnDialog,),
     Place.BOX: (Box,),
     Place.DIALOG: (Dialog,),
