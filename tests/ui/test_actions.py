@@ -11,6 +11,7 @@ from textual.dom import DOMNode
 
 from rltui.ui.actions import ACTIONS, PANES, SCREENS, Place, Use, changing_keys, offered_on, uses
 from rltui.ui.app import RltuiApp
+from rltui.ui.palette import Palette
 from rltui.ui.requests import MainScreen
 from rltui.ui.screens import SCREENS as ON_TOP
 from rltui.ui.screens.arranging import ArrangeLine
@@ -22,6 +23,7 @@ from rltui.ui.screens.eval_dialog import EvalDialog
 from rltui.ui.screens.fork_dialog import ForkDialog
 from rltui.ui.screens.help import HelpScreen, help_content
 from rltui.ui.screens.knob_editor import KnobEditor
+from rltui.ui.screens.message_list import MessageList
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.knob_table import KnobRows
 from rltui.ui.widgets.log_pane import LogPane
@@ -41,6 +43,8 @@ OWNERS: dict[Place, tuple[type[DOMNode], ...]] = {
     Place.DIALOG: (Dialog,),
     Place.REVIEW: (ConfigReview,),
     Place.HELP: (HelpScreen,),
+    Place.MESSAGES: (MessageList,),
+    Place.PALETTE: (Palette,),
     Place.CONVERTER: (ConverterDialog,),
     Place.EDITOR: (KnobEditor,),
     Place.FIELD: (TypedValue, ListValue, ChosenValue),

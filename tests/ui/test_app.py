@@ -15,8 +15,7 @@ from tests.fakes.experiment import (
     stopped_status,
 )
 from tests.ui.config_cases import config_experiment
-from tests.ui.conftest import Opener, press, settle, until
-from textual.command import CommandList
+from tests.ui.conftest import Opener, offered, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
@@ -27,7 +26,7 @@ from rltui.core.layout import Screen
 from rltui.errors import ConflictError
 from rltui.ui import app as app_module
 from rltui.ui.actions import Place, uses
-from rltui.ui.palette import ActionCommands
+from rltui.ui.messages import TalkingApp
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
@@ -48,7 +47,8 @@ def is_idle(pilot: Pilot[None]) -> bool:
 
 
 def notifications(pilot: Pilot[None]) -> list[tuple[str, str]]:
-    return [(item.message, item.severity) for item in pilot.app._notifications]
+    assert isinstance(pilot.app, TalkingApp)
+    return [(said.text, said.severity) for said in pilot.app.messages.said]
 
 
 KEYS_AND_REQUESTS = [
@@ -390,14 +390,14 @@ async def test_asks_again_after_the_stream_has_ended(
         assert experiment.connections == 2
 
 
-async def test_alerts_are_toasts_and_can_be_read_again(experiment: FakeExperiment, open_app: Opener) -> None:
+async def test_alerts_are_said_and_can_be_read_again(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         experiment.push(
             Alert(severity="error", title="trainer died", text="exit [1]\x1b[31m", component="trainer")
         )
         await settle(pilot)
         assert notifications(pilot) == [("exit [1]", "error")]
-        await press(pilot, "exclamation_mark")
+        await press(pilot, "exclamation_mark", "enter")
         assert isinstance(pilot.app.screen, MessageDialog)
 
 
@@ -477,10 +477,9 @@ async def test_q_detaches_and_ctrl_c_stops_nothing(experiment: FakeExperiment, o
 async def test_palette_offers_only_what_makes_sense(open_app: Opener) -> None:
     experiment = FakeExperiment(stopped_status(), gpu_report(), knob_table(knobs=()))
     async with open_app(experiment) as pilot:
-        provider = ActionCommands(pilot.app.screen)
-        offered = {action.id for action in provider._offered()}
-        assert {"component.start", "component.start-all", "detach", "screen.gpus"} <= offered
-        assert not {"component.stop", "component.kill", "edit", "knob.apply", "alert.last"} & offered
+        ids = {action.id for action in offered(pilot)}
+        assert {"component.start", "component.start-all", "detach", "screen.gpus"} <= ids
+        assert not {"component.stop", "component.kill", "edit", "knob.apply"} & ids
 
 
 async def test_palette_opens_a_shell_as_the_selected_component(
@@ -489,7 +488,6 @@ async def test_palette_opens_a_shell_as_the_selected_component(
     async with open_app(experiment) as pilot:
         await press(pilot, "t", "colon")
         await press(pilot, *"shell")
-        await pilot.pause(0.2)
         await press(pilot, "enter")
         await settle(pilot)
         assert experiment.opened[-1] == "shell as trainer"
@@ -501,7 +499,6 @@ async def test_palette_runs_actions(experiment: FakeExperiment, open_app: Opener
     async with open_app(experiment) as pilot:
         await press(pilot, "colon")
         await press(pilot, *"show all")
-        await pilot.pause(0.2)
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, HelpScreen)
 
@@ -530,11 +527,7 @@ async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
 async def test_the_palette_goes_from_one_screen_to_another(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
         below = pilot.app.screen
-        await press(pilot, "6", "colon", *"GPU screen:")
-        await until(
-            pilot, lambda: any(each.option_count == 1 for each in pilot.app.screen.query(CommandList))
-        )
-        await press(pilot, "enter", "enter")
+        await press(pilot, "6", "colon", *"GPU screen:", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, GpuScreen))
         assert pilot.app.screen_stack == [below, pilot.app.screen]
 

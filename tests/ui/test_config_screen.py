@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import FakeExperiment, knob, running_status
 from tests.ui.config_cases import BATCH, COLLECT, config_experiment, config_table
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, forget, offered, press, said, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from rltui.ui.palette import ActionCommands
 from rltui.ui.requests import READONLY_TEXT
 from rltui.ui.screens.config import ConfigScreen, RowFilter, columns_for, config_rows, heading, problem_rows
 from rltui.ui.screens.knob_editor import KnobEditor
@@ -125,22 +124,22 @@ async def test_who_may_only_look_is_told_why(open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         screen = await open_config(pilot)
         for key in ("e", "enter", "u", "A", "dollar_sign", "C"):
-            pilot.app.clear_notifications()
+            forget(pilot)
             await press(pilot, key)
-            assert [item.message for item in pilot.app._notifications] == [READONLY_TEXT], key
+            assert said(pilot) == [READONLY_TEXT], key
             assert pilot.app.screen is screen
-        offered = tuple(ActionCommands(screen)._offered())
-        assert not any(action.changes for action in offered)
-        assert {"search", "toggle_changed", "show_pending"} <= {each.call[0] for each in offered}
+        found = offered(pilot)
+        assert not any(action.changes for action in found)
+        assert {"search", "toggle_changed", "show_pending"} <= {each.call[0] for each in found}
 
 
 async def test_the_palette_offers_what_there_is_here(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
-        screen = await open_config(pilot)
-        offered = {action.id for action in ActionCommands(screen)._offered()}
-        assert {"edit", "undo", "knob.editor", "search", "detach"} <= offered
-        assert {"screen.overview", "screen.gpus"} <= offered
-        assert not {"component.start", "knob.roll-back", "write"} & offered
+        await open_config(pilot)
+        ids = {action.id for action in offered(pilot)}
+        assert {"edit", "undo", "knob.editor", "search", "detach"} <= ids
+        assert {"screen.overview", "screen.gpus"} <= ids
+        assert not {"component.start", "knob.roll-back", "write"} & ids
 
 
 async def test_a_lost_supervisor_is_said_in_the_title(open_app: Opener) -> None:

@@ -325,7 +325,7 @@ async def test_wrapped_log_follows_the_last_row() -> None:
         assert shown(pane) == ["x" * 38] * 8 + ["y" * 38] * 2
         await pilot.press("up", "up", "up")
         assert shown(pane) == ["x" * 38] * 10
-        assert pane.border_subtitle == "raw · 1 line below, G follows"
+        assert pane.border_subtitle == "every line · 1 line below, G follows"
 
 
 async def test_only_lines_in_view_are_read() -> None:

@@ -7,12 +7,15 @@ an action that is there already means the same, the new one is a further `Use` o
 
 from __future__ import annotations
 
+import string
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 
 from textual.actions import parse
 from textual.binding import Binding, BindingType
+from textual.keys import KEY_NAME_REPLACEMENTS
 
 
 class Scope(StrEnum):
@@ -59,6 +62,8 @@ class Place(Enum):
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
     HELP = "help"
+    MESSAGES = "list of messages"
+    PALETTE = "palette"
     CONVERTER = "batch converter"
     EDITOR = "knob editor"
     FIELD = "every field of the knob editor"
@@ -180,11 +185,12 @@ SCREENS = (*_OF_ONE, _RUNS, _QUEUE, _COMPARE)
 """The main screens, which the number keys go to and work on."""
 PANES: Mapping[Place, tuple[Place, ...]] = {_O: (_LOG, _KNOBS), _LOGS: (_LOG,)}
 """What has keys of its own on a main screen."""
-_LISTS = (_KNOBS, _CONFIG, _GPUS, _CHECKPOINTS, _EVALS, _EVENTS, _RUNS, _QUEUE, _COMPARE)
+_LISTS = (_KNOBS, _CONFIG, _GPUS, _CHECKPOINTS, _EVALS, _EVENTS, _RUNS, _QUEUE, _COMPARE, Place.MESSAGES)
 """Where a cursor goes from row to row."""
 _ASKING = (Place.EVALUATE, Place.FORK)
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
+_PALETTE = (Place.PALETTE,)
 _YES, _KEPT, _SPARE = Footer.YES, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 
 
@@ -220,7 +226,8 @@ _CO, _E, _D, _CP, _F = Scope.COLUMNS, Scope.EDITOR, Scope.DIALOG, (Place.COLUMNS
 ACTIONS: tuple[Action, ...] = (
     Action("help", "question_mark", "help", "Show all keys and what the symbols mean", Scope.GLOBAL,
            (Use(SCREENS, "show_help", footer=_KEPT),)),
-    Action("palette", "colon,ctrl+p", "command", "Find any action by name", Scope.GLOBAL,
+    Action("palette", "colon,ctrl+p", "command", "Find anything by a few letters: an action, a knob, a run",
+           Scope.GLOBAL,
            (Use(SCREENS, "app.command_palette", footer=_KEPT),), palette=False),
     Action("open", "enter", "open", "Open what is under the cursor, or do what it is for", Scope.PICKING, (
         Use((_KNOBS,), "edit", label="edit", help="Edit the knob under the cursor",
@@ -243,6 +250,7 @@ ACTIONS: tuple[Action, ...] = (
         Use((_QUEUE,), "open_queued", footer=_YES, help="Look at the run under the cursor"),
         Use((_COMPARE,), "curves", label="curves", footer=_YES,
             help="Lay the curves of these runs over each other: x by step or by time"),
+        Use((Place.MESSAGES,), "read", label="read", footer=_YES, palette=False, help="Read it in full"),
     )),
     Action("component.start", "s", "start",
            "Start the selected component, at once where it would start again later", Scope.COMPONENTS, (
@@ -373,7 +381,8 @@ ACTIONS: tuple[Action, ...] = (
     )),
     Action("group", "b", "group", "Fold or group what belongs together, and unfold it", Scope.LOOKING, (
         Use((_LOG,), "toggle_raw", label="unfold", palette=False,
-            help="Every line, also repeated ones, states of progress bars, tracebacks of more ranks"),
+            help="Every line, also repeated ones, states of progress bars, what is said at every step, "
+                 "tracebacks of more ranks"),
         Use((_EVENTS,), "fold", label="fold", footer=_SPARE,
             help="Hide what stands below the events, diffs and stacks, and show it again"),
         Use((_ROLLOUTS,), "toggle_groups", label="groups", footer=_YES,
@@ -407,8 +416,10 @@ ACTIONS: tuple[Action, ...] = (
     )),
     Action("select", "v", "select", "Select lines: up and down, then copy or write them", Scope.PICKING,
            (Use((_LOG,), palette=False),)),
-    Action("copy", "y", "copy", "Copy the selected lines, or all in view", Scope.PICKING,
-           (Use((_LOG,), palette=False),)),
+    Action("copy", "y", "copy", "Copy what is under the cursor", Scope.PICKING, (
+        Use((_LOG,), palette=False, help="Copy what is selected, or the lines in view"),
+        Use((Place.MESSAGES,), footer=_YES, palette=False),
+    )),
     Action("write", "W", "write", "Write it into a file", Scope.PICKING, (
         Use((_LOG,), "save", palette=False, help="Write the selected lines, or those in view, into a file"),
         Use((_KNOBS,), "screen.review_edits", footer=_YES, changes=True,
@@ -480,8 +491,9 @@ ACTIONS: tuple[Action, ...] = (
            Scope.LOGS, (Use(_OF_ONE, "search_all"),)),
     Action("links", "O", "links", "Open or copy the address of a page about the run: W&B, a dashboard",
            Scope.GLOBAL, (Use(_OF_ONE, "open_links", footer=_SPARE),)),
-    Action("alert.last", "exclamation_mark", "alert", "Show the newest alert again", Scope.GLOBAL,
-           (Use((_O,), "last_alert"),)),
+    Action("messages", "exclamation_mark", "messages",
+           "Read again all that was said: alerts, errors, what was done", Scope.GLOBAL,
+           (Use(SCREENS, "show_messages"), Use((Place.MESSAGES,), "no", palette=False))),
     Action("theme", "ctrl+t", "theme", "Change the colours", Scope.GLOBAL,
            (Use(SCREENS, "app.change_theme"),)),
     _moving("pane.next", "tab", "next pane", "Go to the next pane or list",
@@ -595,8 +607,8 @@ ACTIONS: tuple[Action, ...] = (
             help="Also the samples that no batch took, and only the batch again"),
     )),
     Action("whole", "T", "whole", "As it was written, or as it is best read", Scope.LOOKING, (
-        Use((_LOG,), "toggle_heads", label="whole heads", palette=False,
-            help="Times, levels and sources as they were written, or in a narrow column"),
+        Use((_LOG,), "toggle_whole", label="whole lines", palette=False,
+            help="Lines as they were written, or a narrow column before messages and figures by short names"),
         Use((_ROLLOUTS,), "toggle_raw", label="raw",
             help="The record as it was written, or the conversation"),
     )),
@@ -720,6 +732,12 @@ ACTIONS: tuple[Action, ...] = (
     _own("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, (Place.BOX,)),
     _own("dialog.other", "left,right", "other", "other", "The other button; enter presses it",
          _D, (Place.DIALOG,)),
+    _own("palette.choose", "enter", "choose", "choose", "", _D, _PALETTE),
+    _own("palette.cancel", "escape", "cancel", "cancel", "", _D, _PALETTE),
+    _own("palette.down", "down,ctrl+n", "cursor(1)", "down", "", _D, _PALETTE),
+    _own("palette.up", "up,ctrl+p", "cursor(-1)", "up", "", _D, _PALETTE),
+    _own("palette.page-down", "pagedown", "page(1)", "page down", "", _D, _PALETTE),
+    _own("palette.page-up", "pageup", "page(-1)", "page up", "", _D, _PALETTE),
     _own("help.close", "question_mark", "no", "close", "", _D, (Place.HELP,)),
 )  # fmt: skip
 
@@ -773,6 +791,12 @@ def offered_on(screen: Place) -> tuple[Use, ...]:
     return tuple(use for use in uses() if use.palette and any(place.screen is screen for place in use.places))
 
 
+def offered_in(pane: Place) -> tuple[Use, ...]:
+    """What it offers besides, while that pane has the focus."""
+    named = {action.id for action in ACTIONS if action.palette}
+    return tuple(use for use in uses(pane) if use.id in named and not use.palette)
+
+
 CHANGING_CALLS = frozenset(use.call for use in uses() if use.changes)
 """Methods and parameters that a client which may only look must not run."""
 
@@ -787,16 +811,18 @@ def changing_keys(place: Place) -> Mapping[str, Sequence[tuple[str, tuple[object
     return found
 
 
-_KEY_NAMES = {
-    "question_mark": "?", "colon": ":", "exclamation_mark": "!", "escape": "esc", "asterisk": "*",
-    "slash": "/", "number_sign": "#", "vertical_line": "|", "apostrophe": "'", "at": "@",
-    "circumflex_accent": "^", "percent_sign": "%", "tilde": "~", "backslash": "\\", "semicolon": ";",
-    "pagedown": "pgdn", "pageup": "pgup", "left_square_bracket": "[", "right_square_bracket": "]",
-    "ampersand": "&", "comma": ",", "full_stop": ".", "plus": "+", "equals_sign": "=", "minus": "-",
-    "less_than_sign": "<", "greater_than_sign": ">",
-    "up": "↑", "down": "↓", "left": "←", "right": "→", "dollar_sign": "$",
+def character_key(character: str) -> str:
+    """Textual's name of the key that gives a character: `question_mark`, `J`."""
+    if character.isalnum():
+        return character
+    name = unicodedata.name(character, "").lower().replace("-", "_").replace(" ", "_")
+    return KEY_NAME_REPLACEMENTS.get(name, name)
+
+
+_KEY_NAMES = {character_key(character): character for character in string.punctuation} | {
+    "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "backspace": "⌫", "delete": "del",
+    "up": "↑", "down": "↓", "left": "←", "right": "→",
     "shift+up": "shift+↑", "shift+down": "shift+↓", "shift+left": "shift+←", "shift+right": "shift+→",
-    "backspace": "⌫", "delete": "del",
 }  # fmt: skip
 
 

@@ -18,13 +18,13 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.arrangement import Arrangement
 from rltui.ui.config_actions import ConfigActions
+from rltui.ui.messages import waiting
 from rltui.ui.remembered import Remembered
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
 from rltui.ui.screens.arranging import ArrangedPanes
-from rltui.ui.screens.dialogs import MessageDialog, alert_mark
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.shared import Home, Shared
-from rltui.ui.text import clean, clean_line
+from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.gpu_panel import GpuPanel
@@ -37,8 +37,6 @@ _TITLE_INTERVAL_S = 1.0
 
 _KEEP_INTERVAL_S = 1.0
 """How long after a change the look of the screen is kept."""
-
-_ALERTS_STAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 
 _CURVE_FROM_ROWS = 36
 """From here on the rewards of the whole run have three rows below the header."""
@@ -75,8 +73,6 @@ class Overview(ArrangedPanes, ComponentActions, ConfigActions, ForkActions):
         self._ask_to_start = ask_to_start
         self._component_ids = experiment.component_ids
         self._log_ids = experiment.log_ids
-        self._alert: Alert | None = None
-        self._alert_at = 0.0
         self._is_tiny = False
         self._readonly = experiment.readonly
         self.layout_memory = Remembered(home.runs, f"layout-{experiment.layout_name}")
@@ -150,12 +146,10 @@ class Overview(ArrangedPanes, ComponentActions, ConfigActions, ForkActions):
                 self._show_gpus(event)
             case KnobTable():
                 self.shared.show_table(event)
-            case Alert():
-                self._alert, self._alert_at = event, self._clock()
-                self._show_alert(event)
-                self.refresh_bindings()
             case JournalEntry():
                 self.shared.show_journal()
+            case Alert():
+                """The app says it."""
 
     def _show_config(self) -> None:
         for panel in self.query(KnobPanel):
@@ -170,16 +164,6 @@ class Overview(ArrangedPanes, ComponentActions, ConfigActions, ForkActions):
         self.shared.show_gpus(report)
         for panel in self.query(GpuPanel):
             panel.show(report, self._clock(), hint="" if self._readonly else f" · {key_of('process.free')}")
-
-    def _show_alert(self, alert: Alert) -> None:
-        """A toast; what matters more stays longer."""
-        self.app.notify(
-            clean(alert.text),
-            title=f"{alert_mark(alert)[0]} {clean_line(alert.title)}",
-            severity=alert.severity,
-            timeout=_ALERTS_STAY_S[alert.severity],
-            markup=False,
-        )
 
     def _show_connection(self) -> None:
         """Say in a banner that what is shown may be old."""
@@ -250,7 +234,7 @@ class Overview(ArrangedPanes, ComponentActions, ConfigActions, ForkActions):
                 return  # its figures go on
             back = f" and takes back: {clean_line(offer.edit)}" if offer.edit else ""
             text = f"{clean_line(offer.reason)}. {key} goes back to checkpoint {offer.resume_step}{back}"
-            self.notify(text, severity="warning", markup=False, timeout=_ALERTS_STAY_S["warning"])
+            self.notify(text, severity="warning", markup=False)
         elif isinstance(self.app.screen, ConfigActions):
             self.action_roll_back()
         else:
@@ -343,14 +327,11 @@ class Overview(ArrangedPanes, ComponentActions, ConfigActions, ForkActions):
     async def _open_shell(self) -> None:
         like = None if self.component is None or self.component.manual else self.component.id
         try:
-            self.post_message(self.AttachRequested(await self.experiment.open_shell(like)))
+            async with waiting(self.app, "Opening a shell"):
+                shell = await self.experiment.open_shell(like)
+            self.post_message(self.AttachRequested(shell))
         except RltuiError as error:
             await show_error(self.app, error)
-
-    def action_last_alert(self) -> None:
-        """In full."""
-        if self._alert is not None:
-            self.app.push_screen(MessageDialog.for_alert(self._alert, self._clock() - self._alert_at))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what makes sense now."""
@@ -358,8 +339,6 @@ class Overview(ArrangedPanes, ComponentActions, ConfigActions, ForkActions):
             case "free_orphans":
                 has_orphans = self.status is not None and bool(self.status.orphans)
                 possible = has_orphans or bool(self._claim)
-            case "last_alert":
-                possible = self._alert is not None
             case _:
                 possible = True
         return possible and super().check_action(action, parameters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -243,6 +243,7 @@ class KnobRows(RowList):
     """The knobs below the headings of their sections."""
 
     BINDINGS = bindings(Place.KNOB_TABLE)
+    place: ClassVar = Place.KNOB_TABLE
     cursor_mark = "▸"
 
     @dataclass

@@ -69,8 +69,9 @@ class PaintedLog(Widget):
     """Whether the view sticks to the newest line."""
     wrap = reactive(False, init=False)
     """Whether long lines take several rows rather than being cut."""
-    heads = reactive(False, init=False)
-    """Whether times, levels and the like are shown as they were written, not in a narrow column."""
+    whole = reactive(False, init=False)
+    """Whether what stands before a message is shown as it was written, not in a narrow column, and the names
+    of figures in full."""
     raw = reactive(False, init=False)
     """Whether every line is shown as it was written, also those that say nothing new."""
 
@@ -163,8 +164,8 @@ class PaintedLog(Widget):
         self._left = 0
         self._lay_out()
 
-    def watch_heads(self) -> None:
-        """Show them from now on, or not."""
+    def watch_whole(self) -> None:
+        """Show lines so from now on, or not."""
         self._lay_out()
 
     def watch_raw(self) -> None:
@@ -189,7 +190,8 @@ class PaintedLog(Widget):
         view.start, view.stop = (self._source.start, self._source.stop) if self._source else (0, 0)
         view.height = self.size.height
         self._strips.set_range(view.start, view.stop)
-        self._strips.set_look(heads=self.heads, raw=self.raw, query=self._query)
+        cells = self.size.width if self.size.width and not self.wrap else None
+        self._strips.set_look(whole=self.whole, raw=self.raw, query=self._query, cells=cells)
         if self.follow:
             view.move_to_end()
         else:
@@ -284,9 +286,9 @@ class ScrolledLog(PaintedLog):
         if not self._paint_is_due:
             self._lay_out()
 
-    def action_toggle_heads(self) -> None:
-        """Whole times, levels and sources before messages, or a narrow column."""
-        self.heads = not self.heads
+    def action_toggle_whole(self) -> None:
+        """Lines as they were written, or a narrow column before messages and short names of figures."""
+        self.whole = not self.whole
 
     def action_toggle_raw(self) -> None:
         """Every line as it was written, or only those that say something new."""
