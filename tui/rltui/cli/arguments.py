@@ -63,6 +63,20 @@ def add_json(parser: argparse._ActionsContainer, text: str = "one JSON document 
     parser.add_argument("--json", action="store_true", help=text)
 
 
+KEYMAP_VARIABLE = "RLTUI_KEYMAP"
+"""Names a keymap for all that this shell opens; `--keymap` is for one command."""
+_KEYMAPS = ("vim", "k9s")
+
+
+def add_keymap(parser: argparse.ArgumentParser) -> None:
+    """Keys of the TUI as another program has them."""
+    parser.add_argument(
+        "--keymap",
+        choices=_KEYMAPS,
+        help="keys as this program has them (rltui keys lists them)",
+    )
+
+
 def add_creation(parser: argparse.ArgumentParser) -> None:
     """What a new experiment is to be."""
     parser.add_argument(

@@ -16,6 +16,7 @@ from rltui.cli.arguments import (
     add_devices,
     add_framework,
     add_json,
+    add_keymap,
     add_looks,
     add_name,
     add_set,
@@ -206,15 +207,18 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
         help="only look; in place of CONFIG, the experiment's name may follow",
     )
     add_creation(opening)
+    add_keymap(opening)
     demo = command(commands, "demo", "running:demo", "a real small run on the CPU, in the TUI")
     demo.add_argument("-o", "--output-dir", metavar="DIR", help="folder of the demo (default: outputs/demo)")
     demo.add_argument("--no-tui", action="store_true", help="start it headless, like `up`")
+    add_keymap(demo)
     watch = command(commands, "watch", "running:watch", "look at a run that somebody else started")
     watch.add_argument("run_dir", metavar="RUN_DIR", help="its output folder, the one with logs/ in it")
     watch.add_argument("-n", "--name", metavar="NAME", help="name of the observation (default: the folder's)")
     watch.add_argument("-l", "--layout", metavar="LAYOUT", help="layout of [[log]] entries (default: watch)")
     add_framework(watch)
     watch.add_argument("--no-tui", action="store_true", help="only begin, and print the status")
+    add_keymap(watch)
     add_json(watch)
     up = command(commands, "up", "running:up", "start an experiment headless; returns when all is ready")
     up.add_argument("config", nargs="*", metavar="CONFIG", help=_CONFIG_HELP)
@@ -652,6 +656,10 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     helping.add_argument("topic", nargs="?", metavar="TOPIC|COMMAND", help="default: the list of topics")
     manual = command(commands, "man", "manual:show_manual", "all commands and options as a manual page")
     manual.add_argument("--raw", action="store_true", help="its source: rltui man --raw > rltui.1")
+    keys = command(commands, "keys", "keys:show_keys", "the keys of the TUI, as they are mapped now")
+    keys.add_argument("word", nargs="*", metavar="WORD", help="only those with all these words")
+    add_keymap(keys)
+    add_json(keys)
     doctor = command(commands, "doctor", "box:doctor", "check that this box has what rltui needs")
     add_json(doctor)
 

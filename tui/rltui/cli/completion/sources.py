@@ -267,7 +267,6 @@ BY_DEST: Mapping[str, Source] = {
     "topic": _topics,
     "pattern": _knobs,
     "keep_tag": _tags,
-    "word": _runs,
     "run": _runs,
 }
 """By `dest`; else by metavar."""
@@ -287,6 +286,7 @@ BY_METAVAR: Mapping[str, Source] = {
     "L": _levels,
     "LAYOUT": _layouts,
     "RUN_DIR": _folders,
+    "RUN|+TAG": _runs,
     "STEP": _steps,
     "STEP,…": _steps,
     "STEP|DIR": _steps,

@@ -16,8 +16,9 @@ from textual.widgets import Input, Static
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen, show_error
-from rltui.ui.screens.dialogs import Box
+from rltui.ui.screens.dialogs import Box, ToldKey
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.gpu_words import FAINT
 
@@ -88,12 +89,16 @@ class EvalDialog(Box[str]):
         """A line for each field, and what they come to."""
         with Vertical(classes="box") as box:
             box.border_title = "Evaluate"
-            box.border_subtitle = "enter asks for it · ↑↓ choices · tab next field · esc cancels"
             for name, (label, _) in _FIELDS.items():
                 with Horizontal(classes="eval-field"):
                     yield Static(label, classes="eval-label", markup=False)
                     yield self._fields[name]
             yield Static(id="eval-words", classes="body")
+
+    def told_keys(self) -> Sequence[ToldKey]:
+        """Of fields, the first of which has choices."""
+        choices = ("evaluate.previous evaluate.next", "choices")
+        return ("enter", "ask for it"), choices, ("tab", "next field"), ("evaluate.cancel", "")
 
     def on_mount(self) -> None:
         """What it is about first."""
@@ -160,7 +165,9 @@ class EvalDialog(Box[str]):
 
     async def _carry_out(self) -> None:
         try:
-            self.dismiss(await self._ask(*self._request()))
+            async with waiting(self.app, "Asking for the evaluation"):
+                said = await self._ask(*self._request())
+            self.dismiss(said)
         except RltuiError as error:
             self._refusal = clean(str(error))
             self._show()
@@ -180,8 +187,9 @@ class EvaluateActions(ExperimentScreen):
 
     async def _evaluate(self, target: str) -> None:
         try:
-            report = await self.experiment.evals()
-            steps = [each.step for each in (await self.experiment.checkpoints()).complete]
+            async with waiting(self.app, "Looking what there is to evaluate", cancels=True):
+                report = await self.experiment.evals()
+                steps = [each.step for each in (await self.experiment.checkpoints()).complete]
         except RltuiError as error:
             await show_error(self.app, error)
             return
