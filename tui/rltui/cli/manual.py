@@ -34,6 +34,7 @@ _FILES = (
 )  # fmt: skip
 _ENVIRONMENT = (
     ("RLTUI_PRIME_RL, RLTUI_VERIFIERS, RLTUI_MEDARC", "checkouts to use where none lies above the config"),
+    ("RLTUI_KEYMAP", "a keymap of the TUI, as --keymap names one"),
     ("RLTUI_TMUX_SOCKET", "name of the tmux server that keeps everything alive (default: rltui)"),
     ("NO_COLOR", "no colours, if it is not empty"),
     ("FORCE_COLOR, CLICOLOR_FORCE", "colours also where the output is no terminal"),

@@ -23,7 +23,7 @@ _BREAKS = re.compile(r"[=:]+")
 _LOOKS = {"--color": "auto, always, never", "--no-color": "no colours", "--ascii": "no signs but ASCII's"}
 
 
-class Given(NamedTuple):
+class TypedLine(NamedTuple):
     """A command line as far as it is typed."""
 
     parser: argparse.ArgumentParser
@@ -93,7 +93,7 @@ def _found(before: list[str], last: str) -> Iterator[tuple[str, str]]:
         yield from sources.values(given.place, last, given.words)
 
 
-def _given(parser: argparse.ArgumentParser, typed: Sequence[str]) -> Given:
+def _given(parser: argparse.ArgumentParser, typed: Sequence[str]) -> TypedLine:
     words: Words = {}
     pending: argparse.Action | None = None
     places = [action for action in _actions(parser) if not action.option_strings]
@@ -113,12 +113,12 @@ def _given(parser: argparse.ArgumentParser, typed: Sequence[str]) -> Given:
         place = places[0] if places else None
         if isinstance(place, argparse._SubParsersAction):  # noqa: SLF001
             below = place.choices.get(word)
-            return Given(parser, words, None, None) if below is None else _given(below, typed[at + 1 :])
+            return TypedLine(parser, words, None, None) if below is None else _given(below, typed[at + 1 :])
         if place is not None:
             words.setdefault(place.dest, []).append(word)
             if place.nargs not in ("*", "+"):
                 places.pop(0)
-    return Given(parser, words, pending, places[0] if places else None)
+    return TypedLine(parser, words, pending, places[0] if places else None)
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
