@@ -73,7 +73,7 @@ SCENES = (
         "q leaves, and everything goes on", ("Escape", "Escape", "q"), rf"(?m)^{re.escape(PROMPT)} *$", 2.0
     ),
     Scene("From any shell", tuple("rltui status"), seconds=0.4, typed=True),
-    Scene("Nothing has stopped. rltui brings it all back", ("Enter",), r"● trainer[^$]*~ \$ *$", 5.0),
+    Scene("Nothing has stopped. rltui brings it all back", ("Enter",), r"● trainer[^$]*~ \$\s*$", 5.0),
 )
 RESTS_AT = 5
 """The scene that is shown to those who want nothing to move."""
