@@ -41,6 +41,7 @@ OWNERS: dict[Place, tuple[type[DOMNode], ...]] = {
     Place.REVIEW: (ConfigReview,),
     Place.HELP: (HelpScreen,),
     Place.PALETTE: (Palette,),
+    Place.TOUR: (Overview,),
     Place.CONVERTER: (ConverterDialog,),
     Place.EDITOR: (KnobEditor,),
     Place.FIELD: (TypedValue, ListValue, ChosenValue),

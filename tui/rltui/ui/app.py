@@ -62,16 +62,20 @@ class RltuiApp(App[None], inherit_bindings=False):
         runs: Runs,
         ask_to_start: bool = True,
         run_in_terminal: RunInTerminal | None = None,
+        tour: bool = False,
         bell: bool = True,
         osc9: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`bell` and `osc9`: how the terminal draws attention to warnings and errors."""
+        """`tour`: who has not seen it yet is shown around. `bell` and `osc9`: how the terminal draws
+        attention to warnings and errors.
+        """
         super().__init__(driver_class=TerminalDriver)
         self._bell = bell
         self._osc9 = osc9
         self._run_in_terminal = run_in_terminal
         self._home = Home(runs, clock)
+        self._home.wants_tour = tour and not self._home.has_seen_tour
         self._ask_to_start = ask_to_start
         self._overview = None if experiment is None else self._new_overview(experiment)
 

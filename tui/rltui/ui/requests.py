@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pkgutil import resolve_name
@@ -197,6 +198,16 @@ class MainScreen(Screen[None]):
         place = getattr(self.focused, "place", None)
         return place if isinstance(place, Place) else None
 
+    def keep_home(self) -> None:
+        """Have the next app know what this one does."""
+        self.app.run_worker(self._keep_home(), name="keep", group="keep")
+
+    async def _keep_home(self) -> None:
+        try:
+            await asyncio.to_thread(self.home.keep)
+        except RltuiError as error:
+            self.notify(clean_line(error.title), severity="warning", markup=False)
+
     @property
     def is_open(self) -> bool:
         """It is seen, be it below a dialog."""
@@ -368,6 +379,11 @@ class ExperimentScreen(MainScreen):
         if self.experiment.finished and (action, parameters) == _AGAIN:
             return not self.home.runs.readonly
         return super().check_action(action, parameters)
+
+    def action_show_tour(self) -> None:
+        """On the overview."""
+        self.home.wants_tour = True
+        self.action_show_overview()
 
     def action_search_all(self) -> None:
         """In the logs of all components and attempts."""

@@ -81,6 +81,8 @@ class Home:
         )
         """Names of what was chosen in the palette, the last one first."""
         self.has_seen_tour = "tour" in kept
+        self.wants_tour = False
+        """It is to be shown as soon as there is something to show it on."""
 
     def remember_used(self, name: str) -> None:
         """It was chosen in the palette just now."""

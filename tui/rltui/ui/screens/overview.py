@@ -21,10 +21,11 @@ from rltui.ui.config_actions import ConfigActions
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
 from rltui.ui.screens.dialogs import MessageDialog, alert_mark
 from rltui.ui.screens.fork_dialog import ForkActions
+from rltui.ui.screens.tour import TourActions
 from rltui.ui.shared import Home, Shared
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
-from rltui.ui.widgets.body import Body, PaneActions
+from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.gpu_words import claims
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
@@ -41,10 +42,10 @@ _TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 
 
-class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
+class Overview(TourActions, ComponentActions, ConfigActions, ForkActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
-    BINDINGS = bindings(Place.OVERVIEW)
+    BINDINGS = [*bindings(Place.OVERVIEW), *bindings(Place.TOUR, priority=True)]  # noqa: RUF012
     place = Place.OVERVIEW
 
     class Composed(Message):
@@ -206,6 +207,8 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
         self._offer_rollback(before, status)
+        if before is None:
+            self.call_after_refresh(self.begin_tour)
 
     def _offer_rollback(self, before: Status | None, status: Status) -> None:
         """At once, unless that would catch the keys of somebody who is busy with a dialog or the GPUs."""
