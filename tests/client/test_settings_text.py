@@ -30,6 +30,8 @@ def test_without_a_file_every_setting_is_there_with_its_default(path: Path) -> N
 def test_every_setting_of_the_model_is_in_the_shipped_file(path: Path) -> None:
     known = {each.key for each in as_text().known}
     for name, value in settings.Settings():
+        if value == {}:
+            continue  # keys that people choose, of which there are none yet
         keys = {f"{name}.{key}" for key, _ in value} if hasattr(value, "model_dump") else {name}
         assert keys <= known, name
 

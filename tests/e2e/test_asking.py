@@ -67,7 +67,7 @@ def test_an_edit_says_what_was_done(counters: Box) -> None:
     edit = ("set", "max_steps=21", "--restart", "--yes")
     dry, done = counters.run(*edit, "--dry-run"), counters.run(*edit)
     assert dry.stderr == "nothing was written: --dry-run\n"
-    assert done.stderr.startswith("written; restarting ")
+    assert done.stderr.startswith("written: run.toml: max_steps 20 → 21\nrestarting ")
     assert "trainer" in done.stderr
     assert counters.run("set", "max_steps=21").stderr == ""
 

@@ -9,7 +9,6 @@ from tests.ui.conftest import Opener, press, settle, until
 from textual.geometry import Offset, Region, Size
 from textual.pilot import Pilot
 
-from rltui.errors import RltuiError
 from rltui.ui.actions import remap
 from rltui.ui.screens.dialogs import PlanDialog
 from rltui.ui.screens.help import HelpScreen
@@ -94,8 +93,7 @@ async def test_a_dialog_has_its_own_keys_meanwhile(open_app: Opener) -> None:
 
 async def test_keys_are_told_as_they_are_mapped(experiment: FakeExperiment, open_app: Opener) -> None:
     try:
-        remap({"pane.next": "f12"})
-        async with open_app(experiment, tour=True) as pilot:
+        async with open_app(experiment, tour=True, keys={"pane.next": "f12"}) as pilot:
             shown = tour(pilot)
             assert shown is not None
             assert "f12 next pane" in str(shown.render())
@@ -136,22 +134,6 @@ async def test_it_waits_for_room(experiment: FakeExperiment, open_app: Opener) -
         await pilot.resize_terminal(100, 30)
         await settle(pilot)
         assert step(pilot) == 0
-
-
-async def test_a_state_that_cannot_be_kept_is_told(
-    experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = FakeRuns()
-
-    def fail(*_: object) -> None:
-        raise RltuiError("the disk is full")
-
-    monkeypatch.setattr(runs, "keep", fail)
-    async with open_app(experiment, runs=runs, tour=True) as pilot:
-        await press(pilot, "escape")
-        await until(
-            pilot, lambda: [each.message for each in pilot.app._notifications] == ["the disk is full"]
-        )
 
 
 def test_place_beside_covers_nothing_where_it_can() -> None:

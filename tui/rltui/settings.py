@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -58,6 +59,36 @@ class Settings(_Table):
     alerts: AlertSettings = AlertSettings()
     health: Thresholds = Thresholds()
     """When a run counts as unwell, and which rules say nothing."""
+    keymap: Literal["", "vim", "k9s"] = ""
+    """Keys as another program has them."""
+    keys: Mapping[str, tuple[_Word, ...]] = Field(default_factory=dict)
+    """Keys by the ids of actions, which the UI knows (`rltui keys`); none takes the key away."""
+
+    @field_validator("keys", mode="before")
+    @classmethod
+    def _are_lists(cls, value: object) -> object:
+        return dict(_by_id(value)) if isinstance(value, dict) else value
+
+
+def _by_id(table: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+    """`log.wrap = "w"` is a table in a table for TOML; a single key is a list of one."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _by_id(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", [value] if isinstance(value, str) else value
+
+
+def place(path: Path, table: str, key: str) -> str:
+    """`FILE:LINE:COLUMN` of `key`, dots and all, in a table of the file."""
+    from rltui.core.toml import edit
+    from rltui.core.toml.values import format_key
+    from rltui.services.config.source import read_file
+
+    text = read_file(path).text
+    ways = ((table, key), (table, *key.split(".")))
+    found = next((spot for way in ways if (spot := edit.locate(text, format_key(way)))), None)
+    return f"{path}:{found[0]}:{found[1]}" if found else str(path)
 
 
 def settings_file() -> Path:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 
 from rltui.cli import terminal
-from rltui.cli.arguments import looks_of
+from rltui.cli.arguments import KEYMAP_VARIABLE, looks_of
 from rltui.cli.colour import paint, switch
 from rltui.cli.parser import parse
 from rltui.errors import ExitCode, RltuiError
@@ -40,6 +41,8 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
         terminal.guard(looks.colours, is_ascii=looks.is_ascii)
         arguments = parse(words)
         out.is_json = getattr(arguments, "json", False)
+        if keymap := getattr(arguments, "keymap", None):  # found there by whatever opens the TUI in the end
+            os.environ[KEYMAP_VARIABLE] = keymap
         module_name, function_name = arguments.handler
         handler = getattr(importlib.import_module(f"rltui.cli.{module_name}"), function_name)
         return int(handler(arguments))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui import paths, settings
+from rltui.cli.arguments import KEYMAP_VARIABLE
 from rltui.client import launch
 from rltui.errors import ConfigError, UsageError
 from rltui.services import outside
@@ -105,6 +106,7 @@ def _run_app(experiment: Experiment | None, runs: Runs) -> int:
     from rltui.ui.app import RltuiApp
 
     chosen = _settings()
+    keys, trouble = _keys()
     app = RltuiApp(
         experiment,
         runs=runs,
@@ -112,6 +114,8 @@ def _run_app(experiment: Experiment | None, runs: Runs) -> int:
         tour=chosen.tour,
         bell=chosen.alerts.bell,
         osc9=chosen.alerts.osc9,
+        keys=keys,
+        trouble=trouble,
     )
     # Should the app crash, its words go the way of all output, where colours of its own would be cleaned too.
     app.error_console = Console(stderr=True, color_system=None, markup=False, highlight=False)
@@ -127,6 +131,16 @@ async def _shown(app: RltuiApp) -> None:
 def _collect_garbage() -> None:
     gc.freeze()
     gc.enable()
+
+
+def _keys() -> tuple[dict[str, str], str]:
+    """As the person wants them; or the usual ones, and why."""
+    from rltui.ui import keymap
+
+    try:
+        return keymap.load(settings.settings_file(), os.environ.get(KEYMAP_VARIABLE, "")), ""
+    except ConfigError as error:
+        return {}, str(error)
 
 
 def _settings() -> settings.Settings:

@@ -63,6 +63,20 @@ def add_json(parser: argparse._ActionsContainer, text: str = "one JSON document 
     parser.add_argument("--json", action="store_true", help=text)
 
 
+KEYMAP_VARIABLE = "RLTUI_KEYMAP"
+"""Names a keymap for all that this shell opens; `--keymap` is for one command."""
+_KEYMAPS = ("vim", "k9s")
+
+
+def add_keymap(parser: argparse.ArgumentParser) -> None:
+    """Keys of the TUI as another program has them."""
+    parser.add_argument(
+        "--keymap",
+        choices=_KEYMAPS,
+        help="keys as this program has them (rltui keys lists them)",
+    )
+
+
 def add_creation(parser: argparse.ArgumentParser) -> None:
     """What a new experiment is to be."""
     parser.add_argument(
@@ -220,6 +234,17 @@ def add_watch(
         type=kind,
         metavar="S",
         help=f"{text} (default: {WATCH_S:g}), until ctrl+c",
+    )
+
+
+def add_wait(parser: argparse.ArgumentParser, *, is_usual: bool | None = True) -> None:
+    """`--wait`, `--no-wait`. `is_usual`: what holds where neither is said; `None`: as `is_awaited` says."""
+    usual = "on a terminal, unless with --json" if is_usual is None else "the default"
+    parser.add_argument(
+        "--wait",
+        action=argparse.BooleanOptionalAction,
+        default=is_usual,
+        help=f"return when it is ready or done ({usual}); --no-wait: at once",
     )
 
 

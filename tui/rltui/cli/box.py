@@ -281,9 +281,12 @@ def _disk() -> _Finding:
 
 
 def _settings() -> _Finding:
+    from rltui.ui import keymap  # brings Textual
+
     path = settings.settings_file()
     try:
         alerts = settings.load(path).alerts
+        keymap.load(path)
     except RltuiError as error:
         return _Finding("settings", False, str(error).replace("\n", " "), essential=False)
     if alerts.command and shutil.which(os.path.expanduser(alerts.command[0])) is None:  # noqa: PTH111

@@ -67,7 +67,7 @@ def publish(arguments: argparse.Namespace) -> int:
             hint = f"follow it: rltui logs {PUBLISH} -f -n {record.name}"
             raise ConflictError(f"{record.name} has an upload under way", hint=hint)
         plan_of(wire, "execute", publish_request(published))
-        if arguments.no_wait:
+        if not arguments.wait:
             return 0
         url = _outcome(wire)
     print(published.model_copy(update={"url": url}).model_dump_json() if arguments.json else url)

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from rltui.cli.progress import Waiting
 from rltui.cli.table import Column, print_table
 from rltui.client import launch
 from rltui.client.wire import Wire
@@ -52,7 +53,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
             _print(EvalReport.model_validate(wire.call("order_evals", params)), arguments)
             return 0
         queued = QueuedEval.model_validate(wire.call("evaluate", request.model_dump()))
-        if arguments.no_wait or arguments.when_done:
+        if not arguments.wait or arguments.when_done:
             told = f"{queued.id}: {queued.label} is in the queue; rltui evals shows it"
             print(queued.model_dump_json() if arguments.json else told)
             return 0
@@ -91,18 +92,20 @@ def _target(arguments: argparse.Namespace) -> EvalTarget:
 
 def _followed(wire: Wire, queued: QueuedEval) -> EvalReport:
     """Tell how it goes until it has ended, or somebody took it from the queue: all there are then."""
-    shown = ""
-    for kind, value in wire.events():
-        if kind != "status":
-            continue
-        now = next(
-            (QueuedEval.model_validate(each) for each in value["evals"] if each["id"] == queued.id), None
-        )
-        if now is None:
-            break
-        if now.words != shown:
-            shown = now.words
-            print(f"{now.label}: {shown}", file=sys.stderr)
+    shown, begun = "", time.monotonic()
+    with Waiting() as waiting:
+        for kind, value in wire.events():
+            if kind != "status":
+                continue
+            now = next(
+                (QueuedEval.model_validate(each) for each in value["evals"] if each["id"] == queued.id), None
+            )
+            if now is None:
+                break
+            if now.words != shown:
+                shown = now.words
+                waiting.tell(now.id, f"{now.label}: {shown}", since=begun)
+        waiting.clear()
     with launch.reach(launch.choose(value["experiment"])) as again:
         return EvalReport.model_validate(again.call("evals"))
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.colour import meaning_of, paint, signed
 from rltui.cli.parser import parse
+from rltui.cli.progress import working
 from rltui.cli.table import Column, print_table, room, table_lines
 from rltui.client.queue import asking
 from rltui.client.queue.asking import QueueWish
@@ -121,7 +122,8 @@ def _planned(
     behind = ["--", *overrides] if overrides else []
     up = parse(["up", *words, *behind])
     with wanted_run(up) as wanted:
-        record, earlier = creation.plan_record(wanted)
+        with working("plans the run as rltui up would"):
+            record, earlier = creation.plan_record(wanted)
         creation.trust_what_runs(wanted)
         yield QueueWish(
             words=tuple(word for word in words if word != "--new"),

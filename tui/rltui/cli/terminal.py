@@ -157,10 +157,8 @@ class InPlace:
         if len(lines) > most:
             lines = [*lines[: most - 1], f"… {len(lines) - most + 1} more lines"]
         before = self._lines if size == self._size else []
-        if before:
-            told = [f"\x1b[{len(before)}A"]
-        else:  # where those before lie after a resize, nobody knows
-            told = ["\x1b[H\x1b[J" if self._lines else "\r\x1b[J"]
+        anew = "\x1b[H\x1b[J" if self._lines else "\r\x1b[J"  # after a resize nobody knows where they lie
+        told = [f"\x1b[{len(before)}A" if before else anew]
         for at, line in enumerate(lines):
             told.append("\n" if line in before[at : at + 1] else f"\r{self._cleaned(line)}\x1b[K\n")
         if len(before) > len(lines):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from rltui.cli.colour import meaning_of, paint
+from rltui.cli.colour import diff, meaning_of, paint, signed
 from rltui.cli.progress import Waiting
 from rltui.cli.status import gist_of, retry_text
 from rltui.client.wire import Wire
@@ -18,7 +20,7 @@ from rltui.core.api import Plan, Request
 from rltui.core.text import duration
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.services.logs.tail import tail_lines
-from rltui.wording import STATE_SYMBOLS
+from rltui.wording import STATE_SYMBOLS, plan_text
 
 _LAST_LINES = 8
 _LINE_WIDTH = 200
@@ -30,6 +32,20 @@ _ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
 def plan_of(wire: Wire, method: Literal["plan", "execute"], request: Request) -> Plan:
     """What the supervisor would do, or now does."""
     return Plan.model_validate(wire.call(method, request.model_dump(mode="json")))
+
+
+def painted(plan: Plan) -> str:
+    """A plan in lines, its diff in colours; ends with a newline unless there is nothing to say."""
+    lines = diff(plan.diff.rstrip("\n").split("\n")) if plan.diff else []  # only line feeds end a line
+    others = plan_text(plan.model_copy(update={"diff": ""}))
+    return "".join(f"{line}\n" for line in lines) + "".join(map(signed, others.splitlines(keepends=True)))
+
+
+def is_awaited(arguments: argparse.Namespace) -> bool:
+    """Whether to wait: as it was said, or else where a person looks on."""
+    if arguments.wait is None:
+        return sys.stderr.isatty() and not arguments.json
+    return bool(arguments.wait)
 
 
 def wait_until_settled(wire: Wire, components: set[str], *, timeout_s: float | None) -> dict[str, Any]:

@@ -211,7 +211,7 @@ def open_palette(screen: MainScreen, typed: str) -> None:
     def chosen(entry: PaletteEntry | None) -> None:
         if entry is not None:
             carry_out(entry, screen)
-            screen.keep_home()
+            screen.keep()
 
     palette = Palette(at_once(screen), sources(screen), recent=screen.home.recent, typed=typed)
     screen.app.push_screen(palette, chosen)

@@ -191,8 +191,9 @@ class TourActions(PaneActions, ExperimentScreen):
         """For ever, unless it is asked for."""
         if (tour := self.tour) is not None:
             tour.remove()
-            self.home.wants_tour, self.home.has_seen_tour = False, True
-            self.keep_home()
+            self.home.wants_tour = False
+            self.home.kept.note("tour", "seen")
+            self.keep()
             self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
