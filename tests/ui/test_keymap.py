@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 from tests.fakes.experiment import FakeExperiment, stopped_status
-from tests.ui.conftest import Opener, press, until
+from tests.ui.conftest import Opener, press, said, until
 from textual.pilot import Pilot
 
 from rltui import settings
@@ -206,5 +206,5 @@ async def test_as_vim_has_it_j_moves_by_lines(open_app: Opener, path: Path) -> N
 async def test_a_refused_keymap_is_told_and_the_usual_keys_hold(open_app: Opener) -> None:
     why = "settings.toml:2:1: keys.sort: s is the key of start"
     async with open_app(FakeExperiment(), trouble=why) as pilot:
-        assert [item.message for item in pilot.app._notifications] == [why]
+        assert said(pilot) == [why]
         assert key_of("component.start") == "s"

@@ -685,11 +685,11 @@ ACTIONS: tuple[Action, ...] = (
     _own("arrange.next", "tab,w", "focus_beside(1)", "next", "Go on with the next panel", _AR, _AP),
     _own("arrange.previous", "shift+tab", "focus_beside(-1)", "previous", "The panel before", _AR, _AP),
     _own("arrange.end", "escape,enter,ctrl+w,q", "end", "end", "That is all", _AR, _AP),
-    _own("columns.toggle", "space", "show_column", "show", "Show the column, or no more", _CO, _CP),
+    _own("columns.toggle", "space", "show_column", "show or not", "Show the column, or no more", _CO, _CP),
     _own("columns.left", "shift+up", "carry(-1)", "left", "Further to the left", _CO, _CP),
     _own("columns.right", "shift+down", "carry(1)", "right", "Further to the right", _CO, _CP),
     _own("columns.usual", "backspace", "usual", "usual", "The usual ones", _CO, _CP),
-    _own("columns.field", "tab,shift+tab", "other_field", "another",
+    _own("columns.field", "tab,shift+tab", "other_field", "add",
          "A line for a metric or a config key, and back", _CO, _CP),
     _own("columns.keep", "enter", "keep", "keep", "These columns", _CO, _CP),
     _own("columns.cancel", "escape", "cancel", "cancel", "The columns as they were", _CO, _CP),
@@ -733,7 +733,7 @@ ACTIONS: tuple[Action, ...] = (
     _own("dialog.scroll-down", "down,pagedown", "scroll_lines(4)", "down", "Scroll down",
          _D, (Place.BOX,)),
     _own("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, (Place.BOX,)),
-    _own("dialog.other", "left,right", "other", "other", "The other button; enter presses it",
+    _own("dialog.other", "left,right", "other", "other button", "The other button; enter presses it",
          _D, (Place.DIALOG,)),
     _own("tour.next", "enter,right", "tour(1)", "next", "", _D, (Place.TOUR,)),
     _own("tour.back", "left", "tour(-1)", "back", "", _D, (Place.TOUR,)),
@@ -750,6 +750,7 @@ ACTIONS: tuple[Action, ...] = (
 _remapped: dict[str, str] = {}
 """Keys that a person has chosen, by the ids of the actions; empty takes them away."""
 _DEFAULT_KEYS = {action.id: action.default_keys for action in ACTIONS}
+ACTION_IDS = _DEFAULT_KEYS.keys()
 NO_KEY = "none"
 """Stands for no key, which Textual's bindings and keymaps cannot say: no key has that name."""
 
@@ -763,6 +764,11 @@ def remap(keys: Mapping[str, str]) -> None:
 def keys_of(action_id: str) -> str:
     """Textual key names, comma-separated, as they are mapped now; empty: by the palette alone."""
     return _remapped.get(action_id, _DEFAULT_KEYS[action_id])
+
+
+def label_of(action_id: str) -> str:
+    """In one or two words what it does."""
+    return next(action.label for action in ACTIONS if action.id == action_id)
 
 
 def key_of(action_id: str) -> str:
