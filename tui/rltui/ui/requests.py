@@ -17,6 +17,7 @@ from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Link, 
 from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys, key_of
+from rltui.ui.keymap import idle_key
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
 from rltui.ui.screens.links import LinkMenu
@@ -217,12 +218,15 @@ class MainScreen(Screen[None]):
             self.run_worker(coroutine, name=_GROUP, group=_GROUP)
 
     def on_key(self, event: Key) -> None:
-        """A key that would change something says why it does nothing."""
-        if isinstance(self.focused, Input) or not self.readonly_text:
+        """A key that does nothing says why: where it would change something, each time; else once."""
+        if isinstance(self.focused, Input):
             return
-        calls = changing_keys(self.place).get(event.key, ())
+        calls = changing_keys(self.place).get(event.key, ()) if self.readonly_text else ()
         if calls and not any(self.check_action(*call) for call in calls):
             self._say_readonly()
+        elif event.key not in self.home.told_keys and event.key not in self.active_bindings:
+            self.home.told_keys.add(event.key)
+            self.notify(idle_key(event.key, self.place), markup=False)
 
     def _say_readonly(self) -> None:
         self.notify(self.readonly_text, severity="warning", markup=False)

@@ -74,6 +74,8 @@ class Home:
         self.clock = clock
         self.shared: Shared | None = None
         """Of the experiment that is open."""
+        self.told_keys: set[str] = set()
+        """Keys that a person was told do nothing."""
         kept = runs.kept(_APP)
         used = kept.get("palette")
         self.recent: list[str] = (
