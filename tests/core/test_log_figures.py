@@ -11,6 +11,7 @@ VLLM = (
 VLLM_NAMES = (
     "Engine 000: prompt 16.8 generation 34.4 Running 0 Waiting 0 GPU KV usage 0.0% Prefix hit rate 0.0%"
 )
+VLLM_SHORT = "Engine 000: prompt 16.8 generation 34.4 Running 0 Waiting 0 GPU 0.0% Prefix 0.0%"
 STEP = (
     "Step 13 | Time: 0.27s | Reward: 0.8749 | Throughput: 7817.5 tokens/s | Seq. Length: 16.2 tokens/sample "
     "| Async Level: 1 | Max. Off-Policy Level: 0"
@@ -27,10 +28,12 @@ def shortened(message: str, cells: int, lines: FigureLines | None = None) -> str
     ("message", "cells", "shown"),
     [
         (VLLM, 200, VLLM),
-        (VLLM, 105, VLLM_NAMES),
-        (VLLM, 67, "Engi 000: prom 16.8 gene 34.4 Runn 0 Wait 0 GPU 0.0% Pref 0.0%"),
-        (STEP, 72, "Step 13 Time 0.27s Reward 0.8749 Throug 7817.5 Seq 16.2 Async 1 Max 0"),
-        (STEP, 20, "Step 13 Time 0.27s Rewa 0.8749 Thro 7817.5 Seq 16.2 Asyn 1 Max 0"),
+        (VLLM, 106, VLLM_NAMES),
+        (VLLM, 90, VLLM_SHORT),
+        (VLLM, 67, "Eng 000: pro 16.8 gen 34.4 Run 0 Wai 0 GPU 0.0% Pre 0.0%"),
+        (STEP, 76, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
+        (STEP, 72, "Step 13 Time 0.27s Rewa 0.8749 Thro 7817.5 Seq 16.2 Asyn 1 Max 0"),
+        (STEP, 20, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
         ("Starting in World(rank=0, world_size=1, device=cpu, more=2)", 20, None),
         ("one 1, two 2, three 3", 5, None),
         ("x " * 400 + "1, 2, 3, 4", 5, None),
@@ -44,15 +47,16 @@ def test_every_figure_stays() -> None:
     for cells in range(10, 180):
         shown = shortened(STEP, cells)
         assert all(figure in shown for figure in ("13", "0.27s", "0.8749", "7817.5", "16.2", "1", "0"))
-        assert len(shown) <= max(cells, 67)
+        assert len(shown) <= max(cells, 74)
 
 
 def test_lines_with_the_same_words_are_shortened_alike() -> None:
     lines = FigureLines()
-    assert shortened(STEP, 70, lines).startswith("Step 13 Time 0.27s Reward ")
+    assert shortened(STEP, 76, lines).startswith("Step 13 Time 0.27s Reward ")
+    assert shortened(STEP.replace("16.2", "9.25"), 76, lines).startswith("Step 13 Time 0.27s Reward ")
     longer = STEP.replace("7817.5", "107817.25")
-    assert shortened(longer, 70, lines).startswith("Step 13 Time 0.27s Rewar ")
-    assert shortened(STEP, 70, lines).startswith("Step 13 Time 0.27s Rewar ")
+    assert shortened(longer, 76, lines).startswith("Step 13 Time 0.27s Rewa ")
+    assert shortened(STEP, 76, lines).startswith("Step 13 Time 0.27s Rewa ")
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ class FakeRuns:
         self.changes: list[tuple[str, RunChange]] = []
         self.kept_values: dict[str, Mapping[str, Any]] = {}
         """By owner, as screens keep them."""
+        self.kept_copy: str | None = None
         self.settings_text = SettingsText(
             "/home/me/.config/rltui/settings.toml",
             "[alerts]\nbell = false\n",
@@ -125,6 +126,10 @@ class FakeRuns:
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
         self.kept_values[owner] = values
+
+    def keep_copy(self, text: str) -> str:
+        self.kept_copy = text
+        return "/state/rltui/copied.txt"
 
     def settings(self) -> SettingsText:
         return self.settings_text

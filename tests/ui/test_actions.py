@@ -14,6 +14,7 @@ from rltui.ui.app import RltuiApp
 from rltui.ui.palette import Palette
 from rltui.ui.requests import MainScreen
 from rltui.ui.screens import SCREENS as ON_TOP
+from rltui.ui.screens.arranging import ArrangeLine
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
@@ -22,6 +23,7 @@ from rltui.ui.screens.eval_dialog import EvalDialog
 from rltui.ui.screens.fork_dialog import ForkDialog
 from rltui.ui.screens.help import HelpScreen, help_content
 from rltui.ui.screens.knob_editor import KnobEditor
+from rltui.ui.screens.message_list import MessageList
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.knob_table import KnobRows
 from rltui.ui.widgets.log_pane import LogPane
@@ -35,11 +37,13 @@ OWNERS: dict[Place, tuple[type[DOMNode], ...]] = {
     Place.NOTE: (NoteDialog,),
     Place.EVALUATE: (EvalDialog,),
     Place.FORK: (ForkDialog,),
+    Place.ARRANGE: (ArrangeLine,),
     Place.COLUMNS: (ColumnDialog,),
     Place.BOX: (Box,),
     Place.DIALOG: (Dialog,),
     Place.REVIEW: (ConfigReview,),
     Place.HELP: (HelpScreen,),
+    Place.MESSAGES: (MessageList,),
     Place.PALETTE: (Palette,),
     Place.CONVERTER: (ConverterDialog,),
     Place.EDITOR: (KnobEditor,),

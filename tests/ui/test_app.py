@@ -26,6 +26,7 @@ from rltui.core.layout import Screen
 from rltui.errors import ConflictError
 from rltui.ui import app as app_module
 from rltui.ui.actions import Place, uses
+from rltui.ui.messages import TalkingApp
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
@@ -46,7 +47,8 @@ def is_idle(pilot: Pilot[None]) -> bool:
 
 
 def notifications(pilot: Pilot[None]) -> list[tuple[str, str]]:
-    return [(item.message, item.severity) for item in pilot.app._notifications]
+    assert isinstance(pilot.app, TalkingApp)
+    return [(said.text, said.severity) for said in pilot.app.messages.said]
 
 
 KEYS_AND_REQUESTS = [
@@ -388,14 +390,14 @@ async def test_asks_again_after_the_stream_has_ended(
         assert experiment.connections == 2
 
 
-async def test_alerts_are_toasts_and_can_be_read_again(experiment: FakeExperiment, open_app: Opener) -> None:
+async def test_alerts_are_said_and_can_be_read_again(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         experiment.push(
             Alert(severity="error", title="trainer died", text="exit [1]\x1b[31m", component="trainer")
         )
         await settle(pilot)
         assert notifications(pilot) == [("exit [1]", "error")]
-        await press(pilot, "exclamation_mark")
+        await press(pilot, "exclamation_mark", "enter")
         assert isinstance(pilot.app.screen, MessageDialog)
 
 
@@ -477,7 +479,7 @@ async def test_palette_offers_only_what_makes_sense(open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         ids = {action.id for action in offered(pilot)}
         assert {"component.start", "component.start-all", "detach", "screen.gpus"} <= ids
-        assert not {"component.stop", "component.kill", "edit", "knob.apply", "alert.last"} & ids
+        assert not {"component.stop", "component.kill", "edit", "knob.apply"} & ids
 
 
 async def test_palette_opens_a_shell_as_the_selected_component(

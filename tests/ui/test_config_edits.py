@@ -21,7 +21,7 @@ from tests.ui.config_cases import (
     own_copy_experiment,
     plan_of,
 )
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, press, said, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
@@ -53,10 +53,6 @@ def overview(pilot: Pilot[None]) -> Overview:
 
 def shown(pilot: Pilot[None]) -> str:
     return str(pilot.app.screen.query_one(".body", Static).content)
-
-
-def toasts(pilot: Pilot[None]) -> list[str]:
-    return [item.message for item in pilot.app._notifications]
 
 
 async def see(pilot: Pilot[None], kind: type[object]) -> None:
@@ -326,8 +322,8 @@ async def test_a_rollback_does_not_catch_the_keys_of_a_dialog(open_app: Opener) 
     async with open_app(experiment) as pilot:
         await press(pilot, "question_mark")
         experiment.push(experiment._first[0].model_copy(update={"rollback": OFFER}))
-        await until(pilot, lambda: toasts(pilot))
-        assert "B takes it back" in toasts(pilot)[0]
+        await until(pilot, lambda: said(pilot))
+        assert "B takes it back" in said(pilot)[0]
         assert experiment.planned == []
 
 
@@ -338,8 +334,8 @@ async def test_after_a_collapse_b_goes_back_and_takes_the_edit_back(open_app: Op
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
         experiment.push(experiment._first[0].model_copy(update={"rollback": COLLAPSE}))
-        await until(pilot, lambda: toasts(pilot))
-        assert "B goes back to checkpoint 420 and takes back" in toasts(pilot)[0]
+        await until(pilot, lambda: said(pilot))
+        assert "B goes back to checkpoint 420 and takes back" in said(pilot)[0]
         assert experiment.planned == [], "the run goes on: nobody is asked unless they want"
         await press(pilot, "B")
         await see(pilot, ConfigReview)
@@ -355,7 +351,7 @@ async def test_after_a_collapse_without_an_edit_to_blame_b_just_goes_back(open_a
         experiment.push(
             experiment._first[0].model_copy(update={"rollback": COLLAPSE.model_copy(update={"edit": ""})})
         )
-        await until(pilot, lambda: toasts(pilot))
+        await until(pilot, lambda: said(pilot))
         await press(pilot, "B")
         await see(pilot, PlanDialog)
         await press(pilot, "y")
@@ -461,7 +457,7 @@ async def test_an_editor_that_changes_nothing_or_fails_says_so(open_app: Opener)
     experiment = with_text(lambda text: text)
     async with open_app(experiment) as pilot:
         await press(pilot, "dollar_sign")
-        await until(pilot, lambda: toasts(pilot) == ["Unchanged: nothing was written"])
+        await until(pilot, lambda: said(pilot) == ["Unchanged: nothing was written"])
         experiment.editor = fail
         await press(pilot, "dollar_sign")
         await see(pilot, MessageDialog)
@@ -486,7 +482,7 @@ async def test_a_text_that_is_no_toml_goes_back_to_the_editor_and_is_kept(open_a
         await until(pilot, lambda: experiment.edited == ["a = 1\r\n", "a = ["])
         await see(pilot, EditAgain)
         await press(pilot, "escape")
-        await until(pilot, lambda: any("Your text is kept" in words for words in toasts(pilot)))
+        await until(pilot, lambda: any("Your text is kept" in words for words in said(pilot)))
         experiment.editor = lambda text: "a = 3"
         await press(pilot, "dollar_sign", "enter")
         await see(pilot, ConfigReview)
@@ -508,8 +504,8 @@ async def test_a_terminal_that_cannot_be_lent_names_the_file(open_app: Opener) -
     experiment = with_text(lambda text: text)
     async with open_app(experiment) as pilot:
         await press(pilot, "dollar_sign")
-        await until(pilot, lambda: toasts(pilot))
-        assert FILE in toasts(pilot)[0]
+        await until(pilot, lambda: said(pilot))
+        assert FILE in said(pilot)[0]
         assert experiment.edited == []
 
 

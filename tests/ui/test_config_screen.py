@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import FakeExperiment, knob, running_status
 from tests.ui.config_cases import BATCH, COLLECT, config_experiment, config_table
-from tests.ui.conftest import Opener, offered, press, settle, until
+from tests.ui.conftest import Opener, forget, offered, press, said, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -124,9 +124,9 @@ async def test_who_may_only_look_is_told_why(open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         screen = await open_config(pilot)
         for key in ("e", "enter", "u", "A", "dollar_sign", "C"):
-            pilot.app.clear_notifications()
+            forget(pilot)
             await press(pilot, key)
-            assert [item.message for item in pilot.app._notifications] == [READONLY_TEXT], key
+            assert said(pilot) == [READONLY_TEXT], key
             assert pilot.app.screen is screen
         found = offered(pilot)
         assert not any(action.changes for action in found)

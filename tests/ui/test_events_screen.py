@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, press, said, settle, until
 from tests.ui.journal import EVIL, entry, journal
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -210,7 +210,7 @@ async def test_a_note_is_made_on_any_screen(told: FakeExperiment, open_app: Open
     async with open_app(told) as pilot:
         await press(pilot, "number_sign", *"qy n", "enter")
         assert told.entries[-1].text == "qy n", "no key of it is a command"
-        assert "Noted: qy n" in [each.message for each in pilot.app._notifications]
+        assert "Noted: qy n" in said(pilot)
         await opened(pilot)
         await press(pilot, "number_sign")
         assert isinstance(pilot.app.screen, NoteDialog)

@@ -15,7 +15,7 @@ from tests.fakes.experiment import (
     running_status,
 )
 from tests.ui import gpu_scenarios as scenarios
-from tests.ui.conftest import Opener, offered, press, until
+from tests.ui.conftest import Opener, offered, press, said, until
 from textual.geometry import Region
 from textual.pilot import Pilot
 
@@ -32,10 +32,6 @@ from rltui.ui.widgets.row_list import RowList
 
 def shown(pilot: Pilot[None]) -> str:
     return "\n".join(strip.text for strip in pilot.app.screen._compositor.render_strips())
-
-
-def toasts(pilot: Pilot[None]) -> list[str]:
-    return [notification.message for notification in pilot.app._notifications]
 
 
 def gpu_screen(pilot: Pilot[None]) -> GpuScreen:
@@ -180,10 +176,10 @@ async def test_processes_of_others_are_left_alone(open_app: Opener) -> None:
     experiment = with_orphans()
     async with open_app(experiment) as pilot:
         await press(pilot, "3", "tab", "j", "K")
-        assert toasts(pilot) == ["pid 4300 belongs to trainer of this experiment: x stops that"]
+        assert said(pilot) == ["pid 4300 belongs to trainer of this experiment: x stops that"]
         assert "K end" not in shown(pilot)
         await press(pilot, "j", "j", "K")
-        assert toasts(pilot)[-1] == "pid 6001 belongs to alice: it is left alone"
+        assert said(pilot)[-1] == "pid 6001 belongs to alice: it is left alone"
         assert experiment.planned == []
 
 
@@ -193,7 +189,7 @@ async def test_processes_of_other_hosts_cannot_be_ended(open_app: Opener) -> Non
     experiment = FakeExperiment(running_status(), report, knob_table())
     async with open_app(experiment) as pilot:
         await press(pilot, "3", "K")
-        assert toasts(pilot) == ["pid 9 runs on node7: it can only be ended there"]
+        assert said(pilot) == ["pid 9 runs on node7: it can only be ended there"]
         assert experiment.planned == []
 
 
@@ -202,7 +198,7 @@ async def test_who_may_only_look_cannot_end_anything(open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         assert "GiB · K" not in shown(pilot)
         await press(pilot, "3", "K")
-        assert toasts(pilot) == [READONLY_TEXT]
+        assert said(pilot) == [READONLY_TEXT]
         assert "K end" not in shown(pilot)
         assert experiment.planned == []
 
@@ -241,7 +237,7 @@ async def test_keys_typed_at_once_act_in_their_order(open_app: Opener) -> None:
             pilot.app.simulate_key(key)
         await until(pilot, lambda: experiment.planned)
         assert experiment.planned[-1].pids == (5120,)
-        assert toasts(pilot) == []
+        assert said(pilot) == []
 
 
 async def test_palette_offers_what_there_is_here(open_app: Opener) -> None:

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 from tests.fakes.experiment import FakeExperiment, stopped_status
-from tests.ui.conftest import Opener, press, until
+from tests.ui.conftest import Opener, press, said, until
 from textual.pilot import Pilot
 
 from rltui import settings
@@ -206,7 +206,7 @@ async def test_as_vim_has_it_j_moves_by_lines(open_app: Opener, path: Path) -> N
 async def test_a_refused_keymap_is_told_and_the_usual_keys_hold(open_app: Opener) -> None:
     why = "settings.toml:2:1: keys.sort: s is the key of start"
     async with open_app(FakeExperiment(), trouble=why) as pilot:
-        assert [item.message for item in pilot.app._notifications] == [why]
+        assert said(pilot) == [why]
         assert key_of("component.start") == "s"
 
 
@@ -230,7 +230,7 @@ def test_a_key_that_does_nothing_names_the_nearest(key: str, place: Place, words
 async def test_a_key_that_does_nothing_says_so_once(open_app: Opener) -> None:
     async with open_app(FakeExperiment(), (100, 30)) as pilot:
         await press(pilot, "J", "J", "f9", "4", "J", "f9", "slash", *"rJ", "escape", "r")
-        told = [item.message for item in pilot.app._notifications]
+        told = said(pilot)
         assert told == [
             "J is no key here. j: next",
             "f9 is no key here. ?: all keys",
@@ -242,5 +242,5 @@ async def test_no_key_that_works_is_called_idle(open_app: Opener) -> None:
     async with open_app(FakeExperiment(), (100, 30)) as pilot:
         await press(pilot, "j", "down", "tab", "pagedown", "w", "ctrl+k", "j", "z", "z", "3", "1", "slash")
         await press(pilot, "escape", "ctrl+c", "question_mark", "escape", "m", "v", "escape", "home")
-        told = [item.message for item in pilot.app._notifications]
+        told = said(pilot)
         assert not [each for each in told if "no key" in each or "no sense" in each], told

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step
-from tests.ui.conftest import Opener, press, until
+from tests.ui.conftest import Opener, press, said, until
 from tests.ui.test_metrics_look import experiment as experiment_with_run
 from textual.content import Content
 from textual.pilot import Pilot
@@ -41,10 +41,6 @@ def titles(pilot: Pilot[None]) -> list[str]:
 
 def text_of(pilot: Pilot[None], name: str) -> str:
     return str(screen_of(pilot).query_one(f"#metrics-{name}", Static).content)
-
-
-def messages(pilot: Pilot[None]) -> list[str]:
-    return [note.message for note in pilot.app._notifications]
 
 
 async def open_metrics(pilot: Pilot[None]) -> MetricsScreen:
@@ -140,7 +136,7 @@ async def test_pins_come_first_and_are_kept(open_app: Opener) -> None:
         assert list(made.pinned) == ["no such thing"]
         made.error = RltuiError("the disk is full")
         await press(pilot, "down", "p")
-        await until(pilot, lambda: any("disk is full" in told for told in messages(pilot)))
+        await until(pilot, lambda: any("disk is full" in told for told in said(pilot)))
 
 
 async def test_a_chart_is_saved_as_picture_and_table(open_app: Opener) -> None:
@@ -157,7 +153,7 @@ async def test_a_chart_is_saved_as_picture_and_table(open_app: Opener) -> None:
         assert rows[0] == "series,step,time,value"
         assert rows[1].startswith("trainer loss/mean,1,")
         assert rows[201].endswith(",nan"), "gaps are values"
-        await until(pilot, lambda: any("/exports/loss.svg" in told for told in messages(pilot)))
+        await until(pilot, lambda: any("/exports/loss.svg" in told for told in said(pilot)))
 
 
 async def test_what_comes_is_drawn_and_another_run_takes_its_place(open_app: Opener) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, running_status
 from tests.fakes.runs import FakeRuns, living_row, run_row
 from tests.ui.checkpoint_cases import REPORT
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, press, said, settle, until
 from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -271,7 +271,7 @@ async def test_a_source_that_fails_is_told_and_the_others_are_there(open_app: Op
         await press(pilot, "colon")
         await until(pilot, lambda: not palette(pilot)._loading)
         assert "checkpoint:400" in shown(pilot)
-        assert [each.message for each in pilot.app._notifications] == ["the index is damaged"]
+        assert said(pilot) == ["the index is damaged"]
 
 
 async def test_a_click_chooses_and_a_click_beside_closes(open_app: Opener) -> None:

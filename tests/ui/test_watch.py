@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.fakes.experiment import LOGS, NOW, FakeExperiment, component, gpu_report, running_status
-from tests.ui.conftest import Opener, make_app, press, settle
+from tests.ui.conftest import Opener, forget, make_app, press, said, settle
 from tests.ui.test_look import HUGE, SMALL, SnapCompare
 from textual.pilot import Pilot
 
@@ -82,8 +82,8 @@ async def test_keys_say_that_there_is_nothing_to_start(open_app: Opener) -> None
     async with open_app(experiment, component_ids=(), log_ids=LOG_IDS) as pilot:
         for key in ("s", "S", "r", "D", "K"):
             await press(pilot, key)
-            assert [note.message for note in pilot.app._notifications] == [OBSERVED_TEXT]
-            pilot.app.clear_notifications()
+            assert said(pilot) == [OBSERVED_TEXT]
+            forget(pilot)
         assert experiment.planned == []
 
 

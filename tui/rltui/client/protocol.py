@@ -76,6 +76,8 @@ class Experiment(Protocol):
     """One experiment as its clients see it. All calls may raise `RltuiError`."""
 
     name: str
+    layout_name: str
+    """Of its layout: what it is chosen by."""
     screen: Screen
     """What the layout wants to see."""
     readonly: bool
@@ -281,6 +283,10 @@ class Runs(Protocol):
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
         """Keep that instead."""
+        ...
+
+    def keep_copy(self, text: str) -> str:
+        """Put what was copied into the file for it, in place of the copy before, and return its path."""
         ...
 
     def settings(self) -> SettingsText:

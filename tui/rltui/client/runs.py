@@ -132,6 +132,10 @@ class KnownRuns:
         """For the command line too."""
         screen_state.keep(owner, values)
 
+    def keep_copy(self, text: str) -> str:
+        """In the user's state folder."""
+        return str(screen_state.keep_copy(text))
+
     def settings(self) -> SettingsText:
         """As it is now."""
         from rltui.client import settings_text  # knows the frameworks

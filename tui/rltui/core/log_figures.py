@@ -13,6 +13,8 @@ _NO_NUMBER = ("nan", "inf", "-inf", "N/A")
 _FEWEST_FIELDS = 4
 """A line of so many figures is read for them, by somebody who knows their names."""
 _LONGEST = 600
+_USUAL_FRACTION = 6
+"""Cells of a figure with a point in it."""
 
 
 class _Word(NamedTuple):
@@ -33,15 +35,13 @@ class _Cut(NamedTuple):
 _CUTS = (
     _Cut(has_shared=True, letters=99, words=9),
     _Cut(has_shared=False, letters=99, words=9),
-    _Cut(has_shared=False, letters=6, words=9),
-    _Cut(has_shared=False, letters=6, words=1),
-    _Cut(has_shared=False, letters=5, words=1),
+    _Cut(has_shared=False, letters=99, words=1),
     _Cut(has_shared=False, letters=4, words=1),
     _Cut(has_shared=False, letters=3, words=1),
 )
 """From the mildest: units go first."""
-_WIDEST_READ = _CUTS[-2]
-"""Where nothing fits."""
+_WIDEST_READ = _CUTS[2]
+"""Where nothing fits: what is left can be read, and goes on to the right."""
 Parts = list[tuple[int, int]]
 """Pieces of a text, from and up to, in order, to be set apart by blanks."""
 
@@ -65,7 +65,7 @@ class FigureLines:
         for number in range(self._known.get(shape, 0), len(_CUTS)):
             self._known[shape] = number
             parts = _left(message, fields, _CUTS[number])
-            if sum(last - first + 1 for first, last in parts) <= cells + 1:
+            if sum(_room(message[first:last]) + 1 for first, last in parts) <= cells + 1:
                 break
         else:
             parts = _left(message, fields, _WIDEST_READ)
@@ -90,6 +90,11 @@ def _fields(message: str) -> list[list[_Word]] | None:
             return None
         fields.append(words)
     return fields
+
+
+def _room(piece: str) -> int:
+    """Cells for it in lines with the same words, so that a digit more in one does not change their look."""
+    return max(len(piece), _USUAL_FRACTION) if "." in piece and _is_figure(piece) else len(piece)
 
 
 def _is_figure(word: str) -> bool:

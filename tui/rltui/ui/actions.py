@@ -31,6 +31,7 @@ class Scope(StrEnum):
     LOGS = "Logs"
     CHARTS = "Charts"
     EDITOR = "In the knob editor"
+    ARRANGE = "While arranging panels"
     COLUMNS = "In the dialog for columns"
     DIALOG = "In dialogs"
 
@@ -54,12 +55,14 @@ class Place(Enum):
     ROLLOUTS = "rollout screen"
     RUNS = "runs screen"
     COLUMNS = "dialog for columns"
+    ARRANGE = "line for arranging panels"
     QUEUE = "queue screen"
     COMPARE = "comparison screen"
     BOX = "every dialog"
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
     HELP = "help"
+    MESSAGES = "list of messages"
     PALETTE = "palette"
     CONVERTER = "batch converter"
     EDITOR = "knob editor"
@@ -182,7 +185,7 @@ SCREENS = (*_OF_ONE, _RUNS, _QUEUE, _COMPARE)
 """The main screens, which the number keys go to and work on."""
 PANES: Mapping[Place, tuple[Place, ...]] = {_O: (_LOG, _KNOBS), _LOGS: (_LOG,)}
 """What has keys of its own on a main screen."""
-_LISTS = (_KNOBS, _CONFIG, _GPUS, _CHECKPOINTS, _EVALS, _EVENTS, _RUNS, _QUEUE, _COMPARE)
+_LISTS = (_KNOBS, _CONFIG, _GPUS, _CHECKPOINTS, _EVALS, _EVENTS, _RUNS, _QUEUE, _COMPARE, Place.MESSAGES)
 """Where a cursor goes from row to row."""
 _ASKING = (Place.EVALUATE, Place.FORK)
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
@@ -217,6 +220,7 @@ def _own(
     return Action(id, keys, label, help, scope, (Use(places, name),), palette=False)
 
 
+_AR, _AP = Scope.ARRANGE, (Place.ARRANGE,)
 _CO, _E, _D, _CP, _F = Scope.COLUMNS, Scope.EDITOR, Scope.DIALOG, (Place.COLUMNS,), (Place.FIELD,)
 
 ACTIONS: tuple[Action, ...] = (
@@ -246,6 +250,7 @@ ACTIONS: tuple[Action, ...] = (
         Use((_QUEUE,), "open_queued", footer=_YES, help="Look at the run under the cursor"),
         Use((_COMPARE,), "curves", label="curves", footer=_YES,
             help="Lay the curves of these runs over each other: x by step or by time"),
+        Use((Place.MESSAGES,), "read", label="read", footer=_YES, palette=False, help="Read it in full"),
     )),
     Action("component.start", "s", "start",
            "Start the selected component, at once where it would start again later", Scope.COMPONENTS, (
@@ -412,8 +417,10 @@ ACTIONS: tuple[Action, ...] = (
     )),
     Action("select", "v", "select", "Select lines: up and down, then copy or write them", Scope.PICKING,
            (Use((_LOG,), palette=False),)),
-    Action("copy", "y", "copy", "Copy the selected lines, or all in view", Scope.PICKING,
-           (Use((_LOG,), palette=False),)),
+    Action("copy", "y", "copy", "Copy what is under the cursor", Scope.PICKING, (
+        Use((_LOG,), palette=False, help="Copy what is selected, or the lines in view"),
+        Use((Place.MESSAGES,), footer=_YES, palette=False),
+    )),
     Action("write", "W", "write", "Write it into a file", Scope.PICKING, (
         Use((_LOG,), "save", palette=False, help="Write the selected lines, or those in view, into a file"),
         Use((_KNOBS,), "screen.review_edits", footer=_YES, changes=True,
@@ -432,9 +439,11 @@ ACTIONS: tuple[Action, ...] = (
            (Use((_METRICS,), footer=_YES, help="Keep the chosen chart first, or no more"),)),
     Action("best", "asterisk", "best", "Mark as the best, or no more", Scope.PICKING,
            (Use((_RUNS,), "mark_best", footer=_SPARE),), changes=True),
-    Action("hide", "H", "hide", "Hide it, or show it again", Scope.PICKING,
-           (Use((_RUNS,), "archive", label="archive", footer=_YES, changes=True,
-                help="Archive it: list it no more, or again"),)),
+    Action("hide", "H", "hide", "Hide it, or show it again", Scope.PICKING, (
+        Use((_O,), "hide_pane", label="hide panel", help="Hide the panel that has the keys"),
+        Use((_RUNS,), "archive", label="archive", footer=_YES, changes=True,
+            help="Archive it: list it no more, or again"),
+    )),
     Action("remove", "delete,backspace", "remove", "Take it away", Scope.PICKING, (
         Use((_KNOBS,), "screen.drop_edit", label="drop", footer=_YES,
             help="Forget the collected edit under the cursor"),
@@ -483,8 +492,9 @@ ACTIONS: tuple[Action, ...] = (
            Scope.LOGS, (Use(_OF_ONE, "search_all"),)),
     Action("links", "O", "links", "Open or copy the address of a page about the run: W&B, a dashboard",
            Scope.GLOBAL, (Use(_OF_ONE, "open_links", footer=_SPARE),)),
-    Action("alert.last", "exclamation_mark", "alert", "Show the newest alert again", Scope.GLOBAL,
-           (Use((_O,), "last_alert"),)),
+    Action("messages", "exclamation_mark", "messages",
+           "Read again all that was said: alerts, errors, what was done", Scope.GLOBAL,
+           (Use(SCREENS, "show_messages"), Use((Place.MESSAGES,), "no", palette=False))),
     Action("theme", "ctrl+t", "theme", "Change the colours", Scope.GLOBAL,
            (Use(SCREENS, "app.change_theme"),)),
     _moving("pane.next", "tab", "next pane", "Go to the next pane or list",
@@ -504,6 +514,14 @@ ACTIONS: tuple[Action, ...] = (
         Use((_O,), footer=_YES),
         Use((_METRICS,), "toggle_zoom", palette=False, help="One chart in full, and back to all"),
     )),
+    Action("panels.arrange", "ctrl+w", "arrange", "Move, resize, hide and show panels; kept with the layout",
+           Scope.LOOKING, (Use((_O,), "arrange"),)),
+    Action("panels.all", "", "all panels", "Show the panels that were hidden", Scope.LOOKING,
+           (Use((_O,), "show_all_panes"),)),
+    Action("panels.charts", "", "charts", "Charts beside the other panels, or no more", Scope.LOOKING,
+           (Use((_O,), "toggle_charts"),)),
+    Action("panels.usual", "", "usual panels", "All panels as the layout has them", Scope.LOOKING,
+           (Use((_O,), "usual_panes"),)),
     _moving("cursor.down", "down", "down", "A line down",
             Use(_LISTS, "cursor(1)"),
             Use((_ROLLOUTS,), "cursor(1)", help="Next step, sample or line"),
@@ -650,6 +668,21 @@ ACTIONS: tuple[Action, ...] = (
            (Use(SCREENS, "app.detach", footer=_KEPT),)),
     Action("interrupt", "ctrl+c", "interrupt", "Stops nothing: says how to leave", Scope.GLOBAL,
            (Use(SCREENS, "app.explain_interrupt"),), palette=False),
+    _own("arrange.left", "h,left", "move('left')", "left", "To the column at the left", _AR, _AP),
+    _own("arrange.down", "j,down", "move('down')", "down", "Carry it further down", _AR, _AP),
+    _own("arrange.up", "k,up", "move('up')", "up", "Carry it further up", _AR, _AP),
+    _own("arrange.right", "l,right", "move('right')", "right", "To the column at the right", _AR, _AP),
+    _own("arrange.higher", "plus", "resize(0, 1)", "higher", "More rows for it", _AR, _AP),
+    _own("arrange.lower", "minus", "resize(0, -1)", "lower", "Fewer rows", _AR, _AP),
+    _own("arrange.wider", "greater_than_sign", "resize(1, 0)", "wider", "A wider column", _AR, _AP),
+    _own("arrange.narrower", "less_than_sign", "resize(-1, 0)", "narrower", "A narrower one", _AR, _AP),
+    _own("arrange.hide", "x", "hide", "hide", "Hide it", _AR, _AP),
+    _own("arrange.charts", "c", "charts", "charts", "Show charts beside the others, or no more", _AR, _AP),
+    _own("arrange.all", "a", "show_all", "all", "Show what was hidden", _AR, _AP),
+    _own("arrange.usual", "0,equals_sign", "usual", "as usual", "As the layout has them", _AR, _AP),
+    _own("arrange.next", "tab,w", "focus_beside(1)", "next", "Go on with the next panel", _AR, _AP),
+    _own("arrange.previous", "shift+tab", "focus_beside(-1)", "previous", "The panel before", _AR, _AP),
+    _own("arrange.end", "escape,enter,ctrl+w,q", "end", "end", "That is all", _AR, _AP),
     _own("columns.toggle", "space", "show_column", "show", "Show the column, or no more", _CO, _CP),
     _own("columns.left", "shift+up", "carry(-1)", "left", "Further to the left", _CO, _CP),
     _own("columns.right", "shift+down", "carry(1)", "right", "Further to the right", _CO, _CP),

@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from textual import on
 from textual.events import Key
 from textual.message import Message
 from textual.reactive import reactive
-from textual.screen import Screen
 from textual.widgets import Input
 
 from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Link, Plan, Request, Status
 from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys, key_of
+from rltui.ui.copying import CopyWanted
 from rltui.ui.keymap import idle_key
+from rltui.ui.messages import MessageLine, TalkingApp, TalkingScreen, waiting
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
-from rltui.ui.screens.links import LinkMenu
+from rltui.ui.screens.dialogs import ChoiceMenu, LinkMenu, MessageDialog, NoteDialog, PlanDialog
 from rltui.ui.shared import Home, Shared
 from rltui.ui.text import clean_line
 from rltui.wording import checkpoint_words
@@ -126,7 +127,7 @@ def _is_harmless(plan: Plan, request: Request) -> bool:
 
 
 def done_text(plan: Plan, *, restarts: bool = True) -> str:
-    """What a toast says once the plan is being carried out."""
+    """What is said once the plan is being carried out."""
     match plan.action:
         case "start":
             return f"Starting {listed(plan.start)}"
@@ -153,13 +154,14 @@ async def show_error(app: App[None], error: RltuiError) -> None:
     await app.push_screen(MessageDialog.for_error(error))
 
 
-class MainScreen(Screen[None]):
+class MainScreen(TalkingScreen[None]):
     """One of the screens that a key leads to from any other. Carries out one request at a time, and shows
     the help.
 
     A client that may only look is told why a key does nothing.
     """
 
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012 - as Textual declares it
     place: ClassVar[Place]
 
     @dataclass
@@ -288,6 +290,14 @@ class MainScreen(Screen[None]):
 
         self.app.push_screen(HelpScreen(readonly=bool(self.readonly_text)))
 
+    @on(MessageLine.AllWanted)
+    def action_show_messages(self) -> None:
+        """All that was said, to be read again."""
+        from rltui.ui.screens.message_list import MessageList
+
+        if isinstance(self.app, TalkingApp):
+            self.app.push_screen(MessageList(self.app.messages, self.home.clock))
+
 
 class HomeScreen(MainScreen):
     """A screen about all runs, whatever experiment is open."""
@@ -347,7 +357,8 @@ class ExperimentScreen(MainScreen):
     async def _carry_out(self, asked: AskedRequest) -> None:
         request = asked.request
         try:
-            plan = await self.experiment.plan(request)
+            async with waiting(self.app, f"Working out what it takes to {request.action}", cancels=True):
+                plan = await self.experiment.plan(request)
             if not (plan.stop or plan.start or plan.diff or plan.free or plan.blocked):
                 self.notify(_nothing_text(plan), markup=False)
                 return
@@ -355,7 +366,9 @@ class ExperimentScreen(MainScreen):
                 dialog = PlanDialog(plan, asked.heading, verb=asked.verb, danger=asked.danger)
                 if not await self.app.push_screen_wait(dialog):
                     return
-            self.notify(done_text(await self.experiment.execute(request)), markup=False)
+            async with waiting(self.app, f"Having it done: {asked.heading.rstrip('?')}"):
+                done = await self.experiment.execute(request)
+            self.notify(done_text(done), markup=False)
         except RltuiError as error:
             await show_error(self.app, error)
 
@@ -386,7 +399,8 @@ class ExperimentScreen(MainScreen):
         text = ""
         while text := await self.app.push_screen_wait(NoteDialog(text)) or "":
             try:
-                entry = await self.experiment.note(text)
+                async with waiting(self.app, "Noting it"):
+                    entry = await self.experiment.note(text)
             except RltuiError as error:
                 await self.app.push_screen_wait(MessageDialog.for_error(error))
                 continue
@@ -404,10 +418,12 @@ class ExperimentScreen(MainScreen):
         url = await self.app.push_screen_wait(LinkMenu(links))
         if url is None:
             return
-        if await self.experiment.open_url(url):
+        async with waiting(self.app, "Opening a browser"):
+            is_opened = await self.experiment.open_url(url)
+        if is_opened:
             self.notify(f"Opened {clean_line(url)}", markup=False)
         else:
-            self.app.post_message(LinkMenu.CopyWanted(url))
+            self.app.post_message(CopyWanted(url))
 
 
 class ComponentActions(ExperimentScreen):
@@ -457,8 +473,9 @@ class ComponentActions(ExperimentScreen):
     async def _choose_checkpoint(self, request: Request) -> int | None:
         """One of those that `request` could continue from, newest first."""
         try:
-            steps = (await self.experiment.plan(request)).checkpoints
-            report = await self.experiment.checkpoints() if steps else None
+            async with waiting(self.app, "Looking for checkpoints", cancels=True):
+                steps = (await self.experiment.plan(request)).checkpoints
+                report = await self.experiment.checkpoints() if steps else None
         except RltuiError as error:
             await show_error(self.app, error)
             return None

@@ -16,11 +16,13 @@ from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.button import ButtonVariant
 from textual.widgets.option_list import Option
 
-from rltui.core.api import Alert, Plan
+from rltui.core.api import Alert, Link, Plan
 from rltui.core.config_report import KnobInfo, PendingKnob, Problem
 from rltui.core.events import LONGEST_NOTE
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.copying import CopyWanted
+from rltui.ui.messages import TalkingScreen, alert_mark
 from rltui.ui.plan_view import diff_lines, pending_lines, plan_content, plan_steps
 from rltui.ui.text import age, clean, clean_line
 
@@ -30,15 +32,9 @@ _FAINT = "$foreground 60%"
 _VERBS = {"start": "Start", "stop": "Stop", "restart": "Restart", "free": "End"}
 _WRITE = "Write"
 _JUST_NOW_S = 5
-_ALERT_MARKS = {
-    "error": ("✗", "$text-error"),
-    "warning": ("⚠", "$text-warning"),
-    "information": ("·", "$foreground"),
-}
-_GOOD_NEWS = ("recovered", "finished")
 
 
-class AnsweredOnce(ModalScreen[Answer], Generic[Answer]):
+class AnsweredOnce(TalkingScreen[Answer], ModalScreen[Answer], Generic[Answer]):
     """Is left once, while it is on top. A second key in haste would else leave what is below."""
 
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
@@ -209,11 +205,6 @@ class MessageDialog(ButtonDialog[None]):
             style=style,
             is_error=alert.severity == "error",
         )
-
-
-def alert_mark(alert: Alert) -> tuple[str, str]:
-    """Symbol and style: good news do not look like trouble."""
-    return ("✓", "$text-success") if alert.kind in _GOOD_NEWS else _ALERT_MARKS[alert.severity]
 
 
 def _message(title: Content, lines: Sequence[str], hint: str) -> Content:
@@ -407,3 +398,24 @@ class ChoiceMenu(Dialog[str]):
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option_id)
+
+
+class LinkMenu(ChoiceMenu):
+    """The address of one of `links`. `y` copies it instead."""
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        words = {
+            link.url: (f"{link.title} ({link.component})" if link.component else link.title, link.url)
+            for link in links
+        }
+        super().__init__(
+            "Pages about this run",
+            {url: (clean_line(label), clean_line(address)) for url, (label, address) in words.items()},
+            keys="enter opens it in a browser · y copies its address · esc closes",
+        )
+
+    def action_yes(self) -> None:
+        """Only its address."""
+        if (highlighted := self.query_one(OptionList).highlighted_option) is not None and highlighted.id:
+            self.app.post_message(CopyWanted(highlighted.id))
+            self.dismiss(None)

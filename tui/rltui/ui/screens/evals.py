@@ -12,6 +12,7 @@ from rltui.core.evals import EvalReport, Evaluation, QueuedEval, baseline, diffe
 from rltui.core.text import duration, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.messages import waiting
 from rltui.ui.requests import show_error
 from rltui.ui.screens.eval_dialog import EvaluateActions
 from rltui.ui.screens.report_screen import ReportScreen
@@ -301,7 +302,8 @@ class EvalScreen(ReportScreen, EvaluateActions):
 
     async def _cancel(self, queued: QueuedEval) -> None:
         try:
-            self._report = await self.experiment.cancel_eval(queued.id)
+            async with waiting(self.app, "Cancelling the evaluation"):
+                self._report = await self.experiment.cancel_eval(queued.id)
         except RltuiError as error:
             await show_error(self.app, error)
             return

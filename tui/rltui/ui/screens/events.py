@@ -18,6 +18,7 @@ from rltui.core.events import EventFilter
 from rltui.core.marks import mark_kind
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu
@@ -94,7 +95,8 @@ class EventScreen(CursorKeys, ExperimentScreen):
         while self._is_behind:
             self._is_behind = False
             try:
-                entries = await self.experiment.journal()
+                async with waiting(self.app, "Reading the events"):
+                    entries = await self.experiment.journal()
             except RltuiError as error:
                 self._problem = clean_line(error.title)
             else:

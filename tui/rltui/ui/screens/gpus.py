@@ -265,7 +265,6 @@ class GpuScreen(CursorKeys, ExperimentScreen):
     CSS_PATH: ClassVar = ["gpus.tcss"]
     BINDINGS = bindings(Place.GPUS)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
 
     place = Place.GPUS
     can_free: reactive[bool] = reactive(False, init=False, bindings=True)

@@ -18,6 +18,7 @@ from rltui.core.log_query import Query
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.messages import waiting
 from rltui.ui.requests import SEARCH_AIM, ExperimentScreen, show_error
 from rltui.ui.screens.dialogs import SearchPrompt
 from rltui.ui.shared import Shared
@@ -168,19 +169,22 @@ class LogScreen(ExperimentScreen):
         elif self._source is None or (is_new and self._shown == _MERGED):
             await self._show(self._shown)
 
+    async def _opened(self, shown: LogEntry | str) -> LogSource:
+        if shown == _FOUND and self._found is not None:
+            return self._found
+        async with waiting(self.app, "Opening the log"):
+            if isinstance(shown, LogEntry):
+                return await asyncio.to_thread(self.experiment.open_log, shown.path)
+            merged = await asyncio.to_thread(self.experiment.open_merged, newest_logs(self._logs))
+            self._merged = merged
+            return merged
+
     async def _show(self, shown: LogEntry | str) -> None:
         """A log, all of them, or what was found in them."""
         if shown == _FOUND and self._found is None:
             shown = _MERGED
         try:
-            if isinstance(shown, LogEntry):
-                source: LogSource = await asyncio.to_thread(self.experiment.open_log, shown.path)
-            elif shown == _FOUND and self._found is not None:
-                source = self._found
-            else:
-                source = self._merged = await asyncio.to_thread(
-                    self.experiment.open_merged, newest_logs(self._logs)
-                )
+            source = await self._opened(shown)
         except RltuiError as error:
             await show_error(self.app, error)
             return
@@ -275,7 +279,8 @@ class LogScreen(ExperimentScreen):
         own = [log for log in self._logs if log.component == component]
         if own:
             log = next((log for log in reversed(own) if log.started_at <= at), own[0])
-            offset = await asyncio.to_thread(self.experiment.log_offset_at, log, at)
+            async with waiting(self.app, "Looking for that moment in the log"):
+                offset = await asyncio.to_thread(self.experiment.log_offset_at, log, at)
             await self._show(log)
             if offset is not None:
                 self._pane.go_to_offset(offset)

@@ -18,13 +18,15 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.arrangement import Arrangement
 from rltui.ui.config_actions import ConfigActions
+from rltui.ui.messages import waiting
+from rltui.ui.remembered import Remembered
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
-from rltui.ui.screens.dialogs import MessageDialog, alert_mark
+from rltui.ui.screens.arranging import ArrangedPanes
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.shared import Home, Shared
-from rltui.ui.text import clean, clean_line
+from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
-from rltui.ui.widgets.body import Body, PaneActions
+from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.gpu_words import claims
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows, is_worth_a_row
@@ -33,7 +35,8 @@ from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 _TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
 
-_ALERTS_STAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
+_KEEP_INTERVAL_S = 1.0
+"""How long after a change the look of the screen is kept."""
 
 _CURVE_FROM_ROWS = 36
 """From here on the rewards of the whole run have three rows below the header."""
@@ -41,7 +44,7 @@ _TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 
 
-class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
+class Overview(ArrangedPanes, ComponentActions, ConfigActions, ForkActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
     BINDINGS = bindings(Place.OVERVIEW)
@@ -70,10 +73,9 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         self._ask_to_start = ask_to_start
         self._component_ids = experiment.component_ids
         self._log_ids = experiment.log_ids
-        self._alert: Alert | None = None
-        self._alert_at = 0.0
         self._is_tiny = False
         self._readonly = experiment.readonly
+        self.layout_memory = Remembered(home.runs, f"layout-{experiment.layout_name}")
         self._claim = ""
         """Pid of the process that a person most likely wants to end; empty where there is none."""
 
@@ -97,13 +99,27 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         return "read-only" if self._readonly and not self.experiment.observed else ""
 
     def _new_body(self) -> Body:
-        usual = Arrangement.usual(self.experiment.screen, (*self._component_ids, *self._log_ids))
-        return Body(self.shared, usual, self._component_ids, self._log_ids)
+        arrangement = Arrangement.restored(self.layout_memory.values.get("arrangement"), self.usual)
+        return Body(self.shared, arrangement, self._component_ids, self._log_ids)
+
+    @property
+    def usual(self) -> Arrangement:
+        """As the layout says."""
+        return Arrangement.usual(self.experiment.screen, (*self._component_ids, *self._log_ids))
 
     def on_mount(self) -> None:
         """Keep uptimes true."""
         self.post_message(self.Composed())
         self.set_interval(_TITLE_INTERVAL_S, self._update_titles, name="uptimes")
+        self.set_interval(_KEEP_INTERVAL_S, self._keep, name="keep")
+
+    async def on_unmount(self) -> None:
+        """What has changed in the last moment."""
+        await self._keep()
+
+    async def _keep(self) -> None:
+        """A killed terminal loses no more than a moment."""
+        await self.layout_memory.write()
 
     def on_resize(self, event: Resize) -> None:
         """On a high screen the rewards are drawn; on a tiny one there is a single pane."""
@@ -130,12 +146,10 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
                 self._show_gpus(event)
             case KnobTable():
                 self.shared.show_table(event)
-            case Alert():
-                self._alert, self._alert_at = event, self._clock()
-                self._show_alert(event)
-                self.refresh_bindings()
             case JournalEntry():
                 self.shared.show_journal()
+            case Alert():
+                """The app says it."""
 
     def _show_config(self) -> None:
         for panel in self.query(KnobPanel):
@@ -150,16 +164,6 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         self.shared.show_gpus(report)
         for panel in self.query(GpuPanel):
             panel.show(report, self._clock(), hint="" if self._readonly else f" · {key_of('process.free')}")
-
-    def _show_alert(self, alert: Alert) -> None:
-        """A toast; what matters more stays longer."""
-        self.app.notify(
-            clean(alert.text),
-            title=f"{alert_mark(alert)[0]} {clean_line(alert.title)}",
-            severity=alert.severity,
-            timeout=_ALERTS_STAY_S[alert.severity],
-            markup=False,
-        )
 
     def _show_connection(self) -> None:
         """Say in a banner that what is shown may be old."""
@@ -192,6 +196,13 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         self._share_header()
         self.query_one(OrphanBar).orphans = status.orphans
         self.query_one(ServerBar).servers = status.servers
+        self._fill_readers(status)
+        self.body.place_anew()
+        if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
+            self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
+        self._offer_rollback(before, status)
+
+    def _fill_readers(self, status: Status) -> None:
         for component in status.components:
             pane = self.body.reader(component.id)
             if isinstance(pane, ComponentPane):
@@ -202,10 +213,15 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
             pane = self.body.reader(log.id)
             if isinstance(pane, LogFilePane):
                 pane.log_file = log
-        self.body.place_anew()
-        if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
-            self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
-        self._offer_rollback(before, status)
+
+    def fill(self) -> None:
+        """All panes, as after a change of each value."""
+        self._show_config()
+        if self.shared.gpus is not None:
+            self._show_gpus(self.shared.gpus)
+        if self.status is not None:
+            self._fill_readers(self.status)
+            self.body.place_anew()
 
     def _offer_rollback(self, before: Status | None, status: Status) -> None:
         """At once, unless that would catch the keys of somebody who is busy with a dialog or the GPUs."""
@@ -218,7 +234,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
                 return  # its figures go on
             back = f" and takes back: {clean_line(offer.edit)}" if offer.edit else ""
             text = f"{clean_line(offer.reason)}. {key} goes back to checkpoint {offer.resume_step}{back}"
-            self.notify(text, severity="warning", markup=False, timeout=_ALERTS_STAY_S["warning"])
+            self.notify(text, severity="warning", markup=False)
         elif isinstance(self.app.screen, ConfigActions):
             self.action_roll_back()
         else:
@@ -315,14 +331,11 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
     async def _open_shell(self) -> None:
         like = None if self.component is None or self.component.manual else self.component.id
         try:
-            self.post_message(self.AttachRequested(await self.experiment.open_shell(like)))
+            async with waiting(self.app, "Opening a shell"):
+                shell = await self.experiment.open_shell(like)
+            self.post_message(self.AttachRequested(shell))
         except RltuiError as error:
             await show_error(self.app, error)
-
-    def action_last_alert(self) -> None:
-        """In full."""
-        if self._alert is not None:
-            self.app.push_screen(MessageDialog.for_alert(self._alert, self._clock() - self._alert_at))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what makes sense now."""
@@ -330,8 +343,6 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
             case "free_orphans":
                 has_orphans = self.status is not None and bool(self.status.orphans)
                 possible = has_orphans or bool(self._claim)
-            case "last_alert":
-                possible = self._alert is not None
             case _:
                 possible = True
         return possible and super().check_action(action, parameters)

@@ -17,6 +17,7 @@ from rltui.core.runs import RunRow
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.messages import waiting
 from rltui.ui.requests import HomeScreen, show_error
 from rltui.ui.shared import Home
 from rltui.ui.text import clean_line
@@ -177,7 +178,8 @@ class QueueScreen(CursorKeys, HomeScreen):
 
     async def _change(self, action: QueueAction, entry: str = "", place: str = "") -> None:
         try:
-            await asyncio.to_thread(self._home.runs.change_queue, action, entry, place=place)
+            async with waiting(self.app, "Changing the queue"):
+                await asyncio.to_thread(self._home.runs.change_queue, action, entry, place=place)
         except RltuiError as error:
             await show_error(self.app, error)
         await self._look()

@@ -19,6 +19,7 @@ from rltui.core.log_query import Query
 from rltui.core.rollouts import BatchKey, RolloutSource, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.messages import waiting
 from rltui.ui.requests import show_error
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.rollout_lists import RolloutLists
@@ -79,7 +80,8 @@ class RolloutReading(RolloutLists):
         if key is None or sample is None:
             return
         try:
-            transcript = await asyncio.to_thread(self._source.open, key, sample)
+            async with waiting(self.app, "Reading the sample"):
+                transcript = await asyncio.to_thread(self._source.open, key, sample)
         except RltuiError as error:
             self._reading.show(None, note=clean_line(str(error).replace("\n", " ")))
             return
@@ -126,7 +128,8 @@ class RolloutReading(RolloutLists):
         """Show the other one, so many further on."""
         wanted = max(0, self._compared_at + batches)
         while wanted >= len(self._compared) and self._elsewhere is not None:
-            found = await asyncio.to_thread(next, self._elsewhere, None)
+            async with waiting(self.app, "Looking for the prompt"):
+                found = await asyncio.to_thread(next, self._elsewhere, None)
             if found is None:
                 self._elsewhere = None
                 break
@@ -146,7 +149,8 @@ class RolloutReading(RolloutLists):
         if shown.sample is None:
             return
         try:
-            transcript = await asyncio.to_thread(shown.source.open, shown.key, shown.sample)
+            async with waiting(self.app, "Reading the other sample"):
+                transcript = await asyncio.to_thread(shown.source.open, shown.key, shown.sample)
         except RltuiError as error:
             await show_error(self.app, error)
             return
@@ -181,7 +185,6 @@ class RolloutScreen(RolloutReading):
     CSS_PATH: ClassVar = ["rollouts.tcss"]
     BINDINGS = bindings(Place.ROLLOUTS)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide"), (170, "-huge")]  # noqa: RUF012 - as Textual declares it
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
     place = Place.ROLLOUTS
 
     def __init__(self, shared: Shared, *, folder: str = "", of: str = "", back_to: str = "") -> None:
@@ -401,7 +404,8 @@ class RolloutScreen(RolloutReading):
         if ending is None:
             return
         try:
-            path = await asyncio.to_thread(self._exported, chosen, ending)
+            async with waiting(self.app, f"Writing {count}"):
+                path = await asyncio.to_thread(self._exported, chosen, ending)
         except RltuiError as error:
             await show_error(self.app, error)
             return

@@ -19,6 +19,7 @@ from rltui.core.run_tree import TreeLine, run_tree
 from rltui.core.runs import RunRow
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import key_of
+from rltui.ui.messages import waiting
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.run_keeping import KeepActions
@@ -178,7 +179,9 @@ class RunListScreen(CursorKeys, KeepActions):
                 view = RunView.of(await asyncio.to_thread(self.home.runs.kept, "runs"))
                 self._selection = replace(self._selection, view=view)
             await self.look()
-            for text in await asyncio.to_thread(self.home.runs.catch_up):
+            async with waiting(self.app, "Bringing the index of runs up to date"):
+                texts = await asyncio.to_thread(self.home.runs.catch_up)
+            for text in texts:
                 self.notify(clean_line(text), severity="warning", timeout=15, markup=False)
         except RltuiError as error:
             self.notify(clean_line(error.title), severity="error", timeout=15, markup=False)

@@ -9,6 +9,7 @@ from textual.message import Message
 
 from rltui.core.lines import LogSource
 from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.copying import CopyWanted
 from rltui.ui.widgets.log_finding import OpenSearch, SearchedLog
 from rltui.ui.widgets.log_view import ViewRow
 
@@ -20,15 +21,6 @@ class LogPane(SearchedLog, can_focus=True):
 
     BINDINGS = bindings(Place.LOG)
     place: ClassVar = Place.LOG
-
-    @dataclass
-    class LinesTaken(Message):
-        """A person wants these lines in the clipboard, or in a file."""
-
-        name: str
-        """Of the log."""
-        lines: list[str]
-        to_file: bool
 
     @dataclass
     class AttemptWanted(Message):
@@ -148,7 +140,9 @@ class LogPane(SearchedLog, can_focus=True):
             first, last = sorted(number for number in known if number is not None) or (first, last)
         numbers = range(first, min(last + 1, first + _MOST_COPIED))
         lines = [self._strips.text(number) for number in numbers]
-        self.post_message(self.LinesTaken(self.log_name, lines, to_file))
+        what = f"{len(lines):,} {'line' if len(lines) == 1 else 'lines'}"
+        name = f"{self.log_name}.log" if to_file else ""
+        self.post_message(CopyWanted("\n".join(lines), what, name))
         self._chosen = None
         self._lay_out()
         self.refresh()

@@ -17,6 +17,7 @@ from rltui.core.api import ComponentState, ComponentStatus, FollowedLog
 from rltui.core.lines import LogSource
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
+from rltui.ui.messages import waiting
 from rltui.ui.shared import Shared
 from rltui.ui.states import SEPARATOR, component_title, told_below, told_of_memory
 from rltui.ui.text import clean_line
@@ -75,7 +76,8 @@ class ReaderPane(Vertical):
     async def _show_attempt(self, step: int) -> None:
         """The log of an earlier one, or back to the newest, which is followed."""
         try:
-            logs = await asyncio.to_thread(self._shared.experiment.logs)
+            async with waiting(self.app, "Looking which attempts there are"):
+                logs = await asyncio.to_thread(self._shared.experiment.logs)
         except RltuiError as error:
             self.notify(clean_line(error.title), severity="error", markup=False)
             return
@@ -175,8 +177,10 @@ class ComponentPane(ReaderPane):
         for state in ComponentState:
             self.set_class(state is status.state, f"-{state.value}")
         self.may_always_fold = status.prepares
-        self.is_idle = status.state is ComponentState.STOPPED or (
-            status.state is ComponentState.EXITED and (status.prepares or status.manual)
+        self.is_idle = (
+            status.state is ComponentState.STOPPED
+            or (status.state is ComponentState.EXITED and (status.prepares or status.manual))
+            or (status.state is ComponentState.WAITING and status.log is None and not self._told)
         )
         self.show_log(status.log, _component_placeholder(status, readonly=self._shared.experiment.readonly))
 
