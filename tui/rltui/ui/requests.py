@@ -226,7 +226,7 @@ class MainScreen(TalkingScreen[None]):
         calls = changing_keys(self.place).get(event.key, ()) if self.readonly_text else ()
         if calls and not any(self.check_action(*call) for call in calls):
             self._say_readonly()
-        elif event.key not in self.home.told_keys and event.key not in self.active_bindings:
+        elif event.key not in self.home.told_keys and event.key not in super().active_bindings:
             self.home.told_keys.add(event.key)
             self.notify(idle_key(event.key, self.place), markup=False)
 
