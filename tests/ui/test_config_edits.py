@@ -129,7 +129,7 @@ async def test_the_editor_goes_on_with_the_collected_value_and_writes_all(open_a
         await press(pilot, "j", "enter")
         await see(pilot, KnobEditor)
         await until(
-            pilot, lambda: "enter writes all 2" in str(pilot.app.screen.query_one(".box").border_subtitle)
+            pilot, lambda: "enter: write all 2" in str(pilot.app.screen.query_one(".box").border_subtitle)
         )
         await press(pilot, "escape", "k", "enter")
         await see(pilot, KnobEditor)

@@ -127,7 +127,6 @@ class PruneDialog(ButtonDialog[bool]):
             Content("\n").join(lines),
             [button("Delete", "yes", "error"), button("Cancel", "no")],
             {"yes": True},
-            keys="enter presses · y yes · n no · esc cancels",
             is_danger=True,
         )
 
@@ -142,8 +141,8 @@ class PublishDialog(ButtonDialog[bool]):
             f"Upload to {published.repo}?",
             Content("\n".join(lines)),
             [button("Private", "private", "primary"), button("Public", "public"), button("Cancel", "no")],
-            {"private": True, "public": False},
-            keys="tab other · enter presses · esc cancels",
+            {"private": True, "public": False, "yes": True},
+            yes="Upload it, private",
         )
 
 
@@ -288,7 +287,7 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
             text,
             title=f"Upload the weights of step {step} to the hub as",
             placeholder="USER/NAME",
-            keys="enter shows what · esc cancels",
+            done="show what would be uploaded",
         )
         return await self.app.push_screen_wait(dialog) or ""
 
