@@ -199,6 +199,10 @@ class MainScreen(TalkingScreen[None]):
         place = getattr(self.focused, "place", None)
         return place if isinstance(place, Place) else None
 
+    def keep(self) -> None:
+        """Have the next app know what this one does."""
+        self.app.run_worker(self.home.kept.write(), name="keep", group="keep")
+
     @property
     def is_open(self) -> bool:
         """It is seen, be it below a dialog."""
@@ -394,6 +398,11 @@ class ExperimentScreen(MainScreen):
         if self.experiment.finished and (action, parameters) == _AGAIN:
             return not self.home.runs.readonly
         return super().check_action(action, parameters)
+
+    def action_show_tour(self) -> None:
+        """On the overview."""
+        self.home.wants_tour = True
+        self.action_show_overview()
 
     def action_search_all(self) -> None:
         """In the logs of all components and attempts."""

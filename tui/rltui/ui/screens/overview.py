@@ -23,6 +23,7 @@ from rltui.ui.remembered import Remembered
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
 from rltui.ui.screens.arranging import ArrangedPanes
 from rltui.ui.screens.fork_dialog import ForkActions
+from rltui.ui.screens.tour import TourActions
 from rltui.ui.shared import Home, Shared
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
@@ -44,10 +45,10 @@ _TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 
 
-class Overview(ArrangedPanes, ComponentActions, ConfigActions, ForkActions):
+class Overview(TourActions, ArrangedPanes, ComponentActions, ConfigActions, ForkActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
-    BINDINGS = bindings(Place.OVERVIEW)
+    BINDINGS = [*bindings(Place.OVERVIEW), *bindings(Place.TOUR, priority=True)]  # noqa: RUF012
     place = Place.OVERVIEW
 
     class Composed(Message):
@@ -201,6 +202,8 @@ class Overview(ArrangedPanes, ComponentActions, ConfigActions, ForkActions):
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
         self._offer_rollback(before, status)
+        if before is None:
+            self.call_after_refresh(self.begin_tour)
 
     def _fill_readers(self, status: Status) -> None:
         for component in status.components:
