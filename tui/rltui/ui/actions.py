@@ -420,6 +420,10 @@ ACTIONS: tuple[Action, ...] = (
            (Use((_LOG,), palette=False),)),
     Action("copy", "y", "copy", "Copy what is under the cursor", Scope.PICKING, (
         Use((_LOG,), palette=False, help="Copy what is selected, or the lines in view"),
+        Use((_O, _CONFIG), help="Copy the knob under the cursor, as a line of a TOML file"),
+        Use((_RUNS, _CHECKPOINTS), help="Copy the folder of what is under the cursor"),
+        Use((_ROLLOUTS,), help="Copy the sample under the cursor, not wrapped"),
+        Use((_GPUS, _EVALS, _EVENTS, _QUEUE, _COMPARE)),
         Use((Place.MESSAGES,), footer=_YES, palette=False),
     )),
     Action("write", "W", "write", "Write it into a file", Scope.PICKING, (

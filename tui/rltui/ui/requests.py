@@ -17,7 +17,7 @@ from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Link, 
 from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys, key_of
-from rltui.ui.copying import CopyWanted
+from rltui.ui.copying import Copyable, CopyWanted
 from rltui.ui.keymap import idle_key
 from rltui.ui.messages import MessageLine, TalkingApp, TalkingScreen, waiting
 from rltui.ui.screens import SCREENS
@@ -293,6 +293,19 @@ class MainScreen(TalkingScreen[None]):
         from rltui.ui.screens.help import HelpScreen
 
         self.app.push_screen(HelpScreen(readonly=bool(self.readonly_text)))
+
+    def copied(self) -> CopyWanted | None:
+        """What is under the cursor. A screen overrides it that knows more of it than its rows show."""
+        focused: object = self.focused
+        return focused.copied() if isinstance(focused, Copyable) else None
+
+    def action_copy(self) -> None:
+        """To the clipboard."""
+        wanted = self.copied()
+        if wanted is not None and wanted.text:
+            self.post_message(wanted)
+        else:
+            self.notify("There is nothing to copy under the cursor", markup=False)
 
     @on(MessageLine.AllWanted)
     def action_show_messages(self) -> None:
