@@ -64,6 +64,7 @@ class Place(Enum):
     HELP = "help"
     MESSAGES = "list of messages"
     PALETTE = "palette"
+    TOUR = "tour"
     CONVERTER = "batch converter"
     EDITOR = "knob editor"
     FIELD = "every field of the knob editor"
@@ -311,7 +312,8 @@ ACTIONS: tuple[Action, ...] = (
             help="End the process under the cursor, if it is nobody else's: names it, and asks"),
     ), changes=True),
     Action("edit", "e", "edit", "Edit the knob under the cursor", Scope.KNOBS, (
-        Use((_O,), "edit_knob", footer=_YES),
+        Use((_O,), "edit_knob", footer=_YES,
+            help="Edit the knob under the cursor; from a component, one of those that it reads"),
         Use((_CONFIG,), "edit_knob", footer=_YES),
         Use((_RUNS,), "tag", label="tags", help="Edit the tags", footer=_YES),
     ), changes=True),
@@ -418,6 +420,10 @@ ACTIONS: tuple[Action, ...] = (
            (Use((_LOG,), palette=False),)),
     Action("copy", "y", "copy", "Copy what is under the cursor", Scope.PICKING, (
         Use((_LOG,), palette=False, help="Copy what is selected, or the lines in view"),
+        Use((_O, _CONFIG), help="Copy the knob under the cursor, as a line of a TOML file"),
+        Use((_RUNS, _CHECKPOINTS), help="Copy the folder of what is under the cursor"),
+        Use((_ROLLOUTS,), help="Copy the sample under the cursor, not wrapped"),
+        Use((_GPUS, _EVALS, _EVENTS, _QUEUE, _COMPARE)),
         Use((Place.MESSAGES,), footer=_YES, palette=False),
     )),
     Action("write", "W", "write", "Write it into a file", Scope.PICKING, (
@@ -665,6 +671,8 @@ ACTIONS: tuple[Action, ...] = (
     ), palette=False),
     Action("detach", "q", "detach", "Leave; everything keeps running", Scope.GLOBAL,
            (Use(SCREENS, "app.detach", footer=_KEPT),)),
+    Action("tour", "", "tour", "Show the five steps for who is new here", Scope.GLOBAL,
+           (Use(_OF_ONE, "show_tour"),)),
     Action("interrupt", "ctrl+c", "interrupt", "Stops nothing: says how to leave", Scope.GLOBAL,
            (Use(SCREENS, "app.explain_interrupt"),), palette=False),
     _own("arrange.left", "h,left", "move('left')", "left", "To the column at the left", _AR, _AP),
@@ -732,6 +740,9 @@ ACTIONS: tuple[Action, ...] = (
     _own("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, (Place.BOX,)),
     _own("dialog.other", "left,right", "other", "other button", "The other button; enter presses it",
          _D, (Place.DIALOG,)),
+    _own("tour.next", "enter,right", "tour(1)", "next", "", _D, (Place.TOUR,)),
+    _own("tour.back", "left", "tour(-1)", "back", "", _D, (Place.TOUR,)),
+    _own("tour.end", "escape", "end_tour", "end", "", _D, (Place.TOUR,)),
     _own("palette.choose", "enter", "choose", "choose", "", _D, _PALETTE),
     _own("palette.cancel", "escape", "cancel", "cancel", "", _D, _PALETTE),
     _own("palette.down", "down,ctrl+n", "cursor(1)", "down", "", _D, _PALETTE),
@@ -777,8 +788,11 @@ def uses(place: Place | None = None) -> Iterator[Use]:
         yield from (use for use in action.uses if place is None or place in use.places)
 
 
-def bindings(place: Place) -> list[BindingType]:
-    """Textual bindings of what works there, with the keys of the table; a keymap overrides them."""
+def bindings(place: Place, *, priority: bool = False) -> list[BindingType]:
+    """Textual bindings of what works there, with the keys of the table; a keymap overrides them.
+
+    `priority`: before what the focused widget has on these keys.
+    """
     return [
         Binding(
             _DEFAULT_KEYS[use.id] or NO_KEY,
@@ -787,6 +801,7 @@ def bindings(place: Place) -> list[BindingType]:
             show=use.footer is not Footer.NO,
             tooltip=use.help,
             id=use.id,
+            priority=priority,
         )
         for use in uses(place)
     ]

@@ -65,14 +65,16 @@ class RltuiApp(TalkingApp, inherit_bindings=False):
         runs: Runs,
         ask_to_start: bool = True,
         run_in_terminal: RunInTerminal | None = None,
+        tour: bool = False,
         bell: bool = True,
         osc9: bool = False,
         clock: Callable[[], float] = time.time,
         keys: Mapping[str, str] = MappingProxyType({}),
         trouble: str = "",
     ) -> None:
-        """`bell` and `osc9`: how the terminal draws attention to warnings and errors. `keys`: those that
-        differ from the table, by the ids of the actions. `trouble` with the settings is told at the start.
+        """`tour`: who has not seen it yet is shown around. `bell` and `osc9`: how the terminal draws
+        attention to warnings and errors. `keys`: those that differ from the table, by the ids of the actions.
+        `trouble` with the settings is told at the start.
         """
         super().__init__(clock)
         remap(keys)
@@ -82,6 +84,7 @@ class RltuiApp(TalkingApp, inherit_bindings=False):
         self._osc9 = osc9
         self._run_in_terminal = run_in_terminal
         self._home = Home(runs, clock)
+        self._home.wants_tour = tour and "tour" not in self._home.kept.values
         self._ask_to_start = ask_to_start
         self._overview = None if experiment is None else self._new_overview(experiment)
 
