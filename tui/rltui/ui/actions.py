@@ -313,7 +313,8 @@ ACTIONS: tuple[Action, ...] = (
             help="End the process under the cursor, if it is nobody else's: names it, and asks"),
     ), changes=True),
     Action("edit", "e", "edit", "Edit the knob under the cursor", Scope.KNOBS, (
-        Use((_O,), "edit_knob", footer=_YES),
+        Use((_O,), "edit_knob", footer=_YES,
+            help="Edit the knob under the cursor; from a component, one of those that it reads"),
         Use((_CONFIG,), "edit_knob", footer=_YES),
         Use((_RUNS,), "tag", label="tags", help="Edit the tags", footer=_YES),
     ), changes=True),
@@ -420,6 +421,10 @@ ACTIONS: tuple[Action, ...] = (
            (Use((_LOG,), palette=False),)),
     Action("copy", "y", "copy", "Copy what is under the cursor", Scope.PICKING, (
         Use((_LOG,), palette=False, help="Copy what is selected, or the lines in view"),
+        Use((_O, _CONFIG), help="Copy the knob under the cursor, as a line of a TOML file"),
+        Use((_RUNS, _CHECKPOINTS), help="Copy the folder of what is under the cursor"),
+        Use((_ROLLOUTS,), help="Copy the sample under the cursor, not wrapped"),
+        Use((_GPUS, _EVALS, _EVENTS, _QUEUE, _COMPARE)),
         Use((Place.MESSAGES,), footer=_YES, palette=False),
     )),
     Action("write", "W", "write", "Write it into a file", Scope.PICKING, (

@@ -73,6 +73,8 @@ class Home:
         self.clock = clock
         self.shared: Shared | None = None
         """Of the experiment that is open."""
+        self.told_keys: set[str] = set()
+        """Keys that a person was told do nothing."""
         self.kept = Remembered(runs, "app")
         """Of the app, whatever experiment is open."""
         self.wants_tour = False

@@ -30,7 +30,7 @@ from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, Ser
 from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.gpu_words import claims
-from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+from rltui.ui.widgets.knob_table import KnobPanel, KnobRows, is_worth_a_row
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 
 _TITLE_INTERVAL_S = 1.0
@@ -296,12 +296,16 @@ class Overview(TourActions, ArrangedPanes, ComponentActions, ConfigActions, Fork
             self.show_screen("gpus", aim=self._claim)
 
     def action_edit_knob(self) -> None:
-        """From anywhere: the knob under the table's cursor."""
-        for rows in self.query(KnobRows):
-            if not rows.has_focus:
-                self.action_focus_knobs()
-            else:
-                rows.action_edit()
+        """The knob under the table's cursor; from a component, one of those that it reads."""
+        table, component = self.shared.table, self.component
+        own = [knob for knob in table.knobs if component is not None and component.id in knob.readers]
+        own = [knob for knob in own if is_worth_a_row(knob, self.shared.staged)]
+        if (knob := self.cursor_knob) is not None:
+            self.edit(knob)
+        elif component is not None and own:
+            self.work(self.config_work.edit_one_of(own, component.id))
+        else:
+            self.action_focus_knobs()
 
     @on(KnobRows.EditRequested)
     def _edit(self, event: KnobRows.EditRequested) -> None:
