@@ -50,6 +50,8 @@ class AlertSettings(_Table):
 class Settings(_Table):
     """The whole file."""
 
+    theme: _Word = "terminal"
+    """Colours of the TUI by name, until others are chosen in it. `terminal`: dark or light as that is."""
     alerts: AlertSettings = AlertSettings()
     health: Thresholds = Thresholds()
     """When a run counts as unwell, and which rules say nothing."""

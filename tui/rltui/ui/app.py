@@ -9,13 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from rich.color import ColorSystem
 from rich.console import RenderableType
 from textual import events, on
 from textual._compositor import ChopsUpdate, LayoutUpdate
-from textual.app import App, SuspendNotSupported
+from textual.app import SuspendNotSupported
 from textual.screen import Screen
-from textual.theme import ThemeProvider
 
 from rltui.client.protocol import Experiment, Runs, TakenDownError
 from rltui.core.api import Alert
@@ -28,8 +26,11 @@ from rltui.ui.screens.dialogs import LeaveDialog
 from rltui.ui.screens.links import LinkMenu
 from rltui.ui.screens.overview import Overview
 from rltui.ui.shared import Home
+from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line
+from rltui.ui.themed_app import ThemedApp
+from rltui.ui.themes import FOLLOWING
 from rltui.ui.widgets.knob_table import unwritten
 from rltui.ui.widgets.log_pane import LogPane
 
@@ -43,7 +44,7 @@ RunInTerminal = Callable[[Sequence[str]], object]
 """Runs a command that takes the terminal over, and returns when it has ended."""
 
 
-class RltuiApp(App[None], inherit_bindings=False):
+class RltuiApp(ThemedApp, inherit_bindings=False):
     """Shows `experiment`, or without one all runs, until the person leaves. Leaving stops nothing."""
 
     TITLE = "rltui"
@@ -67,9 +68,13 @@ class RltuiApp(App[None], inherit_bindings=False):
         bell: bool = True,
         osc9: bool = False,
         clock: Callable[[], float] = time.time,
+        abilities: Abilities | None = None,
+        theme: str = FOLLOWING,
     ) -> None:
-        """`bell` and `osc9`: how the terminal draws attention to warnings and errors."""
-        super().__init__(driver_class=TerminalDriver)
+        """`bell` and `osc9`: how the terminal draws attention to warnings and errors. `abilities`: of the
+        terminal; all that there are by default. `theme`: in settings.toml.
+        """
+        super().__init__(runs, abilities or Abilities(), theme)
         self._bell = bell
         self._osc9 = osc9
         self._run_in_terminal = run_in_terminal
@@ -90,8 +95,7 @@ class RltuiApp(App[None], inherit_bindings=False):
             super()._display(screen, renderable)
             return
         if self._running and not (self._closed or self._batch_count):
-            colors = self.console._color_system or ColorSystem.TRUECOLOR  # noqa: SLF001 - as Textual asks
-            driver.show(renderable, self.size, self.size.clamp_offset(self.cursor_position), colors)
+            driver.show(renderable, self.size, self.size.clamp_offset(self.cursor_position), self.abilities)
         self.post_display_hook()
 
     async def on_event(self, event: events.Event) -> None:
@@ -293,10 +297,6 @@ class RltuiApp(App[None], inherit_bindings=False):
         """Find an action by name."""
         if not isinstance(self.screen, Palette):
             self.push_screen(Palette())
-
-    def search_themes(self) -> None:
-        """Find colours by name."""
-        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
 
     def action_detach(self) -> None:
         """Leave; asks first where that loses edits that are not written."""

@@ -46,9 +46,9 @@ class PaintedLog(Widget):
         & > .log-pane--debug { text-style: dim; }
         & > .log-pane--quiet { text-style: dim; }
         & > .log-pane--found { text-style: bold underline; }
-        & > .log-pane--here { background: $primary 30%; }
+        & > .log-pane--here { background: $log-here; }
         & > .log-pane--chosen { text-style: reverse; }
-        & > .log-pane--mark { background: $warning 20%; }
+        & > .log-pane--mark { background: $log-mark; }
         &:nocolor > .log-pane--warning, &:nocolor > .log-pane--error { color: $foreground; text-style: bold; }
         &:nocolor > .log-pane--here, &:nocolor > .log-pane--mark { text-style: bold; }
     }

@@ -1,0 +1,333 @@
+"""Colours: four themes of our own, and Textual's, corrected until all of each can be read.
+
+Style sheets name Textual's variables, and those of `TINTS`.
+"""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
+
+from rich.color import ColorSystem
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES, Theme
+
+from rltui.ui.terminal.contrast import BLACK, GRAPHICS, TEXT, WHITE, Rgb, blend, luminance, ratio_shown, shown
+
+GROUNDS = ("background", "surface", "panel")
+"""What everything stands on."""
+TINTS = {
+    "row-cursor": ("primary", 0.4),
+    "row-quiet": ("foreground", 0.12),
+    "log-here": ("primary", 0.3),
+    "log-mark": ("warning", 0.2),
+    "warning-muted": ("warning", 0.25),
+    "block-cursor-blurred-background": ("primary", 0.3),
+    "input-selection-background": ("primary", 0.4),
+    "screen-selection-background": ("primary", 0.4),
+}
+"""Grounds with so much of a colour at most: the row with the cursor, the same in a list without the focus,
+the match one is at, a marked line, a warning across the screen; then Textual's."""
+TEXTS = (
+    "foreground",
+    "foreground-muted",
+    "text-muted",
+    "text-disabled",
+    "text-primary",
+    "text-secondary",
+    "text-success",
+    "text-warning",
+    "text-error",
+    "text-accent",
+    "accent",
+)
+"""What is written in, on grounds and tints."""
+SOLIDS = ("primary", "secondary", "success", "warning", "error", "footer-key-foreground")
+"""Bars, frames and keys on grounds; `background` is written in on them."""
+LINES = ("border", "border-blurred", "scrollbar", "scrollbar-hover", "scrollbar-active")
+"""On grounds."""
+FAINT = 0.6
+"""Of `$foreground 60%`, which is read on grounds."""
+HUES_APART = 25 / 360
+"""Of a whole circle, by which the colours of focus and failure differ at least."""
+_TINT_ROOM = 0.62
+"""White, or black, stands out from a tint by so much of what it does from the background, at least: where
+that is less, all colours on a tint would turn to it."""
+_TOLD_APART = 1.1
+_CYAN = (79, 214, 214)
+_STEPS = 32
+
+
+def _own(
+    name: str,
+    *,
+    primary: str,
+    secondary: str,
+    accent: str,
+    success: str,
+    warning: str,
+    error: str,
+    foreground: str,
+    background: str,
+    surface: str,
+    panel: str,
+    dark: bool = True,
+    **rest: str,
+) -> Theme:
+    """Text of a role has the very colour of it. `rest`: other variables, with `_` for `-`."""
+    roles = {"primary": primary, "secondary": secondary, "accent": accent}
+    roles |= {"success": success, "warning": warning, "error": error}
+    variables = {f"text-{role}": color for role, color in roles.items()}
+    return Theme(
+        name=name,
+        primary=primary,
+        secondary=secondary,
+        accent=accent,
+        success=success,
+        warning=warning,
+        error=error,
+        foreground=foreground,
+        background=background,
+        surface=surface,
+        panel=panel,
+        dark=dark,
+        variables=variables | {key.replace("_", "-"): color for key, color in rest.items()},
+    )
+
+
+def _rgb(color: str, below: Rgb) -> Rgb:
+    """As it is seen over `below`; `auto` is white or black, with a share such as `60%` it covers so much."""
+    name, _, share = color.partition(" ")
+    if name == "auto":
+        full, covers = WHITE if luminance(below) < 0.18 else BLACK, 1.0
+    else:
+        parsed = Color.parse(name)
+        full, covers = parsed.rgb, parsed.a
+    return blend(below, full, covers * float(share.removesuffix("%") or 100) / 100)
+
+
+DARK = _own(
+    "rltui-dark",
+    primary="#6aa8ff",
+    secondary="#c49bff",
+    accent="#4fd6d6",
+    success="#79d279",
+    warning="#ffb454",
+    error="#ff7b7b",
+    foreground="#e4e7eb",
+    background="#111417",
+    surface="#171b1f",
+    panel="#20262c",
+)
+LIGHT = _own(
+    "rltui-light",
+    primary="#0b57c4",
+    secondary="#7439b3",
+    accent="#006b75",
+    success="#1a6e30",
+    warning="#845000",
+    error="#b3261e",
+    foreground="#1a1e23",
+    background="#fbfbfa",
+    surface="#ffffff",
+    panel="#e8ebee",
+    dark=False,
+)
+CONTRAST = _own(
+    "rltui-contrast",
+    primary="#8cc8ff",
+    secondary="#e2b8ff",
+    accent="#00ffff",
+    success="#7dff7d",
+    warning="#ffd700",
+    error="#ff9090",
+    foreground="#ffffff",
+    background="#000000",
+    surface="#000000",
+    panel="#181818",
+    text_muted="#e0e0e0",
+    text_disabled="#d0d0d0",
+    foreground_muted="#e0e0e0",
+    border_blurred="#c0c0c0",
+    row_cursor="#003a80",
+)
+SIXTEEN = _own(
+    "rltui-16",
+    primary="#00aaaa",
+    secondary="#ff55ff",
+    accent="#55ffff",
+    success="#55ff55",
+    warning="#ffff55",
+    error="#ff5555",
+    foreground="#ffffff",
+    background="#000000",
+    surface="#000000",
+    panel="#000000",
+    text_muted="#aaaaaa",
+    text_disabled="#aaaaaa",
+    foreground_muted="#aaaaaa",
+    border_blurred="#aaaaaa",
+    scrollbar="#aaaaaa",
+    scrollbar_hover="#aaaaaa",
+    scrollbar_active="#ffffff",
+    row_cursor="#0000aa",
+    row_quiet="#000000",
+    log_here="#0000aa",
+    log_mark="#aa00aa",
+    warning_muted="#000000",
+    block_cursor_blurred_background="#0000aa",
+    input_selection_background="#0000aa",
+    screen_selection_background="#0000aa",
+)
+"""The colours that a PC had, which a terminal with sixteen shows in its own way."""
+FOLLOWING = "terminal"
+"""In place of a name: dark or light as the terminal is."""
+_OURS = {theme.name: theme for theme in (DARK, LIGHT, CONTRAST, SIXTEEN)}
+
+
+def available() -> dict[str, Theme]:
+    """By name, uncorrected. Not Textual's two of the terminal's own colours, which nobody knows."""
+    return _OURS | {name: theme for name, theme in BUILTIN_THEMES.items() if not theme.ansi}
+
+
+NAMES = (FOLLOWING, *available())
+"""What can be chosen."""
+
+
+@cache
+def theme(name: str, colors: ColorSystem) -> Theme:
+    """The one of that name, in which all can be read on a terminal of so many colours."""
+    if colors is ColorSystem.STANDARD:
+        return corrected(SIXTEEN, colors)
+    return corrected(available()[name], colors)
+
+
+def corrected(theme: Theme, colors: ColorSystem = ColorSystem.TRUECOLOR) -> Theme:
+    """The same look, with as little changed as makes text stand out by 4.5 and lines by 3, and focus differ
+    from failure, on a terminal of so many colours.
+    """
+    pole, other = (WHITE, BLACK) if theme.dark else (BLACK, WHITE)
+    is_small = (
+        colors is ColorSystem.STANDARD
+    )  # no colour can be moved a little: on tints, the painter does it
+    given = {**theme.to_color_system().generate(), **theme.variables}
+    behind = _rgb(given["background"], other)
+    made: dict[str, Rgb] = {}
+
+    def fix(names: Iterable[str], below: _Below, least: float) -> None:
+        for name in names:
+            color = _rgb(given[name], behind)
+            made[name] = _on_the_way(color, pole, lambda candidate: below.shows(candidate, least))
+
+    for name in GROUNDS:
+        made[name] = _on_the_way(
+            _rgb(given[name], behind), other, lambda ground: _faint_fits(pole, [ground], colors)
+        )
+    grounds = [made[name] for name in GROUNDS]
+    foreground = _on_the_way(
+        _rgb(given["foreground"], behind), pole, lambda text: _faint_fits(text, grounds, colors)
+    )
+    given["foreground"] = _hex(foreground)
+    fix(SOLIDS, _Below(grounds, colors), TEXT)
+    fix(LINES, _Below(grounds, colors), GRAPHICS)
+    for name, (of, share) in TINTS.items():
+        tint = blend(made["background"], made.get(of, foreground), share)
+        if name in theme.variables:
+            tint = _rgb(theme.variables[name], made["background"])
+        made[name] = tint if is_small else _tint(tint, made["background"], pole, colors)
+    focus = [_rgb(given[name], behind) for name in ("accent", "primary", "secondary", "success")]
+    given["accent"] = _hex(_unlike(made["error"], focus))
+    tints = () if is_small else (made[name] for name in TINTS)
+    fix(TEXTS, _Below([*grounds, *tints], colors), TEXT)
+    made["scrollbar-background"] = made["footer-background"] = made["panel"]
+    made["block-cursor-background"] = made["link-background-hover"] = made["primary"]
+    made["block-cursor-foreground"] = made["button-color-foreground"] = made["background"]
+    made["input-cursor-background"], made["input-cursor-foreground"] = made["foreground"], made["background"]
+    made["input-selection-foreground"] = made["block-cursor-blurred-foreground"] = made["foreground"]
+    hexes = {name: _hex(color) for name, color in made.items()}
+    return replace(
+        theme,
+        primary=hexes["primary"],
+        secondary=hexes["secondary"],
+        accent=hexes["accent"],
+        success=hexes["success"],
+        warning=hexes["warning"],
+        error=hexes["error"],
+        foreground=hexes["foreground"],
+        background=hexes["background"],
+        surface=hexes["surface"],
+        panel=hexes["panel"],
+        variables={**theme.variables, **hexes},
+    )
+
+
+class _Below:
+    """Surfaces, all of them darker or all lighter than what stands on them."""
+
+    def __init__(self, surfaces: Iterable[Rgb], colors: ColorSystem) -> None:
+        seen = [shown(surface, colors) for surface in surfaces]
+        self._colors = colors
+        self._ranges = [
+            (min(kind) + 0.05, max(kind) + 0.05)
+            for kind in zip(*(map(luminance, each) for each in seen), strict=True)
+        ]
+
+    def shows(self, color: Rgb, least: float) -> bool:
+        """Whether `color` stands out from each by `least`."""
+        lights = (luminance(each) + 0.05 for each in shown(color, self._colors))
+        return all(
+            light >= least * high or low >= least * light
+            for light, (low, high) in zip(lights, self._ranges, strict=True)
+        )
+
+
+def hues_apart(one: Rgb, other: Rgb) -> float:
+    """Of a whole circle, at most half; all of it where a colour is grey."""
+    hues = []
+    for color in (one, other):
+        hue, _, saturation = colorsys.rgb_to_hls(*(part / 255 for part in color))
+        if saturation < 0.15:
+            return 1.0
+        hues.append(hue)
+    apart = abs(hues[0] - hues[1])
+    return min(apart, 1 - apart)
+
+
+def _tint(tint: Rgb, background: Rgb, pole: Rgb, colors: ColorSystem) -> Rgb:
+    """What is nearest to `tint`, has room for colours and can be told from `background`; else darkened, or
+    lightened, until it has room.
+    """
+    room = _TINT_ROOM * ratio_shown(pole, background, colors)
+
+    def has_room(color: Rgb) -> bool:
+        return ratio_shown(pole, color, colors) >= room
+
+    found = _on_the_way(
+        tint, background, lambda color: has_room(color) and _differs(color, background, colors)
+    )
+    return found if found != background else _on_the_way(tint, BLACK if pole == WHITE else WHITE, has_room)
+
+
+def _differs(one: Rgb, other: Rgb, colors: ColorSystem) -> bool:
+    return ratio_shown(one, other, colors) >= _TOLD_APART
+
+
+def _unlike(failure: Rgb, colors: Iterable[Rgb]) -> Rgb:
+    """The first that nobody takes for `failure`."""
+    return next((color for color in colors if hues_apart(color, failure) >= HUES_APART), _CYAN)
+
+
+def _on_the_way(color: Rgb, goal: Rgb, fits: Callable[[Rgb], bool]) -> Rgb:
+    """What is nearest to `color` on the way to `goal` and fits; `goal` where nothing does."""
+    return next(filter(fits, (blend(color, goal, step / _STEPS) for step in range(_STEPS))), goal)
+
+
+def _faint_fits(color: Rgb, grounds: Iterable[Rgb], colors: ColorSystem) -> bool:
+    """Whether `color` can be read where it covers so little of a ground."""
+    return all(ratio_shown(blend(ground, color, FAINT), ground, colors) >= TEXT for ground in grounds)
+
+
+def _hex(color: Rgb) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*color)
