@@ -6,7 +6,7 @@ Style sheets name Textual's variables, and those of `TINTS`.
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -24,6 +24,7 @@ TINTS = {
     "log-here": ("primary", 0.3),
     "log-mark": ("warning", 0.2),
     "warning-muted": ("warning", 0.25),
+    "block-cursor-background": ("primary", 0.4),
     "block-cursor-blurred-background": ("primary", 0.3),
     "input-selection-background": ("primary", 0.4),
     "screen-selection-background": ("primary", 0.4),
@@ -44,18 +45,40 @@ TEXTS = (
     "accent",
 )
 """What is written in, on grounds and tints."""
-SOLIDS = ("primary", "secondary", "success", "warning", "error", "footer-key-foreground")
+SOLIDS = (
+    "primary",
+    "secondary",
+    "success",
+    "warning",
+    "error",
+    "footer-foreground",
+    "footer-key-foreground",
+    "footer-description-foreground",
+)
 """Bars, frames and keys on grounds; `background` is written in on them."""
 LINES = ("border", "border-blurred", "scrollbar", "scrollbar-hover", "scrollbar-active")
-"""On grounds."""
+"""On grounds and tints."""
 FAINT = 0.6
 """Of `$foreground 60%`, which is read on grounds."""
 HUES_APART = 25 / 360
 """Of a whole circle, by which the colours of focus and failure differ at least."""
+_WRITTEN = (
+    "input-cursor-background",
+    "input-selection-foreground",
+    "block-cursor-foreground",
+    "block-cursor-blurred-foreground",
+)
+"""Of the colour of text."""
 _TINT_ROOM = 0.62
 """White, or black, stands out from a tint by so much of what it does from the background, at least: where
 that is less, all colours on a tint would turn to it."""
 _TOLD_APART = 1.1
+_ROUNDED = 1.03
+"""What Textual's way to round may take from a ratio."""
+_LIST_TINT = 0.05
+"""Of the foreground, that Textual lays over a list with the focus."""
+_FIELDS = (*GROUNDS, "foreground", "primary", "secondary", "accent", "success", "warning", "error")
+"""Colours of a theme that are no variables; Textual rounds them on the way to those."""
 _CYAN = (79, 214, 214)
 _STEPS = 32
 
@@ -129,7 +152,7 @@ LIGHT = _own(
     success="#1a6e30",
     warning="#845000",
     error="#b3261e",
-    foreground="#1a1e23",
+    foreground="#0a0c0f",
     background="#fbfbfa",
     surface="#ffffff",
     panel="#e8ebee",
@@ -177,6 +200,7 @@ SIXTEEN = _own(
     log_here="#0000aa",
     log_mark="#aa00aa",
     warning_muted="#000000",
+    block_cursor_background="#0000aa",
     block_cursor_blurred_background="#0000aa",
     input_selection_background="#0000aa",
     screen_selection_background="#0000aa",
@@ -208,59 +232,105 @@ def corrected(theme: Theme, colors: ColorSystem = ColorSystem.TRUECOLOR) -> Them
     """The same look, with as little changed as makes text stand out by 4.5 and lines by 3, and focus differ
     from failure, on a terminal of so many colours.
     """
-    pole, other = (WHITE, BLACK) if theme.dark else (BLACK, WHITE)
-    is_small = (
-        colors is ColorSystem.STANDARD
-    )  # no colour can be moved a little: on tints, the painter does it
-    given = {**theme.to_color_system().generate(), **theme.variables}
-    behind = _rgb(given["background"], other)
-    made: dict[str, Rgb] = {}
-
-    def fix(names: Iterable[str], below: _Below, least: float) -> None:
-        for name in names:
-            color = _rgb(given[name], behind)
-            made[name] = _on_the_way(color, pole, lambda candidate: below.shows(candidate, least))
-
-    for name in GROUNDS:
-        made[name] = _on_the_way(
-            _rgb(given[name], behind), other, lambda ground: _faint_fits(pole, [ground], colors)
-        )
-    grounds = [made[name] for name in GROUNDS]
-    foreground = _on_the_way(
-        _rgb(given["foreground"], behind), pole, lambda text: _faint_fits(text, grounds, colors)
-    )
-    given["foreground"] = _hex(foreground)
-    fix(SOLIDS, _Below(grounds, colors), TEXT)
-    fix(LINES, _Below(grounds, colors), GRAPHICS)
-    for name, (of, share) in TINTS.items():
-        tint = blend(made["background"], made.get(of, foreground), share)
-        if name in theme.variables:
-            tint = _rgb(theme.variables[name], made["background"])
-        made[name] = tint if is_small else _tint(tint, made["background"], pole, colors)
-    focus = [_rgb(given[name], behind) for name in ("accent", "primary", "secondary", "success")]
-    given["accent"] = _hex(_unlike(made["error"], focus))
-    tints = () if is_small else (made[name] for name in TINTS)
-    fix(TEXTS, _Below([*grounds, *tints], colors), TEXT)
-    made["scrollbar-background"] = made["footer-background"] = made["panel"]
-    made["block-cursor-background"] = made["link-background-hover"] = made["primary"]
-    made["block-cursor-foreground"] = made["button-color-foreground"] = made["background"]
-    made["input-cursor-background"], made["input-cursor-foreground"] = made["foreground"], made["background"]
-    made["input-selection-foreground"] = made["block-cursor-blurred-foreground"] = made["foreground"]
-    hexes = {name: _hex(color) for name, color in made.items()}
+    made = {name: _hex(color) for name, color in _Correction(theme, colors).made.items()}
     return replace(
         theme,
-        primary=hexes["primary"],
-        secondary=hexes["secondary"],
-        accent=hexes["accent"],
-        success=hexes["success"],
-        warning=hexes["warning"],
-        error=hexes["error"],
-        foreground=hexes["foreground"],
-        background=hexes["background"],
-        surface=hexes["surface"],
-        panel=hexes["panel"],
-        variables={**theme.variables, **hexes},
+        primary=made["primary"],
+        secondary=made["secondary"],
+        accent=made["accent"],
+        success=made["success"],
+        warning=made["warning"],
+        error=made["error"],
+        foreground=made["foreground"],
+        background=made["background"],
+        surface=made["surface"],
+        panel=made["panel"],
+        variables={**theme.variables, **made},
     )
+
+
+class _Correction:
+    """What becomes of the colours of a theme: `made`, by the names of variables."""
+
+    def __init__(self, theme: Theme, colors: ColorSystem) -> None:
+        self.made: dict[str, Rgb] = {}
+        self._colors = colors
+        self._pole, self._other = (WHITE, BLACK) if theme.dark else (BLACK, WHITE)
+        plain = {name: value for name in _FIELDS if (value := getattr(theme, name))}
+        variables = {**theme.to_color_system().generate(), **plain, **theme.variables}
+        behind = _rgb(variables["background"], self._other)
+        self._given = {name: _rgb(variables[name], behind) for name in (*GROUNDS, *SOLIDS, *TEXTS, *LINES)}
+        for name in GROUNDS:
+            self.made[name] = _on_the_way(self._given[name], self._other, self._may_be_ground)
+        grounds = self._with_lists([self.made[name] for name in GROUNDS])
+        self._foreground = _on_the_way(
+            self._given["foreground"], self._pole, lambda text: _faint_fits(text, grounds, colors)
+        )
+        self._given["foreground"] = self._foreground
+        self._fix(SOLIDS, _Below(grounds, colors), TEXT)
+        surfaces = [*grounds, *(self._make_tint(name, theme) for name in TINTS)]
+        if (
+            colors is ColorSystem.STANDARD
+        ):  # none can be moved a little: on tints, that is left to the painter
+            surfaces = grounds
+        self._fix(TEXTS, _Below(surfaces, colors), TEXT)
+        self._fix(LINES, _Below(surfaces, colors), GRAPHICS)
+        self._part_focus_from_failure(_Below(surfaces, colors))
+        self.made["scrollbar-background"] = self.made["footer-background"] = self.made["panel"]
+        self.made["button-color-foreground"] = self.made["input-cursor-foreground"] = self.made["background"]
+        self.made |= dict.fromkeys(_WRITTEN, self.made["foreground"])
+
+    def _fix(self, names: Iterable[str], below: _Below, least: float) -> None:
+        for name in names:
+            self.made[name] = self._moved(self._given[name], below, least)
+
+    def _moved(self, color: Rgb, below: _Below, least: float) -> Rgb:
+        return _on_the_way(color, self._pole, lambda candidate: below.shows(candidate, least))
+
+    def _with_lists(self, grounds: Sequence[Rgb]) -> list[Rgb]:
+        """These, and what lists with the focus make of them."""
+        return [*grounds, *(blend(ground, self._pole, _LIST_TINT) for ground in grounds)]
+
+    def _may_be_ground(self, color: Rgb) -> bool:
+        return _faint_fits(self._pole, self._with_lists([color]), self._colors)
+
+    def _make_tint(self, name: str, theme: Theme) -> Rgb:
+        """What is nearest to the one it should be, has room for colours and can be told from the background;
+        else darkened, or lightened, until it has room.
+        """
+        of, share = TINTS[name]
+        background = self.made["background"]
+        tint = blend(background, self.made.get(of, self._foreground), share)
+        if name in theme.variables:
+            tint = _rgb(theme.variables[name], background)
+        if self._colors is not ColorSystem.STANDARD:
+            tint = self._with_room(tint, background)
+        self.made[name] = tint
+        return tint
+
+    def _with_room(self, tint: Rgb, background: Rgb) -> Rgb:
+        room = _TINT_ROOM * ratio_shown(self._pole, background, self._colors)
+
+        def has_room(color: Rgb) -> bool:
+            is_far = ratio_shown(self._pole, color, self._colors) >= room
+            return is_far and _faint_fits(self._foreground, [color], self._colors)
+
+        def is_seen(color: Rgb) -> bool:
+            return has_room(color) and ratio_shown(color, background, self._colors) >= _TOLD_APART
+
+        found = _on_the_way(tint, background, is_seen)
+        return found if found != background else _on_the_way(tint, self._other, has_room)
+
+    def _part_focus_from_failure(self, below: _Below) -> None:
+        """Where the accent is taken for a failure, the next colour that is not."""
+        failures = [shown(self.made[name], self._colors) for name in ("error", "text-error")]
+        for color in (*(self._given[name] for name in ("accent", "primary", "secondary", "success")), _CYAN):
+            accent = self._moved(color, below, TEXT)
+            seen = shown(accent, self._colors)
+            apart = [hues_apart(*pair) for failure in failures for pair in zip(seen, failure, strict=True)]
+            if min(apart) >= HUES_APART:
+                self.made["accent"] = accent
+                return
 
 
 class _Below:
@@ -295,30 +365,6 @@ def hues_apart(one: Rgb, other: Rgb) -> float:
     return min(apart, 1 - apart)
 
 
-def _tint(tint: Rgb, background: Rgb, pole: Rgb, colors: ColorSystem) -> Rgb:
-    """What is nearest to `tint`, has room for colours and can be told from `background`; else darkened, or
-    lightened, until it has room.
-    """
-    room = _TINT_ROOM * ratio_shown(pole, background, colors)
-
-    def has_room(color: Rgb) -> bool:
-        return ratio_shown(pole, color, colors) >= room
-
-    found = _on_the_way(
-        tint, background, lambda color: has_room(color) and _differs(color, background, colors)
-    )
-    return found if found != background else _on_the_way(tint, BLACK if pole == WHITE else WHITE, has_room)
-
-
-def _differs(one: Rgb, other: Rgb, colors: ColorSystem) -> bool:
-    return ratio_shown(one, other, colors) >= _TOLD_APART
-
-
-def _unlike(failure: Rgb, colors: Iterable[Rgb]) -> Rgb:
-    """The first that nobody takes for `failure`."""
-    return next((color for color in colors if hues_apart(color, failure) >= HUES_APART), _CYAN)
-
-
 def _on_the_way(color: Rgb, goal: Rgb, fits: Callable[[Rgb], bool]) -> Rgb:
     """What is nearest to `color` on the way to `goal` and fits; `goal` where nothing does."""
     return next(filter(fits, (blend(color, goal, step / _STEPS) for step in range(_STEPS))), goal)
@@ -326,7 +372,9 @@ def _on_the_way(color: Rgb, goal: Rgb, fits: Callable[[Rgb], bool]) -> Rgb:
 
 def _faint_fits(color: Rgb, grounds: Iterable[Rgb], colors: ColorSystem) -> bool:
     """Whether `color` can be read where it covers so little of a ground."""
-    return all(ratio_shown(blend(ground, color, FAINT), ground, colors) >= TEXT for ground in grounds)
+    return all(
+        ratio_shown(blend(ground, color, FAINT), ground, colors) >= _ROUNDED * TEXT for ground in grounds
+    )
 
 
 def _hex(color: Rgb) -> str:

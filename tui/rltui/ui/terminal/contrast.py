@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 
 from rich._palettes import EIGHT_BIT_PALETTE, STANDARD_PALETTE
@@ -79,15 +78,17 @@ def blend(below: Rgb, above: Rgb, share: float) -> Rgb:
     return red, green, blue
 
 
-def moved(color: Rgb, fits: Callable[[Rgb], bool]) -> Rgb:
-    """`color`, or what is nearest to it on the way to white or black and fits; itself where nothing does."""
-    for step in range(_STEPS + 1):
-        for pole in (WHITE, BLACK):
-            if fits(candidate := blend(color, pole, step / _STEPS)):
-                return candidate
-    return color
-
-
 def readable(color: Rgb, surface: Rgb, least: float, colors: ColorSystem) -> Rgb:
-    """What is nearest to `color` and stands out from `surface` by `least`, at most 4.5, as both are shown."""
-    return moved(color, lambda candidate: ratio_shown(candidate, surface, colors) >= least)
+    """What is nearest to `color` and stands out from `surface` by `least`, at most 4.5, as both are shown.
+
+    Of sixteen colours there are greys from which none does: then it is the one that does most.
+    """
+    if ratio_shown(color, surface, colors) >= least:
+        return color
+    poles = sorted((WHITE, BLACK), key=lambda pole: -ratio_shown(pole, surface, colors))
+    for step in range(1, _STEPS + 1):
+        for pole in poles:
+            candidate = blend(color, pole, step / _STEPS)
+            if ratio_shown(candidate, surface, colors) >= least:
+                return candidate
+    return poles[0]

@@ -148,10 +148,11 @@ class PaintedLog(Widget):
         return None
 
     def notify_style_update(self) -> None:
-        """Paint anew in the colours of a changed theme."""
+        """Paint anew in other colours. Textual sees to those of parts of a log only after this."""
         super().notify_style_update()
         if self.is_mounted:
             self._restyle()
+            self.call_later(self._restyle)
 
     def watch_follow(self) -> None:
         """Go to the end, or say that there is more."""
