@@ -82,7 +82,7 @@ async def photograph() -> None:
         await pilot.press("t", "r")
         await until(pilot, lambda: len(app.screen_stack) > 1)
         await save(pilot, "restart")
-        await pilot.press("escape", "c", "g", "j", "j", "j", "j", "j", "e")
+        await pilot.press("escape", "ctrl+k", "g", "j", "j", "j", "j", "j", "e")
         await until(pilot, lambda: len(app.screen_stack) > 1)
         await pilot.press("1", "0", "0")
         await save(pilot, "edit")
@@ -124,7 +124,7 @@ async def photograph_runs() -> None:
         await until(pilot, lambda: "reverse-text" in pilot.app.export_screenshot())
         await pilot.press("b")
         await save(pilot, "runs")
-        await pilot.press("b", "space", "space", "space", "c")
+        await pilot.press("b", "m", "m", "m", "c")
         await until(pilot, lambda: "Compare" in pilot.app.export_screenshot())
         await save(pilot, "compare")
 

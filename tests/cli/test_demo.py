@@ -20,7 +20,7 @@ def test_without_a_screen_none_is_opened(
     monkeypatch.setattr(running, "find_experiment", lambda _: known)
     monkeypatch.setattr("rltui.client.launch.lives", lambda _: True)
     monkeypatch.setattr(running, "read_status", lambda _: {"experiment": "demo"})
-    monkeypatch.setattr(status, "as_text", lambda told: f"{told['experiment']} runs\n")
+    monkeypatch.setattr(status, "as_text", lambda told, **_: f"{told['experiment']} runs\n")
     monkeypatch.setattr(running, "show", lambda _: pytest.fail("the app was opened"))
     assert running.demo(Namespace(no_tui=True, output_dir=str(tmp_path))) == 0
     assert capsys.readouterr().out == "demo runs\n"

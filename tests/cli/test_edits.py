@@ -76,13 +76,14 @@ def test_knobs_are_grouped_and_searched(config: Path, capsys: pytest.CaptureFixt
     assert main(["knobs", "--all"]) == 0
     assert capsys.readouterr().out == (
         "run.toml\n"
-        "  max_steps  20                            trainer\n"
-        '  name       "a"                           trainer\n'
+        "  KEY        VALUE  UNIT  DEFAULT  ALLOWED  READ BY\n"
+        "  max_steps  20                             trainer\n"
+        '  name       "a"                            trainer\n'
         "run.toml  [env.0]\n"
-        '  env.0.id   "x"                           trainer\n'
+        '  env.0.id   "x"                            trainer\n'
     )
     assert main(["knobs", "steps", "TRAIN"]) == 0
-    assert capsys.readouterr().out.count("\n") == 2
+    assert capsys.readouterr().out.count("\n") == 3
     assert main(["knobs", "nonsense"]) == 0
     assert "no knob has all these words" in capsys.readouterr().err
 

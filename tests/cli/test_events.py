@@ -57,15 +57,16 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 
 def test_the_journal_with_its_diffs(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(capsys)
-    assert lines[1] == "2026-11-22 13:00:00         ready      trainer ready"
-    assert lines[2] == "2026-11-22 14:00:00     12  edit       lr 1e-5 → 1e-4"
-    assert lines[3:8] == [f"{'':29}{line}" for line in DIFF.splitlines()]
-    assert lines[8] == "2026-11-22 14:30:00         crash      trainer failed: killed"
-    assert lines[9:] == [
-        "2026-11-22 14:59:00         note       better now",
-        f"{'':29}said the second line",
+    assert lines[0] == "WHEN                   STEP  KIND        WHAT"
+    assert lines[2] == "2026-11-22 13:00:00          ready       trainer ready"
+    assert lines[3] == "2026-11-22 14:00:00      12  edit        lr 1e-5 → 1e-4"
+    assert lines[4:9] == [f"{'':8}{line}" for line in DIFF.splitlines()]
+    assert lines[9] == "2026-11-22 14:30:00          crash       trainer failed: killed"
+    assert lines[10:] == [
+        "2026-11-22 14:59:00          note        better now",
+        f"{'':8}said the second line",
     ]
-    assert len(shown(capsys, "--brief")) == len(JOURNAL)
+    assert len(shown(capsys, "--brief")) == 1 + len(JOURNAL)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_what_there_is_not_is_told(
 def test_a_note_is_kept_while_nothing_runs(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["note", "seed", "7", "from here on"]) == 0
     assert capsys.readouterr().out == "noted: seed 7 from here on\n"
-    assert shown(capsys, "--kind", "note")[-1].endswith("        note       seed 7 from here on")
+    assert shown(capsys, "--kind", "note")[-1].endswith("  note        seed 7 from here on")
     assert main(["note", " "]) == 2
     assert "an empty note" in capsys.readouterr().err
     journal.unlink()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.cli.gpus import frame, report_lines
+from rltui.cli.gpus import report_lines
 from rltui.core.gpu.report import (
     GpuBudget,
     GpuDevice,
@@ -81,14 +81,15 @@ GPU 0 · NVIDIA H200 · 120 of 141 GiB used · 21.0 free · 97% · 412 of 700 W 
     ⚠ slowed down: power brake
     ⚠ 1 uncorrected memory error (ECC)
     budget of inference: 0.5 × total = 70.5 GiB
-    60.0 GiB  pid 12         inference attempt 3, peak 62.0 together   VLLM::EngineCore
-     1.0 GiB  pid 11  alice  inference attempt 3                       serve
-     9.8 GiB  pid 13         sft/trainer attempt 1, peak 11.0
-    ~3.0 GiB  pid 14         ⚠ leftover of old/trainer attempt 2
-    ~2.0 GiB  pid 15  alice  yours, not rltui's                        python notebook.py
-     2.0 GiB  pid 16  bob    another user's
-     0.1 GiB  pid 17         not known whose (graphics)
-    42.1 GiB                 driver, or processes that are not listed
+     GIB  PID  USER   OWNER                                     COMMAND
+    60.0   12         inference attempt 3, peak 62.0 together   VLLM::EngineCore
+     1.0   11  alice  inference attempt 3                       serve
+     9.8   13         sft/trainer attempt 1, peak 11.0
+    ~3.0   14         ⚠ leftover of old/trainer attempt 2
+    ~2.0   15  alice  yours, not rltui's                        python notebook.py
+     2.0   16  bob    another user's
+     0.1   17         not known whose (graphics)
+    42.1              driver, or processes that are not listed
 node-2: GPU 1.0 · NVIDIA A100 · ⚠ exited 255: ssh
 ✗ GPU 0: inference needs 71.9 GiB free
 ✗ node-2: exited 255: ssh
@@ -104,7 +105,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     lines = report_lines(REPORT, width=width, now=NOW)
     assert max(map(len, lines)) <= width
     if width >= 60:
-        assert "    60.0 GiB  pid 12         inference attempt 3" in "\n".join(lines)
+        assert "    60.0   12         inference attempt 3" in "\n".join(lines)
 
 
 def test_a_header_breaks_between_its_figures() -> None:
@@ -136,9 +137,9 @@ def test_a_hanging_driver_is_told_above_the_old_figures() -> None:
 
 def test_figures_that_are_missing_are_left_out_or_marked() -> None:
     bare = GpuDevice(index=3, processes=(process(5, None),), memory_kind="v1")
-    [header, row] = report_lines(GpuReport(available=True, devices=(bare,)), width=None, now=NOW)
+    [header, _, row] = report_lines(GpuReport(available=True, devices=(bare,)), width=80, now=NOW)
     assert header == "GPU 3 · ? of ? GiB used incl. what the driver reserves · ? free"
-    assert row == "    ? GiB  pid 5  not known whose"
+    assert row == "      ?    5  not known whose"
 
 
 def test_no_text_acts_on_the_terminal() -> None:
@@ -146,13 +147,3 @@ def test_no_text_acts_on_the_terminal() -> None:
     lines = report_lines(GpuReport(available=True, devices=(evil,)), width=None, now=NOW)
     assert all(line.isprintable() for line in lines)
     assert "· ␛[2JH200␛]0;x␇ ·" in lines[0]
-
-
-def test_a_frame_draws_over_the_last_one_without_clearing_it_first() -> None:
-    assert frame(["one", "two"], height=5) == "\x1b[Hone\x1b[K\r\ntwo\x1b[K\x1b[J"
-
-
-def test_a_frame_that_is_too_high_counts_what_is_left_out() -> None:
-    drawn = frame([str(number) for number in range(10)], height=4)
-    assert drawn.split("\r\n")[-1] == "… 7 more lines\x1b[K\x1b[J"
-    assert drawn.count("\r\n") == 3

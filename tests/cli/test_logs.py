@@ -100,7 +100,7 @@ def test_what_is_found_is_one_document(experiment: None, capsys: pytest.CaptureF
     ("words", "told"),
     [
         (["--all"], "--grep RE"),
-        ([], "which component"),
+        (["-f"], "which component"),
         (["--all", "--grep", "x", "-f"], "leave -f"),
         (["trianer", "--all", "--grep", "x"], "did you mean trainer?"),
         (["trainer", "--grep", "("], "no regular expression"),

@@ -48,7 +48,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_a_line_for_each_that_has_a_chart(capsys: pytest.CaptureFixture[str]) -> None:
     out = said(capsys)
     rows = [line.split() for line in out.splitlines()]
-    assert rows[0] == ["metric", "newest", "at", "lowest", "highest", "points", "series"]
+    assert rows[0] == ["METRIC", "NEWEST", "AT", "LOWEST", "HIGHEST", "POINTS", "SERIES"]
     assert rows[1][:4] == ["reward", "0.933", "step", "28"]
     assert "28, 1 no number" in out
     assert out.splitlines()[-1].startswith("1 more series: rltui metrics --all")

@@ -21,8 +21,8 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_steps_with_histograms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fakes.write_stream_run(tmp_path)
     lines = run(capsys, str(tmp_path)).splitlines()
-    assert lines[0].split("  ")[0] == "step"
-    assert "no spread" in lines[0]
+    assert lines[0].split("  ")[0] == "STEP"
+    assert "NO SPREAD" in lines[0]
     assert [line.split()[0] for line in lines[1:]] == ["3", "2", "1", "eval"]
     assert "█" in lines[1]
     found = json.loads(run(capsys, str(tmp_path), "--json"))

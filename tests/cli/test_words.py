@@ -36,7 +36,7 @@ def test_states_without_a_process_are_those_of_the_api() -> None:
 
 def test_status_counts_down_to_the_next_start() -> None:
     assert lines(backoff_status())[-1] == (
-        "  ↻ trainer       backoff   · again in 12s · attempt 1 · exited 1; failure 1 of 3"
+        "  ↻ trainer       backoff                   1         again in 12s · exited 1; failure 1 of 3"
     )
 
 
@@ -44,12 +44,12 @@ def test_a_long_reason_has_a_line_of_its_own() -> None:
     text = lines(waiting_status())
     at = text.index(f"      {GPU_REASON}")
     assert text[at - 1] == "  ◌ inference     waiting"
-    assert "  ◌ orchestrator  waiting   · waits for inference" in text
+    assert "  ◌ orchestrator  waiting                           waits for inference" in text
 
 
 def test_status_says_what_ran_out_of_memory_and_what_to_type() -> None:
     assert lines(out_of_memory_status(*REMEDIES))[-4:] == [
-        "  ✗ trainer       failed    · attempt 1",
+        "  ✗ trainer       failed                   1",
         (
             "      out of memory on GPU 1: tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free; it held 20.1"
             " GiB; pid 4242 of the host held 58.6 GiB"

@@ -70,3 +70,16 @@ def test_a_command_that_is_none_is_told(command: str, monkeypatch: pytest.Monkey
     monkeypatch.setenv("VISUAL", command)
     with pytest.raises((UsageError, RltuiError), match=r"editor|quotation"):
         edit_text("rl.toml", "a = 1\n")
+
+
+@pytest.mark.parametrize(("name", "first"), [("nano", "+7"), ("ed", "")])
+def test_an_editor_that_takes_a_line_begins_there(
+    name: str, first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / name
+    program.write_text('#!/bin/sh\necho "$1" > "${0%/*}/told"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(program))
+    edit_text("settings.toml", "a = 1\n", line=7)
+    told = (tmp_path / "told").read_text().strip()
+    assert told == first if first else told.endswith("settings.toml")

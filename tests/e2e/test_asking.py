@@ -67,7 +67,7 @@ def test_an_edit_says_what_was_done(counters: Box) -> None:
     edit = ("set", "max_steps=21", "--restart", "--yes")
     dry, done = counters.run(*edit, "--dry-run"), counters.run(*edit)
     assert dry.stderr == "nothing was written: --dry-run\n"
-    assert done.stderr.startswith("written; restarting ")
+    assert done.stderr.startswith("written: run.toml: max_steps 20 → 21\nrestarting ")
     assert "trainer" in done.stderr
     assert counters.run("set", "max_steps=21").stderr == ""
 
@@ -91,8 +91,8 @@ def test_ls_is_a_line_per_experiment(counters: Box) -> None:
     assert "no experiments yet" in counters.run("ls").stdout
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     head, line = counters.run("ls").stdout.splitlines()
-    assert head.split()[:5] == ["NAME", "STATE", "STEP", "REWARD", "STARTED"]
-    assert line.split()[:2] == ["one", "running"]
+    assert head.split()[:5] == ["NAME", "STATE", "STEP", "REWARD", "AGE"]
+    assert line.split()[:3] == ["one", "●", "running"]
     assert line.index("generic") == head.index("FRAMEWORK")
     assert line.endswith("/out")
     for command in ("restart", "stop", "logs", "attach"):

@@ -52,7 +52,7 @@ def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> N
         terminal.wait_for("✓ done")
         terminal.press("V")
         terminal.wait_for("first · Evaluations")
-        terminal.press("v")
+        terminal.press("s")
         terminal.wait_for("Evaluate")
         terminal.press("Enter")
         retry_until(lambda: len(evaluations(trained)) == 2, timeout_s=60)

@@ -80,8 +80,8 @@ def test_a_stranger_is_listed_and_ended_only_where_it_is_named(gpu_box: Box, sta
     retry_until(lambda: listed(gpu_box) == sorted([one.pid, other.pid]), timeout_s=30)
     text = gpu_box.run("orphans").stdout
     assert text.startswith("one has no leftover process\nbesides, on the GPU and of no component that lives")
-    assert f"pid {one.pid} sleep 1000 · " in text
-    assert "· 5.0 GiB\n  holds GPU memory, not started by rltui\n" in text
+    assert f"{one.pid}  sleep 1000  " in text
+    assert "5.0 GiB\n  holds GPU memory, not started by rltui\n" in text
 
     assert gpu_box.json("orphans", "--free", "--yes")["ended"] == []
     refused = gpu_box.run("orphans", "--free", str(component), "--yes")

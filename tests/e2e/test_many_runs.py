@@ -104,9 +104,9 @@ def through_the_screens(box: Box) -> None:
     argv = [sys.executable, "-m", "rltui"]
     with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
         terminal.wait_for("4 in all")
-        terminal.press("Space")
+        terminal.press("m")
         terminal.press("Down")
-        terminal.press("Space")
+        terminal.press("m")
         terminal.wait_for("2 marked")
         terminal.press("c")
         terminal.wait_for("Compare")

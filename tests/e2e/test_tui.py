@@ -70,7 +70,7 @@ def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal)
     before = pids(learning)
     text = (learning.work / "rl.toml").read_text()
 
-    terminal.press("c", "g")
+    terminal.press("C-k", "g")
     knob = terminal.wait_until(knob_under_cursor, "the cursor of the knob table")
     while not re.search(r"batch_size +128", knob):
         terminal.press("j")

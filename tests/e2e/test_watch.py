@@ -62,8 +62,8 @@ def test_a_run_is_looked_at_and_left_alone(box: Box, run: Path) -> None:
 
     text = box.run("status").stdout
     assert f"{run.name} · prime-rl · observed · its logs grow · step 3/20" in text
-    assert "≡ inference     no file yet · logs/latest/inference.log" in text
-    assert "≡ trainer       growing   · logs/latest/trainer.log" in text
+    assert "inference     ◌ no file yet  logs/latest/inference.log" in text
+    assert "trainer       ● growing      logs/latest/trainer.log" in text
     for command in (("start",), ("restart", "trainer"), ("stop", "--yes"), ("orphans", "--free", "1")):
         refused = box.run(*command)
         assert refused.returncode == 2, command

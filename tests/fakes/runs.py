@@ -9,6 +9,7 @@ from typing import Any
 from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.series import FakeSeries
 
+from rltui.client.protocol import Setting, SettingsText
 from rltui.core.compare import Comparison, compared_metrics, comparison
 from rltui.core.forks import ForkPlan, ForkWish, fork_name
 from rltui.core.queue import QueueAction, RunQueue
@@ -72,6 +73,17 @@ class FakeRuns:
         self.changes: list[tuple[str, RunChange]] = []
         self.kept_values: dict[str, Mapping[str, Any]] = {}
         """By owner, as screens keep them."""
+        self.kept_copy: str | None = None
+        self.settings_text = SettingsText(
+            "/home/me/.config/rltui/settings.toml",
+            "[alerts]\nbell = false\n",
+            False,
+            (Setting("alerts.bell", "false", "ring the terminal", 2),),
+        )
+        self.edited: list[tuple[str, int]] = []
+        """Texts that an editor was opened with, and at which line."""
+        self.typed: list[str] = []
+        """What comes out of the editor, in turn; the text as it was where none is left."""
         self.queued = RunQueue()
         self.queue_asked: list[tuple[str, str, str]] = []
         """Action, entry, place."""
@@ -114,6 +126,22 @@ class FakeRuns:
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
         self.kept_values[owner] = values
+
+    def keep_copy(self, text: str) -> str:
+        self.kept_copy = text
+        return "/state/rltui/copied.txt"
+
+    def settings(self) -> SettingsText:
+        return self.settings_text
+
+    def edit_settings(self, text: str, line: int) -> str:
+        self.edited.append((text, line))
+        return self.typed.pop(0) if self.typed else text
+
+    def replace_settings(self, seen: SettingsText, text: str) -> None:
+        if "typo" in text:
+            raise ConfigError("settings.toml:1:1: typo: unknown key")
+        self.settings_text = replace(seen, text=text, is_new=False)
 
     def open(self, id_: str, *, again: bool = False) -> FakeExperiment:
         if self.error:

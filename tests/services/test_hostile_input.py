@@ -23,7 +23,7 @@ from rltui.daemon.attempt import read_launch
 from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.services.config.files import read_file
+from rltui.services.config.source import read_file
 from rltui.services.gpu.memory_plan import read_peaks
 from rltui.services.metrics.sources import RunMetrics
 from rltui.services.processes import read_attempt

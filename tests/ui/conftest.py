@@ -12,7 +12,11 @@ from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.runs import FakeRuns
 from textual.pilot import Pilot
 
+from rltui.ui.actions import Use
 from rltui.ui.app import RltuiApp
+from rltui.ui.messages import TalkingApp
+from rltui.ui.palette_entries import offered_actions
+from rltui.ui.requests import MainScreen
 
 AppMaker = Callable[..., RltuiApp]
 Opener = Callable[..., AbstractAsyncContextManager[Pilot[None]]]
@@ -93,6 +97,25 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
             return
         await pilot.pause(0.02)
     raise AssertionError("waited in vain")
+
+
+def said(pilot: Pilot[None]) -> list[str]:
+    """All that the app has said, oldest first."""
+    assert isinstance(pilot.app, TalkingApp)
+    return [each.text for each in pilot.app.messages.said]
+
+
+def forget(pilot: Pilot[None]) -> None:
+    """What the app has said so far."""
+    assert isinstance(pilot.app, TalkingApp)
+    pilot.app.messages.said.clear()
+
+
+def offered(pilot: Pilot[None]) -> tuple[Use, ...]:
+    """What the palette has of the actions on the screen that is shown."""
+    screen = pilot.app.screen
+    assert isinstance(screen, MainScreen)
+    return offered_actions(screen)
 
 
 @pytest.fixture

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, running_status
-from tests.ui.conftest import Opener, make_app, press, settle, until
+from tests.ui.conftest import Opener, said, settle, until
 from textual.drivers.headless_driver import HeadlessDriver
-from textual.widgets._toast import Toast, ToastRack
 
 from rltui.core.api import Alert, JournalEntry
 from rltui.ui.app import RltuiApp, desktop_notification
@@ -32,7 +31,7 @@ async def test_what_goes_wrong_rings_once(
     async with open_app(experiment) as pilot:
         experiment.push(CRASH.model_copy(update={"severity": severity}))
         experiment.push(TALK)
-        await until(pilot, lambda: len(pilot.app._notifications) == 2)
+        await until(pilot, lambda: len(said(pilot)) == 2)
         assert heard == ["bell"]
 
 
@@ -48,7 +47,7 @@ async def test_the_bell_can_be_off_and_the_desktop_told(
 async def test_what_was_there_before_does_not_ring(open_app: Opener, heard: list[str]) -> None:
     first = FakeExperiment(running_status(), gpu_report(), CRASH)
     async with open_app(first) as pilot:
-        await until(pilot, lambda: pilot.app._notifications)
+        await until(pilot, lambda: said(pilot))
         await settle(pilot)
         assert heard == []
         first.push(CRASH)
@@ -60,7 +59,7 @@ async def test_after_a_reconnection_only_what_is_new_rings(open_app: Opener, hea
     async with open_app(experiment) as pilot:
         experiment.end_stream()
         await until(pilot, lambda: experiment.connections == 2)
-        await until(pilot, lambda: len(pilot.app._notifications) == 2)
+        await until(pilot, lambda: len(said(pilot)) == 2)
         assert heard == []
         experiment.push(knob_table())
         experiment.push(JournalEntry(at=1.0, kind="note", text="hello"))
@@ -76,19 +75,3 @@ def test_a_notification_holds_no_control_characters() -> None:
 
 def test_tmux_is_asked_to_pass_it_on() -> None:
     assert desktop_notification("hi", inside_tmux=True) == "\x1bPtmux;\x1b\x1b]9;hi\x07\x1b\\"
-
-
-async def test_a_toast_waits_until_the_dialog_is_closed(experiment: FakeExperiment) -> None:
-    """Finding D3."""
-    app = make_app(experiment)
-    async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await press(pilot, "question_mark")
-        app.notify("trainer failed", timeout=600)
-        await until(pilot, lambda: app._notifications)
-        await pilot.pause()
-        assert not app.screen.get_child_by_type(ToastRack).query(Toast)
-        await press(pilot, "escape")
-        toasts = app.screen.get_child_by_type(ToastRack)
-        await until(pilot, lambda: toasts.query(Toast) and toasts.query(Toast).first().region)
-        # Reasons and details are at the lower ends of the panes.
-        assert toasts.query(Toast).first().region.y == 2

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pkgutil import resolve_name
-
 import pytest
 from tests.fakes.experiment import (
     FAILED,
@@ -17,8 +15,7 @@ from tests.fakes.experiment import (
     stopped_status,
 )
 from tests.ui.config_cases import config_experiment
-from tests.ui.conftest import Opener, press, settle, until
-from textual.command import CommandList
+from tests.ui.conftest import Opener, offered, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
@@ -28,23 +25,16 @@ from rltui.core.config_report import Problem
 from rltui.core.layout import Screen
 from rltui.errors import ConflictError
 from rltui.ui import app as app_module
-from rltui.ui.actions import ACTIONS
-from rltui.ui.palette import ActionCommands
-from rltui.ui.requests import MainScreen
-from rltui.ui.screens import SCREENS
-from rltui.ui.screens.column_dialog import ColumnDialog
-from rltui.ui.screens.compare import CompareScreen
+from rltui.ui.actions import Place, uses
+from rltui.ui.messages import TalkingApp
 from rltui.ui.screens.config import ConfigScreen
-from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
-from rltui.ui.screens.help import HelpScreen, help_content
+from rltui.ui.screens.help import HelpScreen
 from rltui.ui.screens.knob_editor import PLAN_DELAY_S, KnobEditor
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
-from rltui.ui.widgets.log_pane import LogPane
-from rltui.ui.widgets.value_fields import FractionValue, ListValue
 
 
 def overview(pilot: Pilot[None]) -> Overview:
@@ -57,7 +47,8 @@ def is_idle(pilot: Pilot[None]) -> bool:
 
 
 def notifications(pilot: Pilot[None]) -> list[tuple[str, str]]:
-    return [(item.message, item.severity) for item in pilot.app._notifications]
+    assert isinstance(pilot.app, TalkingApp)
+    return [(said.text, said.severity) for said in pilot.app.messages.said]
 
 
 KEYS_AND_REQUESTS = [
@@ -203,7 +194,7 @@ async def test_first_open_does_not_ask_when_something_runs(
 
 
 async def edit(pilot: Pilot[None], row: int) -> KnobEditor:
-    await press(pilot, "c", *["j"] * row, "enter")
+    await press(pilot, "ctrl+k", *["j"] * row, "enter")
     await until(pilot, lambda: isinstance(pilot.app.screen, KnobEditor))
     assert isinstance(pilot.app.screen, KnobEditor)
     return pilot.app.screen
@@ -270,7 +261,7 @@ async def test_edit_values_by_kind(experiment: FakeExperiment, open_app: Opener)
     ]
     async with open_app(experiment) as pilot:
         rows = pilot.app.screen.query_one(KnobRows)
-        await press(pilot, "c")
+        await press(pilot, "ctrl+k")
         await until(pilot, lambda: rows.has_focus)
         for key, keys, value in cases:
             rows.go_to(key)
@@ -283,7 +274,7 @@ async def test_edit_values_by_kind(experiment: FakeExperiment, open_app: Opener)
 
 async def test_knob_cursor_survives_new_values(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
-        await press(pilot, "c", "j", "j")
+        await press(pilot, "ctrl+k", "j", "j")
         table = knob_table()
         experiment.push(table.model_copy(update={"knobs": (knob("new", 1), *table.knobs)}))
         await settle(pilot)
@@ -296,7 +287,7 @@ async def test_knob_cursor_steps_over_headings(open_app: Opener) -> None:
     names = ("steps", "a.one", "seed", "b.c.two", "a.three")
     experiment = FakeExperiment(running_status(), knob_table(knobs=tuple(knob(name, 1) for name in names)))
     async with open_app(experiment, size=(80, 24)) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "ctrl+k")
         rows = pilot.app.screen.query_one(KnobRows)
         await until(pilot, lambda: rows.has_focus)
         visited = []
@@ -335,13 +326,13 @@ async def test_small_terminals_show_the_pane_with_the_focus(
         for size in sizes:
             await pilot.resize_terminal(*size)
             assert pilot.app.screen.size == size
-            for key in ("t", "i", "c", "shift+tab"):
+            for key in ("t", "i", "ctrl+k", "shift+tab"):
                 await press(pilot, key)
                 pane = overview(pilot).current_pane
                 assert pane is not None
                 visible = pane.region.intersection(pilot.app.screen.region)
                 assert visible.height >= min(2, size[1] - 2), (size, key)
-            for keys in (("c", "enter", "escape"), ("i", "r", "escape"), ("question_mark", "escape")):
+            for keys in (("ctrl+k", "enter", "escape"), ("i", "r", "escape"), ("question_mark", "escape")):
                 await press(pilot, *keys)
                 assert isinstance(pilot.app.screen, Overview), (size, keys)
 
@@ -399,14 +390,14 @@ async def test_asks_again_after_the_stream_has_ended(
         assert experiment.connections == 2
 
 
-async def test_alerts_are_toasts_and_can_be_read_again(experiment: FakeExperiment, open_app: Opener) -> None:
+async def test_alerts_are_said_and_can_be_read_again(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         experiment.push(
             Alert(severity="error", title="trainer died", text="exit [1]\x1b[31m", component="trainer")
         )
         await settle(pilot)
         assert notifications(pilot) == [("exit [1]", "error")]
-        await press(pilot, "exclamation_mark")
+        await press(pilot, "exclamation_mark", "enter")
         assert isinstance(pilot.app.screen, MessageDialog)
 
 
@@ -486,10 +477,9 @@ async def test_q_detaches_and_ctrl_c_stops_nothing(experiment: FakeExperiment, o
 async def test_palette_offers_only_what_makes_sense(open_app: Opener) -> None:
     experiment = FakeExperiment(stopped_status(), gpu_report(), knob_table(knobs=()))
     async with open_app(experiment) as pilot:
-        provider = ActionCommands(pilot.app.screen)
-        offered = {action.id for action in provider._offered()}
-        assert {"component.start", "component.start-all", "detach", "screen.gpus"} <= offered
-        assert not {"component.stop", "component.kill", "knob.edit", "knob.apply", "alert.last"} & offered
+        ids = {action.id for action in offered(pilot)}
+        assert {"component.start", "component.start-all", "detach", "screen.gpus"} <= ids
+        assert not {"component.stop", "component.kill", "edit", "knob.apply"} & ids
 
 
 async def test_palette_opens_a_shell_as_the_selected_component(
@@ -498,7 +488,6 @@ async def test_palette_opens_a_shell_as_the_selected_component(
     async with open_app(experiment) as pilot:
         await press(pilot, "t", "colon")
         await press(pilot, *"shell")
-        await pilot.pause(0.2)
         await press(pilot, "enter")
         await settle(pilot)
         assert experiment.opened[-1] == "shell as trainer"
@@ -510,51 +499,16 @@ async def test_palette_runs_actions(experiment: FakeExperiment, open_app: Opener
     async with open_app(experiment) as pilot:
         await press(pilot, "colon")
         await press(pilot, *"show all")
-        await pilot.pause(0.2)
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, HelpScreen)
-
-
-def test_help_lists_every_action() -> None:
-    text = help_content().plain
-    for action in (action for action in ACTIONS if action.help):
-        assert action.help in text
-        assert action.shown_keys in text
-
-
-def test_every_action_has_a_method() -> None:
-    owners = (
-        Overview,
-        *(resolve_name(target) for target in SCREENS.values()),
-        app_module.RltuiApp,
-        KnobRows,
-        LogPane,
-        KnobEditor,
-        FractionValue,
-        ListValue,
-        ConverterDialog,
-        ConfigReview,
-        PlanDialog,
-        ColumnDialog,
-        CompareScreen,
-    )
-    for action in ACTIONS:
-        assert any(hasattr(owner, f"action_{action.call[0]}") for owner in owners), action.id
-
-
-def test_every_screen_on_top_has_a_key_and_is_there() -> None:
-    keys = {action.call[1][0] for action in ACTIONS if action.call[0] == "show_screen"}
-    assert keys == set(SCREENS)
-    for target in SCREENS.values():
-        assert issubclass(resolve_name(target), MainScreen)
 
 
 async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
     """From each screen to each other one: all lie on the overview, none on another."""
     keys = {
-        str(action.call[1][0]): action.keys
-        for action in ACTIONS
-        if action.call[0] == "show_screen" and action.keys.isdigit()
+        str(use.call[1][0]): use.keys
+        for use in uses(Place.OVERVIEW)
+        if use.call[0] == "show_screen" and use.keys.isdigit()
     }
     async with open_app(config_experiment()) as pilot:
         below = pilot.app.screen
@@ -573,11 +527,7 @@ async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
 async def test_the_palette_goes_from_one_screen_to_another(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
         below = pilot.app.screen
-        await press(pilot, "6", "colon", *"GPU screen:")
-        await until(
-            pilot, lambda: any(each.option_count == 1 for each in pilot.app.screen.query(CommandList))
-        )
-        await press(pilot, "enter", "enter")
+        await press(pilot, "6", "colon", *"GPU screen:", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, GpuScreen))
         assert pilot.app.screen_stack == [below, pilot.app.screen]
 
@@ -604,11 +554,6 @@ async def test_keys_are_mapped_anew_by_their_ids(open_app: Opener) -> None:
         await press(pilot, "ctrl+o", "j", "j", "enter", "ctrl+g", "enter")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed[0].edits == {"orchestrator.batch_size": 128}
-
-
-def test_action_ids_are_unique() -> None:
-    ids = [action.id for action in ACTIONS]
-    assert len(ids) == len(set(ids))
 
 
 async def test_failed_component_can_be_started_but_not_stopped(open_app: Opener) -> None:
@@ -647,7 +592,7 @@ async def test_knob_panel_counts_pending_changes(experiment: FakeExperiment, ope
         assert "1 change waits for a restart" in str(panel.border_subtitle)
 
 
-async def test_pane_of_a_preparation_goes_away_when_it_is_over(open_app: Opener) -> None:
+async def test_pane_of_a_preparation_folds_when_it_is_over_and_nobody_reads_it(open_app: Opener) -> None:
     def status(state: ComponentState) -> Status:
         return running_status(
             components=(
@@ -661,13 +606,17 @@ async def test_pane_of_a_preparation_goes_away_when_it_is_over(open_app: Opener)
         screen = overview(pilot)
         pane = screen.body.reader("sft")
         assert pane is not None
-        assert pane.display
-        screen.body.focus_pane(pane)
-        await until(pilot, lambda: screen.selected == "sft")
+        await press(pilot, "k")
+        assert screen.selected == "sft"
         experiment.push(status(ComponentState.EXITED))
-        await until(pilot, lambda: not pane.display)
-        assert pane not in screen.body.panes
-        await until(pilot, lambda: screen.selected != "sft")
+        await settle(pilot)
+        assert pane.region.height > 3, "somebody reads it"
+        await press(pilot, "k")
+        assert pane.region.height == 1
+        assert "sft" in str(pane.log_pane.border_title)
+        experiment.push(status(ComponentState.STARTING))
+        await settle(pilot)
+        assert pane.region.height > 3
 
 
 async def test_log_of_the_attempt_before_is_closed(experiment: FakeExperiment, open_app: Opener) -> None:
@@ -697,5 +646,5 @@ async def test_more_panes_than_rows_fold_and_the_selected_one_is_seen(open_app: 
         pane = screen.body.reader("worker-45")
         assert pane is not None
         assert screen.find_widget(pane).visible_region.height > 8
-        titles = [each for each in screen.body.readers if screen.find_widget(each).visible_region]
+        titles = [each for each in screen.body.readers if each.region]
         assert 10 < len(titles) < 30

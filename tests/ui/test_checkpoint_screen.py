@@ -32,7 +32,7 @@ def with_checkpoints(report: CheckpointReport = REPORT, *, readonly: bool = Fals
 
 
 async def open_screen(pilot: Pilot[None], *, at: int = 0) -> CheckpointScreen:
-    await press(pilot, "C")
+    await press(pilot, "9")
     screen = pilot.app.screen
     assert isinstance(screen, CheckpointScreen)
     await until(pilot, lambda: screen._report is not None)
@@ -112,13 +112,13 @@ async def test_prune_asks_what_to_keep_and_then_again(open_app: Opener) -> None:
     experiment = with_checkpoints()
     async with open_app(experiment) as pilot:
         await open_screen(pilot)
-        await press(pilot, "p")
+        await press(pilot, "delete")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceMenu))
         await press(pilot, "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, PruneDialog))
         await press(pilot, "enter")
         assert experiment.pruned == [], "no is the default"
-        await press(pilot, "p")
+        await press(pilot, "delete")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceMenu))
         await press(pilot, "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, PruneDialog))
@@ -131,7 +131,7 @@ async def test_who_may_only_look_changes_nothing(open_app: Opener) -> None:
     experiment = with_checkpoints(readonly=True)
     async with open_app(experiment) as pilot:
         await open_screen(pilot, at=1)
-        await press(pilot, "enter", "p")
+        await press(pilot, "enter", "delete")
         assert experiment.planned == []
         assert isinstance(pilot.app.screen, CheckpointScreen)
 
@@ -159,7 +159,7 @@ def test_look_of_prune(snap_compare: SnapCompare) -> None:
     async def prepare(pilot: Pilot[None]) -> None:
         await settle(pilot)
         await open_screen(pilot)
-        await press(pilot, "p")
+        await press(pilot, "delete")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceMenu))
         await press(pilot, "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, PruneDialog))
@@ -174,7 +174,7 @@ async def test_weights_are_published_where_a_person_says_default_no(open_app: Op
     experiment = with_checkpoints()
     async with open_app(experiment) as pilot:
         await open_screen(pilot, at=1)
-        await press(pilot, "P", *"alice", "enter")
+        await press(pilot, "W", *"alice", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, MessageDialog))
         await press(pilot, "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, NoteDialog))
@@ -191,7 +191,7 @@ async def test_weights_are_published_where_a_person_says_default_no(open_app: Op
 def test_look_of_the_upload(snap_compare: SnapCompare) -> None:
     async def prepare(pilot: Pilot[None]) -> None:
         await open_screen(pilot)
-        await press(pilot, "P", *"alice/m", "enter")
+        await press(pilot, "W", *"alice/m", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, PublishDialog))
         await settle(pilot)
 

@@ -47,7 +47,7 @@ async def test_only_what_differs_is_shown_until_all_is_asked_for(open_app: Opene
         screen = await open_comparison(pilot, runs, 3)
         assert keys(screen) == ["orchestrator.sampling.temperature", "trainer.optim.lr"]
         assert any("2 of 46 keys differ" in line for line in lines(screen))
-        await press(pilot, "a")
+        await press(pilot, "f")
         assert len(keys(screen)) == 46
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, RunsScreen)
@@ -83,7 +83,7 @@ async def test_curves_lie_over_each_other_and_lead_back(open_app: Opener) -> Non
         assert [stroke.style for stroke in picture.strokes] == ["line-0", "line-1"]
         assert picture.span == (1, 600)
         assert "base" in screen._title.render().plain  # type: ignore[union-attr]
-        await press(pilot, "x", "3", "number_sign")
+        await press(pilot, "at", "3", "number_sign")
         assert screen._view.by_time
         assert pilot.app.screen is screen, "other screens are of another run"
         await press(pilot, "escape")
@@ -122,7 +122,7 @@ async def test_marked_runs_are_compared_and_reported(open_app: Opener) -> None:
         assert len(screen._ids) == 2
         await press(pilot, "escape")
         assert pilot.app.screen is listed
-        await press(pilot, "w")
+        await press(pilot, "W")
         await until(pilot, lambda: len(runs.exported) == 2)
         assert all(curves > 10 for _, curves, _ in runs.exported)
 
@@ -146,7 +146,7 @@ async def test_what_cannot_be_compared_is_told(open_app: Opener) -> None:
     async with open_app(None, runs=runs, size=SMALL) as pilot:
         await open_comparison(pilot, runs, 2)
         runs.error = RltuiError("/runs/base is gone")
-        await press(pilot, "c")
+        await press(pilot, "enter")
         assert isinstance(pilot.app.screen, MessageDialog)
 
 
@@ -168,7 +168,7 @@ def test_look_of_curves(snap_compare: SnapCompare) -> None:
 
     async def prepare(pilot: Pilot[None]) -> None:
         await open_comparison(pilot, runs)
-        await press(pilot, "c")
+        await press(pilot, "enter")
         screen = pilot.app.screen
         assert isinstance(screen, RunCurves)
         await until(pilot, lambda: screen._loaded)

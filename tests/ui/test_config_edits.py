@@ -21,7 +21,7 @@ from tests.ui.config_cases import (
     own_copy_experiment,
     plan_of,
 )
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, press, said, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
@@ -48,10 +48,6 @@ def shown(pilot: Pilot[None]) -> str:
     return str(pilot.app.screen.query_one(".body", Static).content)
 
 
-def toasts(pilot: Pilot[None]) -> list[str]:
-    return [item.message for item in pilot.app._notifications]
-
-
 async def see(pilot: Pilot[None], kind: type[object]) -> None:
     await until(pilot, lambda: isinstance(pilot.app.screen, kind))
 
@@ -69,8 +65,8 @@ async def test_collected_edits_are_marked_and_written_as_one(open_app: Opener) -
         assert experiment.executed == []
         panel = overview(pilot).query_one(KnobPanel)
         assert "64 ⇒ 128" in "".join(panel.rows.render_line(y).text for y in range(panel.rows.size.height))
-        assert "+ 1 collected: w writes" in str(panel.border_subtitle)
-        await press(pilot, "j", "enter", "up", "ctrl+n", "w")
+        assert "+ 1 collected: W writes" in str(panel.border_subtitle)
+        await press(pilot, "j", "enter", "up", "ctrl+n", "W")
         await see(pilot, ConfigReview)
         edits = {BATCH: 128, "orchestrator.group_size": 17}
         assert experiment.planned[-1] == Request(
@@ -88,9 +84,9 @@ async def test_a_review_can_restart_too_and_leaving_it_forgets_nothing(open_app:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
         await collect(pilot)
-        await press(pilot, "w", "escape")
+        await press(pilot, "W", "escape")
         assert overview(pilot).shared.staged.edits == COLLECTED
-        await press(pilot, "w", "ctrl+r")
+        await press(pilot, "W", "ctrl+r")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed == [Request(action="set", edits=COLLECTED, base=BASE, restart=True)]
 
@@ -141,9 +137,9 @@ async def test_what_is_wrong_alone_can_be_collected(open_app: Opener) -> None:
     experiment = config_experiment()
     experiment.planner = simple_plan
     async with open_app(experiment) as pilot:
-        await press(pilot, "c", "j", "j", "enter", "backspace", "backspace", *"100", "ctrl+n")
+        await press(pilot, "ctrl+k", "j", "j", "enter", "backspace", "backspace", *"100", "ctrl+n")
         await until(pilot, lambda: overview(pilot).shared.staged)
-        await press(pilot, "w")
+        await press(pilot, "W")
         await see(pilot, ConfigReview)
         assert [button.id for button in pilot.app.screen.query(Button)] == ["no"]
 
@@ -151,7 +147,7 @@ async def test_what_is_wrong_alone_can_be_collected(open_app: Opener) -> None:
 async def test_a_new_warning_is_confirmed_before_writing(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        await press(pilot, "c", "j", "j", "enter", "backspace", "backspace", "1", "enter")
+        await press(pilot, "ctrl+k", "j", "j", "enter", "backspace", "backspace", "1", "enter")
         await see(pilot, PlanDialog)
         assert "one rollout teaches nothing" in shown(pilot)
         await press(pilot, "enter")
@@ -174,7 +170,7 @@ async def test_the_framework_has_the_last_word_before_a_value_is_written(open_ap
 
     experiment.planner = planner
     async with open_app(experiment) as pilot:
-        await press(pilot, "c", "j", "j", "enter", "up", "enter")
+        await press(pilot, "ctrl+k", "j", "j", "enter", "up", "enter")
         await see(pilot, KnobEditor)
         await until(pilot, lambda: "not today" in shown(pilot))
         assert experiment.executed == []
@@ -198,7 +194,7 @@ async def test_who_waits_too_long_for_the_framework_writes_without_it(
     experiment.planner = simple_plan
     monkeypatch.setattr(experiment, "plan", slow)
     async with open_app(experiment) as pilot:
-        await press(pilot, "c", "j", "j", "enter", "up")
+        await press(pilot, "ctrl+k", "j", "j", "enter", "up")
         await until(pilot, lambda: "asking the framework" in shown(pilot))
         await press(pilot, "enter")
         await until(pilot, lambda: experiment.executed)
@@ -207,7 +203,7 @@ async def test_who_waits_too_long_for_the_framework_writes_without_it(
 async def test_a_key_is_taken_out_of_the_file(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        await press(pilot, "c", "j", "j", "enter", "ctrl+x", "enter")
+        await press(pilot, "ctrl+k", "j", "j", "enter", "ctrl+x", "enter")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed[0].edits == {BATCH: None}
 
@@ -231,7 +227,7 @@ async def test_a_conflict_has_three_ways_out(
     experiment = conflicting()
     async with open_app(experiment) as pilot:
         await collect(pilot)
-        await press(pilot, "w")
+        await press(pilot, "W")
         await see(pilot, ConflictDialog)
         assert "you saw 64  now 96  yours 128" in shown(pilot)
         await press(pilot, *keys)
@@ -250,7 +246,7 @@ async def test_a_single_edit_meets_the_conflict_too(open_app: Opener) -> None:
     experiment = conflicting()
     experiment.refusals = [ConflictError("rl.toml changed")]
     async with open_app(experiment) as pilot:
-        await press(pilot, "c", "j", "j", "enter", "asterisk", "enter")
+        await press(pilot, "ctrl+k", "j", "j", "enter", "asterisk", "enter")
         await see(pilot, ConflictDialog)
 
 
@@ -258,12 +254,12 @@ async def test_a_refusal_without_a_conflict_is_told(open_app: Opener) -> None:
     experiment = config_experiment()
     experiment.refusals = [ConflictError("another rltui is writing"), RltuiError("disk full")]
     async with open_app(experiment) as pilot:
-        await press(pilot, "c", "j", "j", "enter", "asterisk", "enter")
+        await press(pilot, "ctrl+k", "j", "j", "enter", "asterisk", "enter")
         await see(pilot, MessageDialog)
         assert "another rltui is writing" in shown(pilot)
         await press(pilot, "escape", "enter", "asterisk", "ctrl+n")
         await until(pilot, lambda: overview(pilot).shared.staged)
-        await press(pilot, "w", "enter")
+        await press(pilot, "W", "enter")
         await see(pilot, MessageDialog)
         assert "disk full" in shown(pilot)
         assert overview(pilot).shared.staged
@@ -319,8 +315,8 @@ async def test_a_rollback_does_not_catch_the_keys_of_a_dialog(open_app: Opener) 
     async with open_app(experiment) as pilot:
         await press(pilot, "question_mark")
         experiment.push(experiment._first[0].model_copy(update={"rollback": OFFER}))
-        await until(pilot, lambda: toasts(pilot))
-        assert "B takes it back" in toasts(pilot)[0]
+        await until(pilot, lambda: said(pilot))
+        assert "B takes it back" in said(pilot)[0]
         assert experiment.planned == []
 
 
@@ -331,8 +327,8 @@ async def test_after_a_collapse_b_goes_back_and_takes_the_edit_back(open_app: Op
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
         experiment.push(experiment._first[0].model_copy(update={"rollback": COLLAPSE}))
-        await until(pilot, lambda: toasts(pilot))
-        assert "B goes back to checkpoint 420 and takes back" in toasts(pilot)[0]
+        await until(pilot, lambda: said(pilot))
+        assert "B goes back to checkpoint 420 and takes back" in said(pilot)[0]
         assert experiment.planned == [], "the run goes on: nobody is asked unless they want"
         await press(pilot, "B")
         await see(pilot, ConfigReview)
@@ -348,7 +344,7 @@ async def test_after_a_collapse_without_an_edit_to_blame_b_just_goes_back(open_a
         experiment.push(
             experiment._first[0].model_copy(update={"rollback": COLLAPSE.model_copy(update={"edit": ""})})
         )
-        await until(pilot, lambda: toasts(pilot))
+        await until(pilot, lambda: said(pilot))
         await press(pilot, "B")
         await see(pilot, PlanDialog)
         await press(pilot, "y")
@@ -363,7 +359,7 @@ async def test_no_check_outlives_the_editor(
     """An answer that came while the screen was taken down found no widgets to be shown in."""
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        await press(pilot, "c", "j", "j", "enter")
+        await press(pilot, "ctrl+k", "j", "j", "enter")
         await see(pilot, KnobEditor)
         editor = pilot.app.screen
         checks: list[list[bool]] = []
@@ -385,7 +381,7 @@ async def test_no_check_outlives_the_editor(
 async def test_the_difference_to_what_runs_is_shown_also_to_who_may_only_look(open_app: Opener) -> None:
     experiment = FakeExperiment(config_experiment()._first[0], config_table(), readonly=True)
     async with open_app(experiment) as pilot:
-        await press(pilot, "c", "d")
+        await press(pilot, "ctrl+k", "d")
         await see(pilot, PendingDialog)
         assert "orchestrator.batch_size 128 → 64  orchestrator" in shown(pilot)
 
@@ -394,7 +390,7 @@ async def test_what_the_runs_own_copy_says_beside_its_original_is_shown(open_app
     experiment = own_copy_experiment()
     async with open_app(experiment) as pilot:
         await see_all_stopped(pilot, experiment)
-        await press(pilot, "c", "d")
+        await press(pilot, "ctrl+k", "d")
         await see(pilot, PendingDialog)
         assert "original → this run's own copy" in shown(pilot)
         assert '+name = "outputs/weights/step_100"' in shown(pilot)
@@ -403,7 +399,7 @@ async def test_what_the_runs_own_copy_says_beside_its_original_is_shown(open_app
 async def test_the_batch_is_counted_the_other_way(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        await press(pilot, "c", "c")
+        await press(pilot, "ctrl+k", "C")
         await see(pilot, ConverterDialog)
         assert "nothing was measured yet: type it" in shown(pilot)
         await press(pilot, "enter")
@@ -454,7 +450,7 @@ async def test_an_editor_that_changes_nothing_or_fails_says_so(open_app: Opener)
     experiment = with_text(lambda text: text)
     async with open_app(experiment) as pilot:
         await press(pilot, "dollar_sign")
-        await until(pilot, lambda: toasts(pilot) == ["Unchanged: nothing was written"])
+        await until(pilot, lambda: said(pilot) == ["Unchanged: nothing was written"])
         experiment.editor = fail
         await press(pilot, "dollar_sign")
         await see(pilot, MessageDialog)
@@ -479,7 +475,7 @@ async def test_a_text_that_is_no_toml_goes_back_to_the_editor_and_is_kept(open_a
         await until(pilot, lambda: experiment.edited == ["a = 1\r\n", "a = ["])
         await see(pilot, EditAgain)
         await press(pilot, "escape")
-        await until(pilot, lambda: any("Your text is kept" in words for words in toasts(pilot)))
+        await until(pilot, lambda: any("Your text is kept" in words for words in said(pilot)))
         experiment.editor = lambda text: "a = 3"
         await press(pilot, "dollar_sign", "enter")
         await see(pilot, ConfigReview)
@@ -501,8 +497,8 @@ async def test_a_terminal_that_cannot_be_lent_names_the_file(open_app: Opener) -
     experiment = with_text(lambda text: text)
     async with open_app(experiment) as pilot:
         await press(pilot, "dollar_sign")
-        await until(pilot, lambda: toasts(pilot))
-        assert FILE in toasts(pilot)[0]
+        await until(pilot, lambda: said(pilot))
+        assert FILE in said(pilot)[0]
         assert experiment.edited == []
 
 
@@ -510,7 +506,7 @@ async def test_the_fraction_moves_with_its_verdict_beside_it(open_app: Opener) -
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
         rows = overview(pilot).query_one(KnobRows)
-        await press(pilot, "c")
+        await press(pilot, "ctrl+k")
         rows.go_to(SHARE)
         await press(pilot, "enter", "right", "up", "up")
         await see(pilot, KnobEditor)

@@ -82,7 +82,7 @@ def test_the_status_tells_of_the_queue() -> None:
 
 def test_what_is_not_there_yet() -> None:
     assert text_of(None, report=None) == ["reading…"]
-    assert "v asks for one" in text_of(None, report=EvalReport(experiment="x"))[0]
+    assert "s asks for one" in text_of(None, report=EvalReport(experiment="x"))[0]
 
 
 def test_what_a_person_types_is_a_target() -> None:
@@ -119,7 +119,7 @@ async def test_v_asks_for_one_until_it_is_accepted(open_app: Opener) -> None:
     experiment.error = UsageError("answers of 4096 tokens leave no room for a prompt")
     async with open_app(experiment) as pilot:
         await open_screen(pilot)
-        await press(pilot, "v")
+        await press(pilot, "s")
         dialog = pilot.app.screen
         assert isinstance(dialog, EvalDialog)
         await press(pilot, "up", "up")  # the oldest checkpoint but one
@@ -150,11 +150,11 @@ async def test_x_takes_one_from_the_queue(open_app: Opener) -> None:
 async def test_a_standing_order_and_a_checkpoint(open_app: Opener) -> None:
     experiment = with_evals()
     async with open_app(experiment) as pilot:
-        await press(pilot, "9", "j", "v")
+        await press(pilot, "9", "j", "s")
         await until(pilot, lambda: isinstance(pilot.app.screen, EvalDialog))
         await press(pilot, "enter")
         assert experiment.evaluated[-1].target == EvalTarget(kind="checkpoint", step=480)
-        await press(pilot, "v")
+        await press(pilot, "s")
         await press(pilot, "shift+tab", *"done", "shift+tab", "2", "enter")
         assert experiment.eval_report.every == 2
         assert len(experiment.evaluated) == 2
@@ -164,20 +164,20 @@ async def test_a_standing_order_and_a_checkpoint(open_app: Opener) -> None:
 async def test_the_baseline_is_chosen_by_a_key(open_app: Opener) -> None:
     async with open_app(with_evals()) as pilot:
         screen = await open_screen(pilot, at=4)
-        await press(pilot, "b")
+        await press(pilot, "c")
         assert screen._chosen == "2"
-        await press(pilot, "b")
+        await press(pilot, "c")
         assert screen._chosen is None
-        await press(pilot, "j", "j", "j", "b")
+        await press(pilot, "j", "j", "j", "c")
         assert screen._chosen == "5", "that most were cut off is told"
-        await press(pilot, "s")
+        await press(pilot, "greater_than_sign")
         assert screen._order == "newest"
 
 
 async def test_who_may_only_look_asks_for_nothing(open_app: Opener) -> None:
     async with open_app(with_evals(readonly=True)) as pilot:
         await open_screen(pilot)
-        await press(pilot, "v", "x")
+        await press(pilot, "s", "x")
         assert isinstance(pilot.app.screen, EvalScreen)
         assert len(pilot.app.screen._report.queue if pilot.app.screen._report else ()) == 2
 
@@ -196,7 +196,7 @@ def test_look_of_the_dialog(snap_compare: SnapCompare) -> None:
     async def prepare(pilot: Pilot[None]) -> None:
         await settle(pilot)
         await open_screen(pilot)
-        await press(pilot, "v")
+        await press(pilot, "s")
         await settle(pilot)
 
     assert snap_compare(make_app(with_evals()), terminal_size=SMALL, run_before=prepare)

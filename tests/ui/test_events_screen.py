@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, press, said, settle, until
 from tests.ui.journal import EVIL, entry, journal
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -18,7 +18,7 @@ from rltui.core.events import KINDS
 from rltui.errors import RltuiError
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import MessageDialog, NoteDialog
+from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog
 from rltui.ui.screens.events import EventScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.event_list import EventList
@@ -137,12 +137,15 @@ async def test_kinds_components_and_words(told: FakeExperiment, open_app: Opener
         assert screen._shown == 1, "among the marks"
         await press(pilot, "slash", *"xyz", "enter")
         assert "Nothing matches" in shown(pilot)
-        await press(pilot, "enter", "l", "j", "pagedown", "G", "space", "space")
+        await press(pilot, "enter", "L", "j", "pagedown", "G", "b", "b")
         await press(pilot, "escape")
         assert screen._shown == 9
         await press(pilot, "escape")
         assert screen._shown == count
-        await press(pilot, "o", "down", "enter")
+        await press(pilot, "f")
+        assert isinstance(pilot.app.screen, ChoiceMenu)
+        below = list(pilot.app.screen.choices).index("of trainer")
+        await press(pilot, *["down"] * below, "enter")
         assert {item.entry.component for item in rows(pilot)._items} == {"trainer"}
         await press(pilot, "escape", "escape")
         assert isinstance(pilot.app.screen, Overview)
@@ -154,7 +157,7 @@ async def test_folding_hides_diffs(told: FakeExperiment, open_app: Opener) -> No
         await press(pilot, "g")
         assert "+lr = 1e-4" in shown(pilot)
         assert "step (trainer.py:91)" in shown(pilot)
-        await press(pilot, "space")
+        await press(pilot, "b")
         assert "+lr = 1e-4" not in shown(pilot)
         await press(pilot, *"j" * 7)
         assert "+lr = 1e-4" in shown(pilot), "the cursor is on it"
@@ -175,7 +178,7 @@ async def test_an_entry_leads_to_its_moment(
     async with open_app(told) as pilot:
         screen = await opened(pilot)
         monkeypatch.setattr(EventScreen, "show_screen", show_screen)
-        await press(pilot, "enter", "l", "k", "enter", "c")
+        await press(pilot, "enter", "L", "k", "enter", "apostrophe")
         edit, crash = told.entries[-1].at, told.entries[-2].at
         assert went == [
             ("metrics", edit, None),
@@ -207,7 +210,7 @@ async def test_a_note_is_made_on_any_screen(told: FakeExperiment, open_app: Open
     async with open_app(told) as pilot:
         await press(pilot, "number_sign", *"qy n", "enter")
         assert told.entries[-1].text == "qy n", "no key of it is a command"
-        assert "Noted: qy n" in [each.message for each in pilot.app._notifications]
+        assert "Noted: qy n" in said(pilot)
         await opened(pilot)
         await press(pilot, "number_sign")
         assert isinstance(pilot.app.screen, NoteDialog)

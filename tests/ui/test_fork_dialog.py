@@ -22,7 +22,7 @@ async def test_f_shows_what_it_comes_to_and_asks_until_it_is_done() -> None:
     async with make_app(FakeExperiment(), runs=runs).run_test(size=(100, 30)) as pilot:
         await press(pilot, "7")
         await settle(pilot)
-        await press(pilot, "f")
+        await press(pilot, "Y")
         dialog = pilot.app.screen
         assert isinstance(dialog, ForkDialog)
         await until(pilot, lambda: "with the config as it is" in shown(dialog))
@@ -47,7 +47,7 @@ async def test_the_checkpoint_under_the_cursor_is_what_it_begins_with() -> None:
     async with make_app(experiment, runs=runs).run_test(size=(100, 30)) as pilot:
         await press(pilot, "9")
         await settle(pilot)
-        await press(pilot, "j", "f")  # below the one that is being written
+        await press(pilot, "j", "Y")  # below the one that is being written
         await until(pilot, lambda: isinstance(pilot.app.screen, ForkDialog))
         dialog = pilot.app.screen
         assert isinstance(dialog, ForkDialog)

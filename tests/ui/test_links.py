@@ -12,7 +12,7 @@ from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
 
 from rltui.core.api import Link, Status
-from rltui.ui.screens.links import LinkMenu
+from rltui.ui.screens.dialogs import LinkMenu
 
 PAGES = (
     Link(

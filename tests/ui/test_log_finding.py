@@ -17,6 +17,7 @@ from textual.widgets import Input
 
 from rltui.services.logs.index import LogFile
 from rltui.services.logs.search import LogSearch
+from rltui.ui.copying import CopyWanted
 from rltui.ui.widgets import log_scroll
 from rltui.ui.widgets.log_pane import LogPane
 
@@ -30,7 +31,7 @@ class SearchApp(App[None]):
         super().__init__()
         self.path = path
         self.pane = LogPane()
-        self.taken: list[LogPane.LinesTaken] = []
+        self.taken: list[CopyWanted] = []
         self.show()
 
     def show(self) -> None:
@@ -44,8 +45,8 @@ class SearchApp(App[None]):
     def on_mount(self) -> None:
         self.pane.focus()
 
-    @on(LogPane.LinesTaken)
-    def _take(self, message: LogPane.LinesTaken) -> None:
+    @on(CopyWanted)
+    def _take(self, message: CopyWanted) -> None:
         self.taken.append(message)
 
 
@@ -143,10 +144,10 @@ async def test_only_matches_then_all_lines_at_the_same_place(path: Path) -> None
 
 async def test_levels_and_errors(path: Path) -> None:
     async with running(path) as (pane, pilot):
-        await press(pilot, "l")
+        await press(pilot, "f")
         await until(pilot, words(pane, "only warnings: 4"))
         assert shown(pane)[-2:] == ["12:00:03 E CUDA out of memory", "  in worker 4"]
-        await press(pilot, "l")
+        await press(pilot, "f")
         await until(pilot, words(pane, "only errors: 4"))
         await press(pilot, "escape")
         assert len(shown(pane)) == 12
@@ -175,11 +176,11 @@ async def test_marks_and_selected_lines(path: Path) -> None:
         await until(pilot, lambda: any(row.endswith("line 11") for row in shown(pane)))
         await press(pilot, "G", "v", "up", "up", "y")
         (taken,) = app.taken
-        assert taken.lines == [f"12:00:{n % 60:02d}    INFO line {n}" for n in (1997, 1998, 1999)]
-        assert (taken.name, taken.to_file) == ("trainer", False)
+        assert taken.text.splitlines() == [f"12:00:{n % 60:02d}    INFO line {n}" for n in (1997, 1998, 1999)]
+        assert (taken.what, taken.name) == ("3 lines", "")
         await press(pilot, "W")
-        assert len(app.taken[-1].lines) == 12
-        assert app.taken[-1].to_file
+        assert len(app.taken[-1].text.splitlines()) == 12
+        assert app.taken[-1].name == "trainer.log"
         await press(pilot, "v", "escape", "up")
         assert "selected" not in subtitle(pane)
 

@@ -153,7 +153,7 @@ async def test_scrolling_back_stops_following_and_the_end_resumes() -> None:
         log.append(*numbers(100, 200))
         pane.poll()
         assert shown(pane) == numbers(88, 98)
-        assert pane.border_subtitle == "102 lines below, f follows"
+        assert pane.border_subtitle == "102 lines below, G follows"
         await pilot.press("G")
         assert pane.follow
         assert shown(pane) == numbers(190, 200)
@@ -170,7 +170,7 @@ async def test_scrolling_back_stops_following_and_the_end_resumes() -> None:
         (["g", "ctrl+d"], 4),
         (["g", "end"], 90),
         (["up", "down"], 90),
-        (["f", "up", "f"], 90),
+        (["ctrl+g", "up", "ctrl+g"], 90),
     ],
 )
 async def test_keys_move(keys: list[str], first: int) -> None:
@@ -180,25 +180,25 @@ async def test_keys_move(keys: list[str], first: int) -> None:
         assert pane.follow == (first == 90)
 
 
-async def test_f_stays_while_lines_come() -> None:
+async def test_it_stays_while_lines_come() -> None:
     log = FakeLog(*numbers(0, 100))
     async with running(log) as (pane, pilot):
-        await pilot.press("f")
+        await pilot.press("ctrl+g")
         assert pane.border_subtitle == ""
         log.append(*numbers(100, 105))
         pane.poll()
         assert shown(pane) == numbers(90, 100)
-        await pilot.press("f")
+        await pilot.press("ctrl+g")
         assert shown(pane) == numbers(95, 105)
 
 
-async def test_f_says_at_once_what_has_come_since() -> None:
+async def test_staying_says_at_once_what_has_come_since() -> None:
     log = FakeLog(*numbers(0, 100))
     async with running(log) as (pane, pilot):
         log.append(*numbers(100, 5100))
-        await pilot.press("f")
+        await pilot.press("ctrl+g")
         assert shown(pane) == numbers(90, 100)
-        assert pane.border_subtitle == "5,000 lines below, f follows"
+        assert pane.border_subtitle == "5,000 lines below, G follows"
 
 
 async def test_wheel_moves() -> None:
@@ -237,7 +237,7 @@ async def test_top_of_a_log_that_is_not_indexed_yet() -> None:
         while pane.border_subtitle == "looking for the start":
             await pilot.pause(0.01)
         assert shown(pane) == numbers(0, 10)
-        assert pane.border_subtitle == "90 lines below, f follows"
+        assert pane.border_subtitle == "90 lines below, G follows"
 
 
 async def test_truncation_while_scrolled_back_and_while_following() -> None:
@@ -286,7 +286,7 @@ async def test_keys_do_not_wait_for_the_end_of_a_flood() -> None:
         pane.poll()
         await pilot.press("up")
         assert shown(pane) == numbers(14_989, 14_999)
-        assert pane.border_subtitle == "1 line below, f follows"
+        assert pane.border_subtitle == "1 line below, G follows"
 
 
 async def test_new_source_is_followed_from_its_end() -> None:
@@ -325,7 +325,7 @@ async def test_wrapped_log_follows_the_last_row() -> None:
         assert shown(pane) == ["x" * 38] * 8 + ["y" * 38] * 2
         await pilot.press("up", "up", "up")
         assert shown(pane) == ["x" * 38] * 10
-        assert pane.border_subtitle == "raw · 1 line below, f follows"
+        assert pane.border_subtitle == "every line · 1 line below, G follows"
 
 
 async def test_only_lines_in_view_are_read() -> None:

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from rltui.core.lines import Level
+from rltui.core.log_query import Query
 from rltui.ui.widgets.log_view import LogStrips, LogViewport, ViewRow, wrap_cuts
 
 
@@ -61,6 +62,49 @@ def test_level_colours_only_lines_without_colours_of_their_own() -> None:
         Style(color="red"),
         Style(dim=True),
     ]
+
+
+VLLM = (
+    "(APIServer pid=25549) INFO 11-20 23:33:42 [loggers.py:257] Engine 000: Avg prompt throughput: 16.8 "
+    "tokens/s, Avg generation throughput: 34.4 tokens/s, Running: 0 reqs, Waiting: 0 reqs, GPU KV cache "
+    "usage: 0.0%, Prefix cache hit rate: 0.0%"
+)
+
+
+def looked(*lines: str, whole: bool = False, raw: bool = False, query: str | None = None) -> list[str]:
+    strips = LogStrips(lambda number: lines[number])
+    strips.set_range(0, len(lines))
+    found = Query.typed(query) if query is not None else None
+    strips.set_look(whole=whole, raw=raw, query=found, cells=78)
+    return [strip.text for number in range(len(lines)) for strip in strips.rows(number)]
+
+
+def test_all_figures_of_vllm_fit_into_80_columns() -> None:
+    (row,) = looked(VLLM)
+    assert row == "23:33:42 I Engi 000: prom 16.8 gene 34.4 Runn 0 Wait 0 GPU 0.0% Pref 0.0%"
+    assert looked(VLLM, whole=True) == [VLLM]
+    assert looked(VLLM, raw=True) == [VLLM]
+
+
+def test_what_is_found_is_shown_whatever_is_folded() -> None:
+    assert looked(VLLM, query="APIServer")[0].startswith("(APIServer pid=25549) INFO 11-20 23:33:42 ")
+    assert looked(VLLM, query="reqs")[0].endswith(", Prefix cache hit rate: 0.0%")
+    assert looked(VLLM, query="throughput")[0].startswith(
+        "23:33:42 I Engine 000: Avg prompt throughput: 16.8"
+    )
+    assert looked(VLLM, query="34.4") == looked(VLLM)
+    said = ["12:00:00    INFO say 1", "12:00:00    INFO a.5", "12:00:01    INFO say 2"]
+    assert looked(*said) == ["12:00:00 I a.5", "12:00:01 I ×2 say 2"]
+    assert looked(*said, query="say") == ["12:00:00 I say 1", "12:00:00 I a.5", "12:00:01 I ×2 say 2"]
+
+
+def test_shortened_lines_keep_their_colours() -> None:
+    strips = LogStrips(lambda number: f"12:00:00    INFO \x1b[31m{VLLM.partition('] ')[2]}\x1b[0m")
+    strips.set_range(0, 1)
+    strips.set_look(whole=False, raw=False, query=None, cells=78)
+    (row,) = strips.rows(0)
+    red = [piece.text for piece in row if piece.style is not None and piece.style.color is not None]
+    assert red[:4] == ["Engi", "000:", "prom", "16.8"]
 
 
 def test_strips_are_read_once_until_forgotten() -> None:

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.core.lines import LogEntry
-from rltui.ui.app import clipboard_sequence
+from rltui.ui.copying import clipboard_sequence
 from rltui.ui.screens.logs import LogScreen
 from rltui.ui.widgets.log_pane import LogPane
 
@@ -108,8 +108,7 @@ async def test_lines_are_copied_or_saved_where_it_says(
         await press(pilot, "i", "y")
         assert any(text.startswith("\x1b]52;c;") for text in sent)
         assert not experiment.saved
-        monkeypatch.setenv("TMUX", "x")
-        await press(pilot, "y")
+        await press(pilot, "W")
         assert list(experiment.saved) == ["inference.log"]
         assert experiment.saved["inference.log"].endswith("Running: 128 reqs\n")
 

@@ -49,10 +49,10 @@ def experiment() -> FakeExperiment:
 
 CASES: dict[str, tuple[tuple[int, int], tuple[str, ...]]] = {
     "small": (SMALL, ()),
-    "middle": (MIDDLE, ("s", "comma", "comma")),
+    "middle": (MIDDLE, ("M", "comma", "comma")),
     "huge": (HUGE, ("right",)),
     "zoom-small": (SMALL, ("enter", "left_square_bracket")),
-    "zoom-huge": (HUGE, ("down", "right", "enter", "x", "y", "left_square_bracket")),
+    "zoom-huge": (HUGE, ("down", "right", "enter", "at", "circumflex_accent", "left_square_bracket")),
     "filter": (SMALL, ("slash", *"env|kl")),
 }
 

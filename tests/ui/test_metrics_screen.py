@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step
-from tests.ui.conftest import Opener, press, until
+from tests.ui.conftest import Opener, press, said, until
 from tests.ui.test_metrics_look import experiment as experiment_with_run
 from textual.content import Content
 from textual.pilot import Pilot
@@ -43,10 +43,6 @@ def text_of(pilot: Pilot[None], name: str) -> str:
     return str(screen_of(pilot).query_one(f"#metrics-{name}", Static).content)
 
 
-def messages(pilot: Pilot[None]) -> list[str]:
-    return [note.message for note in pilot.app._notifications]
-
-
 async def open_metrics(pilot: Pilot[None]) -> MetricsScreen:
     await press(pilot, "4")
     await until(pilot, lambda: titles(pilot))
@@ -65,7 +61,7 @@ async def test_a_grid_shows_the_curated_charts_and_moves_over_them(open_app: Ope
         await press(pilot, "enter")
         await until(pilot, lambda: len(titles(pilot)) == 1)
         assert titles(pilot)[0].startswith("Gradient norm 0.455 log")
-        await press(pilot, "y")
+        await press(pilot, "circumflex_accent")
         assert titles(pilot)[0].startswith("Gradient norm 0.")
         await press(pilot, "up")
         await until(pilot, lambda: titles(pilot)[0].startswith("KL"))
@@ -93,7 +89,7 @@ async def test_the_cursor_reads_all_series_and_goes_to_marks(open_app: Opener) -
         await press(pilot, "right_square_bracket", "full_stop")
         assert screen._view.cursor is not None
         assert screen._view.cursor > 500
-        await press(pilot, "plus", "plus", "less_than_sign")
+        await press(pilot, "plus", "plus", "shift+left")
         assert screen._view.window is not None
         low, high = screen._view.window
         assert high - low == pytest.approx(599 / 4)
@@ -140,14 +136,14 @@ async def test_pins_come_first_and_are_kept(open_app: Opener) -> None:
         assert list(made.pinned) == ["no such thing"]
         made.error = RltuiError("the disk is full")
         await press(pilot, "down", "p")
-        await until(pilot, lambda: any("disk is full" in told for told in messages(pilot)))
+        await until(pilot, lambda: any("disk is full" in told for told in said(pilot)))
 
 
 async def test_a_chart_is_saved_as_picture_and_table(open_app: Opener) -> None:
     made = experiment_with_run()
     async with open_app(made) as pilot:
         await open_metrics(pilot)
-        await press(pilot, "right", "right", "w")
+        await press(pilot, "right", "right", "W")
         await until(pilot, lambda: len(made.saved) == 2)
         drawing = ET.fromstring(made.saved["loss.svg"])
         texts = [each.text for each in drawing.iter("{http://www.w3.org/2000/svg}text")]
@@ -157,7 +153,7 @@ async def test_a_chart_is_saved_as_picture_and_table(open_app: Opener) -> None:
         assert rows[0] == "series,step,time,value"
         assert rows[1].startswith("trainer loss/mean,1,")
         assert rows[201].endswith(",nan"), "gaps are values"
-        await until(pilot, lambda: any("/exports/loss.svg" in told for told in messages(pilot)))
+        await until(pilot, lambda: any("/exports/loss.svg" in told for told in said(pilot)))
 
 
 async def test_what_comes_is_drawn_and_another_run_takes_its_place(open_app: Opener) -> None:
@@ -185,13 +181,13 @@ async def test_nothing_measured_yet_is_said(open_app: Opener) -> None:
             "enter",
             "comma",
             "plus",
-            "x",
-            "s",
-            "w",
+            "at",
+            "M",
+            "W",
             "p",
-            "m",
+            "f",
             "left_square_bracket",
-            "greater_than_sign",
+            "shift+right",
         )
         assert "No value was measured yet" in text_of(pilot, "line")
         await press(pilot, "1")
@@ -202,10 +198,10 @@ async def test_every_way_of_looking_is_told_and_undone(open_app: Opener) -> None
     async with open_app(experiment_with_run(), size=(80, 24)) as pilot:
         screen = await open_metrics(pilot)
         before = screen._view
-        await press(pilot, "s", "x", "o", "m")
+        await press(pilot, "M", "at", "percent_sign", "f")
         assert "by time · mean of 5 · outliers cut" in text_of(pilot, "title")
         assert text_of(pilot, "line") == ""
-        await press(pilot, "s", "s", "s", "x", "o", "m")
+        await press(pilot, "M", "M", "M", "at", "percent_sign", "f")
         assert screen._view == before
         assert not math.isnan(screen._grid.cells)
 

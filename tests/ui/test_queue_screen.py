@@ -78,10 +78,10 @@ async def test_keys_ask_for_what_the_entry_under_the_cursor_allows(open_app: Ope
     runs = with_queue()
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         screen = await open_screen(pilot)
-        await press(pilot, "d", "r", "K")
+        await press(pilot, "delete", "r", "shift+up")
         assert runs.queue_asked == [], "it runs"
-        await press(pilot, "j", "j", "K", "J", "F", "d")
-        await press(pilot, "G", "r", "p")
+        await press(pilot, "j", "j", "shift+up", "shift+down", "shift+home", "delete")
+        await press(pilot, "G", "r", "D")
         assert runs.queue_asked == [
             ("move", "sweep-lr1e-5", "up"),
             ("move", "sweep-lr1e-5", "down"),
@@ -91,10 +91,10 @@ async def test_keys_ask_for_what_the_entry_under_the_cursor_allows(open_app: Ope
             ("pause", "", ""),
         ]
         await until(pilot, lambda: screen._queue is not None and screen._queue.paused)
-        await press(pilot, "p")
+        await press(pilot, "S")
         assert runs.queue_asked[-1] == ("resume", "", "")
         runs.error = ConflictError("another rltui holds the queue")
-        await press(pilot, "p")
+        await press(pilot, "D")
         assert isinstance(pilot.app.screen, MessageDialog)
         runs.error = None
         await press(pilot, "escape", "escape")
@@ -117,5 +117,5 @@ async def test_who_only_looks_changes_nothing(open_app: Opener) -> None:
     runs.readonly = True
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         await open_screen(pilot)
-        await press(pilot, "p", "G", "r", "d")
+        await press(pilot, "D", "G", "r", "delete")
         assert runs.queue_asked == []

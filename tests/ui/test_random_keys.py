@@ -24,7 +24,6 @@ from tests.ui.conftest import Opener, make_app, press, until
 from tests.ui.trouble import REMEDIES, out_of_memory_status
 from textual import events
 from textual.app import App
-from textual.command import CommandList
 from textual.pilot import Pilot
 
 from rltui.client.protocol import Event
@@ -32,6 +31,7 @@ from rltui.core.api import Alert, ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.app import RltuiApp
 from rltui.ui.palette import Palette
+from rltui.ui.widgets.virtual_list import VirtualList
 
 SIZES = [(80, 24), (120, 36), (200, 50), (40, 10), (20, 5), (300, 80), (1, 1), (81, 12)]
 NAMED = [
@@ -181,16 +181,11 @@ async def test_a_page_key_before_the_palette_is_laid_out_ends_nothing(
 ) -> None:
     """Finding H1."""
     async with open_app(experiment) as pilot:
-        palette = Palette()
-        await pilot.app.push_screen(palette)
-        commands = palette.query_one(CommandList)
-        commands.styles.display = "none"
-        await pilot.pause()
-        await press(pilot, "pagedown", "pageup")
-        commands.styles.display = "block"
-        await until(pilot, lambda: commands.option_count > 0 and commands.size)
+        for key in ("colon", "pagedown", "pageup", "pagedown"):
+            pilot.app.simulate_key(key)
+        await until(pilot, lambda: isinstance(pilot.app.screen, Palette))
         await press(pilot, "pagedown")
-        assert commands.highlighted
+        assert pilot.app.screen.query_one(VirtualList).at > 1
 
 
 @pytest.mark.parametrize("opening", ["6", "3"])

@@ -43,10 +43,10 @@ async def test_steps_samples_and_reading(
         screen = await opened(pilot)
         assert screen._key == BatchKey("train", 3)
         await until(pilot, lambda: "answer 0 of 0" in text_of(screen._reading))
-        await press(pilot, "s")
+        await press(pilot, "greater_than_sign")
         assert screen._sample is not None
         assert screen._sample.reward == 0.3
-        await press(pilot, "s", "f")
+        await press(pilot, "greater_than_sign", "f")
         assert {screen._table[at].truncated for at in screen._places} == {True}
         await press(pilot, "f", "f")
         assert {screen._table.text("group", at) for at in screen._places} == {"3"}
@@ -57,7 +57,7 @@ async def test_steps_samples_and_reading(
         assert len(screen._places) == 4
         await press(pilot, "enter")
         await until(pilot, lambda: screen.has_class("-reading"))
-        await press(pilot, "right", "v")
+        await press(pilot, "right", "T")
         await until(pilot, lambda: '"example_id"' in text_of(screen._reading))
         await press(pilot, "escape", "escape", "left_square_bracket")
         await until(pilot, lambda: screen._key == BatchKey("train", 2) and len(screen._places) == 16)
@@ -102,7 +102,7 @@ async def test_search_mark_compare_write(
         await until(pilot, lambda: screen._reading.transcript is not None)
         await press(pilot, "c")
         await until(pilot, lambda: "answer 3001" in text_of(screen._other))
-        await press(pilot, "escape", "escape", "m", "w", "enter")
+        await press(pilot, "escape", "escape", "m", "W", "enter")
         await until(pilot, lambda: list(tmp_path.glob("rollouts-*.jsonl")))
         screen._marked.clear()
         await press(pilot, "home", "c")
@@ -123,7 +123,7 @@ async def test_live_ones_and_those_that_no_batch_took(
     async with open_app(experiment, size=(130, 40)) as pilot:
         screen = await opened(pilot)
         await until(pilot, lambda: len(screen._places) == 7)
-        await press(pilot, "a")
+        await press(pilot, "0")
         await until(pilot, lambda: len(screen._places) == 8)
         await press(pilot, "shift+tab", "home")
         await until(pilot, lambda: screen._key == BatchKey("live") and "Say" in text_of(screen._reading))
@@ -135,7 +135,21 @@ async def test_nothing_there(experiment: FakeExperiment, open_app: Opener, tmp_p
     experiment.rollouts = tmp_path / "none"
     async with open_app(experiment, size=(80, 24)) as pilot:
         await press(pilot, "5")
-        for key in ("enter", "s", "f", "b", "c", "m", "a", "v", "t", "j", "pagedown", "G", "tab", "right"):
+        for key in (
+            "enter",
+            "greater_than_sign",
+            "f",
+            "b",
+            "c",
+            "m",
+            "0",
+            "T",
+            "j",
+            "pagedown",
+            "G",
+            "tab",
+            "right",
+        ):
             await press(pilot, key)
         assert isinstance(pilot.app.screen, RolloutScreen)
 

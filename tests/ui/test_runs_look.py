@@ -12,12 +12,12 @@ from textual.pilot import Pilot
 from rltui.core.queue import RunQueue
 
 CASES: dict[str, tuple[tuple[int, int], tuple[str, ...]]] = {
-    "small": (SMALL, ("j", "space", "j")),
-    "middle-grouped": ((130, 40), ("b", "home", "A")),
+    "small": (SMALL, ("j", "m", "j")),
+    "middle-grouped": ((130, 40), ("b", "home", "f")),
     "huge": (HUGE, ("j", "j")),
     "filter": (SMALL, ("slash", *"reward > and")),
-    "columns": ((130, 40), ("v", "j")),
-    "trash": (SMALL, (*"jjjjjj", "d")),
+    "columns": ((130, 40), ("vertical_line", "j")),
+    "trash": (SMALL, (*"jjjjjj", "delete")),
     "empty": (SMALL, ()),
 }
 

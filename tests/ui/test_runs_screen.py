@@ -139,7 +139,7 @@ async def test_columns_are_chosen_and_kept(open_app: Opener) -> None:
     runs = FakeRuns(*RUNS)
     runs.flat_configs = {row.id: {"trainer.optim.lr": 3.5e-6} for row in RUNS}
     async with screen_of(open_app, runs) as (pilot, screen):
-        await press(pilot, "v")
+        await press(pilot, "vertical_line")
         dialog = pilot.app.screen
         assert isinstance(dialog, ColumnDialog)
         await press(pilot, "j", "space", "tab", *"no-(", "enter")
@@ -156,11 +156,11 @@ async def test_columns_are_chosen_and_kept(open_app: Opener) -> None:
         assert screen._selection.view.columns == wanted
         assert RunView.of(runs.kept("runs")).columns == wanted
         assert "3.5e-6" in lines_of(screen)[0]
-        await press(pilot, "s", "down", "down", "enter")
+        await press(pilot, "greater_than_sign", "greater_than_sign")
         assert RunView.of(runs.kept("runs")).sort == "optim.lr"
-        await press(pilot, "S", "b")
+        await press(pilot, "I", "b")
         assert RunView.of(runs.kept("runs")) == RunView(wanted, "optim.lr", is_reversed=True, is_grouped=True)
-        await press(pilot, "v", "space", "escape")
+        await press(pilot, "vertical_line", "space", "escape")
         assert RunView.of(runs.kept("runs")).columns == wanted
 
 
@@ -176,7 +176,7 @@ async def test_a_tree_is_folded_and_a_sweep_is_meant_as_a_whole(open_app: Opener
         await press(pilot, "j", "j", "left")
         assert names_of(screen)[:3] == [":lr", "baseline", "moved"], "from below it"
         assert "+3" in lines_of(screen)[1]
-        await press(pilot, "right", "home", "space")
+        await press(pilot, "right", "home", "m")
         assert screen._marked == {"id-lr-lr1e-06", "id-lr-lr3e-06", "id-lr-lr1e-05"}
 
 
@@ -184,18 +184,18 @@ async def test_what_is_said_of_runs_is_changed_and_taken_back(open_app: Opener) 
     runs = FakeRuns(*RUNS)
     async with screen_of(open_app, runs) as (pilot, screen):
         screen.query_one(RunTable).go_to(4)
-        await press(pilot, "space", "space")  # baseline, collapsed
-        await press(pilot, "t", *"late ", "enter")
+        await press(pilot, "m", "m")  # baseline, collapsed
+        await press(pilot, "e", *"late ", "enter")
         rows = {row.name: row for row in runs.known}
         assert rows["baseline"].tags == ("baseline", "late", "paper")
         assert rows["collapsed"].tags == ("late",)
         await press(pilot, "escape")
         screen.query_one(RunTable).go_to(4)
-        await press(pilot, "t", "ctrl+u", *"paper", "enter")
+        await press(pilot, "e", "ctrl+u", *"paper", "enter")
         assert next(row for row in runs.known if row.name == "baseline").tags == ("paper",)
-        await press(pilot, "n")
+        await press(pilot, "number_sign")
         assert isinstance(pilot.app.screen, NoteDialog)
-        await press(pilot, "ctrl+u", "enter", "asterisk", "a")
+        await press(pilot, "ctrl+u", "enter", "asterisk", "H")
         row = next(row for row in runs.known if row.name == "baseline")
         assert (row.note, row.is_best, row.archived_at) == ("", False, NOW)
         assert "baseline" not in names_of(screen)
@@ -208,25 +208,25 @@ async def test_to_the_trash_and_back(open_app: Opener) -> None:
     runs = FakeRuns(*RUNS)
     async with screen_of(open_app, runs) as (pilot, screen):
         screen.query_one(RunTable).go_to(4)
-        await press(pilot, "d")
+        await press(pilot, "delete")
         dialog = pilot.app.screen
         assert isinstance(dialog, TrashDialog)
         assert "40.0 GiB" in dialog._body.plain
         await press(pilot, "enter")
         assert runs.changes == [], "no is the default"
-        await press(pilot, "d", "y")
+        await press(pilot, "delete", "y")
         assert "baseline" not in names_of(screen)
         await press(pilot, "u")
         assert "baseline" in names_of(screen)
         runs.error = ConflictError("baseline runs", hint="end it first")
-        await press(pilot, "d", "y")
+        await press(pilot, "delete", "y")
         assert isinstance(pilot.app.screen, MessageDialog)
 
 
 async def test_what_is_opened_and_who_may_only_look(open_app: Opener) -> None:
     runs = FakeRuns(*RUNS, readonly=True)
     async with screen_of(open_app, runs) as (pilot, screen):
-        await press(pilot, "t", "d", "a")
+        await press(pilot, "e", "delete", "H")
         assert pilot.app.screen is screen
         assert not runs.changes
         await press(pilot, "j", "enter")
@@ -241,7 +241,7 @@ async def test_what_waits_in_the_queue_is_listed_with_the_reason(open_app: Opene
         assert "◌ lr-lr3e-05" in lines_of(screen)[3]
         assert "GPU 0 has 12 of 80 GiB free, it needs 40" in lines_of(screen)[3]
         screen.query_one(RunTable).go_to(3)
-        await press(pilot, "t", "space", "d")
+        await press(pilot, "e", "m", "delete")
         assert not screen._marked
         assert "lr=3e-05" in text_of(screen, "runs-details")
         runs.queued = QUEUE.model_copy(update={"entries": QUEUE.entries[1:], "paused": "by a person"})
@@ -259,13 +259,13 @@ async def test_marked_runs_are_compared_and_written(open_app: Opener) -> None:
     async with screen_of(open_app, runs) as (pilot, screen):
         await press(pilot, "c")
         assert pilot.app.screen is screen, "with what?"
-        await press(pilot, "space", "j")
+        await press(pilot, "m", "j")
         assert [row.name for row in screen._compared] == ["reverse-text-b", "lr-lr3e-06"], "the oldest first"
         await press(pilot, "c")
         assert isinstance(pilot.app.screen, CompareScreen)
         await press(pilot, "escape")
         assert pilot.app.screen is screen
-        await press(pilot, "w")
+        await press(pilot, "W")
         await until(pilot, lambda: runs.exported)
         assert runs.exported[0][0] == "id-lr-lr3e-06"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tests.fakes.experiment import NOW, FakeExperiment, stopped_status
 from tests.fakes.runs import FakeRuns, living_row, run_row
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, press, said, settle, until
 from textual.pilot import Pilot
 
 from rltui.errors import RltuiError
 from rltui.ui.app import RltuiApp
-from rltui.ui.requests import FINISHED_TEXT, READONLY_TEXT
+from rltui.ui.requests import READONLY_TEXT, finished_text
 from rltui.ui.screens.dialogs import LeaveDialog, MessageDialog
 from rltui.ui.screens.logs import LogScreen
 from rltui.ui.screens.overview import Overview
@@ -115,11 +115,11 @@ async def test_a_finished_run_says_what_cannot_be_done_and_opens_with_a_supervis
     runs = FakeRuns(run_row("reverse-text"))
     async with open_app(finished, runs=runs) as pilot:
         await press(pilot, "x")
-        assert [toast.message for toast in pilot.app._notifications] == [FINISHED_TEXT]
+        assert said(pilot) == [finished_text()]
         await press(pilot, "S")
         assert runs.opened == ["id-reverse-text again"]
         assert shown(pilot) == "reverse-text"
-        assert len(pilot.app._notifications) == 1, "S is no key that does nothing"
+        assert len(said(pilot)) == 1, "S is no key that does nothing"
 
 
 async def test_of_a_finished_run_a_client_that_may_only_look_starts_nothing(open_app: Opener) -> None:
@@ -129,4 +129,4 @@ async def test_of_a_finished_run_a_client_that_may_only_look_starts_nothing(open
     async with open_app(finished, runs=runs) as pilot:
         await press(pilot, "S")
         assert runs.opened == []
-        assert [toast.message for toast in pilot.app._notifications] == [READONLY_TEXT]
+        assert said(pilot) == [READONLY_TEXT]

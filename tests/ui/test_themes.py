@@ -14,9 +14,9 @@ from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, runni
 from tests.fakes.runs import FakeRuns
 from tests.ui.conftest import Opener, press, settle, until
 from tests.ui.test_look import failed_status
+from textual.app import App
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
-from textual.widgets import OptionList
 
 from rltui.ui import themes
 from rltui.ui.app import RltuiApp
@@ -24,9 +24,8 @@ from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.cells import PLAIN, Cells
 from rltui.ui.terminal.contrast import GRAPHICS, TEXT, Rgb, ratio, ratio_shown, shown
 from rltui.ui.terminal.driver import BackgroundTold
-from rltui.ui.themed_app import ThemeMenu
 
-NAMES = themes.NAMES[1:]
+NAMES = [name for name in themes.available() if name != themes.FOLLOWING]
 OURS = [name for name in NAMES if name.startswith("rltui-")]
 DEEP = [ColorSystem.TRUECOLOR, ColorSystem.EIGHT_BIT]
 GROUNDS = ["background", "surface", "panel"]
@@ -141,11 +140,13 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "menu": ("R",),
     "editor": ("c", "j", "j", "enter", *"100"),
     "themes": ("ctrl+t",),
+    "palette": ("colon",),
+    "messages": ("exclamation_mark",),
     "help": ("question_mark",),
 }
 
 
-def painted(app: RltuiApp, colors: ColorSystem) -> Iterator[tuple[str, Rgb, Rgb]]:
+def painted(app: App[None], colors: ColorSystem) -> Iterator[tuple[str, Rgb, Rgb]]:
     """Each cell that shows more than its background, and the colours it is written with."""
     strips = app.screen._compositor.render_strips()
     cells = Cells(*app.size)
@@ -171,7 +172,7 @@ def decoded(codes: str) -> Rgb:
     raise AssertionError(codes)
 
 
-def unreadable(app: RltuiApp, colors: ColorSystem) -> set[tuple[str, float]]:
+def unreadable(app: App[None], colors: ColorSystem) -> set[tuple[str, float]]:
     """No cell is excepted."""
     found = set()
     for char, fg, bg in painted(app, colors):
@@ -189,15 +190,15 @@ async def test_all_that_is_painted_can_be_read(screen: str, open_app: Opener) ->
         assert isinstance(app, RltuiApp)
         await press(pilot, *SCREENS[screen])
         for name in OURS if screen not in ("overview", "plan") else NAMES:
-            app.show_theme(name)
+            app.theme = name
             await settle(pilot)
             assert app.theme == name
             for colors in DEEP:
                 assert not unreadable(app, colors), (name, colors)
         app.abilities = Abilities(ColorSystem.STANDARD)
-        app.show_theme("nord")
+        app.theme = "nord"
         await settle(pilot)
-        assert app.theme == "rltui-16"
+        assert app.current_theme.name == "rltui-16"
         assert not unreadable(app, ColorSystem.STANDARD)
 
 
@@ -206,28 +207,22 @@ async def test_all_that_is_painted_can_be_read(screen: str, open_app: Opener) ->
 
 async def test_a_theme_is_seen_before_it_is_chosen_and_kept(open_app: Opener) -> None:
     runs = FakeRuns()
-    runs.kept_values["app"] = {"tour": "over"}
+    runs.kept_values["app"] = {"other": "kept"}
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         app = pilot.app
-        assert isinstance(app, RltuiApp)
-        assert app.theme == "rltui-dark"
-        await press(pilot, "ctrl+t")
-        assert isinstance(app.screen, ThemeMenu)
-        await press(pilot, "down", "down")
-        assert app.theme == "rltui-light"
+        assert app.current_theme.name == "rltui-dark"
+        await press(pilot, "ctrl+t", *"light")
+        assert app.current_theme.name == "rltui-light"
         await press(pilot, "escape")
-        assert (app.theme, app.chosen_theme) == ("rltui-dark", themes.FOLLOWING)
-        assert runs.kept("app") == {"tour": "over"}
+        assert (app.theme, app.current_theme.name) == (themes.FOLLOWING, "rltui-dark")
+        assert "theme" not in runs.kept("app")
 
-        await press(pilot, "ctrl+t", "down", "down", "down", "enter")
-        await until(pilot, lambda: runs.kept("app") == {"tour": "over", "theme": "rltui-contrast"})
+        await press(pilot, "ctrl+t", *"contrast", "enter")
+        await until(pilot, lambda: runs.kept("app").get("theme") == "rltui-contrast")
+        assert runs.kept("app")["other"] == "kept"
         assert app.theme == "rltui-contrast"
     async with open_app(FakeExperiment(), runs=runs, theme="nord") as pilot:
         assert pilot.app.theme == "rltui-contrast"
-        await press(pilot, "ctrl+t")
-        menu = pilot.app.screen.query_one(OptionList)
-        assert menu.highlighted_option is not None
-        assert menu.highlighted_option.id == "rltui-contrast"
 
 
 async def test_the_settings_say_the_theme_until_one_is_chosen(open_app: Opener) -> None:
@@ -236,31 +231,33 @@ async def test_the_settings_say_the_theme_until_one_is_chosen(open_app: Opener) 
     runs = FakeRuns()
     runs.kept_values["app"] = {"theme": "no longer there"}
     async with open_app(FakeExperiment(), theme="rltui-lihgt", runs=runs) as pilot:
-        assert pilot.app.theme == "rltui-dark"
-        told = [notice.message for notice in pilot.app._notifications]
-        assert told == ["settings.toml: there is no theme 'rltui-lihgt'. did you mean rltui-light?"]
+        assert pilot.app.current_theme.name == "rltui-dark"
+        await press(pilot, "exclamation_mark")
+        text = "".join(strip.text for strip in pilot.app.screen._compositor.render_strips())
+        assert "there is no theme 'rltui-lihgt'. did you mean rltui-light?" in text
 
 
 async def test_where_nothing_is_chosen_the_background_decides(open_app: Opener) -> None:
     async with open_app(FakeExperiment(), abilities=Abilities(is_light=True)) as pilot:
-        assert pilot.app.theme == "rltui-light"
+        assert pilot.app.current_theme.name == "rltui-light"
         pilot.app.post_message(BackgroundTold(is_light=False))
         await settle(pilot)
-        assert pilot.app.theme == "rltui-dark"
+        assert pilot.app.current_theme.name == "rltui-dark"
+        found = {bg for _, _, bg in painted(pilot.app, ColorSystem.TRUECOLOR)}
+        assert rgb(theme_of("rltui-dark", ColorSystem.TRUECOLOR), "background") in found
     async with open_app(FakeExperiment(), theme="nord") as pilot:
         pilot.app.post_message(BackgroundTold(is_light=True))
         await settle(pilot)
-        assert pilot.app.theme == "nord"
-        await press(pilot, "ctrl+t", "home")
-        assert pilot.app.theme == "rltui-light"
+        assert pilot.app.current_theme.name == "nord"
+        pilot.app.theme = themes.FOLLOWING
+        assert pilot.app.current_theme.name == "rltui-light"
 
 
 async def test_a_log_is_painted_anew_in_other_colours(open_app: Opener) -> None:
     async with open_app(FakeExperiment(), size=(130, 40)) as pilot:
         app = pilot.app
-        assert isinstance(app, RltuiApp)
         for name in ("rltui-light", "rltui-dark"):
-            app.show_theme(name)
+            app.theme = name
             await settle(pilot)
             wanted = rgb(theme_of(name, ColorSystem.TRUECOLOR), "text-warning")
             assert ("W", wanted) in {(char, fg) for char, fg, _ in painted(app, ColorSystem.TRUECOLOR)}
@@ -272,9 +269,8 @@ async def test_without_colours_there_is_none_in_any_theme(
     monkeypatch.setenv("NO_COLOR", "1")
     async with open_app(FakeExperiment(failed_status(), gpu_report(), knob_table()), size=(130, 40)) as pilot:
         app = pilot.app
-        assert isinstance(app, RltuiApp)
         for name in ("rltui-dark", "rltui-light", "gruvbox"):
-            app.show_theme(name)
+            app.theme = name
             await settle(pilot)
             for colors in (*DEEP, ColorSystem.STANDARD):
                 for char, fg, bg in painted(app, colors):

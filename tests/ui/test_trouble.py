@@ -12,17 +12,15 @@ from tests.fakes.experiment import (
     running_status,
     stopped_status,
 )
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, forget, offered, press, said, settle, until
 from tests.ui.trouble import STALL_EVIDENCE, backoff_status, orphans_status, stalled_status, waiting_status
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
 from rltui.core.api import Alert, Plan, Request
-from rltui.ui.actions import ACTIONS, Place, changing_keys
-from rltui.ui.palette import ActionCommands
+from rltui.ui.actions import Place, changing_keys
 from rltui.ui.requests import READONLY_TEXT
 from rltui.ui.screens.dialogs import MessageDialog, PlanDialog
-from rltui.ui.screens.help import help_content
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.bars import OrphanBar, footer_entries, footer_line, header_line
 from rltui.ui.widgets.knob_table import KnobRows
@@ -43,10 +41,6 @@ def below(pilot: Pilot[None], component_id: str) -> str:
     assert pane is not None
     reason = pane.query_one(".reason", Static)
     return str(reason.content) if reason.region else ""
-
-
-def toasts(pilot: Pilot[None]) -> list[str]:
-    return [item.message for item in pilot.app._notifications]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +139,7 @@ async def test_leftovers_that_ended_meanwhile_are_no_question(open_app: Opener) 
     experiment.planner = lambda request: Plan(action="free")
     async with open_app(experiment) as pilot:
         await press(pilot, "K")
-        assert toasts(pilot) == ["No leftover process is alive any more"]
+        assert said(pilot) == ["No leftover process is alive any more"]
 
 
 async def test_k_is_offered_only_while_there_are_leftovers(open_app: Opener) -> None:
@@ -174,25 +168,24 @@ async def test_readonly_refuses_every_key_that_changes_something(open_app: Opene
     experiment = FakeExperiment(orphans_status(), NO_GPU, knob_table(), readonly=True)
     async with open_app(experiment) as pilot:
         for key in changing_keys(Place.OVERVIEW):
-            pilot.app.clear_notifications()
+            forget(pilot)
             await press(pilot, "t", key)
-            assert toasts(pilot) == [READONLY_TEXT], key
+            assert said(pilot) == [READONLY_TEXT], key
             assert isinstance(pilot.app.screen, Overview), key
-        await press(pilot, "c")
+        await press(pilot, "ctrl+k")
         await until(pilot, lambda: overview(pilot).query_one(KnobRows).has_focus)
-        pilot.app.clear_notifications()
+        forget(pilot)
         await press(pilot, "enter")
-        assert toasts(pilot) == [READONLY_TEXT]
+        assert said(pilot) == [READONLY_TEXT]
         assert experiment.planned == experiment.executed == []
 
 
 async def test_readonly_offers_nothing_that_changes_something(open_app: Opener) -> None:
     experiment = FakeExperiment(orphans_status(), NO_GPU, knob_table(), readonly=True)
     async with open_app(experiment) as pilot:
-        offered = tuple(ActionCommands(overview(pilot))._offered())
-        assert not any(action.changes for action in offered)
-        calls = {action.call[0] for action in offered}
-        assert {"zoom", "last_alert", "show_help"} & calls == {"zoom", "show_help"}
+        assert not any(action.changes for action in offered(pilot))
+        calls = {action.call[0] for action in offered(pilot)}
+        assert {"zoom", "show_help"} & calls == {"zoom", "show_help"}
         words = footer(pilot).split()
         assert not {"start", "stop", "restart", "edit", "apply", "leftovers"} & set(words)
         assert {"help", "zoom", "detach"} <= set(words)
@@ -210,13 +203,6 @@ async def test_readonly_does_not_ask_to_start(open_app: Opener) -> None:
 def test_readonly_is_said_at_every_width(width: int) -> None:
     assert "read-only" in header_line(running_status(), width, access="read-only").plain
     assert "read-only" not in header_line(running_status(), width).plain
-
-
-def test_help_says_what_readonly_lacks() -> None:
-    lines = help_content(readonly=True).plain.splitlines()
-    lacking = [line for line in lines if line.endswith("(not while read-only)")]
-    assert len(lacking) == sum(action.changes for action in ACTIONS)
-    assert not any("(not while read-only)" in line for line in help_content().plain.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -243,10 +229,9 @@ async def test_the_last_alert_can_be_read_again(
     clock = [NOW]
     async with open_app(experiment, clock=lambda: clock[0]) as pilot:
         experiment.push(alert)
-        await until(pilot, lambda: pilot.app._notifications)
-        assert [item.title for item in pilot.app._notifications] == [heading]
+        await until(pilot, lambda: said(pilot))
         clock[0] += 100
-        await press(pilot, "exclamation_mark")
+        await press(pilot, "exclamation_mark", "enter")
         assert isinstance(pilot.app.screen, MessageDialog)
         assert str(pilot.app.screen.query_one(".body", Static).content).splitlines() == [
             heading,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.fakes.experiment import LOGS, NOW, FakeExperiment, component, gpu_report, running_status
-from tests.ui.conftest import Opener, make_app, press, settle
+from tests.ui.conftest import Opener, forget, make_app, press, said, settle
 from tests.ui.test_look import HUGE, SMALL, SnapCompare
 from textual.pilot import Pilot
 
@@ -51,7 +51,7 @@ async def test_panes_follow_log_files(open_app: Opener) -> None:
     async with open_app(experiment, component_ids=(), log_ids=LOG_IDS) as pilot:
         body = overview(pilot).body
         assert experiment.opened == ["/run/inference.log", "/run/orchestrator.log", "/run/trainer.log"]
-        assert [pane.reader_id for pane in body.logs if pane.has_class("-empty")] == ["envs"]
+        assert [pane.reader_id for pane in body.readers if pane.region.height == 3] == ["envs"]
         await press(pilot, "t")
         assert overview(pilot).selected == "trainer"
         await press(pilot, "j", "j")
@@ -63,7 +63,7 @@ async def test_panes_follow_log_files(open_app: Opener) -> None:
 
 async def test_panes_appear_with_the_first_status(open_app: Opener) -> None:
     async with open_app(watching(), component_ids=()) as pilot:
-        assert [pane.reader_id for pane in overview(pilot).body.logs] == list(LOG_IDS)
+        assert [pane.reader_id for pane in overview(pilot).body.readers] == list(LOG_IDS)
 
 
 async def test_a_file_that_appears_is_opened(open_app: Opener) -> None:
@@ -82,8 +82,8 @@ async def test_keys_say_that_there_is_nothing_to_start(open_app: Opener) -> None
     async with open_app(experiment, component_ids=(), log_ids=LOG_IDS) as pilot:
         for key in ("s", "S", "r", "D", "K"):
             await press(pilot, key)
-            assert [note.message for note in pilot.app._notifications] == [OBSERVED_TEXT]
-            pilot.app.clear_notifications()
+            assert said(pilot) == [OBSERVED_TEXT]
+            forget(pilot)
         assert experiment.planned == []
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator
 
 from rltui.core.health import Thresholds
 from rltui.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rltui.services.config.source import Source
 
 _Word = Annotated[str, Field(min_length=1)]
 
@@ -52,9 +56,41 @@ class Settings(_Table):
 
     theme: _Word = "terminal"
     """Colours of the TUI by name, until others are chosen in it. `terminal`: dark or light as that is."""
+    tour: StrictBool = True
+    """The TUI shows five steps to whoever starts it for the first time."""
     alerts: AlertSettings = AlertSettings()
     health: Thresholds = Thresholds()
     """When a run counts as unwell, and which rules say nothing."""
+    keymap: Literal["", "vim", "k9s"] = ""
+    """Keys as another program has them."""
+    keys: Mapping[str, tuple[_Word, ...]] = Field(default_factory=dict)
+    """Keys by the ids of actions, which the UI knows (`rltui keys`); none takes the key away."""
+
+    @field_validator("keys", mode="before")
+    @classmethod
+    def _are_lists(cls, value: object) -> object:
+        return dict(_by_id(value)) if isinstance(value, dict) else value
+
+
+def _by_id(table: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+    """`log.wrap = "w"` is a table in a table for TOML; a single key is a list of one."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _by_id(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", [value] if isinstance(value, str) else value
+
+
+def place(path: Path, table: str, key: str) -> str:
+    """`FILE:LINE:COLUMN` of `key`, dots and all, in a table of the file."""
+    from rltui.core.toml import edit
+    from rltui.core.toml.values import format_key
+    from rltui.services.config.source import read_file
+
+    text = read_file(path).text
+    ways = ((table, key), (table, *key.split(".")))
+    found = next((spot for way in ways if (spot := edit.locate(text, format_key(way)))), None)
+    return f"{path}:{found[0]}:{found[1]}" if found else str(path)
 
 
 def settings_file() -> Path:
@@ -71,10 +107,19 @@ def load(path: Path) -> Settings:
     if not path.exists():
         return Settings()
     # What reads configs knows the frameworks: the screen and the alerts need it only where the file is there.
-    from rltui.services import model_faults
-    from rltui.services.config.files import read_file
+    from rltui.services.config.source import read_file
 
-    source = read_file(path)
+    return understood(read_file(path))
+
+
+def understood(source: Source) -> Settings:
+    """The settings that a file has.
+
+    Raises:
+        ConfigError: as `load`.
+    """
+    from rltui.services import model_faults
+
     try:
         return Settings.model_validate(source.data)
     except ValidationError as error:

@@ -41,6 +41,8 @@ STATE_SYMBOLS = {
     "failed": "✗",
 }
 """By component state."""
+RUN_SYMBOLS = {"running": "●", "done": "✓", "failed": "✗", "stopped": "○", "damaged": "⚠", "gone": "?"}
+"""By the state of a run."""
 LINK_SIGN = "↗"
 EVENT_SIGNS = {
     "crash": "✗",
@@ -167,10 +169,16 @@ def _pid_text(orphan: Orphan) -> str:
     return f"pid {orphan.pid} {short_command(orphan.command)}".rstrip()
 
 
-def _held(orphan: Orphan) -> list[str]:
+def orphan_cells(orphan: Orphan) -> tuple[str, ...]:
+    """`4711`, `VLLM::EngineCore`, `inference attempt 1`, `4m12s`, `58.0 GiB`, `:8000`, as far as known."""
     age = "" if orphan.age_s is None else duration(orphan.age_s)
     memory = f"{gib(orphan.gpu_bytes)} GiB" if orphan.gpu_bytes else ""
-    return [fact for fact in (age, memory, ports_text(orphan.ports)) if fact]
+    whose = "" if orphan.component is None else owner_text(orphan)
+    return str(orphan.pid), short_command(orphan.command), whose, age, memory, ports_text(orphan.ports)
+
+
+def _held(orphan: Orphan) -> list[str]:
+    return [fact for fact in orphan_cells(orphan)[3:] if fact]
 
 
 def plan_rows(plan: Plan) -> list[tuple[str, str]]:

@@ -15,8 +15,8 @@ from rltui.errors import ConfigError
 from rltui.frameworks.generic import GENERIC
 from rltui.services.config import writing
 from rltui.services.config.editor import ConfigEditor
-from rltui.services.config.files import parse_file, sha_of
 from rltui.services.config.history import EditHistory, EditIntent
+from rltui.services.config.source import parse_file, sha_of
 from rltui.services.config.store import ConfigStore
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.journal import Journal, read_journal

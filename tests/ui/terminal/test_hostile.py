@@ -54,7 +54,7 @@ SCREENS: dict[str, list[str]] = {
     "events-search": ["8", "slash", "a"],
     "metrics": ["4"],
     "metrics-chart": ["4", "enter", "left_square_bracket"],
-    "checkpoints": ["C"],
+    "checkpoints": ["9"],
     "rollouts": ["5"],
     "rollout": ["5", "enter", "enter"],
     "rollout-raw": ["5", "enter", "enter", "v"],
@@ -169,7 +169,7 @@ MAIN_SCREENS = {
     "8": "· Events",
     "4": "Metrics",
     "5": "b groups",
-    "C": "1 incomplete",
+    "9": "1 incomplete",
     "3": "· GPUs",
     "6": "· Config",
 }

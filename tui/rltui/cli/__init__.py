@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 
 from rltui.cli import terminal
+from rltui.cli.arguments import KEYMAP_VARIABLE, looks_of
+from rltui.cli.colour import paint, switch
 from rltui.cli.parser import parse
 from rltui.errors import ExitCode, RltuiError
 
@@ -21,6 +24,7 @@ def main(argv: list[str] | None = None) -> int:
             return _run(sys.argv[1:] if argv is None else argv, out)
         finally:
             out.flush()
+            switch(is_on=False)
     except BrokenPipeError:  # the reader of a pipe (`| head`) has had enough
         terminal.abandon_output()
         return int(ExitCode.DONE)
@@ -33,8 +37,12 @@ def main(argv: list[str] | None = None) -> int:
 def _run(argv: list[str], out: terminal.CleanStream) -> int:
     out.is_json = False
     try:
-        arguments = parse(argv)
+        looks, words = looks_of(argv)
+        terminal.guard(looks.colours, is_ascii=looks.is_ascii)
+        arguments = parse(words)
         out.is_json = getattr(arguments, "json", False)
+        if keymap := getattr(arguments, "keymap", None):  # found there by whatever opens the TUI in the end
+            os.environ[KEYMAP_VARIABLE] = keymap
         module_name, function_name = arguments.handler
         handler = getattr(importlib.import_module(f"rltui.cli.{module_name}"), function_name)
         return int(handler(arguments))
@@ -47,7 +55,7 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
 
 
 def _report(error: RltuiError, *, as_json: bool) -> None:
-    print(f"rltui: {error}", file=sys.stderr)
+    print(f"{paint('rltui:', 'bad')} {error}", file=sys.stderr)
     if as_json:
         document = {"title": error.title, "details": error.details, "hint": error.hint}
         print(json.dumps({"error": document, "exit_code": int(error.exit_code)}))

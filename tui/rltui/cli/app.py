@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui import paths, settings
+from rltui.cli.arguments import KEYMAP_VARIABLE
 from rltui.client import launch
 from rltui.errors import ConfigError, UsageError
 from rltui.services import outside
@@ -106,12 +107,15 @@ def _run_app(experiment: Experiment | None, runs: Runs) -> int:
     from rltui.ui.terminal.abilities import abilities
 
     wanted = _settings()
+    keys, trouble = _keys()
     app = RltuiApp(
         experiment,
         runs=runs,
         run_in_terminal=outside.in_terminal,
         bell=wanted.alerts.bell,
         osc9=wanted.alerts.osc9,
+        keys=keys,
+        trouble=trouble,
         abilities=abilities(os.environ, encoding=sys.stdout.encoding),
         theme=wanted.theme,
     )
@@ -129,6 +133,16 @@ async def _shown(app: RltuiApp) -> None:
 def _collect_garbage() -> None:
     gc.freeze()
     gc.enable()
+
+
+def _keys() -> tuple[dict[str, str], str]:
+    """As the person wants them; or the usual ones, and why."""
+    from rltui.ui import keymap
+
+    try:
+        return keymap.load(settings.settings_file(), os.environ.get(KEYMAP_VARIABLE, "")), ""
+    except ConfigError as error:
+        return {}, str(error)
 
 
 def _settings() -> settings.Settings:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast, get_args
 
-from rltui.core.text import number
+from rltui.cli.colour import When
+from rltui.core.text import number, unknown
 
 Commands = argparse._SubParsersAction  # noqa: SLF001  (argparse has no public name for it)
 
@@ -34,7 +36,9 @@ class _Unasked:
 _LONGEST_STEP = 15
 """Digits, as of the folders that frameworks make."""
 _SHORTEST_WATCH_S, _LONGEST_WATCH_S = 0.5, 3600.0
-"""What `gpus --watch` takes."""
+"""What `--watch` takes."""
+WATCH_S = 1.0
+"""Where it is not said."""
 
 
 def command(
@@ -57,6 +61,20 @@ def add_name(parser: argparse.ArgumentParser, *, positional: bool = False) -> No
 def add_json(parser: argparse._ActionsContainer, text: str = "one JSON document on stdout") -> None:
     """For scripts."""
     parser.add_argument("--json", action="store_true", help=text)
+
+
+KEYMAP_VARIABLE = "RLTUI_KEYMAP"
+"""Names a keymap for all that this shell opens; `--keymap` is for one command."""
+_KEYMAPS = ("vim", "k9s")
+
+
+def add_keymap(parser: argparse.ArgumentParser) -> None:
+    """Keys of the TUI as another program has them."""
+    parser.add_argument(
+        "--keymap",
+        choices=_KEYMAPS,
+        help="keys as this program has them (rltui keys lists them)",
+    )
 
 
 def add_creation(parser: argparse.ArgumentParser) -> None:
@@ -126,6 +144,50 @@ def add_framework(parser: argparse.ArgumentParser) -> None:
     )
 
 
+class Looks(NamedTuple):
+    """What every command takes, before its name or behind it."""
+
+    colours: When = "auto"
+    is_ascii: bool = False
+
+
+def looks_of(argv: Sequence[str]) -> tuple[Looks, list[str]]:
+    """How the output is to look, and the other words. What stands behind `--` is for others.
+
+    Raises:
+        UsageError: for another word than `--color` takes.
+    """
+    end = argv.index("--") if "--" in argv else len(argv)
+    looks, rest, words = Looks(), [], iter(argv[:end])
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name == "--color":
+            when = value if equals else next(words, "")
+            if when not in get_args(When):
+                raise unknown("--color", when, get_args(When))
+            looks = looks._replace(colours=cast("When", when))
+        elif word == "--no-color":
+            looks = looks._replace(colours="never")
+        elif word == "--ascii":
+            looks = looks._replace(is_ascii=True)
+        else:
+            rest.append(word)
+    return looks, [*rest, *argv[end:]]
+
+
+def add_looks(parser: argparse.ArgumentParser) -> None:
+    """For the help: `looks_of` has taken them by then."""
+    shared = parser.add_argument_group("with every command, before it or behind")
+    shared.add_argument(
+        "--color",
+        choices=get_args(When),
+        metavar="WHEN",
+        help="auto: on a terminal, unless NO_COLOR is set; always; never",
+    )
+    shared.add_argument("--no-color", action="store_true", help="as --color=never")
+    shared.add_argument("--ascii", action="store_true", help="no signs but those of ASCII")
+
+
 def tokens(text: str) -> float:
     """A number of tokens, for arguments and answers."""
     amount = number(text)
@@ -158,6 +220,37 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1 or len(text) > _LONGEST_STEP:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
     return int(text)
+
+
+def add_watch(
+    parser: argparse.ArgumentParser, kind: Callable[[str], object], text: str = "again every S seconds"
+) -> None:
+    """Go on looking."""
+    parser.add_argument(
+        "-w",
+        "--watch",
+        nargs="?",
+        const=WATCH_S,
+        type=kind,
+        metavar="S",
+        help=f"{text} (default: {WATCH_S:g}), until ctrl+c",
+    )
+
+
+def add_wait(parser: argparse.ArgumentParser, *, is_usual: bool | None = True) -> None:
+    """`--wait`, `--no-wait`. `is_usual`: what holds where neither is said; `None`: as `is_awaited` says."""
+    usual = "on a terminal, unless with --json" if is_usual is None else "the default"
+    parser.add_argument(
+        "--wait",
+        action=argparse.BooleanOptionalAction,
+        default=is_usual,
+        help=f"return when it is ready or done ({usual}); --no-wait: at once",
+    )
+
+
+def interval_or_name(text: str) -> float | str:
+    """As `interval`; or the name that stands where it might: `status -w NAME`."""
+    return text if math.isnan(number(text)) else interval(text)
 
 
 def interval(text: str) -> float:

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rltui import paths, settings
+from rltui.cli.colour import meaning_of, paint
+from rltui.cli.table import room, wrapped
 from rltui.core.text import GIB, gib
 from rltui.errors import RltuiError
 from rltui.services import outside
@@ -94,6 +96,8 @@ _ADVISED_OPEN_FILES = 32000
 """What prime-rl's documentation advises for many concurrent rollouts."""
 _LITTLE_DISK_BYTES = 5 * GIB
 _ANSWER_S = 5.0
+_NAME_WIDTH = 15
+"""Of the checks, with a sign before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +117,12 @@ def doctor(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
     else:
+        width = room()
         for finding in findings:
             symbol = "✓" if finding.ok else "✗" if finding.essential else "–"
-            print(f"{symbol} {finding.name:<12} {finding.text}")
+            lines = wrapped(f"{'':{_NAME_WIDTH}}{finding.text}", width)
+            name = f"{paint(symbol, meaning_of(symbol))} {finding.name:<{_NAME_WIDTH - 2}}"
+            print("\n".join([f"{name}{lines[0].lstrip()}", *lines[1:]]))
     return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
 
 
@@ -274,9 +281,12 @@ def _disk() -> _Finding:
 
 
 def _settings() -> _Finding:
+    from rltui.ui import keymap  # brings Textual
+
     path = settings.settings_file()
     try:
         alerts = settings.load(path).alerts
+        keymap.load(path)
     except RltuiError as error:
         return _Finding("settings", False, str(error).replace("\n", " "), essential=False)
     if alerts.command and shutil.which(os.path.expanduser(alerts.command[0])) is None:  # noqa: PTH111

@@ -67,7 +67,7 @@ def publish(arguments: argparse.Namespace) -> int:
             hint = f"follow it: rltui logs {PUBLISH} -f -n {record.name}"
             raise ConflictError(f"{record.name} has an upload under way", hint=hint)
         plan_of(wire, "execute", publish_request(published))
-        if arguments.no_wait:
+        if not arguments.wait:
             return 0
         url = _outcome(wire)
     print(published.model_copy(update={"url": url}).model_dump_json() if arguments.json else url)
@@ -80,20 +80,20 @@ def _outcome(wire: Wire) -> str:
     Raises:
         ComponentFailedError: if it failed.
     """
-    changes = StateChanges({PUBLISH})
-    for kind, status in wire.events():
-        if kind != "status":
-            continue
-        changes.show(status)
-        if status.get("transaction"):  # it may still show how the one before ended
-            continue
-        found = next((each for each in status["components"] if each["id"] == PUBLISH), None)
-        if found is None or found["state"] == "stopped":
-            raise RltuiError("the upload was stopped", hint="the same command goes on with it")
-        if found["state"] == "failed":
-            raise failure([found])
-        if found["state"] == "exited":
-            return found["reason"] or "uploaded"
+    with StateChanges({PUBLISH}) as changes:
+        for kind, status in wire.events():
+            if kind != "status":
+                continue
+            changes.show(status)
+            if status.get("transaction"):  # it may still show how the one before ended
+                continue
+            found = next((each for each in status["components"] if each["id"] == PUBLISH), None)
+            if found is None or found["state"] == "stopped":
+                raise RltuiError("the upload was stopped", hint="the same command goes on with it")
+            if found["state"] == "failed":
+                raise failure([found])
+            if found["state"] == "exited":
+                return found["reason"] or "uploaded"
     raise RltuiError("the supervisor ended while we waited", hint="look with `rltui status`")
 
 

@@ -7,7 +7,8 @@ import sys
 import time
 from typing import Any
 
-from rltui.cli.terminal import columns, confirm
+from rltui.cli.table import Column, print_table
+from rltui.cli.terminal import confirm
 from rltui.client import launch, offline
 from rltui.client.wire import Wire
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
@@ -16,6 +17,16 @@ from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
 from rltui.wording import CHECKPOINT_HEAD, checkpoint_cells, checkpoint_summary, prune_rows, rows_text
+
+_COLUMNS = tuple(
+    Column(
+        word.upper(),
+        is_right=word in ("step", "age", "size", "eval"),
+        least=None if word else 24,
+        goes={"parts": 3, "attempt": 2, "eval": 1}.get(word, 0),
+    )
+    for word in CHECKPOINT_HEAD
+)
 
 
 def checkpoints(arguments: argparse.Namespace) -> int:
@@ -65,7 +76,7 @@ def _print(report: CheckpointReport, *, as_json: bool) -> None:
     now = time.time()
     if report.checkpoints:
         rows = [checkpoint_cells(each, now) for each in reversed(report.checkpoints)]
-        print("\n".join(columns([tuple(map(str.upper, CHECKPOINT_HEAD)), *rows])))
+        print_table(_COLUMNS, rows)
     print("\n".join(checkpoint_summary(report)))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rltui.cli.terminal import columns
+from rltui.cli.table import plain_lines, width_of
 from rltui.client.runs import KnownRuns
 from rltui.core.compare import BEST, ComparedRow, Comparison, comparison
 from rltui.core.run_columns import short_names
@@ -136,7 +136,7 @@ def _table(found: Comparison, width: int, *, all_keys: bool) -> list[str]:
 
 
 def _width(lines: Sequence[str]) -> int:
-    return max(map(len, lines), default=0)
+    return max(map(width_of, lines), default=0)
 
 
 def _upright(
@@ -145,7 +145,7 @@ def _upright(
     """A row for each key and figure, an empty line between the parts."""
     table = [["", *names[start:end]]]
     table += [[row.label, *_cells(row)[start:end]] for row in rows]
-    head, *lines = columns(table)
+    head, *lines = plain_lines(table)
     parted = [head]
     for before, row, line in zip((None, *rows), rows, lines, strict=False):
         if before is not None and before.part != row.part:
@@ -171,7 +171,8 @@ def _across(rows: Sequence[ComparedRow], names: Sequence[str]) -> list[str]:
     short = short_names(tuple(row.label for row in rows if row.part == "config"))
     labels = [short.get(row.label, row.label) for row in rows]
     cells = [_cells(row) for row in rows]
-    return columns([["", *labels], *([name, *column] for name, *column in zip(names, *cells, strict=True))])
+    lines = [[name, *column] for name, *column in zip(names, *cells, strict=True)]
+    return plain_lines([["", *labels], *lines])
 
 
 def _cells(row: ComparedRow) -> list[str]:

@@ -8,7 +8,10 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from rltui.cli.colour import meaning_of, paint, signed
 from rltui.cli.config_line import staged
+from rltui.cli.progress import working
+from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import chosen
 from rltui.client import checking
 from rltui.core.config_report import Problem
@@ -99,29 +102,32 @@ def check(arguments: argparse.Namespace) -> int:
     with staged(arguments, choose, workspace=Path.cwd()) as copies:
         for line in copies.told:
             print(line, file=sys.stderr)
-        found = checking.check(
-            copies.files,
-            arguments.layout,
-            choose.named(copies.files),
-            devices=wanted_devices(arguments),
-            with_memory=True,
-            ask_models=not arguments.no_own,
-        )
+        framework, devices = choose.named(copies.files), wanted_devices(arguments)
+        with working("checks, and asks the framework's own validators"):
+            found = checking.check(
+                copies.files,
+                arguments.layout,
+                framework,
+                devices=devices,
+                with_memory=True,
+                ask_models=not arguments.no_own,
+            )
         found = found.model_copy(update={"problems": tuple(_of_originals(copies, found.problems))})
     if arguments.json:
         print(found.model_dump_json())
     else:
         for problem in found.problems:
-            print(f"{problem.severity}: {problem.text}")
+            print(signed(f"{problem.severity}: {problem.text}"))
         for item in found.derived:
             print(figure_text(item))
         for share in found.memory:
-            print(f"{'warning' if share.is_bad else 'memory'}: {share.text}")
+            print(signed(f"{'warning' if share.is_bad else 'memory'}: {share.text}"))
             for note in share.notes:
                 print(f"    {note}")
         verdict = "valid" if found.valid else "not valid"
         if found.valid and not found.startable:
             verdict = "valid, but not to be started so"
+        verdict = paint(verdict, meaning_of(verdict) if found.startable else "busy")
         print(f"{verdict} · {found.framework} · layout {found.layout}")
     return 0 if found.valid else int(ConfigError.exit_code)
 
@@ -154,9 +160,17 @@ def list_layouts(arguments: argparse.Namespace) -> int:
         ]
         print(json.dumps(documents))
         return 0
-    for name, layout, path in rows:
-        print(f"{name:<20} {layout.title}\n{'':<20} {path}")
+    columns = (Column("LAYOUT"), Column("TITLE", least=20), Column("FILE", least=16, cut="start", goes=1))
+    print_table(columns, [(name, layout.title, _short_path(path)) for name, layout, path in rows])
     return 0
+
+
+def _short_path(path: Path) -> str:
+    """As a person would type it."""
+    home, here = Path.home(), Path.cwd()
+    if path.is_relative_to(here):
+        return str(path.relative_to(here))
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def trust_folder(arguments: argparse.Namespace) -> int:

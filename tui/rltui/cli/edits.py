@@ -5,23 +5,27 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext, redirect_stdout
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, nullcontext, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from rltui.cli.arguments import tokens
+from rltui.cli.colour import paint
 from rltui.cli.config import chosen_framework
 from rltui.cli.terminal import ask, confirm
-from rltui.cli.waiting import plan_of
+from rltui.cli.waiting import is_awaited, painted, plan_of, wait_until_settled
 from rltui.client import checking, launch, offline
 from rltui.core.api import Plan, Request
 from rltui.core.batch import Way
 from rltui.core.config_data import deep_leaves
 from rltui.core.config_report import Conversion
 from rltui.core.knobs import split_assignment
-from rltui.errors import ConfigError, ConflictError, UsageError
+from rltui.core.text import duration, value_text
+from rltui.errors import ConfigError, ConflictError, ExitCode, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles
 from rltui.services.config.editor import shared_configs
@@ -32,7 +36,6 @@ from rltui.services.runs import weights
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import known_experiments
 from rltui.services.runs.observed import refuse_observed
-from rltui.wording import plan_text
 
 _MODEL = "model.name"
 _NAMES_MODEL = re.compile(r"^model$|(^|\.)model\.name$|\.vllm\.model$")
@@ -58,7 +61,7 @@ def set_knobs(arguments: argparse.Namespace) -> int:
     if arguments.name is not None or arguments.restart:
         raise UsageError("files need no experiment", hint="leave out -n NAME and --restart, or the files")
     asked = _OfFiles(named([Path(name) for name in files]), arguments.framework)
-    return _carry_out(asked.ask, request, arguments)
+    return _code(_carry_out(asked.ask, request, arguments))
 
 
 def undo(arguments: argparse.Namespace) -> int:
@@ -90,7 +93,7 @@ def use_checkpoint(arguments: argparse.Namespace) -> int:
         return _edit(max(readers, key=lambda each: each.created_at), request, arguments)
     if arguments.restart:
         raise UsageError(f"no experiment reads {arguments.config}", hint="leave out --restart")
-    return _carry_out(asked.ask, request, arguments)
+    return _code(_carry_out(asked.ask, request, arguments))
 
 
 def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str]:
@@ -140,9 +143,15 @@ def _edit(record: ExperimentRecord, request: Request, arguments: argparse.Namesp
     wire = launch.reach(record) if request.restart and not arguments.dry_run else launch.connect(record)
     if wire is None:
         with closing(_Offline(record)) as experiment:
-            return _carry_out(experiment.ask, request, arguments)
+            return _code(_carry_out(experiment.ask, request, arguments))
     with wire:
-        return _carry_out(partial(plan_of, wire), request, arguments)
+        plan = _carry_out(partial(plan_of, wire), request, arguments)
+        moved = set() if plan is None or not request.restart else {*plan.stop, *plan.start}
+        if moved and not arguments.dry_run and is_awaited(arguments):
+            begun = time.monotonic()
+            wait_until_settled(wire, moved, timeout_s=None)
+            print(f"ready {duration(time.monotonic() - begun)} after the edit", file=sys.stderr)
+    return _code(plan)
 
 
 class _Offline:
@@ -192,34 +201,64 @@ class _OfFiles:
         return Plan(action="set", diff=preview.diff, problems=preview.problems, derived=preview.derived)
 
 
-def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace) -> int:
-    """Plan an edit, ask where there is something to ask and somebody to answer, write it, print the plan."""
+def _code(plan: Plan | None) -> int:
+    """Of the command."""
+    return int(ExitCode.FAILED if plan is None else ExitCode.DONE)
+
+
+def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace) -> Plan | None:
+    """Plan an edit, ask where there is something to ask and somebody to answer, write it, print the plan.
+
+    `None` where a person said no.
+    """
     plan = ask("plan", request)
     _refuse(plan)
     if not arguments.dry_run:
         if not arguments.yes and _is_doubtful(plan, request) and not _agreed(plan):
             print("nothing was done", file=sys.stderr)
-            return 1
+            return None
         plan = ask("execute", request.model_copy(update={"base": plan.base}))
     if arguments.json:
         print(plan.model_dump_json())
     else:
-        sys.stdout.write(plan_text(plan) or "nothing changes\n")
+        sys.stdout.write(painted(plan) or "nothing changes\n")
     if plan.diff:
-        print(_outcome(plan, request, dry_run=arguments.dry_run), file=sys.stderr)
-    return 0
+        for line in _outcome(plan, request, dry_run=arguments.dry_run):
+            print(line, file=sys.stderr)
+    return plan
 
 
-def _outcome(plan: Plan, request: Request, *, dry_run: bool) -> str:
+def _outcome(plan: Plan, request: Request, *, dry_run: bool) -> Iterator[str]:
     """What was done, since the plan looks the same before and after."""
     if dry_run:
-        return "nothing was written: --dry-run"
-    moved = ", ".join(dict.fromkeys((*plan.start, *plan.stop)))
-    if not moved:
-        return "written"
-    if request.restart:
-        return f"written; restarting {moved}, see: rltui status"
-    return f"written; to take effect: rltui restart {' '.join(plan.start)}"
+        yield "nothing was written: --dry-run"
+        return
+    yield from (f"{paint('written', 'good')}: {line}" for line in written_lines(plan.diff))
+    if request.restart and (moved := dict.fromkeys((*plan.start, *plan.stop))):
+        yield f"restarting {', '.join(moved)}; see: rltui status"
+    elif plan.start:
+        yield f"to take effect: rltui restart {' '.join(plan.start)}"
+
+
+def written_lines(diff: str) -> Iterator[str]:
+    """`rl.toml: batch_size 128 → 64`: by file of a unified diff, the keys that differ, with both values."""
+    for part in re.split(r"^--- .*\n(?=\+\+\+ )", diff, flags=re.MULTILINE)[1:]:
+        name, *lines = part.split("\n")
+        before, after = (_values(line[1:] for line in lines if line.startswith(sign)) for sign in "-+")
+        keys = [key for key in dict.fromkeys((*before, *after)) if before.get(key) != after.get(key)]
+        values = ((key, *map(value_text, (before.get(key), after.get(key)))) for key in keys)
+        told = ", ".join(f"{key} {old} → {new}" for key, old, new in values)
+        file = name.removeprefix("+++ ").removeprefix("b/")
+        yield f"{file}: {told}" if told else file
+
+
+def _values(lines: Iterable[str]) -> dict[str, object]:
+    """By key, of the lines of a TOML file that stand alone; a value over several lines has none."""
+    found: dict[str, object] = {}
+    for line in lines:
+        with suppress(tomllib.TOMLDecodeError):
+            found.update(deep_leaves(tomllib.loads(line)))
+    return found
 
 
 def _is_doubtful(plan: Plan, request: Request) -> bool:
@@ -230,7 +269,7 @@ def _is_doubtful(plan: Plan, request: Request) -> bool:
 
 def _agreed(plan: Plan) -> bool:
     if sys.stdin.isatty():
-        sys.stderr.write(plan_text(plan))
+        sys.stderr.write(painted(plan))
     return confirm("go on?")
 
 

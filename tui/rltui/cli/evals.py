@@ -11,7 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.terminal import columns
+from rltui.cli.progress import Waiting
+from rltui.cli.table import Column, print_table
 from rltui.client import launch
 from rltui.client.wire import Wire
 from rltui.core.evals import (
@@ -29,6 +30,9 @@ from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, known_experiments
 from rltui.wording import EVAL_HEAD, eval_cells, eval_summary
+
+_GOES = {"cut off": 1, "on": 2, "when": 3, "failed": 4, "spread": 5, "asked": 6}
+"""Columns that a narrow terminal does without: those with the highest number first."""
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
@@ -49,7 +53,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
             _print(EvalReport.model_validate(wire.call("order_evals", params)), arguments)
             return 0
         queued = QueuedEval.model_validate(wire.call("evaluate", request.model_dump()))
-        if arguments.no_wait or arguments.when_done:
+        if not arguments.wait or arguments.when_done:
             told = f"{queued.id}: {queued.label} is in the queue; rltui evals shows it"
             print(queued.model_dump_json() if arguments.json else told)
             return 0
@@ -88,18 +92,20 @@ def _target(arguments: argparse.Namespace) -> EvalTarget:
 
 def _followed(wire: Wire, queued: QueuedEval) -> EvalReport:
     """Tell how it goes until it has ended, or somebody took it from the queue: all there are then."""
-    shown = ""
-    for kind, value in wire.events():
-        if kind != "status":
-            continue
-        now = next(
-            (QueuedEval.model_validate(each) for each in value["evals"] if each["id"] == queued.id), None
-        )
-        if now is None:
-            break
-        if now.words != shown:
-            shown = now.words
-            print(f"{now.label}: {shown}", file=sys.stderr)
+    shown, begun = "", time.monotonic()
+    with Waiting() as waiting:
+        for kind, value in wire.events():
+            if kind != "status":
+                continue
+            now = next(
+                (QueuedEval.model_validate(each) for each in value["evals"] if each["id"] == queued.id), None
+            )
+            if now is None:
+                break
+            if now.words != shown:
+                shown = now.words
+                waiting.tell(now.id, f"{now.label}: {shown}", since=begun)
+        waiting.clear()
     with launch.reach(launch.choose(value["experiment"])) as again:
         return EvalReport.model_validate(again.call("evals"))
 
@@ -133,6 +139,17 @@ def _control(record: ExperimentRecord) -> ControlFolder:
     return ControlFolder(Path(record.output_dir))
 
 
+def _column(word: str) -> Column:
+    is_text = word in ("what", "on", "note")
+    return Column(
+        word.upper(),
+        is_right=word in ("spread", "cut off", "failed", "when"),
+        least=12 if is_text else None,
+        cut="middle" if word == "what" else "end",
+        goes=_GOES.get(word, 0),
+    )
+
+
 def _at(evaluation: Evaluation) -> float:
     return evaluation.at
 
@@ -156,12 +173,12 @@ def _print(report: EvalReport, arguments: argparse.Namespace, *, only: str = "")
         return
     now = time.time()
     if ended:
-        head = tuple(word.upper() for word in EVAL_HEAD)
+        columns = [_column(word) for word in EVAL_HEAD]
         rows = [eval_cells(each, gap, to, now) for each, gap, to in found]
         if len({each.experiment for each in ended}) > 1:
-            head = ("EXPERIMENT", *head)
-            rows = [(each.experiment, *row) for each, row in zip(ended, rows, strict=True)]
-        print("\n".join(columns([head, *rows])))
+            columns = [Column("EXPERIMENT", least=10, cut="middle"), *columns]
+            rows = [(each.experiment, *row) for (each, *_), row in zip(found, rows, strict=True)]
+        print_table(columns, rows)
     lines = eval_summary(report)
     if not ended and not lines:
         lines = ["no evaluation yet: rltui eval --base, rltui eval --now"]

@@ -11,6 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from rltui.cli.colour import Meaning, diff, paint
+from rltui.cli.table import Column, Row, print_table, room, table_lines
 from rltui.cli.terminal import while_read
 from rltui.client import launch
 from rltui.core.events import KINDS, EventFilter, first_line, shown_kind, unfolded
@@ -19,6 +21,20 @@ from rltui.core.times import MOMENT_HINT, moment
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import Journal, read_entries
+
+_COLUMNS = (Column("WHEN"), Column("STEP", is_right=True), Column("KIND"), Column("WHAT", least=20))
+_WITHOUT_HEAD = tuple(column._replace(heading="") for column in _COLUMNS)
+_INDENT = " " * 8
+"""Of what stands below an entry."""
+_MEANINGS: dict[str, Meaning] = {
+    "crash": "bad",
+    "alert": "busy",
+    "stall": "busy",
+    "ready": "good",
+    "edit": "key",
+    "note": "key",
+    "checkpoint": "good",
+}
 
 
 def events(arguments: argparse.Namespace) -> int:
@@ -30,16 +46,18 @@ def events(arguments: argparse.Namespace) -> int:
     if not arguments.follow:
         if arguments.json:
             print(json.dumps(list(entries), ensure_ascii=False))
-        for entry in () if arguments.json else entries:
-            _print_entry(entry, is_brief=arguments.brief)
+        else:
+            rows = (row for entry in entries for row in _rows(entry, is_brief=arguments.brief))
+            print_table(_COLUMNS, rows)
         return 0
+    width = room()
     with while_read():
         for entry in chain(entries, _admitted(_new_entries(record), wanted)):
             if arguments.json:
                 print(json.dumps(entry), flush=True)
             else:
-                _print_entry(entry, is_brief=arguments.brief)
-                sys.stdout.flush()
+                lines = table_lines(_WITHOUT_HEAD, _rows(entry, is_brief=arguments.brief), width=width)
+                print("\n".join(lines), flush=True)
     return 0
 
 
@@ -114,11 +132,13 @@ def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:
                 yield data
 
 
-def _print_entry(entry: dict[str, Any], *, is_brief: bool) -> None:
+def _rows(entry: dict[str, Any], *, is_brief: bool) -> Iterator[Row]:
+    """A row of `_COLUMNS`, and unless `is_brief` the lines below it. As wide as those of other entries."""
     data, text = _data(entry), entry["text"]
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry["at"]))
     step = entry.get("step")
-    at_step = f"{step:>6} " if isinstance(step, int) else " " * 7
-    print(f"{when} {at_step} {shown_kind(entry['kind'], data):<10} {first_line(text)}")
-    for line in () if is_brief else unfolded(text, data):
-        print(f"{'':29}{line}")
+    kind = shown_kind(entry["kind"], data)
+    cells = f"{step if isinstance(step, int) else '':>6}", paint(f"{kind:<10}", _MEANINGS.get(kind))
+    yield when, *cells, first_line(text)
+    for line in () if is_brief else diff(list(unfolded(text, data))):
+        yield f"{_INDENT}{line}"

@@ -8,6 +8,7 @@ import json
 import sys
 from functools import partial
 
+from rltui.cli.colour import diff as paint_diff
 from rltui.cli.config import wanted_devices
 from rltui.cli.running import start_headless
 from rltui.cli.terminal import confirm
@@ -36,7 +37,7 @@ def fork(arguments: argparse.Namespace) -> int:
         if arguments.plan and arguments.json:
             print(json.dumps(dataclasses.asdict(planned.plan), ensure_ascii=False))
             return 0
-        text = "\n".join(fork_lines(planned.plan))
+        text = "\n".join(paint_diff(fork_lines(planned.plan)))
         print(text, file=sys.stdout if arguments.plan else sys.stderr)
         if arguments.plan:
             return 0
@@ -45,7 +46,7 @@ def fork(arguments: argparse.Namespace) -> int:
             return start_headless(
                 request,
                 planned.start,
-                wait=not arguments.no_wait,
+                wait=arguments.wait,
                 timeout_s=arguments.timeout,
                 as_json=arguments.json,
             )
@@ -57,7 +58,7 @@ def promote(arguments: argparse.Namespace) -> int:
     diff = promotion.diff
     told: tuple[str, ...] = ()
     if not arguments.json:
-        sys.stdout.write(diff or "nothing to write\n")
+        print("\n".join(paint_diff(diff.splitlines())) or "nothing to write")
     for line in (*promotion.notes, *(f"not written: {each}" for each in promotion.refused)):
         print(line, file=sys.stderr)
     if diff and not arguments.plan:

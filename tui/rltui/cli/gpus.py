@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import sys
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rltui.cli.terminal import control, while_read
-from rltui.core.text import duration, gib, visible
+from rltui.cli.colour import signed
+from rltui.cli.table import Column, Row, room, table_lines
+from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
+from rltui.core.text import duration, gib
 from rltui.errors import RltuiError, UsageError
 
 if TYPE_CHECKING:
@@ -31,10 +31,6 @@ _ANSWER_S = 20.0
 """For a supervisor, whose driver may be busy."""
 _EARLY_S = 0.2
 """A report may come so much before its time: the supervisor's clock is not ours."""
-_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
-"""To the other screen, without a cursor, and back (xterm's private modes)."""
-_HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
-"""Go to the first cell; empty the rest of the line, of the screen. Nothing is emptied that is drawn again."""
 
 
 def gpus(arguments: argparse.Namespace) -> int:
@@ -70,8 +66,10 @@ def _print(arguments: argparse.Namespace) -> None:
         if arguments.watch is None:
             for report in reports:
                 print("\n".join(_lines(report)))
-        elif sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-            _redraw(reports, arguments.watch)
+        elif can_be_drawn_on(sys.stdout):
+            area = InPlace(sys.stdout)
+            for report in reports:
+                area.draw(_lines(report, arguments.watch))
         else:
             for report in reports:
                 print("\n".join([*_lines(report, arguments.watch), ""]), flush=True)
@@ -113,35 +111,9 @@ def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, 
 
 def _lines(report: GpuReport, interval_s: float | None = None) -> list[str]:
     """Under a title where it is repeated."""
-    width, now = shutil.get_terminal_size().columns if sys.stdout.isatty() else None, time.time()
+    width, now = room(), time.time()
     head = [] if interval_s is None else [title(report, interval_s=interval_s, now=now)]
     return [*head, *report_lines(report, width=width, now=now)]
-
-
-def _redraw(reports: Iterable[GpuReport], interval_s: float) -> None:
-    """Always the newest, in place, on a screen of its own."""
-    with _other_screen():
-        for report in reports:
-            height = shutil.get_terminal_size().lines
-            control(frame([*map(visible, _lines(report, interval_s))], height=height))
-            sys.stdout.flush()
-
-
-@contextmanager
-def _other_screen() -> Iterator[None]:
-    control(_ENTER)
-    try:
-        yield
-    finally:
-        control(_LEAVE)
-        sys.stdout.flush()
-
-
-def frame(lines: list[str], *, height: int) -> str:
-    """What draws `lines` over the frame before; what there is no room for is counted on the last line."""
-    if len(lines) > height:
-        lines = [*lines[: height - 1], f"… {len(lines) - height + 1} more lines"]
-    return _HOME + "\r\n".join(f"{line}{_END_OF_LINE}" for line in lines) + _BELOW
 
 
 _INDENT = "    "
@@ -152,6 +124,15 @@ _MEMORY_NOTES = {
 }
 _NOTICEABLE_S = 5.0
 """An age that is worth telling, where no interval was promised."""
+
+
+_HOLDERS = (
+    Column("GIB", is_right=True),
+    Column("PID", is_right=True),
+    Column("USER", goes=2, least=6),
+    Column("OWNER", least=20),
+    Column("COMMAND", goes=1, least=12),
+)
 
 
 class _HolderRow(NamedTuple):
@@ -166,22 +147,20 @@ class _HolderRow(NamedTuple):
 
 def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[str]:
     """All that is known, none wider than `width` where that is given. At least one line."""
-    lines = [] if report.available else [f"no GPU figures: {report.reason}"]
+    rows: list[Row] = [] if report.available else [f"no GPU figures: {report.reason}"]
     if report.available and report.reason:
-        lines.append(f"⚠ {report.reason}")
-    rows = {device.key: list(_rows(device)) for device in report.devices}
-    widths = _column_widths(row for found in rows.values() for row in found)
+        rows.append(signed(f"⚠ {report.reason}"))
     for device in report.devices:
-        lines.extend(_wrapped(_header(device), width))
-        lines.extend(f"{_INDENT}{warning}" for warning in _warnings(device))
-        lines.extend(f"{_INDENT}{_budget_text(budget)}" for budget in device.budgets)
-        lines.extend(f"{_INDENT}{_claim_text(claim)}" for claim in device.claims)
-        lines.extend(_row_line(row, widths) for row in rows[device.key])
-    lines.extend(_verdict_text(verdict) for verdict in report.verdicts)
-    lines.extend(f"✗ {source.name}: {source.problem}" for source in report.sources if source.problem)
+        rows.extend(_wrapped(_header(device), width))
+        rows.extend(signed(f"{_INDENT}{warning}") for warning in _warnings(device))
+        rows.extend(f"{_INDENT}{_budget_text(budget)}" for budget in device.budgets)
+        rows.extend(f"{_INDENT}{_claim_text(claim)}" for claim in device.claims)
+        rows.extend(_rows(device))
+    rows.extend(signed(_verdict_text(verdict)) for verdict in report.verdicts)
+    rows.extend(signed(f"✗ {source.name}: {source.problem}") for source in report.sources if source.problem)
     if age := _age_text(report, now):
-        lines.append(age)
-    return [_cut(visible(line), width) for line in lines]
+        rows.append(signed(age))
+    return table_lines(_HOLDERS, rows, width=width, indent=_INDENT)
 
 
 def title(report: GpuReport, *, interval_s: float, now: float) -> str:
@@ -293,26 +272,6 @@ def _memory_text(size_bytes: int | None, estimated: bool) -> str:
     return "?" if size_bytes is None else f"{'~' if estimated else ''}{gib(size_bytes)}"
 
 
-def _column_widths(rows: Iterable[_HolderRow]) -> list[int]:
-    """Of all columns but the last."""
-    widths = [0] * len(_HolderRow._fields)
-    for row in rows:
-        widths = [max(pair) for pair in zip(widths, map(len, row), strict=True)]
-    return widths[:-1]
-
-
-def _row_line(row: _HolderRow, widths: Sequence[int]) -> str:
-    memory, pid, user, owner = widths
-    columns = [
-        f"{_INDENT}{row.memory:>{memory}} GiB",
-        f"{'pid' if row.pid else '   '} {row.pid:<{pid}}" if pid else "",
-        f"{row.user:<{user}}" if user else "",
-        f"{row.owner:<{owner}}",
-        row.command,
-    ]
-    return "  ".join(column for column in columns if column).rstrip()
-
-
 def _verdict_text(verdict: MemoryVerdict) -> str:
     symbol = "✗" if verdict.is_bad else "?" if verdict.verdict == "unknown" else "✓"
     return f"{symbol} GPU {verdict.device}: {verdict.text}"
@@ -340,7 +299,3 @@ def _wrapped(parts: Sequence[str], width: int | None) -> list[str]:
         else:
             lines[-1] += f" · {part}"
     return lines
-
-
-def _cut(line: str, width: int | None) -> str:
-    return line if width is None or len(line) <= width else f"{line[: max(0, width - 1)]}…"

@@ -11,7 +11,8 @@ from itertools import chain
 
 import orjson
 
-from rltui.cli.terminal import columns, confirm
+from rltui.cli.table import Column, print_table, room, table_lines
+from rltui.cli.terminal import confirm
 from rltui.core.runs import RunRow
 from rltui.core.text import duration, listed, size_text
 from rltui.core.times import span
@@ -21,6 +22,13 @@ from rltui.services.runs.catalog import catch_up, find_run
 from rltui.services.runs.index import RunIndex
 
 _MOST_NAMED = 5
+_TRASH = (
+    Column("NAME", least=12, cut="middle"),
+    Column("ID", goes=2),
+    Column("SINCE", is_right=True),
+    Column("SIZE", is_right=True),
+    Column("FOLDER", least=14, cut="start", goes=1),
+)
 
 
 def tag(arguments: argparse.Namespace) -> int:
@@ -62,7 +70,8 @@ def _list_tags(index: RunIndex, *, as_json: bool) -> int:
     if as_json:
         print(orjson.dumps(dict(sorted(counts.items()))).decode())
     elif counts:
-        print("\n".join(columns([("TAG", "RUNS"), *((tag, str(counts[tag])) for tag in sorted(counts))])))
+        columns = (Column("TAG", least=8), Column("RUNS", is_right=True))
+        print_table(columns, [(tag, str(counts[tag])) for tag in sorted(counts)])
     else:
         print("no tags yet; add one: rltui tag RUN +baseline")
     return 0
@@ -160,7 +169,9 @@ def _print_plan(
     lines = [("keep", row.name, why) for row, why in kept]
     lines += [("trash", row.name, f"{size_text(sizes[row.id])}  {row.folder}") for row in rows]
     if lines:
-        print("\n".join(columns(lines)), file=out)
+        columns = (Column(), Column(least=12, cut="middle"), Column(least=14))
+        width = room("stderr" if stream_is_stderr else "stdout")
+        print("\n".join(table_lines(columns, lines, width=width)), file=out)
     print(f"{len(rows)} to the trash, {size_text(total)}" if rows else "nothing goes", file=out)
     for row in rows:
         if row.observed:
@@ -209,7 +220,7 @@ def _list_trash(rows: Sequence[RunRow], sizes: dict[str, int], now: float, *, as
             (row.name, row.id, duration(now - (row.trashed_at or now)), size_text(sizes[row.id]), row.folder)
             for row in rows
         ]
-        print("\n".join(columns([("NAME", "ID", "SINCE", "SIZE", "FOLDER"), *cells])))
+        print_table(_TRASH, cells)
         total = size_text(sum(sizes.values()))
         print(f"{total}: rltui trash --empty deletes it, rltui restore RUN brings it back")
     return 0

@@ -13,7 +13,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rltui.cli.colour import diff as paint_diff
+from rltui.cli.colour import paint, signed
 from rltui.cli.status import read_status
+from rltui.cli.table import Column, Row, print_table
 from rltui.client import launch
 from rltui.core.knobs import IN_TEXT, pattern, rank
 from rltui.core.toml.values import format_value
@@ -28,7 +31,14 @@ if TYPE_CHECKING:
 
 _Row = dict[str, Any]
 """`KnobInfo`, as JSON has it."""
-_WIDEST_VALUE = 28
+_COLUMNS = (
+    Column("KEY", least=24, cut="start"),
+    Column("VALUE", least=12),
+    Column("UNIT", least=6, goes=4),
+    Column("DEFAULT", least=8, goes=2),
+    Column("ALLOWED", least=10, goes=3),
+    Column("READ BY", least=10, goes=1),
+)
 
 
 def show_knobs(arguments: argparse.Namespace) -> int:
@@ -53,7 +63,7 @@ def _print_problems(problems: Iterable[dict[str, Any]]) -> None:
     from rltui.core.config_report import Problem  # pydantic takes 60 ms
 
     for problem in map(Problem.model_validate, problems):
-        print(f"{problem.severity}: {problem.text}", file=sys.stderr)
+        print(signed(f"{problem.severity}: {problem.text}"), file=sys.stderr)
 
 
 def _read_table(record: ExperimentRecord) -> dict[str, Any]:
@@ -95,18 +105,18 @@ def _print_rows(rows: Sequence[_Row], words: Sequence[str], *, verbose: bool) ->
     """What only the meaning of a knob holds is shown with it, in [brackets]."""
     ranks = {row["key"]: _rank(row, words) or 0 for row in rows}
     rows = sorted(rows, key=lambda row: (ranks[row["key"]], row["file"], _table(row)))
-    width = max((len(row["key"]) for row in rows), default=0)
     place: tuple[str, str] | None = None
+    lines: list[Row] = []
     for row in rows:
         if place != (row["file"], _table(row)):
             place = (row["file"], _table(row))
-            print(
-                f"{os.path.relpath(row['file'])}  [{place[1]}]" if place[1] else os.path.relpath(row["file"])
-            )
-        print(f"  {row['key']:<{width}}  {_value(row):<{_WIDEST_VALUE}}  {_notes(row)}".rstrip())
+            file = os.path.relpath(row["file"])
+            lines.append(paint(f"{file}  [{place[1]}]" if place[1] else file, "key"))
+        lines.append(_cells(row))
         if row["help"] and (verbose or ranks[row["key"]] >= IN_TEXT):
             meaning = pattern(words).sub(r"[\g<0>]", row["help"])
-            print(f"  {'':<{width}}  {meaning}")
+            lines.append(paint(f"      {meaning}", "faint"))
+    print_table(_COLUMNS, lines, indent="  ")
 
 
 def _table(row: _Row) -> str:
@@ -118,27 +128,23 @@ def _changed(row: _Row) -> bool:
     return bool(row["is_running"] and row["running"] != row["value"] and not row.get("overridden"))
 
 
-def _value(row: _Row) -> str:
+def _cells(row: _Row) -> tuple[str, ...]:
+    """A row of `_COLUMNS`. A key that the file does not set has its default."""
     value = _toml_text(row["value"])
-    return f"{_toml_text(row['running'])} → {value}" if _changed(row) else value
+    if _changed(row):
+        value = paint(f"{_toml_text(row['running'])} → {value}", "busy")
+    elif not row["is_set"]:
+        value = paint(value, "faint")
+    if row.get("overridden"):
+        value += f" (runs with {_toml_text(row['running'])})"
+    default = "not set" if not row["is_set"] else "" if row["default"] is None else _toml_text(row["default"])
+    allowed = range_text(row["bounds"]) or "|".join(row["choices"])
+    return row["key"], value, row["unit"], default, allowed, " ".join(row["readers"])
 
 
 def _toml_text(value: object) -> str:
     """A value as TOML; `—` where there is none."""
     return "—" if value is None else format_value(value)
-
-
-def _notes(row: _Row) -> str:
-    notes = (
-        row["unit"],
-        "" if row["is_set"] else "default",
-        f"default {_toml_text(row['default'])}" if row["is_set"] and row["default"] is not None else "",
-        range_text(row["bounds"]),
-        "|".join(row["choices"]),
-        f"runs with {_toml_text(row['running'])}" if row.get("overridden") else "",
-        " ".join(row["readers"]),
-    )
-    return " · ".join(note for note in notes if note)
 
 
 ENDED = ("stopped", "waiting", "exited", "backoff", "failed")
@@ -178,7 +184,7 @@ def _print_found(found: ConfigDiff, arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(found.model_dump_json())
     elif arguments.text:
-        sys.stdout.write(found.text)
+        print("\n".join(paint_diff(found.text.splitlines())), end="\n" if found.text else "")
     else:
         _print_diff(found)
 
@@ -255,8 +261,11 @@ def _print_keys(before: str, after: str, found: Sequence[tuple[dict[str, Any], o
         print(f"no key differs between {before} and {after}")
         return
     print(f"{before} → {after}")
-    width = max(len(each["key"]) for each, _, _ in found)
+    rows = []
     for each, old, new in found:
-        readers = f"  ({' '.join(each['readers'])})" if each["readers"] else ""
-        note = "  passed by rltui in place of the file's" if each.get("overridden") else ""
-        print(f"  {each['key']:<{width}}  {_toml_text(old)} → {_toml_text(new)}{readers}{note}")
+        readers = f"({' '.join(each['readers'])})" if each["readers"] else ""
+        note = "passed by rltui in place of the file's" if each.get("overridden") else ""
+        change = f"{paint(_toml_text(old), 'removed')} → {paint(_toml_text(new), 'added')}"
+        rows.append((each["key"], change, f"{readers}  {note}".strip()))
+    columns = (Column(least=24, cut="start"), Column(least=20), Column(least=10, goes=1))
+    print_table(columns, rows, indent="  ")

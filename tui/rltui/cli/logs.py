@@ -8,22 +8,31 @@ import re
 import shutil
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import binary_output, while_read
 from rltui.client import launch
 from rltui.core.lines import Level, LineFilter, LogEntry, detect_level, parse_level
 from rltui.core.log_query import compiled
-from rltui.core.text import unknown
+from rltui.core.text import duration, size_text, unknown
 from rltui.errors import RltuiError, UsageError
 from rltui.services.logs.tail import follow_lines, tail_lines
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 _DEFAULT_FOLLOWED_LINES = 20
+_LOGS = (
+    Column("COMPONENT"),
+    Column("ATTEMPT", is_right=True),
+    Column("AGE", is_right=True),
+    Column("SIZE", is_right=True),
+    Column("FILE", least=16, cut="start", goes=1),
+)
 _BATCH_LINES = 500
 """Written at a time, where nobody waits for each."""
 
@@ -37,9 +46,9 @@ def logs(arguments: argparse.Namespace) -> int:
     line_filter = LineFilter(_pattern(arguments), _level(arguments.level))
     if arguments.all:
         return _search_all(_chosen(arguments), arguments, line_filter)
-    if arguments.component is None:
-        raise UsageError("which component's log?", hint="rltui logs C; all of them: --all --grep RE")
     record = _chosen(arguments)
+    if arguments.component is None:
+        return _list(record, arguments)
     path = _log_path(record, arguments.component, arguments.attempt)
     if arguments.raw:
         return _pass_on(path, arguments)
@@ -56,6 +65,33 @@ def logs(arguments: argparse.Namespace) -> int:
     size = _BATCH_LINES if line_filter.is_open else 1
     while batch := list(islice(lines, size)):
         sys.stdout.write("\n".join([*batch, ""]))
+    return 0
+
+
+def _list(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
+    """The logs that there are."""
+    from rltui.services.logs.listing import all_logs
+
+    if any((arguments.follow, arguments.lines is not None, arguments.grep, arguments.level, arguments.raw)):
+        raise UsageError("which component's log?", hint="rltui logs C; all of them: --all --grep RE")
+    rows, documents, now = [], [], time.time()
+    for entry in all_logs(record):
+        path = Path(entry.path)
+        try:
+            size_bytes = path.stat().st_size
+        except OSError:  # it went meanwhile
+            continue
+        document = {"component": entry.component, "attempt": entry.attempt, "path": entry.path}
+        documents.append({**document, "started_at": entry.started_at or None, "bytes": size_bytes})
+        age = duration(now - entry.started_at) if entry.started_at else ""
+        attempt = "" if entry.attempt is None else str(entry.attempt)
+        rows.append((entry.component, attempt, age, size_text(size_bytes), entry.path))
+    if arguments.json:
+        print(json.dumps({"logs": documents}))
+        return 0
+    print_table(_LOGS, rows)
+    if not rows:
+        print(f"{record.name} has printed nothing yet")
     return 0
 
 

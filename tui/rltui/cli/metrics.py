@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.terminal import columns
+from rltui.cli.table import Column, print_table, room, table_lines, width_of
 from rltui.client import launch
 from rltui.core.curve import curve_rows
 from rltui.core.metric_names import CONCEPTS, MetricConcept, find_all, label_of
@@ -30,6 +30,16 @@ _SHOWN_ROWS = 20
 _PLOT_ROWS = 8
 _WIDEST_PLOT = 100
 _LABEL_WIDTH = 9
+
+_SUMMARY = (
+    Column("METRIC", least=14, cut="middle"),
+    Column("NEWEST", is_right=True),
+    Column("AT", is_right=True, goes=1),
+    Column("LOWEST", is_right=True),
+    Column("HIGHEST", is_right=True),
+    Column("POINTS", is_right=True, goes=2),
+    Column("SERIES", least=12, cut="start", goes=3),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +282,9 @@ def _table(lines: Sequence[_Printed], arguments: argparse.Namespace) -> list[str
             for value, line in zip(values, lines, strict=True)
         )
         cells.append(["" if step == NO_STEP else str(step), _clock(when), *said])
-    found = columns(cells)
-    if sys.stdout.isatty() and max(map(len, found)) > shutil.get_terminal_size().columns:
+    found = table_lines([Column(word, is_right=True) for word in cells[0]], cells[1:], width=None)
+    width = room()
+    if width is not None and max(map(width_of, found)) > width:
         return []
     if len(places) < len(rows) and arguments.last is None and not arguments.every:
         found.append(f"the newest {len(places)} of {len(rows)}; --last N, --every K, --csv, --plot")
@@ -285,7 +296,7 @@ def _clock(at: float) -> str:
 
 
 def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: argparse.Namespace) -> None:
-    cells = [("metric", "newest", "at", "lowest", "highest", "points", "series")]
+    cells: list[Sequence[str]] = []
     now = time.time()
     for line in lines:
         finite = [value for value in line.current.values if math.isfinite(value)]
@@ -309,7 +320,7 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: a
                 "" if line.label == _full(line.key) else _full(line.key),
             )
         )
-    print("\n".join(columns(cells)))
+    print_table(_SUMMARY, cells)
     others = len(reader.keys()) - len(lines)
     if others > 0 and not arguments.metric:
         print(f"\n{others} more series: rltui metrics --all; rltui metrics NAME… --plot draws some")

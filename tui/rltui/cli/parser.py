@@ -16,11 +16,16 @@ from rltui.cli.arguments import (
     add_devices,
     add_framework,
     add_json,
+    add_keymap,
+    add_looks,
     add_name,
     add_set,
+    add_wait,
+    add_watch,
     command,
     count,
     interval,
+    interval_or_name,
     positive,
     step,
     steps,
@@ -134,6 +139,7 @@ def _build(only: str = "") -> tuple[argparse.ArgumentParser, Commands[argparse.A
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"rltui {__version__}")
+    add_looks(parser)
     commands = parser.add_subparsers(
         title="commands",
         metavar="COMMAND",
@@ -162,15 +168,18 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
         help="only look; in place of CONFIG, the experiment's name may follow",
     )
     add_creation(opening)
+    add_keymap(opening)
     demo = command(commands, "demo", "running:demo", "a real small run on the CPU, in the TUI")
     demo.add_argument("-o", "--output-dir", metavar="DIR", help="folder of the demo (default: outputs/demo)")
     demo.add_argument("--no-tui", action="store_true", help="start it headless, like `up`")
+    add_keymap(demo)
     watch = command(commands, "watch", "running:watch", "look at a run that somebody else started")
     watch.add_argument("run_dir", metavar="RUN_DIR", help="its output folder, the one with logs/ in it")
     watch.add_argument("-n", "--name", metavar="NAME", help="name of the observation (default: the folder's)")
     watch.add_argument("-l", "--layout", metavar="LAYOUT", help="layout of [[log]] entries (default: watch)")
     add_framework(watch)
     watch.add_argument("--no-tui", action="store_true", help="only begin, and print the status")
+    add_keymap(watch)
     add_json(watch)
     up = command(commands, "up", "running:up", "start an experiment headless; returns when all is ready")
     up.add_argument("config", nargs="*", metavar="CONFIG", help=_CONFIG_HELP)
@@ -185,7 +194,7 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_moved(up, "--from-checkpoint", "up --resume-step STEP")
     up.add_argument("--entry", default="", help=argparse.SUPPRESS)  # of the queue that starts it
     up.add_argument("--group", default="", help=argparse.SUPPRESS)  # the sweep that it is one of
-    up.add_argument("--no-wait", action="store_true", help="return at once")
+    add_wait(up)
     up.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
     add_json(up)
     down = command(commands, "down", "running:down", "stop everything; leaves no process behind")
@@ -193,9 +202,13 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     add_json(down)
     listing = command(commands, "ls", "status:list_experiments", "list the experiments, running or not")
     add_json(listing)
-    status = command(commands, "status", "status:show_status", "components, step and reward")
+    status = command(commands, "status", "watching:show_status", "components, step and reward")
     add_name(status, positional=True)
-    add_json(status)
+    add_watch(status, interval_or_name, "stay, and look again every S seconds")
+    status.add_argument(
+        "--plain", action="store_true", help="in sentences, and with --watch one for each change"
+    )
+    add_json(status, "one JSON document on stdout; with --watch, one per line")
 
 
 def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -209,7 +222,7 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
         parser.add_argument("component", nargs="*", metavar="C", help="component id")
         parser.add_argument("--plan", action="store_true", help="only print what would be done")
         parser.add_argument("--yes", action="store_true", help="do not ask")
-        parser.add_argument("--wait", action="store_true", help="return when it is ready or done")
+        add_wait(parser, is_usual=None)
         if name != "stop":
             begin = parser.add_mutually_exclusive_group()
             begin.add_argument("--from-scratch", action="store_true", help="do not resume from a checkpoint")
@@ -268,7 +281,7 @@ def _add_by_hand(commands: Commands[argparse.ArgumentParser]) -> None:
         publish.add_argument(option, action="append", default=[], metavar="GLOB", help=what)
     publish.add_argument("--plan", action="store_true", help="only say what would be uploaded")
     publish.add_argument("--yes", action="store_true", help="do not ask")
-    publish.add_argument("--no-wait", action="store_true", help="return once it has begun")
+    add_wait(publish)
     add_name(publish)
     add_json(publish)
 
@@ -403,6 +416,7 @@ def _add_convert(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_edit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--restart", action="store_true", help="also restart what reads the knobs")
+    add_wait(parser, is_usual=None)
     parser.add_argument(
         "--from",
         dest="from_step",
@@ -420,7 +434,12 @@ def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
     logs = command(
         commands, "logs", "logs:logs", "what a component printed; all of them are searched at once"
     )
-    logs.add_argument("component", nargs="?", metavar="C", help="component id; with --all: only its attempts")
+    logs.add_argument(
+        "component",
+        nargs="?",
+        metavar="C",
+        help="component id (default: the list of logs); with --all: only its attempts",
+    )
     logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
     logs.add_argument("-N", "--lines", type=count, metavar="N", help="only the last N lines")
     logs.add_argument("--attempt", type=int, metavar="K", help="an earlier start, counted from 1")
@@ -543,7 +562,7 @@ def _add_evals(commands: Commands[argparse.ArgumentParser]) -> None:
     asked.add_argument(
         "--every", type=count, metavar="K", help="from now on, one of K checkpoints as they come; 0: none"
     )
-    asked.add_argument("--no-wait", action="store_true", help="return at once; see: rltui evals")
+    add_wait(asked)
     asked.add_argument("--name", metavar="NAME", help="which experiment (default: the one that runs)")
     asked.epilog = "What follows -- is for the evaluator itself: rltui eval -- --temperature 0.2"
     asked.set_defaults(arguments=())
@@ -558,7 +577,7 @@ def _add_evals(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     gpus = command(commands, "gpus", "gpus:gpus", "the GPUs of this box and who holds their memory")
-    gpus.add_argument("--watch", type=interval, metavar="S", help="again every S seconds, until ctrl+c")
+    add_watch(gpus, interval)
     gpus.add_argument(
         "-n", "--name", metavar="NAME", help="as this experiment sees them: budgets, peaks, other hosts"
     )
@@ -590,6 +609,10 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     completion.add_argument(
         "what", choices=("bash", "zsh", "fish", "names", "runs", "components"), metavar="SHELL"
     )
+    keys = command(commands, "keys", "keys:show_keys", "the keys of the TUI, as they are mapped now")
+    keys.add_argument("word", nargs="*", metavar="WORD", help="only those with all these words")
+    add_keymap(keys)
+    add_json(keys)
     doctor = command(commands, "doctor", "box:doctor", "check that this box has what rltui needs")
     add_json(doctor)
 

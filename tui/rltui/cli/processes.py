@@ -9,9 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rltui.cli.colour import paint
 from rltui.cli.status import print_status
+from rltui.cli.table import Column, Row, print_table
 from rltui.cli.terminal import confirm
-from rltui.cli.waiting import limited, plan_of, wait_until_settled
+from rltui.cli.waiting import is_awaited, limited, painted, plan_of, wait_until_settled
 from rltui.client import launch, offline
 from rltui.client.down import send_away
 from rltui.client.wire import Wire
@@ -28,8 +30,16 @@ from rltui.services.processes.orphans import foreign_processes
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import Journal
 from rltui.services.runs.observed import refuse_observed
-from rltui.wording import evidence_text, orphan_text, plan_text
+from rltui.wording import evidence_text, orphan_cells, orphan_text
 
+_PROCESSES = (
+    Column("PID", is_right=True),
+    Column("PROCESS", least=12),
+    Column("OF", least=12, goes=3),
+    Column("AGE", is_right=True, goes=2),
+    Column("GPU MEMORY", is_right=True),
+    Column("PORTS", goes=1),
+)
 _ANSWER_S = 10.0
 """A supervisor that takes longer hangs; a reading of the GPUs may take as long again."""
 _TIMEOUT_S = 30.0
@@ -51,14 +61,14 @@ def change(arguments: argparse.Namespace) -> int:
         return _only_plan(record, request, as_json=arguments.json)
     with launch.reach(record) as wire:
         plan = plan_of(wire, "plan", request)
-        sys.stderr.write(plan_text(plan))
+        sys.stderr.write(painted(plan))
         if not plan.stop and not plan.start and not plan.problems:
             print("nothing to do", file=sys.stderr)
         elif not arguments.yes and not confirm("go on?"):
             print("nothing was done", file=sys.stderr)
             return 1
         plan = plan_of(wire, "execute", request)
-        if arguments.wait:
+        if is_awaited(arguments):
             status = wait_until_settled(wire, {*plan.stop, *plan.start}, timeout_s=None)
             if arguments.json:
                 print_status(status, as_json=True)
@@ -78,7 +88,7 @@ def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> 
     if as_json:
         print(plan.model_dump_json())
     else:
-        sys.stdout.write(plan_text(plan) or "nothing to do\n")
+        sys.stdout.write(painted(plan) or "nothing to do\n")
     return 0
 
 
@@ -125,19 +135,21 @@ def _list(report: OrphanReport, *, as_json: bool) -> None:
         return
     if not report.orphans:
         print(f"{report.experiment} has no leftover process")
-    for orphan in report.orphans:
-        _print_one(orphan)
+    _print_processes(report.orphans)
     if report.strangers:
         print("besides, on the GPU and of no component that lives; to end one: rltui orphans --free PID")
-    for foreign in report.strangers:
-        _print_one(foreign)
+    _print_processes(report.strangers)
 
 
-def _print_one(orphan: Orphan) -> None:
-    print(orphan_text(orphan))
-    print(f"  {evidence_text(orphan)}")
-    if orphan.command != short_command(orphan.command):
-        print(f"  {orphan.command}")
+def _print_processes(found: Sequence[Orphan]) -> None:
+    """A row for each, and below it how it was told to belong there, and the whole command."""
+    rows: list[Row] = []
+    for each in found:
+        rows.append(orphan_cells(each))
+        rows.append(paint(f"  {evidence_text(each)}", "faint"))
+        if each.command != short_command(each.command):
+            rows.append(paint(f"  {each.command}", "faint"))
+    print_table(_PROCESSES, rows)
 
 
 def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...] | None:
@@ -179,7 +191,7 @@ def _agreed(plan: Plan, record: ExperimentRecord, arguments: argparse.Namespace)
             f"pid {strange[0]} is no leftover of {record.name}, nor one of yours that only holds GPU memory",
             hint="see which there are: rltui orphans; other processes are never touched",
         )
-    sys.stderr.write(plan_text(plan) if plan.free else f"{record.name} has no leftover process\n")
+    sys.stderr.write(painted(plan) if plan.free else f"{record.name} has no leftover process\n")
     return not plan.free or arguments.yes or confirm("end them?")
 
 

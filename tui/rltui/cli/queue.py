@@ -16,8 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.cli.colour import meaning_of, paint, signed
 from rltui.cli.parser import parse
-from rltui.cli.terminal import columns
+from rltui.cli.progress import working
+from rltui.cli.table import Column, print_table, room, table_lines
 from rltui.client.queue import asking
 from rltui.client.queue.asking import QueueWish
 from rltui.core.queue import QueueEntry, QueueOptions, RunQueue
@@ -39,6 +41,17 @@ _FIGURES = 3
 """Of values that are chosen by chance."""
 _MANY_TIMES = 10.0
 """A span over more than so many times its beginning is drawn from by magnitude."""
+
+_COLUMNS = tuple(
+    Column(
+        word.upper(),
+        is_right=word in ("step", "reward"),
+        least={"run": 14, "what": 12, "why": 14}.get(word),
+        cut="middle" if word == "run" else "end",
+        goes={"what": 1, "reward": 2, "step": 3}.get(word, 0),
+    )
+    for word in QUEUE_HEAD
+)
 
 
 # --- adding -----------------------------------------------------------------------------------------------
@@ -109,7 +122,8 @@ def _planned(
     behind = ["--", *overrides] if overrides else []
     up = parse(["up", *words, *behind])
     with wanted_run(up) as wanted:
-        record, earlier = creation.plan_record(wanted)
+        with working("plans the run as rltui up would"):
+            record, earlier = creation.plan_record(wanted)
         creation.trust_what_runs(wanted)
         yield QueueWish(
             words=tuple(word for word in words if word != "--new"),
@@ -235,7 +249,8 @@ def _tell_points(wishes: Sequence[QueueWish], arguments: argparse.Namespace) -> 
         print(json.dumps({"runs": found}))
         return
     print(f"{len(wishes)} runs, none of them queued:")
-    print("\n".join(columns([("NAME", "WHAT"), *((f"{w.name}-{w.own_name}", w.own) for w in wishes)])))
+    columns = (Column("NAME", least=16, cut="middle"), Column("WHAT", least=16))
+    print_table(columns, [(f"{each.name}-{each.own_name}", each.own) for each in wishes])
 
 
 def _tell_added(added: Sequence[QueueEntry], arguments: argparse.Namespace) -> None:
@@ -310,7 +325,7 @@ def _changed(queue: RunQueue, words: str, arguments: argparse.Namespace) -> int:
 
 
 def _lines(queue: RunQueue) -> list[str]:
-    lines = queue_notices(queue)
+    lines = [signed(line) for line in queue_notices(queue)]
     if not queue.entries:
         return [
             *lines,
@@ -319,7 +334,8 @@ def _lines(queue: RunQueue) -> list[str]:
     index, now = RunIndex(), time.time()
     rows = [queue_cells(each, _row(each, index), now) for each in queue_order(queue)]
     index.close()
-    return [*lines, *columns([tuple(map(str.upper, QUEUE_HEAD)), *rows])]
+    painted = [[*(paint(cell, meaning_of(row[2])) for cell in row[:1]), *row[1:]] for row in rows]
+    return [*lines, *table_lines(_COLUMNS, painted, width=room())]
 
 
 def _row(entry: QueueEntry, index: RunIndex) -> RunRow | None:

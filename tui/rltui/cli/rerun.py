@@ -48,7 +48,7 @@ def rerun(arguments: argparse.Namespace) -> int:
             return start_headless(
                 request,
                 Request(action="start", resume_step=request.checkpoint),
-                wait=not arguments.no_wait,
+                wait=arguments.wait,
                 timeout_s=arguments.timeout,
                 as_json=arguments.json,
             )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui import wording
-from rltui.cli.terminal import columns
+from rltui.cli.table import Column, print_table
 from rltui.client import launch
 from rltui.core.log_query import compiled
 from rltui.core.rollouts import (
@@ -37,6 +37,14 @@ _LISTED_BATCHES = 20
 _BINS = 10
 _GROUP_WIDTH = 16
 _READ_S = 1.0
+
+_SAMPLES = (
+    *(Column(word, is_right=True) for word in ("#", "REWARD", "ADVANTAGE")),
+    *(Column(word, is_right=True, goes=goes) for word, goes in (("IN", 2), ("OUT", 1), ("TURNS", 5))),
+    Column("ENDED", least=8),
+    Column("GROUP", least=8, goes=3),
+    Column("ENV", least=8, goes=4),
+)
 
 
 def rollouts(arguments: argparse.Namespace) -> int:
@@ -166,20 +174,11 @@ def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: ar
     lows = [each.low for _, each in summaries if math.isfinite(each.low)]
     highs = [each.high for _, each in summaries if math.isfinite(each.high)]
     low, high = min([0.0, *lows]), max([1.0, *highs])
+    figures = ("samples", "reward", "spread", "groups", "no spread", "truncated", "failed")
+    columns = [Column(word.upper(), is_right=True, goes=at) for at, word in enumerate(figures)]
+    columns[1] = columns[1]._replace(goes=0)
+    columns = [Column("STEP"), *columns[:3], Column(f"{low:g} … {high:g}", goes=1), *columns[3:]]
     rows = [
-        (
-            "step",
-            "samples",
-            "reward",
-            "spread",
-            f"{low:g} … {high:g}",
-            "groups",
-            "no spread",
-            "truncated",
-            "failed",
-        )
-    ]
-    rows += [
         (
             key.label,
             str(each.count),
@@ -193,7 +192,7 @@ def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: ar
         )
         for key, each in summaries
     ]
-    print("\n".join(columns(rows)))
+    print_table(columns, rows)
     if len(keys) > len(shown):
         print(f"… and {len(keys) - len(shown)} earlier ones: --json lists all")
 
@@ -205,7 +204,7 @@ def _figure(value: float) -> str:
 
 def _print_samples(key: BatchKey, table: SampleTable, places: Sequence[int]) -> None:
     flat = {group.name for group in table.groups() if group.is_flat}
-    rows: list[Sequence[str]] = [("#", "reward", "advantage", "in", "out", "turns", "ended", "group", "env")]
+    rows: list[Sequence[str]] = []
     for at in places:
         sample = table[at]
         ended = " ".join(
@@ -222,7 +221,7 @@ def _print_samples(key: BatchKey, table: SampleTable, places: Sequence[int]) -> 
         rows.append(
             (str(at), _figure(sample.reward), _figure(sample.advantage), *counts, ended, group, sample.env)
         )
-    print("\n".join(columns(rows)))
+    print_table(_SAMPLES, rows)
     if flat:
         print(f"= all rewards of the group are alike, it teaches nothing: {len(flat)} groups of {key.label}")
 

@@ -11,6 +11,7 @@ from rltui.cli.arguments import (
     add_devices,
     add_json,
     add_set,
+    add_wait,
     command,
     count,
     positive,
@@ -248,7 +249,7 @@ def _add_rerun(commands: Commands[argparse.ArgumentParser]) -> None:
     add_devices(rerun)
     rerun.add_argument("--plan", action="store_true", help="only say what would start, and what is another")
     rerun.add_argument("--yes", action="store_true", help="do not ask where commit, versions or data differ")
-    rerun.add_argument("--no-wait", action="store_true", help="return at once")
+    add_wait(rerun)
     rerun.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
     add_json(rerun)
 
@@ -269,7 +270,7 @@ def _add_forking(commands: Commands[argparse.ArgumentParser]) -> None:
     fork.add_argument("-o", "--output-dir", metavar="DIR", help="its folder (default: NAME, beside RUN's)")
     add_devices(fork)
     fork.add_argument("--plan", action="store_true", help="only say what would be copied and started")
-    fork.add_argument("--no-wait", action="store_true", help="return at once")
+    add_wait(fork)
     fork.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
     add_json(fork)
     promote = command(

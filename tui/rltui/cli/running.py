@@ -17,7 +17,7 @@ from rltui.cli.config import WhoseConfig, wanted_devices
 from rltui.cli.config_line import staged
 from rltui.cli.status import print_status, read_status
 from rltui.cli.terminal import confirm
-from rltui.cli.waiting import StateChanges, plan_of, wait_until_settled
+from rltui.cli.waiting import StateChanges, painted, plan_of, wait_until_settled
 from rltui.client import creation, launch
 from rltui.client.down import take_down
 from rltui.client.observation import ObservationRequest, observe
@@ -33,7 +33,6 @@ from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import check_name, find_experiment, forget
 from rltui.services.runs.leases import users_of
 from rltui.services.runs.run_folder import next_free
-from rltui.wording import plan_text
 
 _DEMO_FOLDER = Path("outputs/demo")
 _DEMO_FILES = ("rl.toml", "sft.toml")
@@ -135,7 +134,7 @@ def up(arguments: argparse.Namespace) -> int:
         return start_headless(
             wanted,
             Request(action="start", components=components, resume_step=arguments.resume_step),
-            wait=not arguments.no_wait,
+            wait=arguments.wait,
             timeout_s=arguments.timeout,
             as_json=arguments.json,
         )
@@ -161,7 +160,7 @@ def start_headless(
             print(note, file=sys.stderr)
         wire = launch.reach(created.record)
         plan = plan_of(wire, "plan", request)
-        sys.stderr.write(plan_text(plan))
+        sys.stderr.write(painted(plan))
         is_safe = not any(verdict.is_bad for verdict in plan.memory)
         begun.append((wire, plan_of(wire, "execute", request) if is_safe else plan, is_safe))
 
@@ -248,9 +247,9 @@ def down(arguments: argparse.Namespace) -> int:
     if users := users_of(record):
         names = listed([user.name for user in users])
         print(f"{names} used its inference server, and cannot go on without it", file=sys.stderr)
-    tell = StateChanges()
     try:
-        done = take_down(record, tell.show)
+        with StateChanges() as changes:
+            done = take_down(record, changes.show)
     except KeyboardInterrupt:
         print(
             f"interrupted; {record.name} goes on being stopped, see: rltui status {record.name}",

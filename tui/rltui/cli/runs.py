@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import gc
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -14,8 +13,11 @@ from typing import Any
 
 import orjson
 
+from rltui.cli.colour import signed
 from rltui.cli.keeping import put_into_trash
-from rltui.cli.terminal import columns
+from rltui.cli.progress import working
+from rltui.cli.status import run_state
+from rltui.cli.table import Column, print_table
 from rltui.core.run_columns import (
     RunColumn,
     RunView,
@@ -67,7 +69,9 @@ def runs(arguments: argparse.Namespace) -> int:
 def _runs(arguments: argparse.Namespace) -> int:
     retention = _retention(arguments)
     index = RunIndex()
-    for sentence in catch_up(index, whole=arguments.rebuild).told:
+    with working("reads the folders of all runs" if arguments.rebuild else "reads what is new of the runs"):
+        news = catch_up(index, whole=arguments.rebuild)
+    for sentence in news.told:
         print(sentence, file=sys.stderr)
     view = _view(arguments)
     now, known = time.time(), index.rows()
@@ -179,10 +183,11 @@ def _print_table(
     if not listing.rows:
         print(_nothing(known, wanted))
     else:
-        print("\n".join(columns(_fitted(listing.columns, _cells(listing, is_grouped=is_grouped)))))
+        columns = [_shape(column, at) for at, column in enumerate(listing.columns)]
+        print_table(columns, _cells(listing, is_grouped=is_grouped))
     for row in listing.rows:
         if row.problem and row.state in ("damaged", "gone"):
-            print(f"⚠ {row.name}: {row.problem}")
+            print(signed(f"⚠ {row.name}: {row.problem}"))
     listed = {row.id for row in listing.rows}
     meant = wanted.chosen(known, listing.configs, with_archived=True)
     hidden = sum(row.archived_at is not None and row.id not in listed for row in meant)
@@ -197,8 +202,8 @@ def _nothing(known: Sequence[RunRow], wanted: RunFilter) -> str:
 
 
 def _cells(listing: _ListedRuns, *, is_grouped: bool) -> list[list[str]]:
-    """The head, and a line for each run, and for the head of each sweep where they are grouped."""
-    cells = [[column.heading.upper() for column in listing.columns]]
+    """A line for each run, and for the head of each sweep where they are grouped."""
+    cells = []
     for line in run_tree(listing.rows) if is_grouped else ():
         if line.row is None:
             head = f"{line.branch}{line.group} ({len(line.members)})"
@@ -215,36 +220,18 @@ def _row_cells(listing: _ListedRuns, row: RunRow, branch: str = "") -> list[str]
         text = visible(column.text(row, config, now=listing.now, names=listing.names))
         if column.id == "name":
             text = f"{branch}{'★ ' if row.is_best else ''}{text}"
-        texts.append(shortened(text, column.widest + (len(branch) if column.id == "name" else 0)))
+        text = shortened(text, column.widest + (len(branch) if column.id == "name" else 0))
+        texts.append(run_state(text) if column.id == "state" else text)
     return texts
 
 
-def _fitted(shown: Sequence[RunColumn], cells: list[list[str]]) -> list[list[str]]:
-    """The cells in the width of the terminal: empty columns go, long texts are cut, then the last columns go.
-
-    Where there is no terminal, nothing is cut.
-    """
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-    kept = [at for at, column in enumerate(shown) if column.id == "name" or any(row[at] for row in cells[1:])]
-    widths = {at: max(len(row[at]) for row in cells) for at in kept}
-    least = {
-        at: min(widths[at], _LEAST_NAME if shown[at].id == "name" else _LEAST_TEXT)
-        for at in kept
-        if shown[at].kind in _ELASTIC
-    }
-
-    def over() -> int:
-        return sum(widths[at] for at in kept) + 2 * (len(kept) - 1) - room if room else 0
-
-    while over() > 0:
-        longest = max((at for at in kept if at in least), key=lambda at: widths[at] - least[at], default=None)
-        if longest is not None and widths[longest] > least[longest]:
-            widths[longest] = max(least[longest], widths[longest] - over())
-        elif len(kept) > 1:
-            kept.pop()
-        else:
-            break
-    return [
-        [shortened(row[at], widths[at]).rjust(widths[at] if shown[at].is_right else 0) for at in kept]
-        for row in cells
-    ]
+def _shape(column: RunColumn, at: int) -> Column:
+    """The name is cut last, and never goes; of the others the last one goes first."""
+    least = _LEAST_NAME if column.id == "name" else _LEAST_TEXT if column.kind in _ELASTIC else None
+    return Column(
+        column.heading.upper(),
+        column.is_right,
+        least=None if column.id == "state" else least,
+        cut="middle" if column.id == "name" else "start" if column.id == "folder" else "end",
+        goes=0 if column.id == "name" else at + 1,
+    )

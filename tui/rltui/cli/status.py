@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rltui.cli.terminal import columns
+from rltui.cli.colour import meaning_of, paint, signed
+from rltui.cli.table import Column, Row, room, table_lines, wrapped
 from rltui.client import launch
 from rltui.client.last_status import fingerprint, keep
 from rltui.client.wire import CONNECT_TIMEOUT_S
@@ -21,6 +23,8 @@ from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
 from rltui.wording import (
     EVENT_SIGNS,
     LINK_SIGN,
+    LOG_SYMBOLS,
+    RUN_SYMBOLS,
     STALLED_SYMBOL,
     STATE_SYMBOLS,
     log_state,
@@ -37,21 +41,35 @@ _AT_ONCE = 8
 """Experiments that are asked for their status."""
 _LIST_PATIENCE_S = 1.0
 """For one supervisor that does not answer: the list has others."""
-_LIST_HEAD = ("NAME", "STATE", "STEP", "REWARD", "STARTED", "FRAMEWORK", "OUTPUT FOLDER")
-_LINE_WIDTH = 100
-"""A reason that would make its component's line longer has one of its own."""
-
-
-def show_status(arguments: argparse.Namespace) -> int:
-    """Print the status of one experiment."""
-    record = launch.choose(arguments.experiment or arguments.name)
-    print_status(read_status(record), as_json=arguments.json)
-    return 0
+_LIST = (
+    Column("NAME", least=12, cut="middle"),
+    Column("STATE", least=9),
+    Column("STEP", is_right=True, goes=1),
+    Column("REWARD", is_right=True),
+    Column("AGE", is_right=True),
+    Column("FRAMEWORK", goes=3),
+    Column("OUTPUT FOLDER", least=14, cut="start", goes=2),
+)
+_COMPONENTS = (
+    Column("COMPONENT"),
+    Column("STATE"),
+    Column("FOR", is_right=True),
+    Column("PID", is_right=True, goes=1),
+    Column("ATTEMPT", is_right=True, goes=3),
+    Column("PORT", is_right=True, goes=2),
+    Column("NOW", least=30),
+)
+_LOGS = (Column("LOG"), Column("STATE"), Column("FILE", least=14, cut="start"))
+_LONG_REASON = 56
+"""A longer one has a line of its own."""
 
 
 def print_status(status: dict[str, Any], *, as_json: bool) -> None:
     """For people, or as one document."""
-    sys.stdout.write(f"{json.dumps(status, ensure_ascii=False)}\n" if as_json else as_text(status))
+    if as_json:
+        sys.stdout.write(f"{json.dumps(status, ensure_ascii=False)}\n")
+    else:
+        sys.stdout.write(as_text(status, width=room()))
 
 
 def list_experiments(arguments: argparse.Namespace) -> int:
@@ -63,17 +81,19 @@ def list_experiments(arguments: argparse.Namespace) -> int:
     if not rows:
         print("no experiments yet; start one: rltui up CONFIG.toml, or rltui demo")
         return 0
-    print("\n".join(list_lines(rows)))
+    print("\n".join(list_lines(rows, width=room())))
     for row in rows:
         if problem := row.get("problem"):
-            hint = f"\n  → {problem['hint']}" if problem["hint"] else ""
-            print(f"⚠ {row['experiment']}: {problem['title']}{hint}")
+            print(signed(f"⚠ {row['experiment']}: {problem['title']}"))
+            if problem["hint"]:
+                print(signed(f"  → {problem['hint']}"))
     return 0
 
 
-def list_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+def list_lines(rows: Sequence[dict[str, Any]], *, width: int | None = None) -> list[str]:
     """A head, and a line per experiment."""
-    return columns([_LIST_HEAD, *map(_list_row, rows)])
+    now = time.time()
+    return table_lines(_LIST, [_list_row(row, now) for row in rows], width=width)
 
 
 def rows_of(found: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict[str, Any]]:
@@ -84,7 +104,7 @@ def rows_of(found: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict[s
     def ask() -> None:
         for at, one in todo:
             try:
-                rows[at] = _row_of(one)
+                rows[at] = row_of(one)
             except Exception as error:  # noqa: BLE001 - it is raised below, where somebody hears it
                 rows[at] = error
 
@@ -100,7 +120,7 @@ def rows_of(found: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict[s
     return [row for row in rows if isinstance(row, dict)]
 
 
-def _row_of(one: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
+def row_of(one: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
     """The status of one; where that cannot be had, why: the others are listed all the same."""
     if isinstance(one, BrokenExperiment):
         return _broken_row(one, "broken", one.problem)
@@ -142,34 +162,40 @@ def read_status(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT
         return wire.call("status", timeout_s=2 * patience_s)
 
 
-def as_text(status: dict[str, Any], now: float | None = None) -> str:
-    """The status for people: a line per component, one below it for a long reason, one per leftover."""
+def as_text(status: dict[str, Any], now: float | None = None, *, width: int | None = None) -> str:
+    """The status for people: a line per component, below it what is long; a line for each other thing."""
+    now = time.time() if now is None else now
     if problem := status.get("problem"):
         hint = f"    → {problem['hint']}\n" if problem["hint"] else ""
         return f"{status['experiment']} · {status['state']}\n  {problem['title']}\n{hint}"
-    lines = [
-        f"{status['experiment']} · {status['framework']} · {_progress(status)}",
-        f"  {status.get('run_dir') if status.get('observed') else status['output_dir']}",
-    ]
-    if status["state"] == "running":
-        lines.extend(_health_lines(status.get("progress", {})))
-    if under_way := status.get("transaction"):
-        lines.append(f"  under way: {under_way}")
-    elif (down := status.get("down")) and status["state"] == "stopped":
-        moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(down["at"]))
-        lines.append(f"  taken down by {down['by']}, {moment}")
-        lines.extend(f"  ⚠ cannot be ended: {what}" for what in down["left"])
-    for component in status["components"]:
-        lines.extend(_component_lines(component, time.time() if now is None else now))
-    lines.extend(f"  {server_text(server)}" for server in status.get("servers", ()))
-    lines.extend(_log_line(log, time.time() if now is None else now) for log in status.get("logs", ()))
-    lines.extend(f"  {LINK_SIGN} {link['title']}: {link['url']}" for link in status.get("links", ()))
+    head = f"{paint(status['experiment'], 'head')} · {status['framework']} · {_progress(status)}"
+    folder = status.get("run_dir") if status.get("observed") else status["output_dir"]
+    lines = _head_lines(status)
+    rows = [row for component in status["components"] for row in _component_rows(component, now)]
+    lines.extend(table_lines(_COMPONENTS, rows, width=width, indent="  "))
+    lines.extend(signed(f"  {server_text(server)}") for server in status.get("servers", ()))
+    logs = [_log_cells(log, now) for log in status.get("logs", ())]
+    lines.extend(table_lines(_LOGS, logs, width=width, indent="  "))
+    lines.extend(signed(f"  {LINK_SIGN} {link['title']}: {link['url']}") for link in status.get("links", ()))
     lines.extend(_eval_lines(status.get("evals", ())))
     still = [each["id"] for each in status["components"] if each["pid"] is not None]
     if status.get("done") and still:
         lines.append(f"  still running: {', '.join(still)}; end everything: rltui down")
-    lines.extend(_orphan_lines(status.get("orphans", ())))
-    return "\n".join(lines) + "\n"
+    lines.extend(map(signed, _orphan_lines(status.get("orphans", ()))))
+    lines = [paint(f"  {folder}", "faint"), *lines]
+    return "\n".join([head, *(part for line in lines for part in wrapped(line, width))]) + "\n"
+
+
+def _head_lines(status: dict[str, Any]) -> list[str]:
+    """What is to be said of the whole: its health, what is under way, who took it down."""
+    lines = [*map(signed, _health_lines(status.get("progress", {})))] if status["state"] == "running" else []
+    if under_way := status.get("transaction"):
+        lines.append(f"  {paint('under way:', 'busy')} {under_way}")
+    elif (down := status.get("down")) and status["state"] == "stopped":
+        moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(down["at"]))
+        lines.append(f"  taken down by {down['by']}, {moment}")
+        lines.extend(signed(f"  ⚠ cannot be ended: {what}") for what in down["left"])
+    return lines
 
 
 def _health_lines(progress: dict[str, Any]) -> list[str]:
@@ -195,7 +221,8 @@ def _way_back(concern: dict[str, Any]) -> str:
 
 
 def _progress(status: dict[str, Any]) -> str:
-    parts = [_state(status)]
+    word = state_text(status)
+    parts = [paint(word, meaning_of(word))]
     if status["step"]:
         parts.append(f"step {_step(status)}")
     if status["reward"] is not None:
@@ -203,7 +230,8 @@ def _progress(status: dict[str, Any]) -> str:
     return " · ".join(parts)
 
 
-def _state(status: dict[str, Any]) -> str:
+def state_text(status: Mapping[str, Any]) -> str:
+    """Of the whole experiment."""
     if status.get("observed"):
         return f"observed · {'its logs grow' if status['state'] == 'running' else 'quiet'}"
     if status.get("done"):
@@ -217,52 +245,63 @@ def _step(status: dict[str, Any]) -> str:
     return f"{status['step']}" + (f"/{status['max_steps']}" if status["max_steps"] is not None else "")
 
 
-def _list_row(row: dict[str, Any]) -> tuple[str, ...]:
-    """One experiment in `_LIST_HEAD`'s columns. Started: its newest attempt, or when it was made."""
+def _list_row(row: dict[str, Any], now: float) -> Row:
+    """One experiment in the columns of `_LIST`. Its age: since its newest attempt, or since it was made."""
     times = [row["created_at"], *(each["started_at"] for each in row["components"])]
     started = max((time_ for time_ in times if time_ is not None), default=None)
     folder = row.get("run_dir") if row.get("observed") else row["output_dir"]
     return (
         row["experiment"],
-        _state(row),
+        run_state(state_text(row), row["state"]),
         _step(row) if row["step"] else "",
         "" if row["reward"] is None else f"{row['reward']:.3f}",
-        "" if started is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(started)),
+        "" if started is None else duration(now - started),
         row["framework"] or "",
         folder or "",
     )
 
 
-def _component_lines(component: dict[str, Any], now: float) -> list[str]:
-    parts = [f"{STATE_SYMBOLS.get(component['state'], '?')} {component['id']:<13} {component['state']:<9}"]
-    if component["state"] == "backoff":
-        parts.append(retry_text(component, now))
-    if component["pid"] is not None:
-        parts.append(f"pid {component['pid']}")
-    if component["attempt"] is not None:
-        parts.append(f"attempt {component['attempt']}")
-    if component["uptime_s"] is not None:
-        parts.append(f"up {duration(component['uptime_s'])}")
-    if component["port"] is not None and component["pid"] is not None:
-        parts.append(f":{component['port']}")
-    if component["stalled"]:
-        parts.append(f"{STALLED_SYMBOL} stalled")
-    parts.extend(component["facts"])
-    line, below = "  " + " · ".join(parts), _memory_lines(component)
+def run_state(text: str, state: str = "") -> str:
+    """`● running`: what is told of the state of a run, behind the sign of that, in its colour.
+
+    `state`: where the text does not begin with one.
+    """
+    first = text.replace(":", " ").partition(" ")[0]
+    word = first if first in RUN_SYMBOLS else state
+    return paint(f"{RUN_SYMBOLS.get(word, '⚠')} {text.removesuffix(' ✓')}", meaning_of(word))
+
+
+def _component_rows(component: dict[str, Any], now: float) -> list[Row]:
+    """A row of `_COMPONENTS`, and lines below it."""
+    state, below = component["state"], _memory_lines(component)
+    told = [retry_text(component, now)] if state == "backoff" else []
+    told.extend(component["facts"])
     if (reason := component["reason"]) and not below:
-        if len(line) + len(reason) + 3 <= _LINE_WIDTH:
-            line += f" · {reason}"
+        if len(reason) <= _LONG_REASON:
+            told.append(reason)
         else:
             below.append(f"      {reason}")
     if component["stalled"] and component.get("evidence"):
         below.append(f"      ⚠ {component['evidence']}")
-    return [line.rstrip(), *below]
+    meaning = meaning_of("stalled" if component["stalled"] else state)
+    pid, port = component["pid"], component["port"]
+    cells = (
+        f"{paint(STATE_SYMBOLS.get(state, '?'), meaning)} {component['id']}",
+        paint(f"{state} {STALLED_SYMBOL} stalled" if component["stalled"] else state, meaning),
+        "" if component["uptime_s"] is None else duration(component["uptime_s"]),
+        "" if pid is None else str(pid),
+        "" if component["attempt"] is None else f"{component['attempt']}",
+        "" if port is None or pid is None else f":{port}",
+        " · ".join(told),
+    )
+    return [cells, *map(signed, below)]
 
 
-def _log_line(log: dict[str, Any], now: float) -> str:
-    """`≡ trainer  growing · logs/latest/trainer.log`: a log file that no component here prints."""
-    state = " ".join(log_state(log["path"], log["changed_at"], now)).rstrip()
-    return f"  ≡ {log['id']:<13} {state:<9} · {log['name'] or log['wanted'][0]}"
+def _log_cells(log: dict[str, Any], now: float) -> tuple[str, ...]:
+    """A log file that no component here prints, as a row of `_LOGS`."""
+    word, since = log_state(log["path"], log["changed_at"], now)
+    state = paint(f"{LOG_SYMBOLS[word]} {word} {since}".rstrip(), meaning_of(word))
+    return log["id"], state, log["name"] or log["wanted"][0]
 
 
 def _memory_lines(component: dict[str, Any]) -> list[str]:
@@ -321,3 +360,11 @@ def retry_text(component: dict[str, Any], now: float) -> str:
     """When a component in back-off starts again: `again in 12s`."""
     retry_at = component.get("retry_at")
     return "starts again" if retry_at is None else f"again in {duration(retry_at - now)}"
+
+
+def gist_of(component: Mapping[str, Any]) -> tuple[object, ...]:
+    """State, attempt and reason, without figures that only tick, such as free memory; of failures all."""
+    reason = component["reason"] or ""
+    if component["state"] != "backoff":
+        reason = re.sub(r"\d+\.\d+", "#", reason)
+    return component["state"], component["attempt"], reason

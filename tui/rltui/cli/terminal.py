@@ -2,7 +2,7 @@
 
 Nothing that comes from outside reaches the terminal as it is, be it printed, put into an error of argparse or
 shown in a traceback. Signs that the encoding lacks are told in those it has. The only ways around are
-`control`, for what we have made ourselves, and `binary_output`.
+`binary_output`, the marks of `colour.py`, and what `InPlace` moves the cursor with.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, TextIO, cast
 
+from rltui.cli.colour import MARK, MARKED, When, is_wanted, switch
 from rltui.core.text import encodable, json_encodable, json_escaped, visible
 from rltui.errors import UsageError
 
@@ -31,6 +32,7 @@ class CleanStream:
     def __init__(self, stream: TextIO) -> None:
         self.raw = stream
         self.is_json = False
+        self.has_colours = False
         self.encoding = _encoding(stream)
         self.errors = getattr(stream, "errors", None)
         self.isatty: Callable[[], bool] = stream.isatty
@@ -43,15 +45,24 @@ class CleanStream:
             BrokenPipeError: if nobody reads it any more.
             UnwritableError: if it cannot be written.
         """
-        if self.is_json:
-            clean = json_encodable(json_escaped(text), self.encoding)
-        else:
-            clean = encodable(visible(text), self.encoding)
         try:
-            self.raw.write(clean)
+            self.raw.write(self.cleaned(text))
         except OSError as error:
             raise _told(error) from error
         return len(text)
+
+    def cleaned(self, text: str) -> str:
+        """`text` as it is written."""
+        if MARK in text:
+            parts = [*map(self.cleaned, MARKED.split(text))]
+            if self.has_colours:
+                parts[1::2] = [f"\x1b[{code}m" for code in parts[1::2]]
+            else:
+                del parts[1::2]
+            return "".join(parts)
+        if self.is_json:
+            return json_encodable(json_escaped(text), self.encoding)
+        return encodable(visible(text), self.encoding)
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write all of them."""
@@ -84,8 +95,11 @@ def _encoding(stream: TextIO) -> str:
     return getattr(stream, "encoding", None) or "utf-8"
 
 
-def guard() -> CleanStream:
-    """From here on all output is cleaned, and goes nowhere where its stream is closed. Returns stdout."""
+def guard(colours: When = "auto", *, is_ascii: bool = False) -> CleanStream:
+    """From here on all output is cleaned, and goes nowhere where its stream is closed. Returns stdout.
+
+    `is_ascii`: whatever the terminal could show.
+    """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -93,9 +107,12 @@ def guard() -> CleanStream:
             # Else a socket or file of ours would get this number, and children take it for their output.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     sys.stdin = _opened(sys.stdin, "r")
-    sys.stderr = cast(TextIO, _guarded(sys.stderr))
-    out = _guarded(sys.stdout)
-    sys.stdout = cast(TextIO, out)
+    err, out = _guarded(sys.stderr), _guarded(sys.stdout)
+    for stream in (err, out):
+        stream.has_colours = is_wanted(colours, stream)
+        stream.encoding = "ascii" if is_ascii else _encoding(stream.raw)
+    switch(is_on=err.has_colours or out.has_colours)
+    sys.stderr, sys.stdout = cast(TextIO, err), cast(TextIO, out)
     return out
 
 
@@ -118,9 +135,41 @@ def abandon_output() -> None:
             os.dup2(nowhere, stream.fileno())
 
 
-def control(text: str) -> None:
-    """Write to stdout as it is: control sequences of our own, and text that is clean."""
-    _raw_stdout().write(text)
+def can_be_drawn_on(stream: TextIO) -> bool:
+    """It is a terminal that knows where its cursor is."""
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+class InPlace:
+    """The last lines of a terminal, drawn anew where they have changed."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lines: list[str] = []
+        self._size: os.terminal_size | None = None
+
+    def draw(self, lines: Sequence[str]) -> None:
+        """In place of those before. None may be wider than the terminal; those that it is too low for are
+        counted.
+        """
+        size = os.get_terminal_size(self._stream.fileno())
+        most = max(2, size.lines - 1) if size.lines else len(lines)
+        if len(lines) > most:
+            lines = [*lines[: most - 1], f"… {len(lines) - most + 1} more lines"]
+        before = self._lines if size == self._size else []
+        anew = "\x1b[H\x1b[J" if self._lines else "\r\x1b[J"  # after a resize nobody knows where they lie
+        told = [f"\x1b[{len(before)}A" if before else anew]
+        for at, line in enumerate(lines):
+            told.append("\n" if line in before[at : at + 1] else f"\r{self._cleaned(line)}\x1b[K\n")
+        if len(before) > len(lines):
+            told.append("\x1b[J")
+        _raw(self._stream).write("".join(told))
+        self._stream.flush()
+        self._lines, self._size = list(lines), size
+
+    def _cleaned(self, line: str) -> str:
+        stream = self._stream
+        return stream.cleaned(line) if isinstance(stream, CleanStream) else visible(line)
 
 
 def binary_output() -> BinaryIO:
@@ -131,11 +180,10 @@ def binary_output() -> BinaryIO:
     """
     if sys.stdout.isatty():
         raise UsageError("raw output is for a pipe or a file, never for a terminal", hint="leave --raw out")
-    return _raw_stdout().buffer
+    return _raw(sys.stdout).buffer
 
 
-def _raw_stdout() -> TextIO:
-    stream = sys.stdout
+def _raw(stream: TextIO) -> TextIO:
     return stream.raw if isinstance(stream, CleanStream) else stream
 
 
@@ -165,11 +213,15 @@ def _raise_broken_pipe(number: int, _: object) -> None:
     raise BrokenPipeError(number, "nobody reads the output")
 
 
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A line per row, its cells below each other as they will be shown; the first row is the head."""
-    shown = [[visible(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
+def shown(text: str) -> str:
+    """`text` in the characters in which stdout will show it, so that it can be measured."""
+    cleaned = sys.stdout.cleaned if isinstance(sys.stdout, CleanStream) else visible
+    if MARK not in text:
+        return cleaned(text)
+    parts = MARKED.split(text)
+    parts[::2] = map(cleaned, parts[::2])
+    parts[1::2] = [f"{MARK}{code}m" for code in parts[1::2]]
+    return "".join(parts)
 
 
 def ask(question: str) -> str:

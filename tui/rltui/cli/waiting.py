@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import re
+import argparse
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal
 
-from rltui.cli.status import retry_text
+from rltui.cli.colour import diff, meaning_of, paint, signed
+from rltui.cli.progress import Waiting
+from rltui.cli.status import gist_of, retry_text
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
+from rltui.core.text import duration
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.services.logs.tail import tail_lines
-from rltui.wording import STATE_SYMBOLS
+from rltui.wording import STATE_SYMBOLS, plan_text
 
 _LAST_LINES = 8
 _LINE_WIDTH = 200
@@ -28,6 +32,20 @@ _ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
 def plan_of(wire: Wire, method: Literal["plan", "execute"], request: Request) -> Plan:
     """What the supervisor would do, or now does."""
     return Plan.model_validate(wire.call(method, request.model_dump(mode="json")))
+
+
+def painted(plan: Plan) -> str:
+    """A plan in lines, its diff in colours; ends with a newline unless there is nothing to say."""
+    lines = diff(plan.diff.rstrip("\n").split("\n")) if plan.diff else []  # only line feeds end a line
+    others = plan_text(plan.model_copy(update={"diff": ""}))
+    return "".join(f"{line}\n" for line in lines) + "".join(map(signed, others.splitlines(keepends=True)))
+
+
+def is_awaited(arguments: argparse.Namespace) -> bool:
+    """Whether to wait: as it was said, or else where a person looks on."""
+    if arguments.wait is None:
+        return sys.stderr.isatty() and not arguments.json
+    return bool(arguments.wait)
 
 
 def wait_until_settled(wire: Wire, components: set[str], *, timeout_s: float | None) -> dict[str, Any]:
@@ -62,61 +80,75 @@ def limited(wire: Wire, timeout_s: float | None) -> Iterator[None]:
 
 
 class StateChanges:
-    """Prints each change of state once."""
+    """Tells each change of state once, with how long it took. A context manager."""
 
     def __init__(self, components: set[str] | None = None) -> None:
         """Of these components; `None`: of all, and not how they are to begin with."""
         self._components = components
-        self._shown: dict[str, tuple[str, str]] = {}
+        self._shown: dict[str, tuple[object, ...]] = {}
         self._is_first = components is None
+        self._since: dict[str, float] = {}
+        self._waiting = Waiting()
+
+    def __enter__(self) -> StateChanges:
+        self._waiting.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._waiting.__exit__(kind, error, traceback)
 
     def show(self, status: dict[str, Any]) -> list[dict[str, Any]]:
-        """Print what is new in `status`, and return its part about the components."""
+        """Tell what is new in `status`, and return its part about the components."""
         watched = [
             item
             for item in status["components"]
             if self._components is None or item["id"] in self._components
         ]
         for item in watched:
-            if self._shown.get(item["id"]) != _gist(item):
-                self._shown[item["id"]] = _gist(item)
+            if self._shown.get(item["id"]) != gist_of(item):
+                self._shown[item["id"]] = gist_of(item)
                 if not self._is_first:
-                    _print_change(item)
+                    self._tell(item)
         self._is_first = False
         return watched
 
+    def _tell(self, item: dict[str, Any]) -> None:
+        id_, state, now = item["id"], item["state"], time.monotonic()
+        since = self._since.setdefault(id_, now)
+        is_on_the_way = state in _ON_THE_WAY
+        if not is_on_the_way:
+            del self._since[id_]
+        took = now - since
+        after = f" after {duration(took)}" if not is_on_the_way and took >= 1 else ""
+        reason = f": {item['reason']}" if item["reason"] else ""
+        if state == "backoff":
+            reason += f", {retry_text(item, time.time())}"
+        sign = paint(STATE_SYMBOLS.get(state, "?"), meaning_of(state))
+        self._waiting.tell(
+            id_, f"{sign} {id_} {state}{after}{reason}", since=since if is_on_the_way else None
+        )
+
 
 def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
-    changes = StateChanges(components)
     down: dict[str, Any] = {}
-    for kind, status in wire.events():
-        if kind != "status":
-            continue
-        watched = changes.show(status)
-        down = status.get("down") or {}
-        if status.get("transaction"):  # what is to be started anew may still show how it ended before
-            continue
-        failed = [item for item in watched if item["state"] == "failed"]
-        if failed:
-            raise failure(failed)
-        if not any(item["state"] in _ON_THE_WAY for item in watched):
-            return status
+    with StateChanges(components) as changes:
+        for kind, status in wire.events():
+            if kind != "status":
+                continue
+            watched = changes.show(status)
+            down = status.get("down") or {}
+            if status.get("transaction"):  # what is to be started anew may still show how it ended before
+                continue
+            failed = [item for item in watched if item["state"] == "failed"]
+            if failed:
+                raise failure(failed)
+            if not any(item["state"] in _ON_THE_WAY for item in watched):
+                return status
     if down:
         raise RltuiError(f"it was taken down by {down['by']} while we waited")
     raise RltuiError("the supervisor ended while we waited", hint="look with `rltui status`")
-
-
-def _gist(item: dict[str, Any]) -> tuple[str, str]:
-    """State and reason without figures that only tick, such as free memory; failures are all told."""
-    reason = item["reason"] or ""
-    return item["state"], reason if item["state"] == "backoff" else re.sub(r"\d+\.\d+", "#", reason)
-
-
-def _print_change(item: dict[str, Any]) -> None:
-    reason = f": {item['reason']}" if item["reason"] else ""
-    if item["state"] == "backoff":
-        reason += f", {retry_text(item, time.time())}"
-    print(f"{STATE_SYMBOLS.get(item['state'], '?')} {item['id']} {item['state']}{reason}", file=sys.stderr)
 
 
 def failure(failed: list[dict[str, Any]]) -> ComponentFailedError:

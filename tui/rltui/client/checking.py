@@ -21,9 +21,10 @@ from rltui.services import layout_files
 from rltui.services.checkout import lacking, traits
 from rltui.services.config.diff import text_diff
 from rltui.services.config.editor import shared_configs
-from rltui.services.config.files import detect, load_files, parse_file, read_file
+from rltui.services.config.files import detect, load_files
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.origins import made_from
+from rltui.services.config.source import parse_file, read_file
 from rltui.services.config.store import ConfigStore
 
 _OF_THE_BOX = "gpus."

@@ -17,10 +17,16 @@ _FALLBACK = "vi"
 _PAGER = "less"
 
 
-def edit_text(path: str, text: str) -> str:
+_TAKE_A_LINE = frozenset(
+    {"vi", "vim", "nvim", "view", "nano", "pico", "emacs", "emacsclient", "micro", "joe", "kak", "ne", "mg"}
+)
+"""Editors that begin at the line of an argument `+LINE`."""
+
+
+def edit_text(path: str, text: str, *, line: int = 1) -> str:
     """Let a person edit `text` in `$VISUAL`, `$EDITOR` or vi, and return what was saved. Takes the terminal.
 
-    `path` only gives the copy its name.
+    `path` only gives the copy its name. It begins at `line`, counted from 1, in editors that are told how.
 
     Raises:
         UsageError: if there is no such editor.
@@ -31,7 +37,9 @@ def edit_text(path: str, text: str) -> str:
         copy = Path(folder) / Path(path).name
         try:
             copy.write_bytes(text.encode())
-            if code := in_terminal([*shlex.split(command), str(copy)]):
+            words = shlex.split(command)
+            begins = [f"+{line}"] if line > 1 and words and Path(words[0]).name in _TAKE_A_LINE else []
+            if code := in_terminal([*words, *begins, str(copy)]):
                 raise RltuiError(f"the editor ended with code {code}: {command}", hint="nothing was written")
             return copy.read_bytes().decode()
         except ValueError as error:  # no closing quotation, or no UTF-8

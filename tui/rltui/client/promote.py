@@ -20,9 +20,9 @@ from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.config import origins
 from rltui.services.config.diff import text_diff
 from rltui.services.config.editor import readers_of
-from rltui.services.config.files import Source, parse_file, read_file, with_key
 from rltui.services.config.lock import config_lock
 from rltui.services.config.origins import ConfigOrigin
+from rltui.services.config.source import Source, parse_file, read_file, with_key
 from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.runs.catalog import record_of

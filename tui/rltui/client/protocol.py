@@ -46,6 +46,32 @@ class ConfigText:
     """Of its bytes, as `Request.base` takes it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One that can be set, as a text has it."""
+
+    key: str
+    """Dotted, such as `alerts.bell`."""
+    value: str
+    """As it is written there, else the default, on one line."""
+    meaning: str
+    line: int
+    """Where it is set, else where its table begins, counted from 1; the last line where there is neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsText:
+    """The user's settings file, to be edited as text."""
+
+    path: str
+    text: str
+    """What it holds; where there is none, every setting with its default."""
+    is_new: bool
+    """There is no such file yet."""
+    known: tuple[Setting, ...]
+    """All that can be set, in the order of the shipped file."""
+
+
 class Experiment(Protocol):
     """One experiment as its clients see it. All calls may raise `RltuiError`."""
 
@@ -255,6 +281,34 @@ class Runs(Protocol):
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
         """Keep that instead."""
+        ...
+
+    def keep_copy(self, text: str) -> str:
+        """Put what was copied into the file for it, in place of the copy before, and return its path."""
+        ...
+
+    def settings(self) -> SettingsText:
+        """The user's settings file.
+
+        Raises:
+            ConfigError: if it cannot be read.
+        """
+        ...
+
+    def edit_settings(self, text: str, line: int) -> str:
+        """Let a person edit `text` in their own editor, from `line` on, and return what was saved.
+
+        Takes the terminal over. The file itself is left alone.
+        """
+        ...
+
+    def replace_settings(self, seen: SettingsText, text: str) -> None:
+        """Have `text` be the settings.
+
+        Raises:
+            ConfigError: if it cannot be understood.
+            ConflictError: if the file is not what was `seen` any more.
+        """
         ...
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:

@@ -17,7 +17,7 @@ from rltui.core.rollouts import RolloutSource
 from rltui.core.series import SeriesSource
 from rltui.errors import ConfigError
 from rltui.services import layout_files
-from rltui.services.config.files import content_of
+from rltui.services.config.source import content_of
 from rltui.services.logs.index import LogFile
 from rltui.services.logs.listing import all_logs
 from rltui.services.logs.merged import MergedLog, offset_at

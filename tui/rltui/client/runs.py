@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.client import launch
 from rltui.client.connection import SupervisedExperiment
-from rltui.client.protocol import Experiment
+from rltui.client.protocol import Experiment, SettingsText
 from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
@@ -21,6 +21,7 @@ from rltui.services import screen_state
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import find_experiment
+from rltui.settings import settings_file
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison
@@ -130,6 +131,28 @@ class KnownRuns:
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
         """For the command line too."""
         screen_state.keep(owner, values)
+
+    def keep_copy(self, text: str) -> str:
+        """In the user's state folder."""
+        return str(screen_state.keep_copy(text))
+
+    def settings(self) -> SettingsText:
+        """As it is now."""
+        from rltui.client import settings_text  # knows the frameworks
+
+        return settings_text.as_text()
+
+    def edit_settings(self, text: str, line: int) -> str:
+        """A copy of it."""
+        from rltui.client.programs import edit_text
+
+        return edit_text(str(settings_file()), text, line=line)
+
+    def replace_settings(self, seen: SettingsText, text: str) -> None:
+        """Checked first."""
+        from rltui.client import settings_text
+
+        settings_text.replace_text(seen, text)
 
     def _row(self, id_: str) -> RunRow:
         row = next((each for each in self.rows() if each.id == id_), None)

@@ -97,30 +97,13 @@ COLUMN_CELLS = _CLOCK_CELLS + 3
 
 
 def folded_head(head: LogHead) -> str:
-    """`23:03:15 I `: what stands for a head in a narrow column; empty for a line that has none."""
+    """`23:03:15 I `: what stands for a head in a narrow column, the rank where it has no time; empty for a
+    line that has none.
+    """
     if not head.clock and head.level is None:
-        return ""
+        return f"{head.rank[: COLUMN_CELLS - 1]:<{COLUMN_CELLS}}" if head.rank else ""
     letter = LEVEL_LETTERS[head.level] if head.level is not None else " "
     return f"{head.clock:{_CLOCK_CELLS}} {letter} "
-
-
-_PROGRESS = re.compile(r"\d{1,3}%\||\d+/\d+ \[[\d:]+<|\d{1,3}% Completed|\d+/\d+ \(\d+(?:\.\d+)?%\)")
-_MOVING = re.compile(r"[\d.,:?%█▏▎▍▌▋▊▉#]+| +")
-
-
-BAR = "\0"
-"""`sameness` of a state of a progress bar begins with it."""
-
-
-def sameness(text: str, head: LogHead) -> str:
-    """Equal for lines that say the same, whenever and by whichever rank, or are states of one progress bar.
-
-    Empty where the line is like no other.
-    """
-    message = text[head.length :]
-    if _PROGRESS.search(message[:_LONGEST]):
-        return BAR + _MOVING.sub("", message[:_LONGEST]).partition("|")[0]
-    return message
 
 
 _DAY_S = 86_400.0

@@ -23,8 +23,6 @@ _FRAMEWORKS = {
 """Id → where it is, in the order in which they are asked: of generations the newest first. Each is imported
 where it is asked for: they have schemas and rules that few commands need."""
 IDS = tuple(_FRAMEWORKS)
-RUN_AS = {"medarc": "prime-rl-merged"}
-"""Id → that of the framework whose programs it runs: its layouts have the same parts."""
 LOOKED_INTO = ("logs", "configs", "monitors", "control", "logs/trainer")
 """Folders whose entries tell who wrote the output folder, besides the folder's own."""
 

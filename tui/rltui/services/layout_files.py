@@ -26,10 +26,12 @@ from rltui.core.layout import (
 )
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
-from rltui.frameworks.registry import RUN_AS
 from rltui.services import model_faults
-from rltui.services.config.files import read_file
+from rltui.services.config.source import read_file
 from rltui.services.runs.experiment_files import ExperimentRecord
+
+_LIKE = {"medarc": "prime-rl-merged"}
+"""Framework → the one whose programs it runs, and so whose parts its layouts have."""
 
 _TABLES: Mapping[str, type[BaseModel]] = {
     "component": ComponentSpec,
@@ -109,7 +111,7 @@ def load_for(record: ExperimentRecord) -> Layout:
     """
     path = Path(record.layout_file)
     layout = with_instances(load(path), record.instances, path, without=record.external)
-    framework = RUN_AS.get(record.framework, record.framework)
+    framework = _LIKE.get(record.framework, record.framework)
     return layout if record.observed else completed(layout, parts(framework))
 
 

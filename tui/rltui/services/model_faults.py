@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from rltui.core.text import did_you_mean
 from rltui.core.toml import edit
 from rltui.core.toml.values import format_key
-from rltui.services.config.files import Source
+from rltui.services.config.source import Source
 
 Location = tuple[int | str, ...]
 """Keys and list indices from the top of the file to a value."""

@@ -61,6 +61,18 @@ def keep(owner: str, values: Mapping[str, Any]) -> None:
         _forget_the_oldest(path.parent)
 
 
+def keep_copy(text: str) -> Path:
+    """Put what was copied into a file, in place of the copy before, and return where it is. Blocking.
+
+    Raises:
+        RltuiError: if it cannot be written.
+    """
+    path = paths.state_dir() / "copied.txt"
+    make_folder(path.parent, mode=0o700)
+    write_atomically(path, text.encode(errors="replace"))
+    return path
+
+
 def _forget_the_oldest(folder: Path) -> None:
     try:
         found = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)

@@ -1,40 +1,37 @@
 """Every key, once: bindings, footer, help and palette are derived from this table.
 
-A new action is a row here and the `action_…` method it names on the screen or widget of its place.
+One key has one meaning on all main screens; the screen and the focus decide only what it is done to. A new
+action is an entry here and the `action_…` methods it names on the screens and widgets of its places; where
+an action that is there already means the same, the new one is a further `Use` of that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import string
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 
 from textual.actions import parse
 from textual.binding import Binding, BindingType
+from textual.keys import KEY_NAME_REPLACEMENTS
 
 
 class Scope(StrEnum):
     """What an action is about; the value is the heading in the help."""
 
     GLOBAL = "Everywhere"
+    SCREENS = "Screens"
+    MOVING = "Moving"
+    LOOKING = "What is shown"
+    PICKING = "What is under the cursor"
     COMPONENTS = "Components"
     KNOBS = "Knobs and config"
     LOGS = "Logs"
-    KNOB_TABLE = "In the knob table"
-    CONFIG = "On the config screen"
-    GPUS = "On the GPU screen"
-    CHECKPOINTS = "On the checkpoint screen"
-    EVALS = "On the evaluation screen"
-    METRICS = "On the metrics screen"
-    EVENTS = "On the events screen"
-    LOG_SCREEN = "On the log screen"
-    ROLLOUTS = "On the rollout screen"
-    RUNS = "On the runs screen"
-    COLUMNS = "Columns of the runs screen"
-    QUEUE = "On the queue screen"
-    COMPARE = "On the comparison screen"
+    CHARTS = "Charts"
     EDITOR = "In the knob editor"
-    CONVERTER = "In the batch converter"
+    COLUMNS = "In the dialog for columns"
     DIALOG = "In dialogs"
 
 
@@ -63,6 +60,8 @@ class Place(Enum):
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
     HELP = "help"
+    MESSAGES = "list of messages"
+    PALETTE = "palette"
     CONVERTER = "batch converter"
     EDITOR = "knob editor"
     FIELD = "every field of the knob editor"
@@ -73,7 +72,7 @@ class Place(Enum):
 
     @property
     def screen(self) -> Place:
-        """The screen that it lies on, whose palette offers its actions."""
+        """The screen that it lies on first, whose palette offers its actions."""
         return Place.OVERVIEW if self in (Place.KNOB_TABLE, Place.LOG) else self
 
 
@@ -86,75 +85,29 @@ class Footer(Enum):
     LAST_TO_GO = 3
 
 
-_SCREENS = (
-    Place.OVERVIEW,
-    Place.LOGS,
-    Place.CONFIG,
-    Place.GPUS,
-    Place.METRICS,
-    Place.EVENTS,
-    Place.CHECKPOINTS,
-    Place.EVALS,
-    Place.ROLLOUTS,
-    Place.RUNS,
-    Place.QUEUE,
-    Place.COMPARE,
-)
-"""The main screens, which the number keys go to and work on."""
-_OF_ONE = tuple(place for place in _SCREENS if place not in (Place.RUNS, Place.QUEUE, Place.COMPARE))
-"""Those that show the experiment that is open."""
-_PLACES = {
-    Scope.GLOBAL: (Place.OVERVIEW,),
-    Scope.COMPONENTS: (Place.OVERVIEW,),
-    Scope.KNOBS: (Place.OVERVIEW, Place.CONFIG),
-    Scope.LOGS: (Place.LOG,),
-    Scope.KNOB_TABLE: (Place.KNOB_TABLE, Place.CONFIG),
-    Scope.CONFIG: (Place.CONFIG,),
-    Scope.GPUS: (Place.GPUS,),
-    Scope.CHECKPOINTS: (Place.CHECKPOINTS,),
-    Scope.EVALS: (Place.EVALS,),
-    Scope.METRICS: (Place.METRICS,),
-    Scope.EVENTS: (Place.EVENTS,),
-    Scope.LOG_SCREEN: (Place.LOGS,),
-    Scope.ROLLOUTS: (Place.ROLLOUTS,),
-    Scope.RUNS: (Place.RUNS,),
-    Scope.COLUMNS: (Place.COLUMNS,),
-    Scope.QUEUE: (Place.QUEUE,),
-    Scope.COMPARE: (Place.COMPARE,),
-    Scope.EDITOR: (Place.FIELD,),
-    Scope.CONVERTER: (Place.CONVERTER,),
-    Scope.DIALOG: (Place.DIALOG,),
-}
-"""Where the keys of a scope work, unless a row says otherwise."""
-
-
 @dataclass(frozen=True, slots=True)
-class Action:
-    """One thing a person can do."""
+class Use:
+    """An action in some places: what it is done to there. What is left empty is as the action has it."""
 
-    id: str
-    """Stable: keymaps name it."""
-    keys: str
-    """Textual key names, comma-separated; the first one is shown. Empty: by the palette alone."""
-    name: str
-    """Method without `action_`, with its parameters if it has any."""
-    label: str
+    places: tuple[Place, ...]
+    name: str = ""
+    """Method without `action_`, with its parameters if it has any; empty: the last word of the id."""
+    label: str = ""
     """One or two words for the footer."""
-    help: str
-    """A sentence for help and palette; empty where the field or dialog itself says what the key does."""
-    scope: Scope
+    help: str = ""
+    """A sentence for help and palette."""
     footer: Footer = Footer.NO
     palette: bool = True
-    """The palette of its screens offers it, when it makes sense."""
+    """The palette of its screens offers it, when it makes sense, unless it offers the action nowhere."""
     changes: bool = False
-    """Changes the experiment, so a client that may only look has it not."""
-    only_in: tuple[Place, ...] = ()
-    """Where it works, if that is not where its scope does."""
+    """Changes the experiment, so a client that may only look has it not; as do all uses of such an action."""
+    id: str = ""
+    """Of its action, as all below: told by that."""
 
     @property
-    def places(self) -> tuple[Place, ...]:
-        """Where the key works."""
-        return self.only_in or _PLACES[self.scope]
+    def keys(self) -> str:
+        """Of its action, as they are mapped now."""
+        return keys_of(self.id)
 
     @property
     def shown_keys(self) -> str:
@@ -168,545 +121,680 @@ class Action:
         return method, parameters
 
 
-_G, _C, _K, _L = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS, Scope.LOGS
-_T, _P, _E, _D = Scope.KNOB_TABLE, Scope.GPUS, Scope.EDITOR, Scope.DIALOG
-_R = Scope.CHECKPOINTS
-_S, _B, _M, _V = Scope.CONFIG, Scope.CONVERTER, Scope.METRICS, Scope.EVENTS
-_W, _A, _Q = Scope.ROLLOUTS, Scope.EVALS, Scope.QUEUE
-_N, _O = Scope.RUNS, Scope.COLUMNS
-_YES, _NO, _KEPT, _SPARE = Footer.YES, Footer.NO, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing a person can do."""
+
+    id: str
+    """Stable: keymaps name it."""
+    default_keys: str
+    """Textual key names, comma-separated; the first one is shown. Empty: by the palette alone."""
+    label: str
+    """One or two words for the footer."""
+    help: str
+    """A sentence for help and palette; empty where the field or dialog itself says what the key does."""
+    scope: Scope
+    uses: tuple[Use, ...]
+    palette: bool = True
+    """The palette offers it."""
+    changes: bool = False
+    """Changes the experiment wherever it works."""
+
+    def __post_init__(self) -> None:
+        """Its uses know all that they need."""
+        method = self.id.rpartition(".")[2].replace("-", "_")
+        completed = (
+            replace(
+                use,
+                id=self.id,
+                name=use.name or method,
+                label=use.label or self.label,
+                help=use.help or self.help,
+                palette=self.palette and use.palette,
+                changes=self.changes or use.changes,
+            )
+            for use in self.uses
+        )
+        object.__setattr__(self, "uses", tuple(completed))
+
+    @property
+    def keys(self) -> str:
+        """As they are mapped now."""
+        return keys_of(self.id)
+
+    @property
+    def shown_keys(self) -> str:
+        """As a person reads them; `:shell` where only the palette has it."""
+        return key_text(self.keys) if self.keys else f":{self.label}"
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where it works."""
+        return tuple(dict.fromkeys(place for use in self.uses for place in use.places))
+
+
+_O, _KNOBS, _LOG, _CONFIG = Place.OVERVIEW, Place.KNOB_TABLE, Place.LOG, Place.CONFIG
+_GPUS, _CHECKPOINTS, _EVALS, _METRICS = Place.GPUS, Place.CHECKPOINTS, Place.EVALS, Place.METRICS
+_EVENTS, _LOGS, _ROLLOUTS = Place.EVENTS, Place.LOGS, Place.ROLLOUTS
+_RUNS, _QUEUE, _COMPARE = Place.RUNS, Place.QUEUE, Place.COMPARE
+_OF_ONE = (_O, _LOGS, _CONFIG, _GPUS, _METRICS, _EVENTS, _CHECKPOINTS, _EVALS, _ROLLOUTS)
+"""The main screens that show the experiment that is open."""
+SCREENS = (*_OF_ONE, _RUNS, _QUEUE, _COMPARE)
+"""The main screens, which the number keys go to and work on."""
+PANES: Mapping[Place, tuple[Place, ...]] = {_O: (_LOG, _KNOBS), _LOGS: (_LOG,)}
+"""What has keys of its own on a main screen."""
+_LISTS = (_KNOBS, _CONFIG, _GPUS, _CHECKPOINTS, _EVALS, _EVENTS, _RUNS, _QUEUE, _COMPARE, Place.MESSAGES)
+"""Where a cursor goes from row to row."""
+_ASKING = (Place.EVALUATE, Place.FORK)
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
-_ASKING = (Place.EVALUATE, Place.FORK)
+_PALETTE = (Place.PALETTE,)
+_YES, _KEPT, _SPARE = Footer.YES, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
+
+
+def _screen(id: str, keys: str, label: str, help: str, *uses: Use, name: str = "") -> Action:  # noqa: A002
+    """One that leads to a main screen, from each of them; `uses`: where that is another one."""
+    special = tuple(place for use in uses for place in use.places)
+    name = name or f"show_screen('{id}')"
+    usual = Use(tuple(place for place in SCREENS if place not in special), name)
+    return Action(f"screen.{id}", keys, label, help, Scope.SCREENS, (usual, *uses))
+
+
+def _moving(id: str, keys: str, label: str, help: str, *uses: Use) -> Action:  # noqa: A002
+    """One that nobody looks for by name."""
+    return Action(id, keys, label, help, Scope.MOVING, uses, palette=False)
+
+
+def _own(
+    id: str,  # noqa: A002
+    keys: str,
+    name: str,
+    label: str,
+    help: str,  # noqa: A002
+    scope: Scope,
+    places: tuple[Place, ...],
+) -> Action:
+    """One of a dialog or a field."""
+    return Action(id, keys, label, help, scope, (Use(places, name),), palette=False)
+
+
+_CO, _E, _D, _CP, _F = Scope.COLUMNS, Scope.EDITOR, Scope.DIALOG, (Place.COLUMNS,), (Place.FIELD,)
 
 ACTIONS: tuple[Action, ...] = (
-    Action("help", "question_mark", "show_help", "help", "Show all keys and what the symbols mean",
-           _G, _KEPT, only_in=_SCREENS),
-    Action("palette", "colon,ctrl+p", "app.command_palette", "command", "Find any action by name",
-           _G, _KEPT, palette=False, only_in=_SCREENS),
-    Action("fork", "Y", "fork", "fork",
-           "Start another run with the config of this one, changed, or from a checkpoint",
-           _G, changes=True, only_in=(Place.OVERVIEW,)),
-    Action("component.start", "s", "request('start')", "start",
-           "Start the selected component, at once where it would start again later", _C, _YES, changes=True),
-    Action("component.stop", "x", "request('stop')", "stop",
-           "Stop the selected component, plan first", _C, _YES, changes=True),
-    Action("component.restart", "r", "request('restart')", "restart",
-           "Restart the selected component and what must restart with it, plan first",
-           _C, _YES, changes=True),
-    Action("component.restart-menu", "R", "restart_menu", "restart…",
-           "Choose what to restart: set or all, from checkpoint or from scratch", _C, changes=True),
-    Action("component.fix", "F", "fix_memory", "fix memory",
-           "After an out-of-memory error: choose an edit that helps, plan first", _C, _YES, changes=True),
-    Action("component.kill", "X", "request('kill')", "kill",
-           "Kill the selected component's whole tree at once", _C, changes=True),
-    Action("component.start-all", "S", "request('start-all')", "start all",
-           "Start everything, plan first", _C, changes=True),
-    Action("component.stop-all", "D", "request('stop-all')", "stop all",
-           "Stop everything, plan first", _C, changes=True),
-    Action("component.next", "j", "select_beside(1)", "next", "Select the next component", _C, palette=False),
-    Action("component.previous", "k", "select_beside(-1)", "previous",
-           "Select the previous component", _C, palette=False),
-    Action("component.inference", "i", "focus_component('inference')", "inference", "Go to inference", _C),
-    Action("component.orchestrator", "o", "focus_component('orchestrator')", "orchestrator",
-           "Go to orchestrator", _C),
-    Action("component.trainer", "t", "focus_component('trainer')", "trainer", "Go to trainer", _C),
-    Action("component.full-log", "L", "show_full_log", "full log",
-           "Open the log of the selected component in full width", _C),
-    Action("component.attach", "a", "attach_component", "attach",
-           "Attach to the raw terminal of the component", _C),
-    Action("component.shell", "", "open_shell", "shell",
-           "Open a shell with the folder, variables and devices of the selected component", _C, changes=True),
-    Action("knob.edit", "e", "edit_knob", "edit", "Edit the knob under the cursor", _K, _YES, changes=True),
-    Action("knob.apply", "A", "apply_knobs", "apply",
+    Action("help", "question_mark", "help", "Show all keys and what the symbols mean", Scope.GLOBAL,
+           (Use(SCREENS, "show_help", footer=_KEPT),)),
+    Action("palette", "colon,ctrl+p", "command", "Find anything by a few letters: an action, a knob, a run",
+           Scope.GLOBAL,
+           (Use(SCREENS, "app.command_palette", footer=_KEPT),), palette=False),
+    Action("open", "enter", "open", "Open what is under the cursor, or do what it is for", Scope.PICKING, (
+        Use((_KNOBS,), "edit", label="edit", help="Edit the knob under the cursor",
+            palette=False, changes=True),
+        Use((_CONFIG,), "edit", label="edit", help="Edit the knob; from a problem, go to its knob",
+            palette=False, changes=True),
+        Use((_CHECKPOINTS,), "go_back_to", label="go back", footer=_YES, changes=True,
+            help="Restart the run from the checkpoint under the cursor, plan first"),
+        Use((_EVALS,), "read_samples", label="samples", footer=_YES,
+            help="Read the samples of the evaluation under the cursor"),
+        Use((_METRICS,), "toggle_zoom", label="zoom", footer=_YES, help="One chart in full, and back to all"),
+        Use((_EVENTS,), "jump", label="go there", footer=_YES,
+            help="To that moment: in the log of the component, or on the charts"),
+        Use((_LOGS,), "open_found", footer=_YES, palette=False,
+            help="Open the log where the line was found"),
+        Use((_ROLLOUTS,), "read", label="read", footer=_YES,
+            help="Read the sample under the cursor on the whole screen; of a group, list its samples"),
+        Use((_RUNS,), footer=_KEPT,
+            help="Open the run under the cursor, from its files where nothing of it lives; a sweep unfolds"),
+        Use((_QUEUE,), "open_queued", footer=_YES, help="Look at the run under the cursor"),
+        Use((_COMPARE,), "curves", label="curves", footer=_YES,
+            help="Lay the curves of these runs over each other: x by step or by time"),
+        Use((Place.MESSAGES,), "read", label="read", footer=_YES, palette=False, help="Read it in full"),
+    )),
+    Action("component.start", "s", "start",
+           "Start the selected component, at once where it would start again later", Scope.COMPONENTS, (
+        Use((_O,), "request('start')", footer=_YES),
+        Use((_EVALS,), "evaluate", label="evaluate", footer=_YES,
+            help="Start an evaluation: of the newest weights, a checkpoint, the base model or any other"),
+        Use((_CHECKPOINTS,), "evaluate", label="evaluate", footer=_YES,
+            help="Start an evaluation of the checkpoint under the cursor"),
+    ), changes=True),
+    Action("component.stop", "x", "stop", "Stop the selected component, plan first", Scope.COMPONENTS, (
+        Use((_O,), "request('stop')", footer=_YES),
+        Use((_EVALS,), "cancel_eval", label="cancel", footer=_YES,
+            help="Take the evaluation under the cursor from the queue, or end it"),
+    ), changes=True),
+    Action("component.restart", "r", "restart",
+           "Restart the selected component and what must restart with it, plan first", Scope.COMPONENTS, (
+        Use((_O,), "request('restart')", footer=_YES),
+        Use((_QUEUE,), "retry_queued", label="retry", footer=_YES,
+            help="Let it wait again after it failed or was stopped; config files count as they are now"),
+    ), changes=True),
+    Action("component.restart-menu", "R", "restart…",
+           "Choose what to restart: set or all, from checkpoint or from scratch", Scope.COMPONENTS,
+           (Use((_O,)),), changes=True),
+    Action("component.fix", "F", "fix memory",
+           "After an out-of-memory error: choose an edit that helps, plan first", Scope.COMPONENTS,
+           (Use((_O,), "fix_memory", footer=_YES),), changes=True),
+    Action("component.kill", "X", "kill", "Kill the selected component's whole tree at once",
+           Scope.COMPONENTS, (Use((_O,), "request('kill')"),), changes=True),
+    Action("component.start-all", "S", "start all", "Start everything, plan first", Scope.COMPONENTS, (
+        Use((_O,), "request('start-all')"),
+        Use((_QUEUE,), "resume_queue", label="go on", footer=_YES, help="Let the queue start runs again"),
+    ), changes=True),
+    Action("component.stop-all", "D", "stop all", "Stop everything, plan first", Scope.COMPONENTS, (
+        Use((_O,), "request('stop-all')"),
+        Use((_QUEUE,), "pause_queue", label="pause", footer=_YES,
+            help="Start nothing of the queue any more; what runs goes on"),
+    ), changes=True),
+    Action("component.inference", "i", "inference", "Go to inference", Scope.COMPONENTS,
+           (Use((_O, _LOGS), "focus_component('inference')"),)),
+    Action("component.orchestrator", "o", "orchestrator", "Go to orchestrator", Scope.COMPONENTS,
+           (Use((_O, _LOGS), "focus_component('orchestrator')"),)),
+    Action("component.trainer", "t", "trainer", "Go to trainer", Scope.COMPONENTS,
+           (Use((_O, _LOGS), "focus_component('trainer')"),)),
+    Action("component.attach", "a", "attach", "Attach to the raw terminal of the component",
+           Scope.COMPONENTS, (Use((_O,), "attach_component"),)),
+    Action("component.full-log", "L", "full log", "Open the log of the selected component in full width",
+           Scope.COMPONENTS, (
+        Use((_O,), "show_full_log"),
+        Use((_EVENTS,), "jump_to('logs')", label="log", footer=_YES, help="To that moment in the log"),
+    )),
+    Action("component.shell", "", "shell",
+           "Open a shell with the folder, variables and devices of the selected component",
+           Scope.COMPONENTS, (Use((_O,), "open_shell"),), changes=True),
+    Action("process.free", "K", "leftovers",
+           "End processes that outlived their component: names them, and asks", Scope.COMPONENTS, (
+        Use((_O,), "free_orphans", footer=_YES),
+        Use((_GPUS,), "free_process", label="end", footer=_YES,
+            help="End the process under the cursor, if it is nobody else's: names it, and asks"),
+    ), changes=True),
+    Action("edit", "e", "edit", "Edit the knob under the cursor", Scope.KNOBS, (
+        Use((_O,), "edit_knob", footer=_YES),
+        Use((_CONFIG,), "edit_knob", footer=_YES),
+        Use((_RUNS,), "tag", label="tags", help="Edit the tags", footer=_YES),
+    ), changes=True),
+    Action("knob.apply", "A", "apply",
            "Write what was collected and restart what reads the changed knobs, so that they count",
-           _K, _YES, changes=True),
-    Action("knob.undo", "u", "undo_edit", "undo", "Take the last edit of the config back, plan first",
-           _K, _YES, changes=True),
-    Action("knob.redo", "U,ctrl+y", "redo_edit", "redo", "Make the edit again that was taken back",
-           _K, changes=True),
-    Action("knob.roll-back", "B", "roll_back", "roll back",
+           Scope.KNOBS, (Use((_O, _CONFIG), "apply_knobs", footer=_YES),), changes=True),
+    Action("undo", "u", "undo", "Take the last edit of the config back, plan first", Scope.KNOBS, (
+        Use((_O, _CONFIG), "undo_edit", footer=_YES),
+        Use((_RUNS,), footer=_YES, help="Take back the last change of tags, note, mark, archive or trash"),
+    ), changes=True),
+    Action("redo", "U,ctrl+y", "redo", "Make the edit again that was taken back", Scope.KNOBS,
+           (Use((_O, _CONFIG), "redo_edit"),), changes=True),
+    Action("knob.roll-back", "B", "roll back",
            "Take back the edit that a component or the run did not survive, and restart: after a collapse "
-           "from the last good checkpoint", _K, _YES, changes=True),
-    Action("knob.editor", "dollar_sign", "edit_outside", "editor",
-           "Edit a config file in $VISUAL or $EDITOR; what comes back is checked first", _K, changes=True),
-    Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K, only_in=(Place.OVERVIEW,)),
-    Action("orphan.free", "K", "free_orphans", "leftovers",
-           "End processes that outlived their component: names them, and asks", _G, _YES, changes=True),
-    Action("screen.checkpoints", "9,C", "show_screen('checkpoints')", "checkpoints",
-           "Open the checkpoint screen: what the run can go back to, and what may go", _G, only_in=_SCREENS),
-    Action("screen.overview", "1", "show_overview", "overview", "Go to the overview, all panes",
-           _G, only_in=_SCREENS),
-    Action("screen.logs", "2", "show_screen('logs')", "logs",
-           "Open the log screen: all components merged by time, or one in full width", _G, only_in=_SCREENS),
-    Action("logs.search-all", "ctrl+f", "search_all", "search all",
-           "Search the logs of all components and attempts", _G, only_in=_OF_ONE),
-    Action("screen.gpus", "3", "show_screen('gpus')", "GPUs",
-           "Open the GPU screen: figures, processes, memory over time", _G, only_in=_SCREENS),
-    Action("screen.metrics", "4", "show_screen('metrics')", "metrics",
-           "Open the metrics screen: charts of the whole run", _G, only_in=_SCREENS),
-    Action("screen.rollouts", "5", "show_screen('rollouts')", "rollouts",
-           "Open the rollout screen: what the model wrote at each step, and its rewards",
-           _G, only_in=_SCREENS),
-    Action("screen.config", "6", "show_screen('config')", "config",
-           "Open the config screen: every key with its meaning, default and running value",
-           _G, only_in=_SCREENS),
-    Action("screen.runs", "7", "show_screen('runs')", "runs",
-           "Open the runs screen: all runs there are, to look at another one", _G, only_in=_SCREENS),
-    Action("screen.events", "8", "show_screen('events')", "events",
-           "Open the events screen: starts, crashes, edits with their diffs, alerts, notes", _G,
-           only_in=_SCREENS),
-    Action("screen.evals", "V", "show_screen('evals')", "evaluations",
-           "Open the evaluation screen: base, SFT, checkpoints, runs; v evaluates", _G,
-           only_in=_SCREENS),
-    Action("note", "number_sign", "note", "note",
-           "Note something: kept with the events, a mark on the charts", _G,
-           only_in=tuple(place for place in _OF_ONE if place is not Place.EVENTS)),
-    Action("links", "O", "open_links", "links",
-           "Open or copy the address of a page about the run: W&B, a dashboard", _G, _SPARE,
-           only_in=_OF_ONE),
-    Action("gpu.detail", "d", "show_screen('gpus')", "GPUs", "The GPU screen, and back", _G, palette=False),
-    Action("pane.next", "tab", "focus_beside(1)", "next pane", "Go to the next pane", _G, palette=False),
-    Action("pane.previous", "shift+tab", "focus_beside(-1)", "previous pane",
-           "Go to the previous pane", _G, palette=False),
-    Action("pane.zoom", "z", "zoom", "zoom", "Give the pane the whole screen, and back", _G, _YES),
-    Action("pane.back", "escape", "show_overview", "back", "Back from zoom to all panes", _G, palette=False),
-    Action("alert.last", "exclamation_mark", "last_alert", "alert", "Show the newest alert again", _G),
-    Action("theme", "ctrl+t", "app.change_theme", "theme", "Change the colours", _G, only_in=_SCREENS),
-    Action("log.follow", "f", "toggle_follow", "follow", "Stick to the newest lines",
-           _L, _SPARE, palette=False),
-    Action("log.wrap", "w", "toggle_wrap", "wrap", "Break long lines or cut them", _L, _SPARE, palette=False),
-    Action("log.search", "slash", "search", "search",
-           "Search the log: text or a regular expression, in a thread; esc ends it", _L, _YES, palette=False),
-    Action("log.next-match", "n", "next_match(1)", "next", "To the next match below", _L, palette=False),
-    Action("log.previous-match", "N", "next_match(-1)", "before", "To the match above", _L, palette=False),
-    Action("log.only", "ampersand", "toggle_only", "only matches", "Only the lines that match, or all",
-           _L, palette=False),
-    Action("log.level", "l", "cycle_level", "level", "Only warnings and errors, only errors, or all lines",
-           _L, palette=False),
-    Action("log.errors", "E", "errors", "errors",
-           "To the newest error, again to the one before; n and N go on from there",
-           _L, _SPARE, palette=False),
-    Action("log.heads", "T", "toggle_heads", "times",
-           "Times, levels and sources as they were written, or in a narrow column", _L, palette=False),
-    Action("log.raw", "b", "toggle_raw", "raw",
-           "Every line, also repeated ones, states of progress bars, tracebacks of more ranks",
-           _L, palette=False),
-    Action("log.leave", "escape", "leave", "all lines", "End the search, show all lines, forget the matches",
-           _L, palette=False),
-    Action("log.mark", "m", "mark", "mark", "Mark the line, or take its mark away", _L, palette=False),
-    Action("log.next-mark", "apostrophe", "next_mark", "to mark", "To the mark above, round and round",
-           _L, palette=False),
-    Action("log.select", "v", "select", "select", "Select lines: up and down, then y", _L, palette=False),
-    Action("log.copy", "y", "copy", "copy", "Copy the selected lines, or all in view", _L, palette=False),
-    Action("log.save", "W", "save", "save", "Write the selected lines, or those in view, to a file",
-           _L, palette=False),
-    Action("log.pager", "P", "pager", "pager", "Open the log's file in $PAGER", _L, palette=False),
-    Action("log.earlier-attempt", "left_square_bracket", "attempt(-1)", "earlier attempt",
-           "The log of the attempt before", _L, palette=False),
-    Action("log.later-attempt", "right_square_bracket", "attempt(1)", "later attempt",
-           "The log of the attempt after", _L, palette=False),
-    Action("log-screen.merged", "0", "show_merged", "merged", "All components in one, by time",
-           Scope.LOG_SCREEN, _YES),
-    Action("log-screen.next", "tab", "show_beside(1)", "next log", "The next component's log",
-           Scope.LOG_SCREEN, _YES, palette=False),
-    Action("log-screen.previous", "shift+tab", "show_beside(-1)", "log before",
-           "The log of the component before", Scope.LOG_SCREEN, palette=False),
-    Action("log-screen.open", "enter", "open_found", "open", "Open the log where the line was found",
-           Scope.LOG_SCREEN, _YES, palette=False),
-    Action("log-screen.back", "escape", "leave", "back", "End the search, back to what was found, or"
-           " to the overview",
-           Scope.LOG_SCREEN, _YES, palette=False),
-    Action("log.start", "g,home", "to_start", "top", "top", _L, palette=False),
-    Action("log.end", "G,end", "to_end", "end", "end", _L, palette=False),
-    Action("log.up", "up", "move_rows(-1)", "up", "up", _L, palette=False),
-    Action("log.down", "down", "move_rows(1)", "down", "down", _L, palette=False),
-    Action("log.page_up", "pageup", "move_pages(-1)", "page up", "page up", _L, palette=False),
-    Action("log.page_down", "pagedown,space", "move_pages(1)", "page down", "page down", _L, palette=False),
-    Action("log.half_page_up", "ctrl+u", "move_pages(-0.5)", "half page up", "half page up",
-           _L, palette=False),
-    Action("log.half_page_down", "ctrl+d", "move_pages(0.5)", "half page down", "half page down",
-           _L, palette=False),
-    Action("log.left", "left", "move_sideways(-1)", "left", "left", _L, palette=False),
-    Action("log.right", "right", "move_sideways(1)", "right", "right", _L, palette=False),
-    Action("detach", "q", "app.detach", "detach", "Leave; everything keeps running",
-           _G, _KEPT, only_in=_SCREENS),
-    Action("interrupt", "ctrl+c", "app.explain_interrupt", "interrupt",
-           "Stops nothing: says how to leave", _G, palette=False, only_in=_SCREENS),
-    Action("knob-table.down", "down,j", "cursor(1)", "down", "Next knob", _T, palette=False),
-    Action("knob-table.up", "up,k", "cursor(-1)", "up", "Previous knob", _T, palette=False),
-    Action("knob-table.page-down", "pagedown,ctrl+d", "page(1)", "page down",
-           "A page down", _T, palette=False),
-    Action("knob-table.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _T, palette=False),
-    Action("knob-table.first", "home,g", "cursor_to_end(False)", "first", "First knob", _T, palette=False),
-    Action("knob-table.last", "end,G", "cursor_to_end(True)", "last", "Last knob", _T, palette=False),
-    Action("knob-table.edit", "enter", "edit", "edit",
-           "Edit the knob under the cursor", _T, palette=False, changes=True),
-    Action("config-screen.search", "slash", "search", "search",
-           "Search keys, meanings and values, also of keys outside the knob table", _S, _YES),
-    Action("config-screen.changed", "o", "toggle_changed", "only changed",
-           "Only what is changed, collected or wrong, and all again", _S, _YES),
-    Action("config-screen.problems", "p", "switch_list", "problems",
-           "To the problems, where enter jumps to the knob, and back", _S, _YES),
-    Action("config-screen.back", "escape", "back", "overview",
-           "End the search; back to the overview", _S, _YES, palette=False),
-    Action("knob-table.review", "w", "screen.review_edits", "write",
-           "Review the collected edits as one diff, and write them", _T, _YES, changes=True),
-    Action("knob-table.drop", "backspace,delete", "screen.drop_edit", "drop",
-           "Forget the collected edit under the cursor", _T, _YES, changes=True),
-    Action("knob-table.pending", "d", "screen.show_pending", "differs",
-           "Show where the files differ from what runs, and a copy from its original", _T, _YES),
-    Action("knob-table.convert", "c", "screen.convert_batch", "convert",
-           "Count the batch in tokens instead of rollouts, or back", _T, _YES, changes=True),
-    Action("gpu-screen.free", "K", "free_process", "end",
-           "End the process under the cursor, if it is nobody else's: names it, and asks",
-           _P, _YES, changes=True),
-    Action("gpu-screen.range", "h", "cycle_range", "range",
-           "Memory of the last ten minutes, or all that is known", _P, _YES),
-    Action("gpu-screen.back", "escape,d", "show_overview", "overview",
-           "Back to the overview", _P, _YES, palette=False),
-    Action("gpu-screen.down", "down,j", "cursor(1)", "down", "Next device or process", _P, palette=False),
-    Action("gpu-screen.up", "up,k", "cursor(-1)", "up", "Previous device or process", _P, palette=False),
-    Action("gpu-screen.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down",
-           _P, palette=False),
-    Action("gpu-screen.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _P, palette=False),
-    Action("checkpoint-screen.go-back", "enter", "go_back_to", "go back",
-           "Restart the run from the checkpoint under the cursor, plan first", _R, _YES, changes=True),
-    Action("checkpoint-screen.prune", "p", "prune", "prune",
-           "Delete old checkpoints: choose what to keep, plan first", _R, _YES, changes=True),
-    Action("checkpoint-screen.evaluate", "v", "evaluate", "evaluate",
-           "Evaluate the checkpoint under the cursor", _R, _YES, changes=True),
-    Action("checkpoint-screen.publish", "P", "publish", "publish",
-           "Upload the weights of the step under the cursor to the hub: asks where, shows what",
-           _R, changes=True),
-    Action("checkpoint-screen.fork", "f", "fork", "fork",
-           "Start another run from the checkpoint under the cursor; this one is left alone",
-           _R, changes=True),
-    Action("checkpoint-screen.back", "escape", "show_overview", "overview",
-           "Back to the overview", _R, _YES, palette=False),
-    Action("checkpoint-screen.down", "down,j", "cursor(1)", "down", "Next checkpoint", _R, palette=False),
-    Action("checkpoint-screen.up", "up,k", "cursor(-1)", "up", "Previous checkpoint", _R, palette=False),
-    Action("checkpoint-screen.page-down", "pagedown,ctrl+d", "page(1)", "page down",
-           "A page down", _R, palette=False),
-    Action("checkpoint-screen.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up",
-           _R, palette=False),
-    Action("checkpoint-screen.first", "home,g", "cursor_to_end(False)", "newest", "Newest checkpoint",
-           _R, palette=False),
-    Action("checkpoint-screen.last", "end,G", "cursor_to_end(True)", "oldest", "Oldest checkpoint",
-           _R, palette=False),
-    Action("evals.samples", "enter", "read_samples", "samples",
-           "Read the samples of the evaluation under the cursor", _A, _YES),
-    Action("evals.evaluate", "v", "evaluate", "evaluate",
-           "Evaluate the newest weights, a checkpoint, the base model or any other", _A, _YES, changes=True),
-    Action("evals.baseline", "b", "choose_baseline", "baseline",
-           "Compare all with the evaluation under the cursor; again, with the base model", _A, _YES),
-    Action("evals.sort", "s", "sort", "sort",
-           "By what was evaluated, the newest first, or the best first", _A, _YES),
-    Action("evals.cancel", "x", "cancel_eval", "cancel",
-           "Take the evaluation under the cursor from the queue, or end it", _A, _YES, changes=True),
-    Action("evals.back", "escape", "show_overview", "overview", "Back to the overview", _A, _YES,
-           palette=False),
-    Action("evals.down", "down,j", "cursor(1)", "down", "Next evaluation", _A, palette=False),
-    Action("evals.up", "up,k", "cursor(-1)", "up", "Previous evaluation", _A, palette=False),
-    Action("evals.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down", _A, palette=False),
-    Action("evals.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _A, palette=False),
-    Action("evals.first", "home,g", "cursor_to_end(False)", "first", "The first row", _A, palette=False),
-    Action("evals.last", "end,G", "cursor_to_end(True)", "last", "The last row", _A, palette=False),
-    Action("queue.open", "enter", "open_queued", "open", "Look at the run under the cursor", _Q, _YES),
-    Action("queue.pause", "p", "pause_queue", "pause",
-           "Start nothing any more, or go on; what runs goes on", _Q, _YES, changes=True),
-    Action("queue.earlier", "K", "move_queued('up')", "earlier", "Let it start earlier",
-           _Q, _YES, changes=True),
-    Action("queue.later", "J", "move_queued('down')", "later", "Let it start later", _Q, _YES, changes=True),
-    Action("queue.first", "F", "move_queued('first')", "first", "Let it start next",
-           _Q, _SPARE, changes=True),
-    Action("queue.retry", "r", "retry_queued", "retry",
-           "Let it wait again after it failed or was stopped; config files count as they are now",
-           _Q, _YES, changes=True),
-    Action("queue.remove", "d,delete", "remove_queued", "remove",
-           "Do not start it; or forget that it has ended. Its run stays", _Q, _YES, changes=True),
-    Action("queue.back", "escape", "show_screen('runs')", "runs", "Back to the runs",
-           _Q, _YES, palette=False),
-    Action("queue.down", "down,j", "cursor(1)", "down", "Next entry", _Q, palette=False),
-    Action("queue.up", "up,k", "cursor(-1)", "up", "Previous entry", _Q, palette=False),
-    Action("queue.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down", _Q, palette=False),
-    Action("queue.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _Q, palette=False),
-    Action("queue.top", "home,g", "cursor_to_end(False)", "first", "The first entry", _Q, palette=False),
-    Action("queue.bottom", "end,G", "cursor_to_end(True)", "last", "The last entry", _Q, palette=False),
-    Action("compare.curves", "enter,c", "curves", "curves",
-           "Lay the curves of these runs over each other: x by step or by time", Scope.COMPARE, _YES),
-    Action("compare.rollouts", "r", "rollouts", "rollouts",
-           "The rollouts of the first run; c there puts the same prompt in another run beside",
-           Scope.COMPARE, _YES),
-    Action("compare.all", "a", "toggle_all_keys", "all keys",
-           "Also the config keys that are alike, and only those that differ", Scope.COMPARE, _YES),
-    Action("compare.right", "right,l", "shift(1)", "more runs", "The runs further right", Scope.COMPARE,
-           palette=False),
-    Action("compare.left", "left,h", "shift(-1)", "runs before", "The runs further left", Scope.COMPARE,
-           palette=False),
-    Action("compare.back", "escape", "back", "runs", "Back to the runs", Scope.COMPARE, _YES, palette=False),
-    Action("compare.down", "down,j", "cursor(1)", "down", "Next row", Scope.COMPARE, palette=False),
-    Action("compare.up", "up,k", "cursor(-1)", "up", "Previous row", Scope.COMPARE, palette=False),
-    Action("compare.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down",
-           Scope.COMPARE, palette=False),
-    Action("compare.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up",
-           Scope.COMPARE, palette=False),
-    Action("compare.first", "home,g", "cursor_to_end(False)", "first", "The first row", Scope.COMPARE,
-           palette=False),
-    Action("compare.last", "end,G", "cursor_to_end(True)", "last", "The last row", Scope.COMPARE,
-           palette=False),
-    Action("evaluate.cancel", "escape", "cancel", "cancel", "", _A, palette=False, only_in=_ASKING),
-    Action("evaluate.next", "down", "step(1)", "next", "", _A, palette=False, only_in=_ASKING),
-    Action("evaluate.previous", "up", "step(-1)", "previous", "", _A, palette=False, only_in=_ASKING),
-    Action("metrics.zoom", "enter", "toggle_zoom", "zoom", "One chart in full, and back to all", _M, _YES),
-    Action("metrics.cursor-back", "comma", "cursor(-1)", "read", "Read all series at a step: further back",
-           _M, _YES, palette=False),
-    Action("metrics.cursor-on", "full_stop", "cursor(1)", "read", "Read all series at a step: further on",
-           _M, palette=False),
-    Action("metrics.mark-back", "left_square_bracket", "mark(-1)", "marks",
-           "Read at the mark before: edit, restart, crash, checkpoint, alert, note", _M, _YES, palette=False),
-    Action("metrics.mark-on", "right_square_bracket", "mark(1)", "next mark", "Read at the next mark",
-           _M, palette=False),
-    Action("metrics.search", "slash", "search", "filter",
-           "Any series, by a regular expression for titles and names", _M, _YES),
-    Action("metrics.narrow", "plus,equals_sign", "scale(0.5)", "closer",
-           "See less of the run, around the cursor or up to the end", _M, _SPARE),
-    Action("metrics.widen", "minus", "scale(2)", "wider", "See more of the run", _M, _SPARE),
-    Action("metrics.pan-back", "less_than_sign", "pan(-1)", "earlier", "What came before", _M, palette=False),
-    Action("metrics.pan-on", "greater_than_sign", "pan(1)", "later", "What came after", _M, palette=False),
-    Action("metrics.all", "0", "reset", "all", "The whole run, read at its end", _M, _SPARE),
-    Action("metrics.smooth", "s", "switch('smoothing')", "smooth",
-           "Means of the last 5, 20 or 100 points, and the points themselves", _M, _YES),
-    Action("metrics.axis", "x", "switch('by_time')", "step/time", "By step or by time", _M, _YES),
-    Action("metrics.log", "y", "switch('log')", "log", "The chosen chart's scale: linear or logarithmic",
-           _M, _YES),
-    Action("metrics.robust", "o", "switch('robust')", "outliers", "Cut outliers off, and show them",
-           _M, _SPARE),
-    Action("metrics.marks", "m", "switch('marks')", "hide marks", "Marks of what happened, or none",
-           _M, _SPARE),
-    Action("metrics.pin", "p", "pin", "pin", "Keep the chosen chart first, or no more", _M, _YES),
-    Action("metrics.save", "w", "save", "save", "Save the chosen chart as SVG and CSV", _M, _YES),
-    Action("metrics.back", "escape", "back", "overview",
-           "End the filter, then the zoom; back to the overview", _M, _YES, palette=False),
-    Action("metrics.left", "left,h", "move(-1, 0)", "left",
-           "The chart at the left; zoomed, read further back", _M, palette=False),
-    Action("metrics.right", "right,l", "move(1, 0)", "right",
-           "The chart at the right; zoomed, read further on", _M, palette=False),
-    Action("metrics.up", "up,k", "move(0, -1)", "up", "The chart above; zoomed, the one before", _M,
-           palette=False),
-    Action("metrics.down", "down,j", "move(0, 1)", "down", "The chart below; zoomed, the next one", _M,
-           palette=False),
-    Action("events-screen.jump", "enter", "jump", "go there",
-           "To that moment: in the log of the component, or on the charts", _V, _YES),
-    Action("events-screen.log", "l", "jump_to('logs')", "log", "To that moment in the log", _V, _YES),
-    Action("events-screen.chart", "c", "jump_to('metrics')", "chart", "To that moment on the charts",
-           _V, _YES),
-    Action("events-screen.kind", "f", "choose_kind", "kind",
-           "Only events of one kind, only what the charts mark, or all again", _V, _YES),
-    Action("events-screen.component", "o", "choose_component", "component",
-           "Only events of one component, or all again", _V, _YES),
-    Action("events-screen.search", "slash", "search", "search",
-           "Only events with some words, also in the diffs of edits", _V, _YES),
-    Action("events-screen.note", "number_sign", "note", "note", "Note something: a mark on the charts",
-           _V, _YES),
-    Action("events-screen.fold", "space", "fold", "fold",
-           "Hide what stands below the events, diffs and stacks, and show it again", _V, _SPARE),
-    Action("events-screen.back", "escape", "back", "overview",
-           "End the search, show all again; back to the overview", _V, _YES, palette=False),
-    Action("events-screen.down", "down,j", "cursor(1)", "down", "Next event", _V, palette=False),
-    Action("events-screen.up", "up,k", "cursor(-1)", "up", "Previous event", _V, palette=False),
-    Action("events-screen.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down",
-           _V, palette=False),
-    Action("events-screen.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _V, palette=False),
-    Action("events-screen.first", "home,g", "cursor_to_end(False)", "oldest", "The oldest event",
-           _V, palette=False),
-    Action("events-screen.last", "end,G", "cursor_to_end(True)", "newest", "Newest event, and those to come",
-           _V, palette=False),
-    Action("note.cancel", "escape", "cancel", "cancel", "", _V, palette=False, only_in=(Place.NOTE,)),
-    Action("rollouts.read", "enter", "read", "read",
-           "Read the sample under the cursor on the whole screen; of a group, list its samples", _W, _YES),
-    Action("rollouts.back", "escape", "back", "back",
-           "End the search, the comparison, the reading; back to the overview", _W, _YES, palette=False),
-    Action("rollouts.down", "down,j", "cursor(1)", "down", "Next step, sample or line", _W, palette=False),
-    Action("rollouts.up", "up,k", "cursor(-1)", "up", "Previous step, sample or line", _W, palette=False),
-    Action("rollouts.page-down", "pagedown,ctrl+d,space", "page(1)", "page down",
-           "A page down", _W, palette=False),
-    Action("rollouts.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _W, palette=False),
-    Action("rollouts.first", "home,g", "to_end(False)", "first", "First line", _W, palette=False),
-    Action("rollouts.last", "end,G", "to_end(True)", "last", "Last line", _W, palette=False),
-    Action("rollouts.next-list", "tab", "focus_beside(1)", "next list",
-           "To the list beside", _W, palette=False),
-    Action("rollouts.previous-list", "shift+tab", "focus_beside(-1)", "previous list",
-           "To the list on the other side", _W, palette=False),
-    Action("rollouts.later", "right_square_bracket", "go_to_step(-1)", "later step",
-           "The same list at the next later step", _W),
-    Action("rollouts.earlier", "left_square_bracket", "go_to_step(1)", "earlier step",
-           "The same list at the next earlier step; in a comparison, the prompt at the next step beyond", _W),
-    Action("rollouts.next", "right,n", "next_sample(1)", "next", "The next sample, also while reading", _W),
-    Action("rollouts.previous", "left,N", "next_sample(-1)", "previous", "The previous sample", _W),
-    Action("rollouts.sort", "s", "sort", "sort",
-           "Sort by arrival, worst or best reward, advantage, length, or group", _W, _YES),
-    Action("rollouts.filter", "f", "narrow", "filter",
-           "Only truncated ones, only failed ones, only those of groups without spread, and all again",
-           _W, _YES),
-    Action("rollouts.search", "slash", "search", "search",
-           "Only samples whose text matches a regular expression", _W, _YES),
-    Action("rollouts.groups", "b", "toggle_groups", "groups",
-           "List the groups, each with the mean and spread of its rewards, or the samples", _W, _YES),
-    Action("rollouts.all", "a", "toggle_all", "all",
-           "Also the samples that no batch took, and only the batch again", _W),
-    Action("rollouts.raw", "v", "toggle_raw", "raw", "The record as it was written, or the conversation", _W),
-    Action("rollouts.tools", "t", "toggle_tools", "tools",
-           "Unfold what tools got and answered, and fold it", _W),
-    Action("rollouts.mark", "m", "mark", "mark", "Mark the sample, to compare or to write it", _W),
-    Action("rollouts.compare", "c", "compare", "compare",
-           "Read it side by side with the marked one, else with the same prompt at another step", _W, _YES),
-    Action("rollouts.write", "w", "write", "write",
-           "Write the marked samples, or this one, into a new file: JSONL or Markdown", _W, _YES),
-    Action("runs.open", "enter", "open", "open",
-           "Open the run under the cursor, from its files where nothing of it lives; a sweep unfolds",
-           _N, _KEPT),
-    Action("runs.filter", "slash", "filter", "filter",
-           "Only some: a part of the name, tag:baseline, reward > 0.8 and lr < 1e-5", _N, _YES),
-    Action("runs.sort", "s", "sort", "sort", "By another column", _N, _YES),
-    Action("runs.reverse", "S", "reverse", "reverse", "The other way round", _N),
-    Action("runs.mark", "space,m", "mark", "mark",
-           "Mark the run under the cursor: what follows is done to all that are marked", _N, _YES),
-    Action("runs.compare", "c", "compare", "compare",
-           "The marked ones beside each other: keys that differ, metrics, curves, rollouts", _N, _YES),
-    Action("runs.fork", "f", "fork", "fork",
-           "Start another run with its config, changed, or from a checkpoint", _N, changes=True),
-    Action("runs.group", "b", "group", "group",
-           "Forks below their parents, the runs of a sweep below its name; or all by themselves", _N, _YES),
-    Action("runs.columns", "v", "choose_columns", "columns",
-           "Choose the columns, also config keys and metrics; they are kept", _N, _YES),
-    Action("runs.tags", "t", "tag", "tags", "Edit the tags", _N, _YES, changes=True),
-    Action("runs.note", "n", "describe", "note", "Say something of the run", _N, _YES, changes=True),
-    Action("runs.best", "asterisk", "mark_best", "best", "Mark as the best, or no more",
-           _N, _SPARE, changes=True),
-    Action("runs.archive", "a", "archive", "archive", "List it no more, or again", _N, _YES, changes=True),
-    Action("runs.trash", "d,delete", "trash", "trash", "Put it into the trash, folder and all: asks",
-           _N, _YES, changes=True),
-    Action("runs.undo", "u", "undo", "undo",
-           "Take back the last change of tags, note, mark, archive or trash", _N, _YES, changes=True),
-    Action("queue.show", "Q", "show_screen('queue')", "queue",
-           "Open the queue: runs that wait for GPUs, and start by themselves", Scope.RUNS, _YES),
-    Action("runs.export", "w", "export", "export",
-           "Write a report into a new folder: Markdown, curves, configs, rollouts", _N, _SPARE),
-    Action("runs.archived", "A", "show_archived", "archived", "List the archived too, or no more",
-           _N, _SPARE),
-    Action("runs.fold", "left,h", "fold(True)", "fold",
-           "Hide what stands below the line, or below its parent", _N, palette=False),
-    Action("runs.unfold", "right,l", "fold(False)", "unfold", "Show what stands below the line",
-           _N, palette=False),
-    Action("runs.back", "escape", "back", "back", "End the filter, take the marks away; back",
-           _N, palette=False),
-    Action("runs.down", "down,j", "cursor(1)", "down", "Next run", _N, palette=False),
-    Action("runs.up", "up,k", "cursor(-1)", "up", "Previous run", _N, palette=False),
-    Action("runs.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down", _N, palette=False),
-    Action("runs.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _N, palette=False),
-    Action("runs.first", "home,g", "cursor_to_end(False)", "first", "The first run", _N, palette=False),
-    Action("runs.last", "end,G", "cursor_to_end(True)", "last", "The last run", _N, palette=False),
-    Action("columns.toggle", "space", "show_column", "show", "Show the column, or no more",
-           _O, palette=False),
-    Action("columns.left", "shift+up", "carry(-1)", "left", "Further to the left", _O, palette=False),
-    Action("columns.right", "shift+down", "carry(1)", "right", "Further to the right", _O, palette=False),
-    Action("columns.usual", "backspace", "usual", "usual", "The usual ones", _O, palette=False),
-    Action("columns.field", "tab,shift+tab", "other_field", "another",
-           "A line for a metric or a config key, and back", _O, palette=False),
-    Action("columns.keep", "enter", "keep", "keep", "These columns", _O, palette=False),
-    Action("columns.cancel", "escape", "cancel", "cancel", "The columns as they were", _O, palette=False),
-    Action("columns.down", "down,j", "cursor(1)", "down", "", _O, palette=False),
-    Action("columns.up", "up,k", "cursor(-1)", "up", "", _O, palette=False),
-    Action("columns.page-down", "pagedown", "page(1)", "page down", "", _O, palette=False),
-    Action("columns.page-up", "pageup", "page(-1)", "page up", "", _O, palette=False),
-    Action("editor.write", "enter", "answer('write')", "write", "Write the file, restart nothing", _E),
-    Action("editor.write-restart", "ctrl+r", "answer('restart')", "write + restart",
-           "Write the file and restart what reads the knob", _E),
-    Action("editor.collect", "ctrl+n", "answer('collect')", "collect",
-           "Write nothing yet: collect it, to be written with others", _E),
-    Action("editor.unset", "ctrl+x", "unset", "default",
-           "Take the key out of the file, so that the default counts", _E),
-    Action("editor.cancel", "escape", "cancel", "cancel", "Leave the file as it is",
-           _E, only_in=(Place.EDITOR,)),
-    Action("editor.more", "up", "step(1)", "more", "One step up, or the choice before",
-           _E, only_in=_STEPPED),
-    Action("editor.less", "down", "step(-1)", "less", "One step down, or the next choice",
-           _E, only_in=_STEPPED),
-    Action("editor.double", "asterisk", "scale(2)", "×2", "Twice the number", _E, only_in=(Place.NUMBER,)),
-    Action("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", _E, only_in=(Place.NUMBER,)),
-    Action("editor.finer-less", "left", "move(-0.01)", "-0.01", "", _E, only_in=(Place.FRACTION,)),
-    Action("editor.finer-more", "right", "move(0.01)", "+0.01", "", _E, only_in=(Place.FRACTION,)),
-    Action("editor.next-choice", "space", "step(-1)", "next", "", _E, only_in=(Place.CHOICE,)),
-    Action("editor.remove-item", "ctrl+k", "remove_item", "remove", "", _E, only_in=_LIST),
-    Action("editor.item-up", "shift+up", "carry_item(-1)", "move up", "", _E, only_in=_LIST),
-    Action("editor.item-down", "shift+down", "carry_item(1)", "move down", "", _E, only_in=_LIST),
-    Action("editor.item-left", "left", "move(-1)", "left", "", _E, only_in=_LIST),
-    Action("editor.item-right", "right", "move(1)", "right", "", _E, only_in=_LIST),
-    Action("editor.item-start", "home", "move_to(0)", "start", "", _E, only_in=_LIST),
-    Action("editor.item-end", "end", "move_to(-1)", "end", "", _E, only_in=_LIST),
-    Action("editor.item-backspace", "backspace", "delete(-1)", "delete left", "", _E, only_in=_LIST),
-    Action("editor.item-delete", "delete", "delete(0)", "delete", "", _E, only_in=_LIST),
-    Action("converter.cancel", "escape", "cancel", "cancel", "Leave the files as they are", _B),
-    Action("review.restart", "ctrl+r", "restart", "write + restart",
-           "In a review: write, and restart what reads it", _D, only_in=(Place.REVIEW,)),
-    Action("dialog.yes", "y", "yes", "yes", "Do it", _D),
-    Action("dialog.no", "escape,n", "no", "no", "Leave things as they are", _D),
-    Action("dialog.scroll-down", "down,pagedown", "scroll_lines(4)", "down", "Scroll down",
-           _D, only_in=(Place.BOX,)),
-    Action("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, only_in=(Place.BOX,)),
-    Action("dialog.other", "left,right", "other", "other", "The other button; enter presses it", _D),
-    Action("help.close", "question_mark", "no", "close", "", _D, only_in=(Place.HELP,)),
+           "from the last good checkpoint", Scope.KNOBS,
+           (Use((_O, _CONFIG), footer=_YES),), changes=True),
+    Action("knob.diff", "d", "differs",
+           "Show where the files differ from what runs, and a copy from its original", Scope.KNOBS,
+           (Use((_O,), "show_pending", footer=_SPARE), Use((_CONFIG,), "show_pending", footer=_YES))),
+    Action("knob.convert", "C", "convert", "Count the batch in tokens instead of rollouts, or back",
+           Scope.KNOBS, (Use((_O,), "convert_batch"), Use((_CONFIG,), "convert_batch", footer=_YES)),
+           changes=True),
+    Action("knob.editor", "dollar_sign", "editor",
+           "Edit a config file in $VISUAL or $EDITOR; what comes back is checked first", Scope.KNOBS,
+           (Use((_O, _CONFIG), "edit_outside"),), changes=True),
+    Action("knob.focus", "ctrl+k", "knobs", "Go to the knobs", Scope.KNOBS, (Use((_O,), "focus_knobs"),)),
+    Action("filter", "f", "filter", "Only some of what there is, by kind, and all again", Scope.LOOKING, (
+        Use((_LOG,), "cycle_level", label="level", palette=False,
+            help="Only warnings and errors, only errors, or all lines"),
+        Use((_CONFIG,), "toggle_changed", label="only changed", footer=_YES,
+            help="Only what is changed, collected or wrong, and all again"),
+        Use((_EVENTS,), "choose_kind", label="kind", footer=_YES,
+            help="Only events of one kind or component, only what the charts mark, or all again"),
+        Use((_ROLLOUTS,), "narrow", footer=_YES,
+            help="Only truncated ones, only failed ones, only those of groups without spread, and all again"),
+        Use((_COMPARE,), "toggle_all_keys", label="all keys", footer=_YES,
+            help="Only the config keys that differ, or also those that are alike"),
+        Use((_METRICS,), "switch('marks')", label="marks", footer=_SPARE,
+            help="Marks of what happened, or none"),
+        Use((_RUNS,), "show_archived", label="archived", footer=_SPARE,
+            help="List the archived too, or no more"),
+    )),
+    Action("sort", "greater_than_sign", "sort", "Sort by the next column or order", Scope.LOOKING, (
+        Use((_EVALS,), "sort(1)", footer=_YES,
+            help="By what was evaluated, the newest first, or the best first"),
+        Use((_ROLLOUTS,), "sort(1)", footer=_YES,
+            help="Sort by arrival, worst or best reward, advantage, length, or group"),
+        Use((_RUNS,), "sort(1)", footer=_YES, help="Sort by the next column"),
+    )),
+    Action("sort.back", "less_than_sign", "sort back", "Sort by the column or order before", Scope.LOOKING,
+           (Use((_EVALS, _ROLLOUTS, _RUNS), "sort(-1)"),)),
+    Action("sort.reverse", "I", "invert", "The other way round", Scope.LOOKING,
+           (Use((_RUNS,), "reverse"),)),
+    Action("sort.choose", "", "sort by", "Choose the column to sort by", Scope.LOOKING,
+           (Use((_RUNS,), "choose_order"),)),
+    Action("search", "slash", "search", "Search, and go from match to match", Scope.LOOKING, (
+        Use((_LOG,), footer=_YES, palette=False,
+            help="Search the log: text or a regular expression, in a thread; esc ends it"),
+        Use((_CONFIG,), footer=_YES,
+            help="Search keys, meanings and values, also of keys outside the knob table"),
+        Use((_METRICS,), footer=_YES,
+            help="Any series, by a regular expression for titles and names"),
+        Use((_EVENTS,), footer=_YES, help="Only events with some words, also in the diffs of edits"),
+        Use((_ROLLOUTS,), footer=_YES, help="Only samples whose text matches a regular expression"),
+        Use((_RUNS,), "filter", label="filter", footer=_YES,
+            help="Only some: a part of the name, tag:baseline, reward > 0.8 and lr < 1e-5"),
+    )),
+    Action("group", "b", "group", "Fold or group what belongs together, and unfold it", Scope.LOOKING, (
+        Use((_LOG,), "toggle_raw", label="unfold", palette=False,
+            help="Every line, also repeated ones, states of progress bars, what is said at every step, "
+                 "tracebacks of more ranks"),
+        Use((_EVENTS,), "fold", label="fold", footer=_SPARE,
+            help="Hide what stands below the events, diffs and stacks, and show it again"),
+        Use((_ROLLOUTS,), "toggle_groups", label="groups", footer=_YES,
+            help="List the groups, each with the mean and spread of its rewards, or the samples"),
+        Use((_ROLLOUTS,), "toggle_tools", label="tools", footer=_YES,
+            help="While reading: unfold what tools got and answered, and fold it"),
+        Use((_RUNS,), footer=_YES,
+            help="Forks below their parents, the runs of a sweep below its name; or all by themselves"),
+    )),
+    Action("columns", "vertical_line", "columns",
+           "Choose the columns, also config keys and metrics; they are kept", Scope.LOOKING,
+           (Use((_RUNS,), "choose_columns", footer=_YES),)),
+    Action("compare", "c", "compare", "Put it beside another", Scope.PICKING, (
+        Use((_RUNS,), footer=_YES,
+            help="The marked ones beside each other: keys that differ, metrics, curves, rollouts"),
+        Use((_ROLLOUTS,), footer=_YES,
+            help="Read it side by side with the marked one, else with the same prompt at another step"),
+        Use((_EVALS,), "choose_baseline", label="baseline", footer=_YES,
+            help="Compare all with the evaluation under the cursor; again, with the base model"),
+    )),
+    Action("mark", "m", "mark", "Mark it, or take its mark away", Scope.PICKING, (
+        Use((_LOG,), palette=False, help="Mark the line, or take its mark away"),
+        Use((_ROLLOUTS,), help="Mark the sample, to compare or to write it"),
+        Use((_RUNS,), footer=_YES,
+            help="Mark the run under the cursor: what follows is done to all that are marked"),
+    )),
+    Action("mark.go", "apostrophe", "to mark", "Go to a mark", Scope.PICKING, (
+        Use((_LOG,), "next_mark", palette=False, help="To the mark above, round and round"),
+        Use((_EVENTS,), "jump_to('metrics')", label="chart", footer=_YES,
+            help="To that moment on the charts, where it is a mark"),
+    )),
+    Action("select", "v", "select", "Select lines: up and down, then copy or write them", Scope.PICKING,
+           (Use((_LOG,), palette=False),)),
+    Action("copy", "y", "copy", "Copy what is under the cursor", Scope.PICKING, (
+        Use((_LOG,), palette=False, help="Copy what is selected, or the lines in view"),
+        Use((Place.MESSAGES,), footer=_YES, palette=False),
+    )),
+    Action("write", "W", "write", "Write it into a file", Scope.PICKING, (
+        Use((_LOG,), "save", palette=False, help="Write the selected lines, or those in view, into a file"),
+        Use((_KNOBS,), "screen.review_edits", footer=_YES, changes=True,
+            help="Review the collected edits as one diff, and write them"),
+        Use((_CONFIG,), "review_edits", footer=_YES, changes=True,
+            help="Review the collected edits as one diff, and write them", palette=False),
+        Use((_METRICS,), "save", label="save", footer=_YES, help="Save the chosen chart as SVG and CSV"),
+        Use((_ROLLOUTS,), footer=_YES,
+            help="Write the marked samples, or this one, into a new file: JSONL or Markdown"),
+        Use((_RUNS,), "export", label="report", footer=_SPARE,
+            help="Write a report into a new folder: Markdown, curves, configs, rollouts"),
+        Use((_CHECKPOINTS,), "publish", label="publish", changes=True,
+            help="Upload the weights of the step under the cursor to the hub: asks where, shows what"),
+    )),
+    Action("pin", "p", "pin", "Keep it first, or no more", Scope.PICKING,
+           (Use((_METRICS,), footer=_YES, help="Keep the chosen chart first, or no more"),)),
+    Action("best", "asterisk", "best", "Mark as the best, or no more", Scope.PICKING,
+           (Use((_RUNS,), "mark_best", footer=_SPARE),), changes=True),
+    Action("hide", "H", "hide", "Hide it, or show it again", Scope.PICKING,
+           (Use((_RUNS,), "archive", label="archive", footer=_YES, changes=True,
+                help="Archive it: list it no more, or again"),)),
+    Action("remove", "delete,backspace", "remove", "Take it away", Scope.PICKING, (
+        Use((_KNOBS,), "screen.drop_edit", label="drop", footer=_YES,
+            help="Forget the collected edit under the cursor"),
+        Use((_CONFIG,), "drop_edit", label="drop", footer=_YES, palette=False,
+            help="Forget the collected edit under the cursor"),
+        Use((_CHECKPOINTS,), "prune", label="prune", footer=_YES,
+            help="Delete old checkpoints: choose what to keep, plan first"),
+        Use((_RUNS,), "trash", label="trash", footer=_YES,
+            help="Put it into the trash, folder and all: asks"),
+        Use((_QUEUE,), "remove_queued", footer=_YES,
+            help="Do not start it; or forget that it has ended. Its run stays"),
+    ), changes=True),
+    Action("fork", "Y", "fork",
+           "Start another run with the config of this one, changed, or from a checkpoint", Scope.PICKING, (
+        Use((_O,)),
+        Use((_RUNS,), help="Start another run with its config, changed, or from a checkpoint"),
+        Use((_CHECKPOINTS,),
+            help="Start another run from the checkpoint under the cursor; this one is left alone"),
+    ), changes=True),
+    Action("note", "number_sign", "note", "Note something: kept with the events, a mark on the charts",
+           Scope.GLOBAL, (
+        Use(tuple(place for place in _OF_ONE if place is not _EVENTS)),
+        Use((_EVENTS,), footer=_YES),
+        Use((_RUNS,), "describe", footer=_YES, help="Say something of the run", changes=True),
+    )),
+    _screen("overview", "1", "overview", "Go to the overview, all panes", name="show_overview"),
+    _screen("logs", "2", "logs",
+            "Open the log screen: all components merged by time, or one in full width"),
+    _screen("gpus", "3", "GPUs", "Open the GPU screen: figures, processes, memory over time"),
+    _screen("metrics", "4", "metrics", "Open the metrics screen: charts of the whole run"),
+    _screen("rollouts", "5", "rollouts",
+            "Open the rollout screen: what the model wrote at each step, and its rewards",
+            Use((_COMPARE,), "show_screen('rollouts')", footer=_YES,
+                help="The rollouts of the first run; compared there with the same prompt in another run")),
+    _screen("config", "6", "config",
+            "Open the config screen: every key with its meaning, default and running value"),
+    _screen("runs", "7", "runs", "Open the runs screen: all runs there are, to look at another one"),
+    _screen("events", "8", "events",
+            "Open the events screen: starts, crashes, edits with their diffs, alerts, notes"),
+    _screen("checkpoints", "9", "checkpoints",
+            "Open the checkpoint screen: what the run can go back to, and what may go"),
+    _screen("evals", "V", "evaluations", "Open the evaluation screen: base, SFT, checkpoints, runs"),
+    _screen("queue", "Q", "queue", "Open the queue: runs that wait for GPUs, and start by themselves",
+            Use((_RUNS,), "show_screen('queue')", footer=_YES)),
+    Action("logs.search-all", "ctrl+f", "search all", "Search the logs of all components and attempts",
+           Scope.LOGS, (Use(_OF_ONE, "search_all"),)),
+    Action("links", "O", "links", "Open or copy the address of a page about the run: W&B, a dashboard",
+           Scope.GLOBAL, (Use(_OF_ONE, "open_links", footer=_SPARE),)),
+    Action("messages", "exclamation_mark", "messages",
+           "Read again all that was said: alerts, errors, what was done", Scope.GLOBAL,
+           (Use(SCREENS, "show_messages"), Use((Place.MESSAGES,), "no", palette=False))),
+    Action("theme", "ctrl+t", "theme", "Change the colours", Scope.GLOBAL,
+           (Use(SCREENS, "app.change_theme"),)),
+    _moving("pane.next", "tab", "next pane", "Go to the next pane or list",
+            Use((_O, _ROLLOUTS), "focus_beside(1)"),
+            Use((_CONFIG,), "switch_list", label="problems", footer=_YES,
+                help="To the problems, where enter jumps to the knob, and back"),
+            Use((_GPUS,), "app.focus_next"),
+            Use((_LOGS,), "show_beside(1)", label="next log", footer=_YES,
+                help="The next component's log")),
+    _moving("pane.previous", "shift+tab", "previous pane", "Go to the previous pane or list",
+            Use((_O, _ROLLOUTS), "focus_beside(-1)"),
+            Use((_CONFIG,), "switch_list"),
+            Use((_GPUS,), "app.focus_previous"),
+            Use((_LOGS,), "show_beside(-1)", label="log before",
+                help="The log of the component before")),
+    Action("zoom", "z", "zoom", "Give the pane the whole screen, and back", Scope.LOOKING, (
+        Use((_O,), footer=_YES),
+        Use((_METRICS,), "toggle_zoom", palette=False, help="One chart in full, and back to all"),
+    )),
+    _moving("cursor.down", "down", "down", "A line down",
+            Use(_LISTS, "cursor(1)"),
+            Use((_ROLLOUTS,), "cursor(1)", help="Next step, sample or line"),
+            Use((_LOG,), "move_rows(1)"),
+            Use((_METRICS,), "move(0, 1)", help="The chart below; zoomed, the next one")),
+    _moving("cursor.up", "up", "up", "A line up",
+            Use(_LISTS, "cursor(-1)"),
+            Use((_ROLLOUTS,), "cursor(-1)", help="Previous step, sample or line"),
+            Use((_LOG,), "move_rows(-1)"),
+            Use((_METRICS,), "move(0, -1)", help="The chart above; zoomed, the one before")),
+    _moving("cursor.next", "j", "next", "The next one: component, knob, row, chart",
+            Use((_O,), "select_beside(1)", help="Select the next component"),
+            Use((*_LISTS, _ROLLOUTS), "cursor(1)"),
+            Use((_METRICS,), "move(0, 1)")),
+    _moving("cursor.previous", "k", "previous", "The one before: component, knob, row, chart",
+            Use((_O,), "select_beside(-1)", help="Select the previous component"),
+            Use((*_LISTS, _ROLLOUTS), "cursor(-1)"),
+            Use((_METRICS,), "move(0, -1)")),
+    _moving("cursor.left", "left,h", "left", "To the left",
+            Use((_LOG,), "move_sideways(-1)"),
+            Use((_METRICS,), "move(-1, 0)", help="The chart at the left; zoomed, read further back"),
+            Use((_ROLLOUTS,), "next_sample(-1)", help="The previous sample, also while reading"),
+            Use((_RUNS,), "fold(True)", help="Hide what stands below the line, or below its parent"),
+            Use((_COMPARE,), "shift(-1)", help="The runs further left")),
+    _moving("cursor.right", "right,l", "right", "To the right",
+            Use((_LOG,), "move_sideways(1)"),
+            Use((_METRICS,), "move(1, 0)", help="The chart at the right; zoomed, read further on"),
+            Use((_ROLLOUTS,), "next_sample(1)", help="The next sample, also while reading"),
+            Use((_RUNS,), "fold(False)", help="Show what stands below the line"),
+            Use((_COMPARE,), "shift(1)", help="The runs further right")),
+    _moving("page.down", "pagedown,space", "page down", "A page down",
+            Use((*_LISTS, _ROLLOUTS), "page(1)"), Use((_LOG,), "move_pages(1)")),
+    _moving("page.up", "pageup", "page up", "A page up",
+            Use((*_LISTS, _ROLLOUTS), "page(-1)"), Use((_LOG,), "move_pages(-1)")),
+    _moving("page.half-down", "ctrl+d", "half page down", "Half a page down; a page in a list",
+            Use((*_LISTS, _ROLLOUTS), "page(1)"), Use((_LOG,), "move_pages(0.5)")),
+    _moving("page.half-up", "ctrl+u", "half page up", "Half a page up; a page in a list",
+            Use((*_LISTS, _ROLLOUTS), "page(-1)"), Use((_LOG,), "move_pages(-0.5)")),
+    _moving("cursor.first", "g,home", "first", "To the beginning",
+            Use((*_LISTS, _ROLLOUTS), "cursor_to_end(False)"), Use((_LOG,), "to_start")),
+    _moving("cursor.last", "G,end", "last", "To the end",
+            Use((*(place for place in _LISTS if place is not _EVENTS), _ROLLOUTS), "cursor_to_end(True)"),
+            Use((_EVENTS,), "cursor_to_end(True)", help="To the newest event, and those to come"),
+            Use((_LOG,), "to_end", help="To the newest line, and stick to those to come")),
+    _moving("move.up", "shift+up", "move up", "Carry it further up",
+            Use((_QUEUE,), "move_queued('up')", label="earlier", footer=_YES, changes=True,
+                help="Let it start earlier")),
+    _moving("move.down", "shift+down", "move down", "Carry it further down",
+            Use((_QUEUE,), "move_queued('down')", label="later", footer=_YES, changes=True,
+                help="Let it start later")),
+    _moving("move.first", "shift+home", "move first", "Carry it to the beginning",
+            Use((_QUEUE,), "move_queued('first')", label="first", footer=_SPARE, changes=True,
+                help="Let it start next")),
+    _moving("earlier", "left_square_bracket", "earlier", "The one before in time",
+            Use((_LOG,), "attempt(-1)", label="earlier attempt", help="The log of the attempt before"),
+            Use((_ROLLOUTS,), "go_to_step(1)", label="earlier step",
+                help="The same list at the next earlier step; in a comparison, the prompt at the next step "
+                     "beyond"),
+            Use((_METRICS,), "mark(-1)", label="marks", footer=_YES,
+                help="Read at the mark before: edit, restart, crash, checkpoint, alert, note")),
+    _moving("later", "right_square_bracket", "later", "The next one in time",
+            Use((_LOG,), "attempt(1)", label="later attempt", help="The log of the attempt after"),
+            Use((_ROLLOUTS,), "go_to_step(-1)", label="later step",
+                help="The same list at the next later step"),
+            Use((_METRICS,), "mark(1)", label="next mark", help="Read at the next mark")),
+    _moving("find.next", "n", "next match", "To the next one that was found",
+            Use((_LOG,), "next_match(1)", help="To the next match below"),
+            Use((_ROLLOUTS,), "next_sample(1)",
+                help="The next sample, of those found if there was a search")),
+    _moving("find.previous", "N", "match before", "To the one found before",
+            Use((_LOG,), "next_match(-1)", help="To the match above"),
+            Use((_ROLLOUTS,), "next_sample(-1)",
+                help="The previous sample, of those found if there was a search")),
+    Action("find.only", "ampersand", "only matches", "Only the lines that match, or all", Scope.LOGS,
+           (Use((_LOG,), "toggle_only", palette=False),)),
+    Action("find.errors", "E", "errors",
+           "To the newest error, again to the one before; next and previous match go on from there",
+           Scope.LOGS, (Use((_LOG,), footer=_SPARE, palette=False),)),
+    Action("all", "0", "all", "All of it", Scope.LOOKING, (
+        Use((_LOGS,), "show_merged", label="merged", footer=_YES, help="All components in one, by time"),
+        Use((_METRICS,), "reset", footer=_SPARE, help="The whole run, read at its end"),
+        Use((_GPUS,), "scale(2)", help="Memory over all the time that is known"),
+        Use((_ROLLOUTS,), "toggle_all",
+            help="Also the samples that no batch took, and only the batch again"),
+    )),
+    Action("whole", "T", "whole", "As it was written, or as it is best read", Scope.LOOKING, (
+        Use((_LOG,), "toggle_whole", label="whole lines", palette=False,
+            help="Lines as they were written, or a narrow column before messages and figures by short names"),
+        Use((_ROLLOUTS,), "toggle_raw", label="raw",
+            help="The record as it was written, or the conversation"),
+    )),
+    Action("log.wrap", "w", "wrap", "Break long lines or cut them", Scope.LOGS,
+           (Use((_LOG,), "toggle_wrap", footer=_SPARE, palette=False),)),
+    Action("log.follow", "ctrl+g", "follow", "Stick to the newest lines, or stay", Scope.LOGS,
+           (Use((_LOG,), "toggle_follow", palette=False),)),
+    Action("log.pager", "P", "pager", "Open the log's file in $PAGER", Scope.LOGS,
+           (Use((_LOG,), palette=False),)),
+    Action("scale.closer", "plus,equals_sign", "closer", "See less of the time", Scope.CHARTS, (
+        Use((_METRICS,), "scale(0.5)", footer=_SPARE,
+            help="See less of the run, around the cursor or up to the end"),
+        Use((_GPUS,), "scale(0.5)", footer=_YES, help="Memory over the last ten minutes"),
+    )),
+    Action("scale.wider", "minus", "wider", "See more of the time", Scope.CHARTS, (
+        Use((_METRICS,), "scale(2)", footer=_SPARE, help="See more of the run"),
+        Use((_GPUS,), "scale(2)", footer=_YES, help="Memory over all the time that is known"),
+    )),
+    Action("read.back", "comma", "read", "Read all series at a step: further back", Scope.CHARTS,
+           (Use((_METRICS,), "cursor(-1)", footer=_YES),), palette=False),
+    Action("read.on", "full_stop", "read", "Read all series at a step: further on", Scope.CHARTS,
+           (Use((_METRICS,), "cursor(1)"),), palette=False),
+    Action("pan.back", "shift+left", "pan back", "What came before", Scope.CHARTS,
+           (Use((_METRICS,), "pan(-1)"),), palette=False),
+    Action("pan.on", "shift+right", "pan on", "What came after", Scope.CHARTS,
+           (Use((_METRICS,), "pan(1)"),), palette=False),
+    Action("chart.smooth", "M", "smooth", "Means of the last 5, 20 or 100 points, and the points themselves",
+           Scope.CHARTS, (Use((_METRICS,), "switch('smoothing')", footer=_YES),)),
+    Action("chart.axis", "at", "step/time", "By step or by time", Scope.CHARTS,
+           (Use((_METRICS,), "switch('by_time')", footer=_YES),)),
+    Action("chart.log", "circumflex_accent", "log", "The chosen chart's scale: linear or logarithmic",
+           Scope.CHARTS, (Use((_METRICS,), "switch('log')", footer=_YES),)),
+    Action("chart.outliers", "percent_sign", "outliers", "Cut outliers off, and show them", Scope.CHARTS,
+           (Use((_METRICS,), "switch('robust')", footer=_SPARE),)),
+    Action("back", "escape", "back", "Back: from a search, a zoom, a selection; then to the overview",
+           Scope.GLOBAL, (
+        Use((_O,), "show_overview", help="Back from zoom to all panes"),
+        Use((_GPUS, _CHECKPOINTS, _EVALS), "show_overview", label="overview", footer=_YES,
+            help="Back to the overview"),
+        Use((_QUEUE,), "show_screen('runs')", label="runs", footer=_YES, help="Back to the runs"),
+        Use((_LOGS,), "leave", footer=_YES,
+            help="End the search, back to what was found, or to the overview"),
+        Use((_LOG,), "leave", label="all lines",
+            help="End the search, show all lines, forget the matches"),
+        Use((_CONFIG,), label="overview", footer=_YES, help="End the search; back to the overview"),
+        Use((_EVENTS,), label="overview", footer=_YES,
+            help="End the search, show all again; back to the overview"),
+        Use((_METRICS,), label="overview", footer=_YES,
+            help="End the filter, then the zoom; back to the overview"),
+        Use((_ROLLOUTS,), footer=_YES,
+            help="End the search, the comparison, the reading; back to the overview"),
+        Use((_RUNS,), help="End the filter, take the marks away; back"),
+        Use((_COMPARE,), label="runs", footer=_YES, help="Back to the runs"),
+    ), palette=False),
+    Action("detach", "q", "detach", "Leave; everything keeps running", Scope.GLOBAL,
+           (Use(SCREENS, "app.detach", footer=_KEPT),)),
+    Action("interrupt", "ctrl+c", "interrupt", "Stops nothing: says how to leave", Scope.GLOBAL,
+           (Use(SCREENS, "app.explain_interrupt"),), palette=False),
+    _own("columns.toggle", "space", "show_column", "show", "Show the column, or no more", _CO, _CP),
+    _own("columns.left", "shift+up", "carry(-1)", "left", "Further to the left", _CO, _CP),
+    _own("columns.right", "shift+down", "carry(1)", "right", "Further to the right", _CO, _CP),
+    _own("columns.usual", "backspace", "usual", "usual", "The usual ones", _CO, _CP),
+    _own("columns.field", "tab,shift+tab", "other_field", "another",
+         "A line for a metric or a config key, and back", _CO, _CP),
+    _own("columns.keep", "enter", "keep", "keep", "These columns", _CO, _CP),
+    _own("columns.cancel", "escape", "cancel", "cancel", "The columns as they were", _CO, _CP),
+    _own("columns.down", "down,j", "cursor(1)", "down", "", _CO, _CP),
+    _own("columns.up", "up,k", "cursor(-1)", "up", "", _CO, _CP),
+    _own("columns.page-down", "pagedown", "page(1)", "page down", "", _CO, _CP),
+    _own("columns.page-up", "pageup", "page(-1)", "page up", "", _CO, _CP),
+    _own("editor.write", "enter", "answer('write')", "write", "Write the file, restart nothing", _E, _F),
+    _own("editor.write-restart", "ctrl+r", "answer('restart')", "write + restart",
+         "Write the file and restart what reads the knob", _E, _F),
+    _own("editor.collect", "ctrl+n", "answer('collect')", "collect",
+         "Write nothing yet: collect it, to be written with others", _E, _F),
+    _own("editor.unset", "ctrl+x", "unset", "default",
+         "Take the key out of the file, so that the default counts", _E, _F),
+    _own("editor.cancel", "escape", "cancel", "cancel", "Leave the file as it is", _E, (Place.EDITOR,)),
+    _own("editor.more", "up", "step(1)", "more", "One step up, or the choice before", _E, _STEPPED),
+    _own("editor.less", "down", "step(-1)", "less", "One step down, or the next choice", _E, _STEPPED),
+    _own("editor.double", "asterisk", "scale(2)", "×2", "Twice the number", _E, (Place.NUMBER,)),
+    _own("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", _E, (Place.NUMBER,)),
+    _own("editor.finer-less", "left", "move(-0.01)", "-0.01", "", _E, (Place.FRACTION,)),
+    _own("editor.finer-more", "right", "move(0.01)", "+0.01", "", _E, (Place.FRACTION,)),
+    _own("editor.next-choice", "space", "step(-1)", "next", "", _E, (Place.CHOICE,)),
+    _own("editor.remove-item", "ctrl+k", "remove_item", "remove", "", _E, _LIST),
+    _own("editor.item-up", "shift+up", "carry_item(-1)", "move up", "", _E, _LIST),
+    _own("editor.item-down", "shift+down", "carry_item(1)", "move down", "", _E, _LIST),
+    _own("editor.item-left", "left", "move(-1)", "left", "", _E, _LIST),
+    _own("editor.item-right", "right", "move(1)", "right", "", _E, _LIST),
+    _own("editor.item-start", "home", "move_to(0)", "start", "", _E, _LIST),
+    _own("editor.item-end", "end", "move_to(-1)", "end", "", _E, _LIST),
+    _own("editor.item-backspace", "backspace", "delete(-1)", "delete left", "", _E, _LIST),
+    _own("editor.item-delete", "delete", "delete(0)", "delete", "", _E, _LIST),
+    _own("converter.cancel", "escape", "cancel", "cancel", "", _D, (Place.CONVERTER,)),
+    _own("note.cancel", "escape", "cancel", "cancel", "", _D, (Place.NOTE,)),
+    _own("evaluate.cancel", "escape", "cancel", "cancel", "", _D, _ASKING),
+    _own("evaluate.next", "down", "step(1)", "next", "", _D, _ASKING),
+    _own("evaluate.previous", "up", "step(-1)", "previous", "", _D, _ASKING),
+    _own("review.restart", "ctrl+r", "restart", "write + restart",
+         "In a review: write, and restart what reads it", _D, (Place.REVIEW,)),
+    _own("dialog.yes", "y", "yes", "yes", "Do it", _D, (Place.DIALOG,)),
+    _own("dialog.no", "escape,n", "no", "no", "Leave things as they are", _D, (Place.DIALOG,)),
+    _own("dialog.scroll-down", "down,pagedown", "scroll_lines(4)", "down", "Scroll down",
+         _D, (Place.BOX,)),
+    _own("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, (Place.BOX,)),
+    _own("dialog.other", "left,right", "other", "other", "The other button; enter presses it",
+         _D, (Place.DIALOG,)),
+    _own("palette.choose", "enter", "choose", "choose", "", _D, _PALETTE),
+    _own("palette.cancel", "escape", "cancel", "cancel", "", _D, _PALETTE),
+    _own("palette.down", "down,ctrl+n", "cursor(1)", "down", "", _D, _PALETTE),
+    _own("palette.up", "up,ctrl+p", "cursor(-1)", "up", "", _D, _PALETTE),
+    _own("palette.page-down", "pagedown", "page(1)", "page down", "", _D, _PALETTE),
+    _own("palette.page-up", "pageup", "page(-1)", "page up", "", _D, _PALETTE),
+    _own("help.close", "question_mark", "no", "close", "", _D, (Place.HELP,)),
 )  # fmt: skip
+
+_remapped: dict[str, str] = {}
+"""Keys that a person has chosen, by the ids of the actions; empty takes them away."""
+_DEFAULT_KEYS = {action.id: action.default_keys for action in ACTIONS}
+NO_KEY = "none"
+"""Stands for no key, which Textual's bindings and keymaps cannot say: no key has that name."""
+
+
+def remap(keys: Mapping[str, str]) -> None:
+    """From now on these actions have these keys; all others those of the table. One app has the terminal."""
+    _remapped.clear()
+    _remapped.update(keys)
+
+
+def keys_of(action_id: str) -> str:
+    """Textual key names, comma-separated, as they are mapped now; empty: by the palette alone."""
+    return _remapped.get(action_id, _DEFAULT_KEYS[action_id])
+
+
+def key_of(action_id: str) -> str:
+    """The first key of an action, for a hint: `s`, `ctrl+k`; where it has none, its name for the palette."""
+    first = keys_of(action_id).partition(",")[0]
+    return key_text(first) if first else f":{action_id}"
+
+
+def uses(place: Place | None = None) -> Iterator[Use]:
+    """All uses in the table's order, or those in one place."""
+    for action in ACTIONS:
+        yield from (use for use in action.uses if place is None or place in use.places)
 
 
 def bindings(place: Place) -> list[BindingType]:
-    """Textual bindings of the actions that work there."""
+    """Textual bindings of what works there, with the keys of the table; a keymap overrides them."""
     return [
         Binding(
-            action.keys,
-            action.name,
-            action.label,
-            show=action.footer is not Footer.NO,
-            tooltip=action.help,
-            id=action.id,
+            _DEFAULT_KEYS[use.id] or NO_KEY,
+            use.name,
+            use.label,
+            show=use.footer is not Footer.NO,
+            tooltip=use.help,
+            id=use.id,
         )
-        for action in ACTIONS
-        if action.keys and place in action.places
+        for use in uses(place)
     ]
 
 
-def offered_on(screen: Place) -> tuple[Action, ...]:
+def offered_on(screen: Place) -> tuple[Use, ...]:
     """What the palette of a screen may offer."""
-    return tuple(
-        action
-        for action in ACTIONS
-        if action.palette and any(place.screen is screen for place in action.places)
-    )
+    return tuple(use for use in uses() if use.palette and any(place.screen is screen for place in use.places))
 
 
-CHANGING_CALLS = frozenset(action.call for action in ACTIONS if action.changes)
+def offered_in(pane: Place) -> tuple[Use, ...]:
+    """What it offers besides, while that pane has the focus."""
+    named = {action.id for action in ACTIONS if action.palette}
+    return tuple(use for use in uses(pane) if use.id in named and not use.palette)
+
+
+CHANGING_CALLS = frozenset(use.call for use in uses() if use.changes)
 """Methods and parameters that a client which may only look must not run."""
 
 
 def changing_keys(place: Place) -> Mapping[str, Sequence[tuple[str, tuple[object, ...]]]]:
     """The keys that would change the experiment there, with what they call."""
     found: dict[str, list[tuple[str, tuple[object, ...]]]] = {}
-    for action in ACTIONS:
-        if action.changes and place in action.places:
-            for key in action.keys.split(","):
-                found.setdefault(key, []).append(action.call)
+    for use in uses(place):
+        if use.changes and use.keys:
+            for key in use.keys.split(","):
+                found.setdefault(key, []).append(use.call)
     return found
 
 
-_KEY_NAMES = {
-    "question_mark": "?", "colon": ":", "exclamation_mark": "!", "escape": "esc", "asterisk": "*",
-    "slash": "/", "number_sign": "#",
-    "pagedown": "pgdn", "pageup": "pgup", "left_square_bracket": "[", "right_square_bracket": "]",
-    "ampersand": "&", "comma": ",", "full_stop": ".", "plus": "+", "equals_sign": "=", "minus": "-",
-    "less_than_sign": "<", "greater_than_sign": ">",
-    "up": "↑", "down": "↓", "left": "←", "right": "→", "dollar_sign": "$",
-    "backspace": "⌫", "delete": "del",
+def character_key(character: str) -> str:
+    """Textual's name of the key that gives a character: `question_mark`, `J`."""
+    if character.isalnum():
+        return character
+    name = unicodedata.name(character, "").lower().replace("-", "_").replace(" ", "_")
+    return KEY_NAME_REPLACEMENTS.get(name, name)
+
+
+_KEY_NAMES = {character_key(character): character for character in string.punctuation} | {
+    "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "backspace": "⌫", "delete": "del",
+    "up": "↑", "down": "↓", "left": "←", "right": "→",
+    "shift+up": "shift+↑", "shift+down": "shift+↓", "shift+left": "shift+←", "shift+right": "shift+→",
 }  # fmt: skip
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from rich.console import RenderableType
@@ -18,12 +17,13 @@ from textual.screen import Screen
 from rltui.client.protocol import Experiment, Runs, TakenDownError
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
+from rltui.core.text import shortened
 from rltui.errors import RltuiError
-from rltui.ui.palette import ActionCommands, Palette
+from rltui.ui.actions import NO_KEY, key_of, remap
+from rltui.ui.copying import CopyWanted, clipboard_sequence, is_inside_tmux, may_keep_it, passed_through
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import LeaveDialog
-from rltui.ui.screens.links import LinkMenu
+from rltui.ui.screens.dialogs import LeaveDialog, TypingScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.shared import Home
 from rltui.ui.terminal.abilities import Abilities
@@ -40,6 +40,9 @@ RECONNECT_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 LOOK_AGAIN_S = 1.0
 """Between two looks whether somebody has started it again, after a `down`."""
 
+_WORDS_OF_A_COPY = 40
+"""Characters of what was copied, to be recognised."""
+
 RunInTerminal = Callable[[Sequence[str]], object]
 """Runs a command that takes the terminal over, and returns when it has ended."""
 
@@ -48,8 +51,6 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     """Shows `experiment`, or without one all runs, until the person leaves. Leaving stops nothing."""
 
     TITLE = "rltui"
-    NOTIFICATION_TIMEOUT = 4
-    COMMANDS: ClassVar = {ActionCommands}
     CSS_PATH: ClassVar = [
         "widgets/bars.tcss",
         "widgets/panes.tcss",
@@ -68,19 +69,30 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         bell: bool = True,
         osc9: bool = False,
         clock: Callable[[], float] = time.time,
+        keys: Mapping[str, str] = MappingProxyType({}),
+        trouble: str = "",
         abilities: Abilities | None = None,
         theme: str = FOLLOWING,
     ) -> None:
-        """`bell` and `osc9`: how the terminal draws attention to warnings and errors. `abilities`: of the
-        terminal; all that there are by default. `theme`: in settings.toml.
+        """`bell` and `osc9`: how the terminal draws attention to warnings and errors. `keys`: those that
+        differ from the table, by the ids of the actions. `trouble` with the settings is told at the start.
+        `abilities` and `theme`: as for `ThemedApp`.
         """
-        super().__init__(runs, abilities or Abilities(), theme)
+        super().__init__(runs, clock, abilities, theme)
+        remap(keys)
+        self.set_keymap({id_: names or NO_KEY for id_, names in keys.items()})
+        self._trouble = trouble
         self._bell = bell
         self._osc9 = osc9
         self._run_in_terminal = run_in_terminal
         self._home = Home(runs, clock)
         self._ask_to_start = ask_to_start
         self._overview = None if experiment is None else self._new_overview(experiment)
+
+    def on_mount(self) -> None:
+        """Say what counts otherwise than the person may think."""
+        if self._trouble:
+            self.notify(clean(self._trouble), severity="error", timeout=30, markup=False)
 
     def _new_overview(self, experiment: Experiment) -> Overview:
         """In place of the one there is."""
@@ -140,7 +152,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
                 lost = unwritten(before.shared)
                 if lost and not await self.push_screen_wait(LeaveDialog(lost)):
                     return
-            experiment = await asyncio.to_thread(runs.open, wanted.id, again=wanted.again)
+            async with self.messages.waiting("Opening the run", cancels=not wanted.again):
+                experiment = await asyncio.to_thread(runs.open, wanted.id, again=wanted.again)
         except RltuiError as error:
             await show_error(self, error)
             return
@@ -191,8 +204,10 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
                         connected, failures = True, 0
                         overview.shared.show_connection(None)
                     await overview.show(event)
-                    if is_news and isinstance(event, Alert):
-                        self._ring(event, overview.experiment.name)
+                    if isinstance(event, Alert):
+                        self.messages.say(event.text, event.severity, alert=event)
+                        if is_news:
+                            self._ring(event, overview.experiment.name)
                     # The knobs, or an alert in their place, come last of what was there before we looked.
                     is_news = is_news or isinstance(event, KnobTable | Alert)
             except TakenDownError as error:
@@ -202,7 +217,11 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             except (OSError, EOFError, ValueError) as error:  # hung up, cut off, or not understood
                 reason = clean_line(str(error).partition("\n")[0]) or reason
             if is_down:
-                again = "" if overview.experiment.readonly else "; S starts it again"
+                again = (
+                    ""
+                    if overview.experiment.readonly
+                    else f"; {key_of('component.start-all')} starts it again"
+                )
                 overview.shared.show_connection(f"{reason}{again}")
                 await asyncio.sleep(LOOK_AGAIN_S)
                 continue
@@ -218,7 +237,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             self.bell()
         if self._osc9 and self._driver is not None:
             text = f"rltui {name}: {alert.title}"
-            self._driver.write(desktop_notification(text, inside_tmux=self._inside_tmux))
+            self._driver.write(desktop_notification(text, inside_tmux=is_inside_tmux()))
 
     @on(Overview.AttachRequested)
     def _open_terminal(self, request: Overview.AttachRequested) -> None:
@@ -242,40 +261,25 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         if not self._lend_terminal(command):
             self.notify(f"Run this in another terminal:\n{' '.join(command)}", timeout=20, markup=False)
 
-    @on(LogPane.LinesTaken)
-    def _take_lines(self, taken: LogPane.LinesTaken) -> None:
-        """To the clipboard; to a file as well where that may not have arrived, and says which."""
-        what = f"{len(taken.lines):,} {'line' if len(taken.lines) == 1 else 'lines'}"
-        text = "\n".join(taken.lines)
-        copied = not taken.to_file and self._copy(text)
-        if copied and not self._inside_tmux:
-            self.notify(f"Copied {what}; W writes them to a file", markup=False)
-            return
+    @on(CopyWanted)
+    def _copy(self, wanted: CopyWanted) -> None:
+        """To a file that is named; else to the clipboard, and to a file where that may not have arrived."""
+        what = wanted.what or f"“{shortened(clean_line(wanted.text), _WORDS_OF_A_COPY)}”"
         try:
-            path = clean_line(self._experiment.save(f"{taken.name}.log", f"{text}\n" if taken.lines else ""))
+            if wanted.name:
+                path = self._experiment.save(wanted.name, f"{wanted.text}\n" if wanted.text else "")
+                self.notify(f"Written in {clean_line(path)} ({what})", markup=False)
+                return
+            sequence = clipboard_sequence(wanted.text, inside_tmux=is_inside_tmux())
+            if sequence is not None and self._driver is not None:
+                self._driver.write(sequence)
+            done = f"Copied {what}" if sequence is not None else f"Too much for a clipboard: {what}"
+            if sequence is None or (keeper := may_keep_it()):
+                why = "written to" if sequence is None else f"in case {keeper} keeps it for itself, also in"
+                done = f"{done}; {why} {clean_line(self._home.runs.keep_copy(wanted.text))}"
+            self.notify(done, markup=False)
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)
-            return
-        done = "Copied; in case tmux keeps it for itself, also" if copied else "Written"
-        self.notify(f"{done} in {path} ({what})", timeout=10, markup=False)
-
-    @on(LinkMenu.CopyWanted)
-    def _copy_address(self, wanted: LinkMenu.CopyWanted) -> None:
-        """To the clipboard, and to be read: it may not have arrived."""
-        done = "Copied" if self._copy(wanted.url) else "Not copied"
-        self.notify(f"{done}: {clean_line(wanted.url)}", timeout=10, markup=False)
-
-    @property
-    def _inside_tmux(self) -> bool:
-        return "TMUX" in os.environ
-
-    def _copy(self, text: str) -> bool:
-        """To the clipboard of the computer that one sits at, unless it is too much."""
-        sequence = clipboard_sequence(text, inside_tmux=self._inside_tmux)
-        if sequence is None or self._driver is None:
-            return False
-        self._driver.write(sequence)
-        return True
 
     def _lend_terminal(self, command: Sequence[str]) -> bool:
         """Step aside while the command runs; false where this terminal cannot be lent."""
@@ -288,15 +292,22 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             return False
         return True
 
-    def _refresh_notifications(self) -> None:
-        """Not over a dialog, which must be read: what is still of interest is shown when it is closed."""
-        if not any(screen.is_modal for screen in self.screen_stack[-1:]):
-            super()._refresh_notifications()
+    def action_command_palette(self, typed: str = "") -> None:
+        """Find anything by a few letters."""
+        if isinstance(self.screen, MainScreen):
+            from rltui.ui.palette import open_palette  # the first frame need not wait for it
 
-    def action_command_palette(self) -> None:
-        """Find an action by name."""
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette())
+            open_palette(self.screen, typed)
+
+    def search_themes(self) -> None:
+        """Choose colours, each tried while the cursor is on it."""
+        self.action_command_palette("*")
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter that was typed just before the screen opened that has a line for it."""
+        if event.is_printable and event.character and isinstance(self.screen, TypingScreen):
+            event.prevent_default()
+            self.screen.type_ahead(event.character)
 
     def action_detach(self) -> None:
         """Leave; asks first where that loses edits that are not written."""
@@ -322,10 +333,9 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     def action_explain_interrupt(self) -> None:
         """A habit that must not cost a run."""
-        stops = (
-            ", D stops everything" if self.screen is self._overview and not self._experiment.readonly else ""
-        )
-        self.notify(f"Nothing was stopped. q detaches{stops}.", markup=False)
+        can_stop = self.screen is self._overview and not self._experiment.readonly
+        stops = f", {key_of('component.stop-all')} stops everything" if can_stop else ""
+        self.notify(f"Nothing was stopped. {key_of('detach')} detaches{stops}.", markup=False)
 
 
 def desktop_notification(text: str, *, inside_tmux: bool) -> str:
@@ -334,27 +344,4 @@ def desktop_notification(text: str, *, inside_tmux: bool) -> str:
     tmux passes it on where its option `allow-passthrough` is on. A terminal that does not know it ignores it.
     """
     sequence = f"\x1b]9;{clean_line(text)}\x07"
-    if not inside_tmux:
-        return sequence
-    doubled = sequence.replace("\x1b", "\x1b\x1b")
-    return f"\x1bPtmux;{doubled}\x1b\\"
-
-
-_MOST_COPIED_BYTES = 74_000
-"""Terminals ignore more than 100,000 characters of base64."""
-
-
-def clipboard_sequence(text: str, *, inside_tmux: bool) -> str | None:
-    """What puts `text` into the clipboard of the computer that one sits at (OSC 52); `None`: it is too much.
-
-    Inside tmux both forms are sent: tmux takes the one where its option `set-clipboard` is on, and passes
-    the other on where `allow-passthrough` is. Which of them it is cannot be learnt.
-    """
-    data = text.encode(errors="replace")
-    if len(data) > _MOST_COPIED_BYTES:
-        return None
-    sequence = f"\x1b]52;c;{base64.b64encode(data).decode()}\x07"
-    if not inside_tmux:
-        return sequence
-    doubled = sequence.replace("\x1b", "\x1b\x1b")
-    return f"{sequence}\x1bPtmux;{doubled}\x1b\\"
+    return passed_through(sequence) if inside_tmux else sequence

@@ -9,6 +9,7 @@ from textual.app import SuspendNotSupported
 from rltui.core.api import Plan, Request, RollbackOffer
 from rltui.core.config_report import KnobInfo
 from rltui.errors import ConflictError, RltuiError
+from rltui.ui.messages import waiting
 from rltui.ui.requests import done_text, show_error
 from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog, Question
 from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog, PlanDialog
@@ -18,9 +19,6 @@ from rltui.ui.text import clean, clean_line
 
 if TYPE_CHECKING:
     from textual.app import App
-
-PATIENCE_S = 0.5
-"""A plan that takes longer says why."""
 
 Outcome = Literal["written", "dropped", "kept", "again"]
 """dropped: the person takes what somebody else wrote. kept: nothing is decided. again: back to the editor."""
@@ -48,7 +46,8 @@ class ConfigWork:
             self._notify(f"{count} edit{'s' if count > 1 else ''} collected: w reviews and writes")
             return
         try:
-            plan = await self._experiment.execute(request)
+            async with waiting(self._app, f"Writing {knob.key}"):
+                plan = await self._experiment.execute(request)
         except ConflictError as error:
             await self._review_conflict(request, Question(f"Write {knob.key}?"), error)
         except RltuiError as error:
@@ -91,10 +90,13 @@ class ConfigWork:
         if not offer.edit:
             request = Request(action="restart", resume_step=step)
             try:
-                plan = await self._experiment.plan(request)
+                async with waiting(self._app, f"Working out how to go back to {step}", cancels=True):
+                    plan = await self._experiment.plan(request)
                 dialog = PlanDialog(plan, f"Go back to checkpoint {step}?", verb="Go back", danger=True)
                 if await self._app.push_screen_wait(dialog):
-                    self._notify(done_text(await self._experiment.execute(request)))
+                    async with waiting(self._app, f"Going back to checkpoint {step}"):
+                        plan = await self._experiment.execute(request)
+                    self._notify(done_text(plan))
             except RltuiError as error:
                 await show_error(self._app, error)
             return
@@ -111,7 +113,8 @@ class ConfigWork:
         if (to := self._shared.table.converts_to) is None:
             return
         try:
-            first = await self._experiment.convert(to)
+            async with waiting(self._app, "Counting the batch", cancels=True):
+                first = await self._experiment.convert(to)
         except RltuiError as error:
             await show_error(self._app, error)
             return
@@ -128,7 +131,8 @@ class ConfigWork:
         plan = None
         try:
             if readers:
-                plan = await self._experiment.plan(Request(action="restart", components=readers))
+                async with waiting(self._app, "Working out what a restart means", cancels=True):
+                    plan = await self._experiment.plan(Request(action="restart", components=readers))
         except RltuiError as error:
             await show_error(self._app, error)
             return
@@ -222,18 +226,15 @@ class ConfigWork:
     async def _thorough_plan(self, request: Request) -> Plan:
         """With the framework's own validators, which take their time: then it is said what is waited for."""
         asked = request.model_copy(update={"restart": True, "thorough": True})
-        timer = self._app.set_timer(
-            PATIENCE_S, lambda: self._notify("Asking the framework's own validators…")
-        )
-        try:
+        async with waiting(self._app, "Asking the framework's own validators", cancels=True):
             return await self._experiment.plan(asked)
-        finally:
-            timer.stop()
 
     async def _execute(self, request: Request) -> Outcome | None:
         """`None` where the files changed while the review was open: it is asked about again."""
         try:
-            self._written(await self._experiment.execute(request), request)
+            async with waiting(self._app, "Writing, and restarting" if request.restart else "Writing"):
+                plan = await self._experiment.execute(request)
+            self._written(plan, request)
         except ConflictError as error:
             try:
                 plan = await self._experiment.plan(request)

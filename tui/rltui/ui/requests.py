@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from textual import on
 from textual.events import Key
 from textual.message import Message
 from textual.reactive import reactive
-from textual.screen import Screen
 from textual.widgets import Input
 
 from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Link, Plan, Request, Status
 from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys
+from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys, key_of
+from rltui.ui.copying import CopyWanted
+from rltui.ui.messages import MessageLine, TalkingApp, TalkingScreen, waiting
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
-from rltui.ui.screens.links import LinkMenu
+from rltui.ui.screens.dialogs import ChoiceMenu, LinkMenu, MessageDialog, NoteDialog, PlanDialog
 from rltui.ui.shared import Home, Shared
 from rltui.ui.text import clean_line
 from rltui.wording import checkpoint_words
@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 
 READONLY_TEXT = "Read-only: nothing can be changed from here. Open it without --readonly to do so."
 OBSERVED_TEXT = "Observed: rltui did not start this run. There is nothing to start, stop or edit here."
-FINISHED_TEXT = "Nothing of this run lives: it is read from its files. S opens it with a supervisor."
 _AGAIN = ("request", ("start-all",))
 """Of a finished run: what opens it with a supervisor."""
 _GROUP = "request"
 SEARCH_AIM = "/"
-"""Has the log screen ask what to search for."""
+"""Has the log screen ask what to search for; with words behind it, search for them."""
 _STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
 """States in which there is something to stop, be it a start to come."""
 _RESTARTABLE = ALIVE_STATES | {ComponentState.FAILED, ComponentState.BACKOFF, ComponentState.EXITED}
@@ -47,7 +46,7 @@ _RESTARTS = {
     "all": ("Restart everything", "Trainers resume from the newest complete checkpoint"),
     "set-checkpoint": (
         "Restart set of {} from a checkpoint…",
-        "Choose which; later checkpoints and rollouts are set aside (9 shows more of each)",
+        "Choose which; later checkpoints and rollouts are set aside ({} shows more of each)",
     ),
     "set-scratch": (
         "Restart set of {} from scratch",
@@ -55,6 +54,12 @@ _RESTARTS = {
     ),
     "all-scratch": ("Restart everything from scratch", "The whole run begins at step 0"),
 }
+
+
+def finished_text() -> str:
+    """Why nothing can be changed in a run of which nothing lives."""
+    opens = key_of("component.start-all")
+    return f"Nothing of this run lives: it is read from its files. {opens} opens it with a supervisor."
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,7 @@ def _is_harmless(plan: Plan, request: Request) -> bool:
 
 
 def done_text(plan: Plan, *, restarts: bool = True) -> str:
-    """What a toast says once the plan is being carried out."""
+    """What is said once the plan is being carried out."""
     match plan.action:
         case "start":
             return f"Starting {listed(plan.start)}"
@@ -148,16 +153,14 @@ async def show_error(app: App[None], error: RltuiError) -> None:
     await app.push_screen(MessageDialog.for_error(error))
 
 
-_changing_keys = cache(changing_keys)
-
-
-class MainScreen(Screen[None]):
+class MainScreen(TalkingScreen[None]):
     """One of the screens that a key leads to from any other. Carries out one request at a time, and shows
     the help.
 
     A client that may only look is told why a key does nothing.
     """
 
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012 - as Textual declares it
     place: ClassVar[Place]
 
     @dataclass
@@ -191,6 +194,12 @@ class MainScreen(Screen[None]):
         raise NotImplementedError
 
     @property
+    def pane_place(self) -> Place | None:
+        """Of the pane that has the keys, where it has some of its own."""
+        place = getattr(self.focused, "place", None)
+        return place if isinstance(place, Place) else None
+
+    @property
     def is_open(self) -> bool:
         """It is seen, be it below a dialog."""
         return self.is_mounted and self in self.app.screen_stack
@@ -213,7 +222,7 @@ class MainScreen(Screen[None]):
         """A key that would change something says why it does nothing."""
         if isinstance(self.focused, Input) or not self.readonly_text:
             return
-        calls = _changing_keys(self.place).get(event.key, ())
+        calls = changing_keys(self.place).get(event.key, ())
         if calls and not any(self.check_action(*call) for call in calls):
             self._say_readonly()
 
@@ -277,6 +286,14 @@ class MainScreen(Screen[None]):
 
         self.app.push_screen(HelpScreen(readonly=bool(self.readonly_text)))
 
+    @on(MessageLine.AllWanted)
+    def action_show_messages(self) -> None:
+        """All that was said, to be read again."""
+        from rltui.ui.screens.message_list import MessageList
+
+        if isinstance(self.app, TalkingApp):
+            self.app.push_screen(MessageList(self.app.messages, self.home.clock))
+
 
 class HomeScreen(MainScreen):
     """A screen about all runs, whatever experiment is open."""
@@ -326,7 +343,7 @@ class ExperimentScreen(MainScreen):
         if not self.experiment.readonly:
             return ""
         if self.experiment.finished and not self.home.runs.readonly:
-            return FINISHED_TEXT
+            return finished_text()
         return OBSERVED_TEXT if self.experiment.observed else READONLY_TEXT
 
     def carry_out(self, asked: AskedRequest) -> None:
@@ -336,7 +353,8 @@ class ExperimentScreen(MainScreen):
     async def _carry_out(self, asked: AskedRequest) -> None:
         request = asked.request
         try:
-            plan = await self.experiment.plan(request)
+            async with waiting(self.app, f"Working out what it takes to {request.action}", cancels=True):
+                plan = await self.experiment.plan(request)
             if not (plan.stop or plan.start or plan.diff or plan.free or plan.blocked):
                 self.notify(_nothing_text(plan), markup=False)
                 return
@@ -344,7 +362,9 @@ class ExperimentScreen(MainScreen):
                 dialog = PlanDialog(plan, asked.heading, verb=asked.verb, danger=asked.danger)
                 if not await self.app.push_screen_wait(dialog):
                     return
-            self.notify(done_text(await self.experiment.execute(request)), markup=False)
+            async with waiting(self.app, f"Having it done: {asked.heading.rstrip('?')}"):
+                done = await self.experiment.execute(request)
+            self.notify(done_text(done), markup=False)
         except RltuiError as error:
             await show_error(self.app, error)
 
@@ -375,7 +395,8 @@ class ExperimentScreen(MainScreen):
         text = ""
         while text := await self.app.push_screen_wait(NoteDialog(text)) or "":
             try:
-                entry = await self.experiment.note(text)
+                async with waiting(self.app, "Noting it"):
+                    entry = await self.experiment.note(text)
             except RltuiError as error:
                 await self.app.push_screen_wait(MessageDialog.for_error(error))
                 continue
@@ -393,10 +414,12 @@ class ExperimentScreen(MainScreen):
         url = await self.app.push_screen_wait(LinkMenu(links))
         if url is None:
             return
-        if await self.experiment.open_url(url):
+        async with waiting(self.app, "Opening a browser"):
+            is_opened = await self.experiment.open_url(url)
+        if is_opened:
             self.notify(f"Opened {clean_line(url)}", markup=False)
         else:
-            self.app.post_message(LinkMenu.CopyWanted(url))
+            self.app.post_message(CopyWanted(url))
 
 
 class ComponentActions(ExperimentScreen):
@@ -423,7 +446,10 @@ class ComponentActions(ExperimentScreen):
             self.work(self._restart_by_menu(item.id))
 
     async def _restart_by_menu(self, component_id: str) -> None:
-        choices = {key: (label.format(component_id), text) for key, (label, text) in _RESTARTS.items()}
+        known = key_of("screen.checkpoints")
+        choices = {
+            key: (label.format(component_id), text.format(known)) for key, (label, text) in _RESTARTS.items()
+        }
         choice = await self.app.push_screen_wait(ChoiceMenu("Restart", choices))
         if choice is None:
             return
@@ -443,8 +469,9 @@ class ComponentActions(ExperimentScreen):
     async def _choose_checkpoint(self, request: Request) -> int | None:
         """One of those that `request` could continue from, newest first."""
         try:
-            steps = (await self.experiment.plan(request)).checkpoints
-            report = await self.experiment.checkpoints() if steps else None
+            async with waiting(self.app, "Looking for checkpoints", cancels=True):
+                steps = (await self.experiment.plan(request)).checkpoints
+                report = await self.experiment.checkpoints() if steps else None
         except RltuiError as error:
             await show_error(self.app, error)
             return None

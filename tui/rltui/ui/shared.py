@@ -59,6 +59,10 @@ class TextDraft:
     text: str
 
 
+_APP = "app"
+"""Owner of what is kept for all runs."""
+MOST_RECENT = 20
+"""Choices of the palette that are remembered."""
 What = Literal["config", "gpus", "connection", "journal"]
 
 
@@ -70,6 +74,26 @@ class Home:
         self.clock = clock
         self.shared: Shared | None = None
         """Of the experiment that is open."""
+        kept = runs.kept(_APP)
+        used = kept.get("palette")
+        self.recent: list[str] = (
+            [name for name in used if isinstance(name, str)] if isinstance(used, list) else []
+        )
+        """Names of what was chosen in the palette, the last one first."""
+        self.has_seen_tour = "tour" in kept
+
+    def remember_used(self, name: str) -> None:
+        """It was chosen in the palette just now."""
+        self.recent = [name, *(each for each in self.recent if each != name)][:MOST_RECENT]
+
+    def keep(self) -> None:
+        """Have the next app know what this one does. Blocking.
+
+        Raises:
+            RltuiError: if it cannot be written.
+        """
+        tour = {"tour": "seen"} if self.has_seen_tour else {}
+        self.runs.keep(_APP, {**self.runs.kept(_APP), "palette": self.recent, **tour})
 
 
 class Shared:

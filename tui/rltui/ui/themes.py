@@ -213,18 +213,21 @@ _OURS = {theme.name: theme for theme in (DARK, LIGHT, CONTRAST, SIXTEEN)}
 
 def available() -> dict[str, Theme]:
     """By name, uncorrected. Not Textual's two of the terminal's own colours, which nobody knows."""
-    return _OURS | {name: theme for name, theme in BUILTIN_THEMES.items() if not theme.ansi}
+    plain = {name: theme for name, theme in BUILTIN_THEMES.items() if not theme.ansi}
+    return {FOLLOWING: DARK, **_OURS, **plain}
 
 
-NAMES = (FOLLOWING, *available())
-"""What can be chosen."""
+def theme(name: str, colors: ColorSystem, *, is_light: bool = False) -> Theme:
+    """The one of that name, in which all can be read where there are so many colours."""
+    if colors is ColorSystem.STANDARD:
+        name = SIXTEEN.name
+    elif name == FOLLOWING:
+        name = (LIGHT if is_light else DARK).name
+    return _theme(name, colors)
 
 
 @cache
-def theme(name: str, colors: ColorSystem) -> Theme:
-    """The one of that name, in which all can be read on a terminal of so many colours."""
-    if colors is ColorSystem.STANDARD:
-        return corrected(SIXTEEN, colors)
+def _theme(name: str, colors: ColorSystem) -> Theme:
     return corrected(available()[name], colors)
 
 

@@ -11,8 +11,9 @@ from tests.fakes.frameworks import answering
 from rltui.frameworks.base import Checkout, ConfigModels
 from rltui.frameworks.generic import GENERIC
 from rltui.services import trust
-from rltui.services.config.files import LoadedFiles, read_file
+from rltui.services.config.files import LoadedFiles
 from rltui.services.config.models import FrameworkModels, Limits
+from rltui.services.config.source import read_file
 
 MODEL = """
 from typing import Annotated, Literal

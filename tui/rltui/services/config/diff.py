@@ -12,8 +12,9 @@ from rltui.core.text import unknown
 from rltui.core.toml.scan import BOM
 from rltui.errors import UsageError
 from rltui.frameworks.base import Framework, as_passed
-from rltui.services.config.files import LoadedFiles, parse_file, read_snapshot
+from rltui.services.config.files import LoadedFiles, read_snapshot
 from rltui.services.config.origins import origin
+from rltui.services.config.source import parse_file
 from rltui.services.runs.experiment_files import ControlFolder
 
 _NO_END = "\\ No newline at end of file"

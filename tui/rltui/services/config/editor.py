@@ -19,9 +19,9 @@ from rltui.core.toml.values import TomlValue, format_value, read_value, same_val
 from rltui.errors import ConfigError, ConflictError
 from rltui.services import processes
 from rltui.services.config.diff import text_diff
-from rltui.services.config.files import Source, parse_file, with_key
 from rltui.services.config.history import EditHistory, EditIntent, EditJournal
 from rltui.services.config.knob_table import Running
+from rltui.services.config.source import Source, parse_file, with_key
 from rltui.services.config.store import ConfigStore, EditPreview
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import known_experiments

@@ -16,8 +16,8 @@ from rltui.core.edit_log import EditLog, EditRecord, FileEdit
 from rltui.core.toml.values import same_value
 from rltui.core.values import Value
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.config.files import Source, content_of, parse_file, sha_of
 from rltui.services.config.lock import config_lock
+from rltui.services.config.source import Source, content_of, parse_file, sha_of
 from rltui.services.config.writing import FileChange, replace_files, tidy
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import make_folder, write_atomically

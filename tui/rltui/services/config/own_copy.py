@@ -22,9 +22,9 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.services import checkout
 from rltui.services.config import origins
-from rltui.services.config.files import Source, parse_file, read_file, with_key
 from rltui.services.config.models import informed
 from rltui.services.config.origins import ConfigOrigin
+from rltui.services.config.source import Source, parse_file, read_file, with_key
 from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import make_folder, write_atomically
 

@@ -21,18 +21,10 @@ from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
 from rltui.frameworks.generic import above, added_knob
 from rltui.services.config.diff import of_origin, text_diff, unified_diff
-from rltui.services.config.files import (
-    LoadedFiles,
-    Source,
-    content_of,
-    load_files,
-    located,
-    parse_file,
-    with_key,
-    write_snapshot,
-)
+from rltui.services.config.files import LoadedFiles, load_files, located, write_snapshot
 from rltui.services.config.knob_table import KnobCatalog, Running
 from rltui.services.config.lock import config_lock
+from rltui.services.config.source import Source, content_of, parse_file, with_key
 from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
 
 Changes = Mapping[str, tuple[TomlValue, TomlValue]]

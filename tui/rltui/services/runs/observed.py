@@ -22,7 +22,7 @@ from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.generic import GENERIC, Generic
 from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.services import layout_files
-from rltui.services.config.files import content_of
+from rltui.services.config.source import content_of
 from rltui.services.own_files import why_folder_is_foreign
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 

@@ -12,9 +12,9 @@ from rltui import paths
 from rltui.core.runs import RunConfigFile, RunRow
 from rltui.errors import ConfigError, RltuiError
 from rltui.services.config import origins
-from rltui.services.config.files import read_file
 from rltui.services.config.origins import ConfigOrigin
 from rltui.services.config.own_copy import Staged, whole_text
+from rltui.services.config.source import read_file
 from rltui.services.own_files import make_folder, read_own, write_atomically
 from rltui.services.runs.run_row import content_file
 

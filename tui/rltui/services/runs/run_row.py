@@ -24,14 +24,8 @@ from rltui.frameworks.base import ConfigFiles, Framework, as_passed
 from rltui.frameworks.generic import other_knobs
 from rltui.services import layout_files
 from rltui.services.config import origins
-from rltui.services.config.files import (
-    LoadedFiles,
-    Source,
-    load_files,
-    parse_file,
-    read_file,
-    read_snapshot,
-)
+from rltui.services.config.files import LoadedFiles, load_files, read_snapshot
+from rltui.services.config.source import Source, parse_file, read_file
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics.digest import RunDigest

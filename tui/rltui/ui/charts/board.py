@@ -11,6 +11,7 @@ from rltui.core.lines import LogChange
 from rltui.core.marks import Mark, MarkKind
 from rltui.core.metric_names import find
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
+from rltui.ui.actions import key_of
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.curves import Floats, Points, smoothed
 from rltui.ui.charts.view import Span, View
@@ -207,7 +208,13 @@ class Board:
                 label = " · ".join(part for part in parts if part)
                 readings.append(LineReading(label, style, _read_at(x, values, view.cursor)))
         span = view.window or self.whole(view)
-        note = "" if strokes else "has no steps: x shows it by time" if is_timeless else "no value yet"
+        note = (
+            ""
+            if strokes
+            else f"has no steps: {key_of('chart.axis')} shows it by time"
+            if is_timeless
+            else "no value yet"
+        )
         return Picture(
             chart, (*faint, *strokes), tuple(readings), span, view.by_time, log, view.robust, view.cursor,
             self.placed_marks(view), note,

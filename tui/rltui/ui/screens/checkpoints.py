@@ -12,6 +12,7 @@ from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, Rete
 from rltui.core.text import duration, shortened, size_text, steps_text
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.messages import waiting
 from rltui.ui.requests import AskedRequest, show_error
 from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, MessageDialog, NoteDialog, button
 from rltui.ui.screens.eval_dialog import EvaluateActions
@@ -248,11 +249,13 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
             return
         retention = choices[choice][0]
         try:
-            plan = await self.experiment.plan_prune(retention)
+            async with waiting(self.app, "Looking what would go", cancels=True):
+                plan = await self.experiment.plan_prune(retention)
             if plan.is_empty:
                 self.notify("Nothing to delete", markup=False)
             elif await self.app.push_screen_wait(PruneDialog(plan)):
-                done = await self.experiment.prune(retention, [each.step for each in plan.delete])
+                async with waiting(self.app, "Deleting checkpoints"):
+                    done = await self.experiment.prune(retention, [each.step for each in plan.delete])
                 self.notify(f"Deleted; {size_text(done.frees_bytes)} are free again", markup=False)
                 await self.look()
         except RltuiError as error:
@@ -267,10 +270,12 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         repo = ""
         while repo := await self._ask_repo(step, repo):
             try:
-                published = await self.experiment.publication(str(step), repo)
+                async with waiting(self.app, "Looking what would be uploaded", cancels=True):
+                    published = await self.experiment.publication(str(step), repo)
                 private = await self.app.push_screen_wait(PublishDialog(published))
                 if private is not None:
-                    await self.experiment.publish(published, private=private)
+                    async with waiting(self.app, "Starting the upload"):
+                        await self.experiment.publish(published, private=private)
                     self.notify(f"Uploading to {published.repo}; its end tells the address", markup=False)
             except RltuiError as error:
                 await self.app.push_screen_wait(MessageDialog.for_error(error))

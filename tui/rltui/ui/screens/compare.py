@@ -16,6 +16,7 @@ from rltui.core.rollouts import BatchKey, RolloutSource, Transcript, same_prompt
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.charts.board import Run
+from rltui.ui.messages import waiting
 from rltui.ui.requests import HomeScreen, show_error
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.rollouts import FoundPrompt, RolloutScreen
@@ -81,7 +82,8 @@ class CompareScreen(CursorKeys, HomeScreen):
         """Read it all, and again while one of them goes on."""
         while True:
             try:
-                self._found = await asyncio.to_thread(self._home.runs.compare, self._ids)
+                async with waiting(self.app, f"Reading {len(self._ids)} runs"):
+                    self._found = await asyncio.to_thread(self._home.runs.compare, self._ids)
                 self._problem = ""
             except RltuiError as error:
                 self._problem = error.title
@@ -135,7 +137,7 @@ class CompareScreen(CursorKeys, HomeScreen):
         self.work(self._open(curves=True), changes=False)
 
     def action_rollouts(self) -> None:
-        """Of the first run; `c` there finds the prompt in the others."""
+        """Of the first run; to compare one there finds the prompt in the others."""
         self.work(self._open(curves=False), changes=False)
 
     async def _open(self, *, curves: bool) -> None:
@@ -144,14 +146,17 @@ class CompareScreen(CursorKeys, HomeScreen):
         runs, rows = self._home.runs, self._found.runs
         names = [clean_line(run.name) for run in rows]
         try:
-            shared = Shared(await asyncio.to_thread(runs.open, rows[0].id), self._home)
-            if curves:
-                sources = [await asyncio.to_thread(runs.open_series, run.id) for run in rows]
-                lines = [Run(name, source) for name, source in zip(names, sources, strict=True)]
-                await self.app.push_screen(RunCurves(shared, lines))
-            else:
-                others = [await asyncio.to_thread(runs.open_rollouts, run.id) for run in rows[1:]]
-                await self.app.push_screen(RunRollouts(shared, [*zip(names[1:], others, strict=True)]))
+            async with waiting(self.app, f"Opening {len(rows)} runs", cancels=True):
+                shared = Shared(await asyncio.to_thread(runs.open, rows[0].id), self._home)
+                screen: RunCurves | RunRollouts
+                if curves:
+                    sources = [await asyncio.to_thread(runs.open_series, run.id) for run in rows]
+                    lines = [Run(name, source) for name, source in zip(names, sources, strict=True)]
+                    screen = RunCurves(shared, lines)
+                else:
+                    others = [await asyncio.to_thread(runs.open_rollouts, run.id) for run in rows[1:]]
+                    screen = RunRollouts(shared, [*zip(names[1:], others, strict=True)])
+            await self.app.push_screen(screen)
         except RltuiError as error:
             await show_error(self.app, error)
 
@@ -171,7 +176,7 @@ class CompareScreen(CursorKeys, HomeScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What there is something to do for."""
         match action:
-            case "curves" | "rollouts" | "toggle_all_keys":
+            case "curves" | "toggle_all_keys":
                 possible = self._found is not None
             case "show_screen" if parameters[0] in _OF_THESE:
                 return self._found is not None

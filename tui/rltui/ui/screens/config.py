@@ -182,7 +182,6 @@ class ConfigScreen(CursorKeys, ConfigActions):
     CSS_PATH: ClassVar = ["config.tcss"]
     BINDINGS = bindings(Place.CONFIG)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
 
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)

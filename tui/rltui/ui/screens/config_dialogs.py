@@ -18,6 +18,7 @@ from rltui.core.config_report import Conversion, KeyConflict, KnobTable
 from rltui.core.text import number, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, plan_steps, problem_lines
 from rltui.ui.screens.dialogs import Box, ButtonDialog, button
 from rltui.ui.text import clean, clean_line, value_text
@@ -235,7 +236,8 @@ class ConverterDialog(Box[Conversion]):
             self._show(f"a number above 0, not {text!r}" if text else "type the mean tokens of a rollout")
             return False
         try:
-            self.conversion = await self._convert(mean)
+            async with waiting(self.app, "Counting the batch"):
+                self.conversion = await self._convert(mean)
         except RltuiError as error:
             self._show(clean(str(error)))
             return False

@@ -10,16 +10,19 @@ from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.button import ButtonVariant
 from textual.widgets.option_list import Option
 
-from rltui.core.api import Alert, Plan
+from rltui.core.api import Alert, Link, Plan
 from rltui.core.config_report import KnobInfo, PendingKnob, Problem
 from rltui.core.events import LONGEST_NOTE
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.copying import CopyWanted
+from rltui.ui.messages import TalkingScreen, alert_mark
 from rltui.ui.plan_view import diff_lines, pending_lines, plan_content, plan_steps
 from rltui.ui.text import age, clean, clean_line
 
@@ -29,20 +32,52 @@ _FAINT = "$foreground 60%"
 _VERBS = {"start": "Start", "stop": "Stop", "restart": "Restart", "free": "End"}
 _WRITE = "Write"
 _JUST_NOW_S = 5
-_ALERT_MARKS = {
-    "error": ("✗", "$text-error"),
-    "warning": ("⚠", "$text-warning"),
-    "information": ("·", "$foreground"),
-}
-_GOOD_NEWS = ("recovered", "finished")
 
 
-class AnsweredOnce(ModalScreen[Answer], Generic[Answer]):
+class AnsweredOnce(TalkingScreen[Answer], ModalScreen[Answer], Generic[Answer]):
     """Is left once, while it is on top. A second key in haste would else leave what is below."""
 
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
         """Leave, unless that has happened or another screen lies on top."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
+class TypingScreen(AnsweredOnce[Answer], Generic[Answer]):
+    """Has a line to type in, and loses nothing of what is typed before that line has the keys."""
+
+    AUTO_FOCUS = ""
+
+    def __init__(self, typed: str, placeholder: str) -> None:
+        super().__init__()
+        self._ahead = typed
+        """Typed before there was a line."""
+        self.line = Input(placeholder=placeholder, select_on_focus=False)
+        self.line.cursor_blink = False
+
+    @property
+    def typed(self) -> str:
+        """All of it."""
+        return self.line.value if self.line.is_mounted else self._ahead
+
+    def on_mount(self) -> None:
+        """Take it over; keys that wait for this screen already come before those for the line."""
+        self.line.value = self._ahead
+        self.line.cursor_position = len(self._ahead)
+        self.call_later(self.set_focus, self.line)
+
+    def on_key(self, event: Key) -> None:
+        """Before the line has the keys."""
+        if not self.line.has_focus and event.is_printable and event.character:
+            event.stop()
+            event.prevent_default()
+            self.type_ahead(event.character)
+
+    def type_ahead(self, text: str) -> None:
+        """It was typed for this screen, and came to another."""
+        if self.line.is_mounted:
+            self.line.insert_text_at_cursor(text)
+        else:
+            self._ahead += text
 
 
 class Box(AnsweredOnce[Answer], Generic[Answer]):
@@ -172,11 +207,6 @@ class MessageDialog(ButtonDialog[None]):
         )
 
 
-def alert_mark(alert: Alert) -> tuple[str, str]:
-    """Symbol and style: good news do not look like trouble."""
-    return ("✓", "$text-success") if alert.kind in _GOOD_NEWS else _ALERT_MARKS[alert.severity]
-
-
 def _message(title: Content, lines: Sequence[str], hint: str) -> Content:
     parts = [title, *(Content(clean(line)) for line in lines)]
     if hint:
@@ -247,7 +277,9 @@ class PendingDialog(ButtonDialog[None]):
         if plan is not None:
             differs = Content.styled("running → file, and who reads it:", _FAINT)
             parts.append([differs, *pending_lines(pending)])
-            parts.append([Content.styled("To make it count (A):", _FAINT), *plan_steps(plan)])
+            parts.append(
+                [Content.styled(f"To make it count ({key_of('knob.apply')}):", _FAINT), *plan_steps(plan)]
+            )
         if since_origin:
             told = "original → this run's own copy, on which edits work:"
             parts.append([Content.styled(told, _FAINT), *diff_lines(since_origin)])
@@ -366,3 +398,24 @@ class ChoiceMenu(Dialog[str]):
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option_id)
+
+
+class LinkMenu(ChoiceMenu):
+    """The address of one of `links`. `y` copies it instead."""
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        words = {
+            link.url: (f"{link.title} ({link.component})" if link.component else link.title, link.url)
+            for link in links
+        }
+        super().__init__(
+            "Pages about this run",
+            {url: (clean_line(label), clean_line(address)) for url, (label, address) in words.items()},
+            keys="enter opens it in a browser · y copies its address · esc closes",
+        )
+
+    def action_yes(self) -> None:
+        """Only its address."""
+        if (highlighted := self.query_one(OptionList).highlighted_option) is not None and highlighted.id:
+            self.app.post_message(CopyWanted(highlighted.id))
+            self.dismiss(None)

@@ -15,7 +15,8 @@ from textual.widgets import Input, Static
 
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.errors import RltuiError, UsageError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen, show_error
 from rltui.ui.screens.dialogs import Box
 from rltui.ui.text import clean, clean_line
@@ -160,7 +161,9 @@ class EvalDialog(Box[str]):
 
     async def _carry_out(self) -> None:
         try:
-            self.dismiss(await self._ask(*self._request()))
+            async with waiting(self.app, "Asking for the evaluation"):
+                said = await self._ask(*self._request())
+            self.dismiss(said)
         except RltuiError as error:
             self._refusal = clean(str(error))
             self._show()
@@ -180,8 +183,9 @@ class EvaluateActions(ExperimentScreen):
 
     async def _evaluate(self, target: str) -> None:
         try:
-            report = await self.experiment.evals()
-            steps = [each.step for each in (await self.experiment.checkpoints()).complete]
+            async with waiting(self.app, "Looking what there is to evaluate", cancels=True):
+                report = await self.experiment.evals()
+                steps = [each.step for each in (await self.experiment.checkpoints()).complete]
         except RltuiError as error:
             await show_error(self.app, error)
             return
@@ -201,7 +205,7 @@ class EvaluateActions(ExperimentScreen):
             which = "Every checkpoint" if report.every == 1 else f"One of {report.every} checkpoints"
             return f"{which} is evaluated from now on"
         queued = await self.experiment.evaluate(request)
-        where = "" if self.place is Place.EVALS else "; V shows it"
+        where = "" if self.place is Place.EVALS else f"; {key_of('screen.evals')} shows it"
         return f"Evaluation {queued.id}, {queued.label}: {queued.words}{where}"
 
 

@@ -11,7 +11,8 @@ from textual.content import Content
 from rltui.core.evals import EvalReport, Evaluation, QueuedEval, baseline, difference
 from rltui.core.text import duration, shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.messages import waiting
 from rltui.ui.requests import show_error
 from rltui.ui.screens.eval_dialog import EvaluateActions
 from rltui.ui.screens.report_screen import ReportScreen
@@ -79,7 +80,7 @@ def eval_rows(
     if rows:
         rows = [Row(None, (Content.styled("  queue", FAINT),)), *rows, Row(None, (Content(""),))]
     if not report.evaluations:
-        text = "no evaluation yet: v asks for one, rltui eval does the same"
+        text = f"no evaluation yet: {key_of('component.start')} asks for one, rltui eval does the same"
         return (*rows, Row(None, tuple(hanging(text, width, FAINT))))
     runs = _run_numbers(report.evaluations)
     shown = in_order(report.evaluations, order)
@@ -238,7 +239,7 @@ class EvalScreen(ReportScreen, EvaluateActions):
         words = [(part, FAINT) for part in parts]
         self.title_line.update(self.shared.heading("Evaluations", *words, problem=self.problem))
         chosen = self._ended(self._chosen)
-        to = "base, else SFT (b: this one)" if chosen is None else chosen.label
+        to = f"base, else SFT ({key_of('compare')}: this one)" if chosen is None else chosen.label
         text = f"against {to} · ▲ ▼ beyond {SURE:g} standard errors"
         self.notes.update(Content.styled(clean_line(text), FAINT))
 
@@ -288,10 +289,10 @@ class EvalScreen(ReportScreen, EvaluateActions):
             if not each.is_sound:
                 self.notify(f"To be compared with care: {clean_line(each.words)}", markup=False)
 
-    def action_sort(self) -> None:
-        """The next order."""
+    def action_sort(self, step: int) -> None:
+        """In the next order, or the one before."""
         orders = list(_ORDERS)
-        self._order = orders[(orders.index(self._order) + 1) % len(orders)]
+        self._order = orders[(orders.index(self._order) + step) % len(orders)]
         self.show()
 
     def action_cancel_eval(self) -> None:
@@ -301,7 +302,8 @@ class EvalScreen(ReportScreen, EvaluateActions):
 
     async def _cancel(self, queued: QueuedEval) -> None:
         try:
-            self._report = await self.experiment.cancel_eval(queued.id)
+            async with waiting(self.app, "Cancelling the evaluation"):
+                self._report = await self.experiment.cancel_eval(queued.id)
         except RltuiError as error:
             await show_error(self.app, error)
             return

@@ -18,6 +18,7 @@ from rltui.core.events import EventFilter
 from rltui.core.marks import mark_kind
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu
@@ -94,7 +95,8 @@ class EventScreen(CursorKeys, ExperimentScreen):
         while self._is_behind:
             self._is_behind = False
             try:
-                entries = await self.experiment.journal()
+                async with waiting(self.app, "Reading the events"):
+                    entries = await self.experiment.journal()
             except RltuiError as error:
                 self._problem = clean_line(error.title)
             else:
@@ -151,7 +153,7 @@ class EventScreen(CursorKeys, ExperimentScreen):
         return self._only_marks or self._filter != EventFilter()
 
     def action_choose_kind(self) -> None:
-        """Of those that there are."""
+        """Of those that there are, or a component of those that something is told of."""
         counts = Counter(item.kind for item in self._items)
         marked = sum(mark_kind(entry.kind, entry.data) is not None for entry in self._entries)
         choices = {
@@ -162,28 +164,25 @@ class EventScreen(CursorKeys, ExperimentScreen):
             ),
         }
         choices |= {f"kind {kind}": (kind, _times(count)) for kind, count in counts.most_common()}
-        self.app.push_screen(ChoiceMenu("Which events?", choices), self._take_kind)
+        owners = Counter(entry.component for entry in self._entries if entry.component)
+        choices |= {
+            f"of {name}": (f"of {clean_line(name)}", _times(count)) for name, count in owners.most_common()
+        }
+        self.app.push_screen(ChoiceMenu("Which events?", choices), self._take_choice)
 
-    def _take_kind(self, choice: str | None) -> None:
+    def _take_choice(self, choice: str | None) -> None:
+        """A kind and a component narrow the list together."""
         if choice is None:
             return
-        self._only_marks = choice == _MARKS
-        kinds = frozenset(() if choice in (_ALL, _MARKS) else (choice.removeprefix("kind "),))
-        self._filter = replace(self._filter, kinds=kinds)
+        what, _, name = choice.partition(" ")
+        if what == "of":
+            self._filter = replace(self._filter, components=frozenset((name,)))
+        else:
+            self._only_marks = what == _MARKS
+            self._filter = replace(self._filter, kinds=frozenset((name,) if name else ()))
+        if what == _ALL:
+            self._filter = replace(self._filter, components=frozenset())
         self._show()
-
-    def action_choose_component(self) -> None:
-        """Of those that something is told of."""
-        counts = Counter(entry.component for entry in self._entries if entry.component)
-        choices = {_ALL: ("all components", f"and what is about none: {len(self._items)} events")}
-        choices |= {f"of {name}": (clean_line(name), _times(count)) for name, count in counts.most_common()}
-        self.app.push_screen(ChoiceMenu("Events of which component?", choices), self._take_component)
-
-    def _take_component(self, choice: str | None) -> None:
-        if choice is not None:
-            names = frozenset(() if choice == _ALL else (choice.removeprefix("of "),))
-            self._filter = replace(self._filter, components=names)
-            self._show()
 
     def action_fold(self) -> None:
         """Hide what stands below the entries, or show it."""
@@ -247,7 +246,7 @@ class EventScreen(CursorKeys, ExperimentScreen):
                 possible = self._list.item is not None and bool({"logs", "metrics"} & SCREENS.keys())
             case "jump_to":
                 possible = self._list.item is not None and str(parameters[0]) in SCREENS
-            case "choose_kind" | "choose_component" | "fold" | "search":
+            case "choose_kind" | "fold" | "search":
                 possible = bool(self._items)
             case _:
                 possible = True

@@ -19,6 +19,7 @@ from rltui.core.runs import RunRow
 from rltui.core.text import listed
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.messages import waiting
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens.dialogs import Box
 from rltui.ui.text import clean, clean_line
@@ -92,7 +93,8 @@ class ForkDialog(Box[str]):
     async def _show_plan(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
         try:
-            lines = fork_lines(await self._plan(self._wish()))
+            async with waiting(self.app, "Working out what the fork comes to"):
+                lines = fork_lines(await self._plan(self._wish()))
         except RltuiError as error:
             self._refuse(error)
             return
@@ -138,7 +140,9 @@ class ForkDialog(Box[str]):
         try:
             wish = self._wish()
             self._words.update("Being made; a large checkpoint takes its time to copy …")
-            self.dismiss(await self._start(wish))
+            async with waiting(self.app, "Making the fork"):
+                said = await self._start(wish)
+            self.dismiss(said)
         except RltuiError as error:
             self._refuse(error)
             self.app.bell()
@@ -170,8 +174,9 @@ class ForkActions(MainScreen):
         shared = self.home.shared
         folder = shared.status.output_dir if shared is not None and shared.status is not None else ""
         try:
-            await asyncio.to_thread(self.home.runs.catch_up)
-            rows = await asyncio.to_thread(self.home.runs.rows)
+            async with waiting(self.app, "Bringing the index of runs up to date", cancels=True):
+                await asyncio.to_thread(self.home.runs.catch_up)
+                rows = await asyncio.to_thread(self.home.runs.rows)
         except RltuiError as error:
             await show_error(self.app, error)
             return

@@ -17,7 +17,7 @@ from rltui.core.api import Request
 from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport, GpuShare
 from rltui.core.text import duration, gib, short_command, shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.requests import AskedRequest, ExperimentScreen
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
@@ -174,7 +174,7 @@ def _why_left_alone(process: GpuProcess, host: str) -> str | None:
     match process.owner:
         case "component":
             component = clean_line(process.component or "a component")
-            return f"{pid} belongs to {component} of this experiment: x stops that"
+            return f"{pid} belongs to {component} of this experiment: {key_of('component.stop')} stops that"
         case "experiment":
             return (
                 f"{pid} belongs to the experiment {clean_line(process.experiment or '?')}: it is left alone"
@@ -253,7 +253,6 @@ def _share(process: GpuProcess) -> GpuShare:
 _AGE_INTERVAL_S = 1.0
 _MIN_HISTORY_INTERVAL_S = 2.0
 """The history is asked for as often as there are samples, but not more often than this."""
-_FREE_KEY = "K"
 
 
 class GpuScreen(CursorKeys, ExperimentScreen):
@@ -266,7 +265,6 @@ class GpuScreen(CursorKeys, ExperimentScreen):
     CSS_PATH: ClassVar = ["gpus.tcss"]
     BINDINGS = bindings(Place.GPUS)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
 
     place = Place.GPUS
     can_free: reactive[bool] = reactive(False, init=False, bindings=True)
@@ -434,9 +432,12 @@ class GpuScreen(CursorKeys, ExperimentScreen):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """For the footer, which shows only what works now. `K` elsewhere says why it does nothing."""
-        found = super().active_bindings
-        return found if self.can_free else {key: one for key, one in found.items() if key != _FREE_KEY}
+        """For the footer, which shows only what works now. Elsewhere the key says why it does nothing."""
+        return {
+            key: one
+            for key, one in super().active_bindings.items()
+            if self.can_free or one.binding.id != "process.free"
+        }
 
     def _why_left_alone(self) -> str | None:
         process, device = self._process, self._device
@@ -447,9 +448,9 @@ class GpuScreen(CursorKeys, ExperimentScreen):
         """The one that has the focus."""
         return self.focused if isinstance(self.focused, RowList) else self._devices
 
-    def action_cycle_range(self) -> None:
-        """Ten minutes, or all."""
-        self._chart.range_s = FINE_RANGE_S if self._chart.range_s is None else None
+    def action_scale(self, factor: float) -> None:
+        """Less of the time, which is ten minutes, or all of it."""
+        self._chart.range_s = FINE_RANGE_S if factor < 1 else None
         self._show_chart()
 
     def action_free_process(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -9,7 +10,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.ui.actions import ACTIONS, Action, Place, Scope, bindings
+from rltui.ui.actions import ACTIONS, Action, Place, Scope, Use, bindings
 from rltui.ui.screens.dialogs import Dialog
 from rltui.ui.states import BADGES, MEANINGS, STALLED
 
@@ -24,11 +25,23 @@ def _section(heading: str, rows: list[Content]) -> Content:
     return Content("\n").join([Content.styled(heading, "bold underline"), *rows])
 
 
-def _row_of(action: Action, *, readonly: bool) -> Content:
-    row = _row(action.shown_keys, action.help)
-    if not (readonly and action.changes):
-        return row
-    return Content.styled(f"{row.plain} (not while read-only)", "$foreground 60%")
+def _rows_of(action: Action, *, readonly: bool) -> Iterator[Content]:
+    """What it means everywhere, and what it is done to where that is not all."""
+    own = [use for use in action.uses if use.help != action.help]
+    alone = own[0].help if len(own) == len(action.uses) == 1 else ""
+    yield _told(
+        _row(action.shown_keys, alone or action.help), readonly and all(use.changes for use in action.uses)
+    )
+    for use in () if alone else own:
+        yield _told(_row("", f"· {_where(use)}: {use.help}"), readonly and use.changes)
+
+
+def _where(use: Use) -> str:
+    return ", ".join(place.value for place in use.places)
+
+
+def _told(row: Content, lacks: bool) -> Content:
+    return Content.styled(f"{row.plain} (not while read-only)", "$foreground 60%") if lacks else row
 
 
 def help_content(*, readonly: bool = False) -> Content:
@@ -36,7 +49,8 @@ def help_content(*, readonly: bool = False) -> Content:
     told = [action for action in ACTIONS if action.help]
     sections = [
         _section(
-            scope.value, [_row_of(action, readonly=readonly) for action in told if action.scope is scope]
+            scope.value,
+            [row for action in told if action.scope is scope for row in _rows_of(action, readonly=readonly)],
         )
         for scope in Scope
     ]

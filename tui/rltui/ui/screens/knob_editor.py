@@ -20,6 +20,7 @@ from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.knob_values import typed_value
+from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
 from rltui.ui.screens.dialogs import Box, PlanDialog
 from rltui.ui.shared import StagedEdits, edit_request
@@ -181,13 +182,15 @@ class KnobEditor(Box[Decision]):
             value = typed_value(self.knob, text)
             request = edit_request(self._staged, self.knob.key, value, self._seen)
             request = request.model_copy(update={"restart": True})
-            plan = await self._plan(request)
+            async with waiting(self.app, "Checking the edit"):
+                plan = await self._plan(request)
             self._seen = self._seen or plan
             if plan.asks_more:
                 self._show(Draft(text, value, plan))
                 thorough = self._plan(request.model_copy(update={"thorough": True}))
-                with suppress(TimeoutError):
-                    plan = await asyncio.wait_for(thorough, patience_s)
+                async with waiting(self.app, "Asking the framework's own models"):
+                    with suppress(TimeoutError):
+                        plan = await asyncio.wait_for(thorough, patience_s)
             draft = Draft(text, value, plan)
         except RltuiError as error:
             draft = Draft(text, refusal=Content.styled(f"✗ {clean(str(error))}", "$text-error"))

@@ -17,7 +17,8 @@ from rltui.core.lines import LogChange, LogEntry, LogSearching, LogSource, Merge
 from rltui.core.log_query import Query
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.messages import waiting
 from rltui.ui.requests import SEARCH_AIM, ExperimentScreen, show_error
 from rltui.ui.screens.dialogs import SearchPrompt
 from rltui.ui.shared import Shared
@@ -120,7 +121,7 @@ class LogScreen(ExperimentScreen):
 
     def on_screen_resume(self) -> None:
         """Show what there is."""
-        self.run_worker(self._look, group="logs", exclusive=True)
+        self.run_worker(self._look(), group="logs", exclusive=True)
 
     def on_resize(self, event: Resize) -> None:
         """As many names as fit."""
@@ -144,7 +145,7 @@ class LogScreen(ExperimentScreen):
 
     def _look_again(self) -> None:
         if self.is_open and self.is_current and self._shown != _FOUND:
-            self.run_worker(self._look, group="logs", exclusive=True)
+            self.run_worker(self._look(), group="logs", exclusive=True)
 
     async def _look(self) -> None:
         try:
@@ -158,6 +159,8 @@ class LogScreen(ExperimentScreen):
         aim, self.aim = self.aim, ""
         if aim == SEARCH_AIM:
             self.action_search_all()
+        elif aim.startswith(SEARCH_AIM):
+            self._search_all(aim.removeprefix(SEARCH_AIM))
         elif aim:
             await self._show(next((log for log in newest_logs(logs) if log.component == aim), _MERGED))
         if self._goal is not None:
@@ -166,19 +169,22 @@ class LogScreen(ExperimentScreen):
         elif self._source is None or (is_new and self._shown == _MERGED):
             await self._show(self._shown)
 
+    async def _opened(self, shown: LogEntry | str) -> LogSource:
+        if shown == _FOUND and self._found is not None:
+            return self._found
+        async with waiting(self.app, "Opening the log"):
+            if isinstance(shown, LogEntry):
+                return await asyncio.to_thread(self.experiment.open_log, shown.path)
+            merged = await asyncio.to_thread(self.experiment.open_merged, newest_logs(self._logs))
+            self._merged = merged
+            return merged
+
     async def _show(self, shown: LogEntry | str) -> None:
         """A log, all of them, or what was found in them."""
         if shown == _FOUND and self._found is None:
             shown = _MERGED
         try:
-            if isinstance(shown, LogEntry):
-                source: LogSource = await asyncio.to_thread(self.experiment.open_log, shown.path)
-            elif shown == _FOUND and self._found is not None:
-                source = self._found
-            else:
-                source = self._merged = await asyncio.to_thread(
-                    self.experiment.open_merged, newest_logs(self._logs)
-                )
+            source = await self._opened(shown)
         except RltuiError as error:
             await show_error(self.app, error)
             return
@@ -240,6 +246,12 @@ class LogScreen(ExperimentScreen):
         at = known.index(shown) if shown in known else 0
         self._go(names[(at + step) % len(names)])
 
+    def action_focus_component(self, component_id: str) -> None:
+        """Its newest log."""
+        for log in newest_logs(self._logs):
+            if log.component == component_id:
+                self._go(log)
+
     def _go(self, shown: LogEntry | str) -> None:
         self.run_worker(self._show(shown), group="show", exclusive=True)
 
@@ -247,7 +259,7 @@ class LogScreen(ExperimentScreen):
     def _show_attempt(self, wanted: LogPane.AttemptWanted) -> None:
         wanted.stop()
         if not isinstance(self._shown, LogEntry) or self._shown.attempt is None:
-            self.notify("Choose a component's log first: tab", markup=False)
+            self.notify(f"Choose a component's log first: {key_of('pane.next')}", markup=False)
             return
         own = [log for log in self._logs if log.component == self._shown.component]
         at = own.index(self._shown) + wanted.step if self._shown in own else -1
@@ -261,13 +273,14 @@ class LogScreen(ExperimentScreen):
         """Show the lines of the moment `at`, of `component` or of all."""
         self._goal = (at, component)
         if self.is_open and self.is_current:
-            self.run_worker(self._look, group="logs", exclusive=True)
+            self.run_worker(self._look(), group="logs", exclusive=True)
 
     async def _to_moment(self, at: float, component: str | None) -> None:
         own = [log for log in self._logs if log.component == component]
         if own:
             log = next((log for log in reversed(own) if log.started_at <= at), own[0])
-            offset = await asyncio.to_thread(self.experiment.log_offset_at, log, at)
+            async with waiting(self.app, "Looking for that moment in the log"):
+                offset = await asyncio.to_thread(self.experiment.log_offset_at, log, at)
             await self._show(log)
             if offset is not None:
                 self._pane.go_to_offset(offset)
@@ -350,6 +363,8 @@ class LogScreen(ExperimentScreen):
         """Only what makes sense now."""
         if action == "open_found":
             return self._shown == _FOUND
+        if action == "focus_component":
+            return any(log.component == parameters[0] for log in self._logs)
         return super().check_action(action, parameters)
 
 

@@ -26,6 +26,7 @@ from rltui.ui.charts.grid import ChartGrid
 from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
 from rltui.ui.charts.words import event_lines, legend, line_below, reading_lines, title_facts
+from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean, clean_line
@@ -115,8 +116,9 @@ class MetricsScreen(ExperimentScreen):
         if self._board is None:
             self._show_words()
             try:
-                self._pins = await asyncio.to_thread(self.experiment.pins)
-                self._board = Board(await asyncio.to_thread(self.opened))
+                async with waiting(self.app, "Opening the metrics"):
+                    self._pins = await asyncio.to_thread(self.experiment.pins)
+                    self._board = Board(await asyncio.to_thread(self.opened))
             except RltuiError as error:
                 self._problem = clean_line(error.title)
         while True:
@@ -131,7 +133,8 @@ class MetricsScreen(ExperimentScreen):
 
     async def _catch_up(self, board: Board) -> None:
         """Read what is new of what is seen, and draw it."""
-        is_new = await asyncio.to_thread(board.look)
+        async with waiting(self.app, "Reading the metrics"):
+            is_new = await asyncio.to_thread(board.look)
         is_new = self._find(board) or is_new
         seen = self._grid.charts if self._grid.zoomed and self.has_class("-wide") else self._grid.shown
         if is_new or seen != self._loaded:
@@ -327,9 +330,11 @@ class MetricsScreen(ExperimentScreen):
             f"{chart.id}.csv": export.csv(board.lines_of(chart)),
         }
         try:
-            paths = [
-                await asyncio.to_thread(self.experiment.save, name, text) for name, text in documents.items()
-            ]
+            async with waiting(self.app, "Saving the chart"):
+                paths = [
+                    await asyncio.to_thread(self.experiment.save, name, text)
+                    for name, text in documents.items()
+                ]
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)
             return

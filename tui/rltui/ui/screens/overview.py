@@ -15,13 +15,14 @@ from rltui.core.api import Alert, ComponentState, ComponentStatus, JournalEntry,
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.arrangement import Arrangement
 from rltui.ui.config_actions import ConfigActions
+from rltui.ui.messages import waiting
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
-from rltui.ui.screens.dialogs import MessageDialog, alert_mark
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.shared import Home, Shared
-from rltui.ui.text import clean, clean_line
+from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.body import Body, PaneActions
 from rltui.ui.widgets.gpu_panel import GpuPanel
@@ -32,12 +33,6 @@ from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 _TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
 
-_ALERTS_STAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
-
-_LOW_ROWS = 16
-"""Below this, only the pane with the focus shows more than its title."""
-_LEAST_ROWS = 3
-"""Of a pane; where a column has no room for that, the others than the selected one fold to a line."""
 _CURVE_FROM_ROWS = 36
 """From here on the rewards of the whole run have three rows below the header."""
 _TINY_ROWS = 9
@@ -48,8 +43,6 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
     BINDINGS = bindings(Place.OVERVIEW)
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - as Textual declares it
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
     place = Place.OVERVIEW
 
     class Composed(Message):
@@ -75,8 +68,6 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         self._ask_to_start = ask_to_start
         self._component_ids = experiment.component_ids
         self._log_ids = experiment.log_ids
-        self._alert: Alert | None = None
-        self._alert_at = 0.0
         self._is_tiny = False
         self._readonly = experiment.readonly
         self._claim = ""
@@ -88,7 +79,9 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         yield RewardCurve()
         yield KeyBar()
         yield Static(id="banner", markup=False)
-        yield OrphanBar(hint="" if self._readonly else " · K ends them", clock=self._clock)
+        yield OrphanBar(
+            hint="" if self._readonly else f" · {key_of('process.free')} ends them", clock=self._clock
+        )
         yield ServerBar()
         yield self._new_body()
 
@@ -96,11 +89,12 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
     def _access(self) -> str:
         """What the header says of it."""
         if self.experiment.finished and not self.home.runs.readonly:
-            return "read-only, S opens it to start"
+            return f"read-only, {key_of('component.start-all')} opens it to start"
         return "read-only" if self._readonly and not self.experiment.observed else ""
 
     def _new_body(self) -> Body:
-        return Body(self.shared, self.experiment.screen, self._component_ids, self._log_ids)
+        usual = Arrangement.usual(self.experiment.screen, (*self._component_ids, *self._log_ids))
+        return Body(self.shared, usual, self._component_ids, self._log_ids)
 
     def on_mount(self) -> None:
         """Keep uptimes true."""
@@ -108,21 +102,13 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         self.set_interval(_TITLE_INTERVAL_S, self._update_titles, name="uptimes")
 
     def on_resize(self, event: Resize) -> None:
-        """A low screen is a short one as well, which breakpoints cannot say."""
-        self.set_class(event.size.height < _LOW_ROWS, "-low")
+        """On a high screen the rewards are drawn; on a tiny one there is a single pane."""
         self.query_one(RewardCurve).wanted = event.size.height >= _CURVE_FROM_ROWS
         self._share_header()
-        self._fold_many()
         is_tiny = event.size.height < _TINY_ROWS
         if is_tiny != self._is_tiny and self.body.panes:
             self._is_tiny = is_tiny
             self.body.zoom((self.current_pane or self.body.panes[0]) if is_tiny else None)
-
-    def _fold_many(self) -> None:
-        """More panes than there are rows for."""
-        panes = [pane for pane in self.body.readers if not pane.has_class("-over")]
-        tallest = max((sum(pane.parent is each.parent for pane in panes) for each in panes), default=0)
-        self.set_class(tallest * _LEAST_ROWS > max(_LOW_ROWS, self.size.height), "-many")
 
     def _share_header(self) -> None:
         """The rewards are drawn once."""
@@ -140,12 +126,10 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
                 self._show_gpus(event)
             case KnobTable():
                 self.shared.show_table(event)
-            case Alert():
-                self._alert, self._alert_at = event, self._clock()
-                self._show_alert(event)
-                self.refresh_bindings()
             case JournalEntry():
                 self.shared.show_journal()
+            case Alert():
+                """The app says it."""
 
     def _show_config(self) -> None:
         for panel in self.query(KnobPanel):
@@ -159,17 +143,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
             self.refresh_bindings()
         self.shared.show_gpus(report)
         for panel in self.query(GpuPanel):
-            panel.show(report, self._clock(), hint="" if self._readonly else " · K")
-
-    def _show_alert(self, alert: Alert) -> None:
-        """A toast; what matters more stays longer."""
-        self.app.notify(
-            clean(alert.text),
-            title=f"{alert_mark(alert)[0]} {clean_line(alert.title)}",
-            severity=alert.severity,
-            timeout=_ALERTS_STAY_S[alert.severity],
-            markup=False,
-        )
+            panel.show(report, self._clock(), hint="" if self._readonly else f" · {key_of('process.free')}")
 
     def _show_connection(self) -> None:
         """Say in a banner that what is shown may be old."""
@@ -212,7 +186,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
             pane = self.body.reader(log.id)
             if isinstance(pane, LogFilePane):
                 pane.log_file = log
-        self._fold_many()
+        self.body.place_anew()
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
         self._offer_rollback(before, status)
@@ -222,18 +196,18 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
         offer, known = status.rollback, before.rollback if before is not None else None
         if self._readonly or offer is None or offer == known:
             return
+        key = key_of("knob.roll-back")
         if offer.resume_step is not None:
             if known is not None and (known.edit, known.resume_step) == (offer.edit, offer.resume_step):
                 return  # its figures go on
             back = f" and takes back: {clean_line(offer.edit)}" if offer.edit else ""
-            text = f"{clean_line(offer.reason)}. B goes back to checkpoint {offer.resume_step}{back}"
-            self.notify(text, severity="warning", markup=False, timeout=_ALERTS_STAY_S["warning"])
+            text = f"{clean_line(offer.reason)}. {key} goes back to checkpoint {offer.resume_step}{back}"
+            self.notify(text, severity="warning", markup=False)
         elif isinstance(self.app.screen, ConfigActions):
             self.action_roll_back()
         else:
-            text = (
-                f"{clean_line(offer.component)} ended right after: {clean_line(offer.edit)}. B takes it back"
-            )
+            why = f"{clean_line(offer.component)} ended right after: {clean_line(offer.edit)}"
+            text = f"{why}. {key} takes it back"
             self.notify(text, severity="warning", markup=False)
 
     @staticmethod
@@ -321,14 +295,11 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
     async def _open_shell(self) -> None:
         like = None if self.component is None or self.component.manual else self.component.id
         try:
-            self.post_message(self.AttachRequested(await self.experiment.open_shell(like)))
+            async with waiting(self.app, "Opening a shell"):
+                shell = await self.experiment.open_shell(like)
+            self.post_message(self.AttachRequested(shell))
         except RltuiError as error:
             await show_error(self.app, error)
-
-    def action_last_alert(self) -> None:
-        """In full."""
-        if self._alert is not None:
-            self.app.push_screen(MessageDialog.for_alert(self._alert, self._clock() - self._alert_at))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what makes sense now."""
@@ -336,8 +307,6 @@ class Overview(PaneActions, ComponentActions, ConfigActions, ForkActions):
             case "free_orphans":
                 has_orphans = self.status is not None and bool(self.status.orphans)
                 possible = has_orphans or bool(self._claim)
-            case "last_alert":
-                possible = self._alert is not None
             case _:
                 possible = True
         return possible and super().check_action(action, parameters)

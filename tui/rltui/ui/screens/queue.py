@@ -17,6 +17,7 @@ from rltui.core.runs import RunRow
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.messages import waiting
 from rltui.ui.requests import HomeScreen, show_error
 from rltui.ui.shared import Home
 from rltui.ui.text import clean_line
@@ -153,9 +154,12 @@ class QueueScreen(CursorKeys, HomeScreen):
             self.post_message(self.RunWanted(row.id))
 
     def action_pause_queue(self) -> None:
-        """Or go on."""
-        is_paused = self._queue is not None and bool(self._queue.paused)
-        self.work(self._change("resume" if is_paused else "pause"))
+        """Nothing starts any more."""
+        self.work(self._change("pause"))
+
+    def action_resume_queue(self) -> None:
+        """It goes on."""
+        self.work(self._change("resume"))
 
     def action_move_queued(self, place: str) -> None:
         """Among those that wait."""
@@ -174,7 +178,8 @@ class QueueScreen(CursorKeys, HomeScreen):
 
     async def _change(self, action: QueueAction, entry: str = "", place: str = "") -> None:
         try:
-            await asyncio.to_thread(self._home.runs.change_queue, action, entry, place=place)
+            async with waiting(self.app, "Changing the queue"):
+                await asyncio.to_thread(self._home.runs.change_queue, action, entry, place=place)
         except RltuiError as error:
             await show_error(self.app, error)
         await self._look()
@@ -183,6 +188,9 @@ class QueueScreen(CursorKeys, HomeScreen):
         """Only what there is something to do for."""
         entry = self._entry
         match action:
+            case "pause_queue" | "resume_queue":
+                is_paused = self._queue is not None and bool(self._queue.paused)
+                possible = is_paused is (action == "resume_queue")
             case "open_queued":
                 possible = entry is not None and self._run_of(entry) is not None
             case "move_queued":

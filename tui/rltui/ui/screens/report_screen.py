@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from rltui.errors import RltuiError
+from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.shared import Shared
 from rltui.ui.widgets.bars import KeyBar
@@ -60,7 +61,8 @@ class ReportScreen(CursorKeys, ExperimentScreen):
     async def look(self) -> None:
         """Ask once, and show it."""
         try:
-            await self.ask()
+            async with waiting(self.app, f"Reading the {self.part}s"):
+                await self.ask()
         except RltuiError as error:
             self.problem = error.title
         self.show()

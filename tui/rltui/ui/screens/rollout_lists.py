@@ -315,10 +315,10 @@ class RolloutLists(ExperimentScreen):
 
     # keys
 
-    def action_sort(self) -> None:
-        """In the next order."""
+    def action_sort(self, orders: int) -> None:
+        """In the next order, or the one before."""
         self._follows_newest = False
-        self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
+        self._order = ORDERS[(ORDERS.index(self._order) + orders) % len(ORDERS)]
         self._groups = None
         self._lay_out(0)
 

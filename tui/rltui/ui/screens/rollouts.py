@@ -18,7 +18,8 @@ from textual.widgets import Input, Static
 from rltui.core.log_query import Query
 from rltui.core.rollouts import BatchKey, RolloutSource, Sample, Transcript
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.messages import waiting
 from rltui.ui.requests import show_error
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.rollout_lists import RolloutLists
@@ -32,7 +33,7 @@ from rltui.ui.widgets.virtual_list import VirtualList
 
 _SEARCH_SLICE = 16
 """Samples read in one go: a key that ends the search waits for no more."""
-_ON_LISTS = frozenset(("read", "sort", "narrow", "search", "toggle_groups", "toggle_all"))
+_ON_LISTS = frozenset(("read", "sort", "narrow", "search", "toggle_all"))
 _FORMATS = {
     "jsonl": ("JSONL", "The records as they were written, a line each"),
     "md": ("Markdown", "The conversations, to read or to send around"),
@@ -79,7 +80,8 @@ class RolloutReading(RolloutLists):
         if key is None or sample is None:
             return
         try:
-            transcript = await asyncio.to_thread(self._source.open, key, sample)
+            async with waiting(self.app, "Reading the sample"):
+                transcript = await asyncio.to_thread(self._source.open, key, sample)
         except RltuiError as error:
             self._reading.show(None, note=clean_line(str(error).replace("\n", " ")))
             return
@@ -126,7 +128,8 @@ class RolloutReading(RolloutLists):
         """Show the other one, so many further on."""
         wanted = max(0, self._compared_at + batches)
         while wanted >= len(self._compared) and self._elsewhere is not None:
-            found = await asyncio.to_thread(next, self._elsewhere, None)
+            async with waiting(self.app, "Looking for the prompt"):
+                found = await asyncio.to_thread(next, self._elsewhere, None)
             if found is None:
                 self._elsewhere = None
                 break
@@ -137,7 +140,8 @@ class RolloutReading(RolloutLists):
         self.say("")
         if not self._compared or wanted >= len(self._compared):
             self.notify(
-                "No further step has this prompt. Mark a sample with m to compare with that", markup=False
+                f"No further step has this prompt. Mark a sample with {key_of('mark')} to compare with that",
+                markup=False,
             )
             return
         self._compared_at = wanted
@@ -145,7 +149,8 @@ class RolloutReading(RolloutLists):
         if shown.sample is None:
             return
         try:
-            transcript = await asyncio.to_thread(shown.source.open, shown.key, shown.sample)
+            async with waiting(self.app, "Reading the other sample"):
+                transcript = await asyncio.to_thread(shown.source.open, shown.key, shown.sample)
         except RltuiError as error:
             await show_error(self.app, error)
             return
@@ -180,7 +185,6 @@ class RolloutScreen(RolloutReading):
     CSS_PATH: ClassVar = ["rollouts.tcss"]
     BINDINGS = bindings(Place.ROLLOUTS)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide"), (170, "-huge")]  # noqa: RUF012 - as Textual declares it
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
     place = Place.ROLLOUTS
 
     def __init__(self, shared: Shared, *, folder: str = "", of: str = "", back_to: str = "") -> None:
@@ -246,6 +250,11 @@ class RolloutScreen(RolloutReading):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What changes the lists only where they are seen."""
+        is_reading = self.has_class("-reading") or isinstance(self.focused, TranscriptView)
+        if action == "toggle_tools" and not is_reading:
+            return False
+        if action == "toggle_groups" and is_reading:
+            return False
         if action in _ON_LISTS and self.has_class("-reading"):
             return False
         return super().check_action(action, parameters)
@@ -293,7 +302,7 @@ class RolloutScreen(RolloutReading):
         """In what has the keys."""
         self._lines.move_pages(pages)
 
-    def action_to_end(self, last: bool) -> None:
+    def action_cursor_to_end(self, last: bool) -> None:
         """In what has the keys."""
         here = self._lines
         if isinstance(here, TranscriptView):
@@ -395,7 +404,8 @@ class RolloutScreen(RolloutReading):
         if ending is None:
             return
         try:
-            path = await asyncio.to_thread(self._exported, chosen, ending)
+            async with waiting(self.app, f"Writing {count}"):
+                path = await asyncio.to_thread(self._exported, chosen, ending)
         except RltuiError as error:
             await show_error(self.app, error)
             return

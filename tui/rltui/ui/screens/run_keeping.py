@@ -11,6 +11,8 @@ from textual.content import Content
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.text import listed, size_text
 from rltui.errors import RltuiError
+from rltui.ui.actions import key_of
+from rltui.ui.messages import waiting
 from rltui.ui.requests import HomeScreen, show_error
 from rltui.ui.screens.dialogs import ButtonDialog, NoteDialog, button
 from rltui.ui.shared import Home
@@ -50,7 +52,7 @@ class TrashDialog(ButtonDialog[bool]):
         lines += [f"and {len(rows) - 10} more"] if len(rows) > 10 else []
         told = (
             f"It lies beside the folder then, on the same disk: emptying the trash frees {freed} "
-            "(rltui trash --empty). Until then u brings it back, and rltui restore."
+            f"(rltui trash --empty). Until then {key_of('undo')} brings it back, and rltui restore."
         )
         super().__init__(
             f"Put {runs_named(rows)} into the trash?",
@@ -157,9 +159,10 @@ class KeepActions(HomeScreen):
         last = self._done.pop()
         left = list(last.back)
         try:
-            while left:
-                await asyncio.to_thread(self.home.runs.change, *left[0])
-                left.pop(0)
+            async with waiting(self.app, f"Taking back: {last.what}"):
+                while left:
+                    await asyncio.to_thread(self.home.runs.change, *left[0])
+                    left.pop(0)
         except RltuiError as error:
             self._done.append(DoneChange(last.what, tuple(left)))
             await show_error(self.app, error)
@@ -171,13 +174,14 @@ class KeepActions(HomeScreen):
         """One after the other; of those done until an error, each can be taken back."""
         back: list[tuple[str, RunChange]] = []
         try:
-            for row in rows:
-                await asyncio.to_thread(self.home.runs.change, row.id, change)
-                back.append((row.id, change.undone(row)))
+            async with waiting(self.app, f"Having it done: {what}"):
+                for row in rows:
+                    await asyncio.to_thread(self.home.runs.change, row.id, change)
+                    back.append((row.id, change.undone(row)))
         except RltuiError as error:
             await show_error(self.app, error)
         else:
-            self.notify(f"Done: {what}. u takes it back", markup=False)
+            self.notify(f"Done: {what}. {key_of('undo')} takes it back", markup=False)
         if back:
             self._done = [*self._done, DoneChange(what, tuple(back))][-_MOST_UNDONE:]
         await self.look()

@@ -18,6 +18,8 @@ from rltui.core.run_filter import RunFilter, parse_filter
 from rltui.core.run_tree import TreeLine, run_tree
 from rltui.core.runs import RunRow
 from rltui.errors import RltuiError, UsageError
+from rltui.ui.actions import key_of
+from rltui.ui.messages import waiting
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.run_keeping import KeepActions
@@ -177,7 +179,9 @@ class RunListScreen(CursorKeys, KeepActions):
                 view = RunView.of(await asyncio.to_thread(self.home.runs.kept, "runs"))
                 self._selection = replace(self._selection, view=view)
             await self.look()
-            for text in await asyncio.to_thread(self.home.runs.catch_up):
+            async with waiting(self.app, "Bringing the index of runs up to date"):
+                texts = await asyncio.to_thread(self.home.runs.catch_up)
+            for text in texts:
                 self.notify(clean_line(text), severity="warning", timeout=15, markup=False)
         except RltuiError as error:
             self.notify(clean_line(error.title), severity="error", timeout=15, markup=False)
@@ -262,7 +266,9 @@ class RunListScreen(CursorKeys, KeepActions):
             )
         else:
             parts.append((f" · {len(listed) - archived:,} in all", FAINT))
-        parts += [(f" · {archived:,} archived{'' if is_all else ' (A)'}", FAINT)] if archived else []
+        if archived:
+            hint = "" if is_all else f" ({key_of('filter')})"
+            parts.append((f" · {archived:,} archived{hint}", FAINT))
         order = f"by {view.sort}" if view.sort else ""
         order = f"{order} reversed".strip() if view.is_reversed else order
         parts += [(f" · {order}", FAINT)] if order else []
@@ -352,7 +358,14 @@ class RunListScreen(CursorKeys, KeepActions):
     def _filter_ready(self) -> None:
         self._table.focus()
 
-    def action_sort(self) -> None:
+    def action_sort(self, columns: int) -> None:
+        """By the next column that is shown, or the one before; by none, in the usual order."""
+        known = [_USUAL, *(column.id for column in self._selection.columns)]
+        sort = self._selection.view.sort or _USUAL
+        at = known.index(sort) if sort in known else 0
+        self._sort_by(known[(at + columns) % len(known)])
+
+    def action_choose_order(self) -> None:
         """By one of the columns that are shown."""
         choices = {_USUAL: ("the usual order", "living ones, then those that ended last")}
         choices |= {

@@ -12,6 +12,7 @@ from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.messages import waiting
 from rltui.ui.requests import show_error
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.run_list import RunListScreen
@@ -28,7 +29,6 @@ class RunsScreen(RunListScreen, ForkActions):
     CSS_PATH: ClassVar = ["runs.tcss"]
     BINDINGS = bindings(Place.RUNS)
     place = Place.RUNS
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012 - as Textual declares it
 
     # which are meant
 
@@ -97,10 +97,10 @@ class RunsScreen(RunListScreen, ForkActions):
 
         folders = []
         for row in rows:
-            self.notify(f"Writing the report of {clean_line(row.name)}…", markup=False)
+            export = partial(self.home.runs.export, row.id, "", drawings, samples=_SAMPLES)
             try:
-                export = partial(self.home.runs.export, row.id, "", drawings, samples=_SAMPLES)
-                folders.append(clean_line(await asyncio.to_thread(export)))
+                async with waiting(self.app, f"Writing the report of {row.name}"):
+                    folders.append(clean_line(await asyncio.to_thread(export)))
             except RltuiError as error:
                 await show_error(self.app, error)
                 break
@@ -140,7 +140,7 @@ class RunsScreen(RunListScreen, ForkActions):
                 possible = len(self._compared) > 1
             case "undo":
                 possible = self.can_undo
-            case "filter" | "sort" | "reverse" | "group":
+            case "filter" | "sort" | "choose_order" | "reverse" | "group":
                 possible = bool(self._known.rows)
             case "fold":
                 possible = self._selection.view.is_grouped

@@ -17,7 +17,7 @@ from rltui.core.api import Orphan, Status
 from rltui.core.curve import curve_rows
 from rltui.core.servers import ServerStatus
 from rltui.core.text import duration, figure, gib, listed, shortened, sparkline
-from rltui.ui.actions import ACTIONS, key_text
+from rltui.ui.actions import NO_KEY, key_text, uses
 from rltui.ui.states import SEPARATOR, STALLED, TROUBLES, experiment_badge
 from rltui.ui.text import clean_line, progress_bar, rate
 from rltui.wording import (
@@ -278,8 +278,8 @@ def _held_text(orphans: Sequence[Orphan]) -> str:
     return ", ".join(part for part in (f"{gib(memory)} GiB" if memory else "", ports) if part)
 
 
-_RANKS = {action.id: rank for rank, action in enumerate(ACTIONS)}
-_FOOTERS = {action.id: action.footer for action in ACTIONS}
+_RANKS = {use.id: rank for rank, use in enumerate(uses())}
+_FOOTERS = {(use.id, use.name): use.footer for use in sorted(uses(), key=lambda use: use.footer.value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +288,8 @@ class FooterEntry:
 
     id: str
     """Of the action."""
+    name: str
+    """What is called."""
     key: str
     label: str
 
@@ -296,16 +298,17 @@ def footer_entries(active: dict[str, ActiveBinding]) -> list[FooterEntry]:
     """What is shown, in the table's order; an action with several keys by the first."""
     entries: dict[str, FooterEntry] = {}
     for _, binding, enabled, _ in active.values():
-        if binding.show and enabled and binding.id in _RANKS:
+        if binding.show and enabled and binding.id in _RANKS and binding.key != NO_KEY:
             key = binding.key_display or key_text(binding.key)
-            entries.setdefault(binding.action, FooterEntry(binding.id, key, binding.description))
+            entry = FooterEntry(binding.id, binding.action, key, binding.description)
+            entries.setdefault(binding.action, entry)
     return sorted(entries.values(), key=lambda entry: _RANKS[entry.id])
 
 
 def footer_line(entries: list[FooterEntry], width: int) -> Content:
     """As many entries as fit `width` cells."""
     shown: set[str] = set()
-    for entry in sorted(entries, key=lambda entry: -_FOOTERS[entry.id].value):
+    for entry in sorted(entries, key=lambda entry: -_FOOTERS[entry.id, entry.name].value):
         cells = len(entry.key) + len(entry.label) + 3
         if cells <= width or not shown:
             shown.add(entry.id)

@@ -1,4 +1,4 @@
-"""The panes in their columns: order, focus and zoom, and the keys that go from pane to pane."""
+"""The panes in their places: order, focus and zoom, and the keys that go from pane to pane."""
 
 from __future__ import annotations
 
@@ -6,109 +6,207 @@ from collections.abc import Collection
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.events import DescendantFocus
+from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
+from textual.layout import ArrangeResult, Layout, WidgetPlacement
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
-from rltui.core.layout import Screen as ScreenLayout
+from rltui.ui.arrangement import GPUS, KNOBS, Arrangement
+from rltui.ui.placing import PanelState, Placing, place
 from rltui.ui.shared import Shared
 from rltui.ui.widgets.gpu_panel import GpuPanel
-from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+from rltui.ui.widgets.knob_table import KnobPanel
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 
-_PANELS = ("gpus", "knobs")
+_BARS = 2
+"""Rows above and below the body that are always there."""
 
 
-def _columns(layout: ScreenLayout, pane_ids: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """The layout's columns, without unknown names; by default components and logs left, panels right."""
-    known = {*pane_ids, *_PANELS}
-    wanted = layout.columns or (pane_ids, _PANELS)
-    return tuple(tuple(name for name in column if name in known) for column in wanted)
+class _PlacedLayout(Layout):
+    """Each child of a `Body` where that has placed it; what has no place is not seen."""
+
+    name = "placed"
+
+    def arrange(
+        self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True
+    ) -> ArrangeResult:
+        """As Textual asks."""
+        del greedy
+        assert isinstance(parent, Body)
+        parent.pre_layout(self)
+        regions = parent.placed(size)
+        return [
+            WidgetPlacement(regions[child], NULL_OFFSET, NULL_SPACING, child)
+            for child in children
+            if child in regions
+        ]
 
 
-class Body(Horizontal):
-    """Columns side by side, or stacked where the screen is narrow (see the style sheet)."""
+_PLACED = _PlacedLayout()
+
+
+class Body(Widget):
+    """Places its panes by an `Arrangement`, and by what happens in them."""
 
     def __init__(
         self,
         shared: Shared,
-        layout: ScreenLayout,
+        arrangement: Arrangement,
         component_ids: tuple[str, ...],
         log_ids: tuple[str, ...],
     ) -> None:
         super().__init__(id="body")
         self._shared = shared
         self._log_ids = log_ids
-        self._columns = _columns(layout, (*component_ids, *log_ids))
-        self._widths = layout.widths or ("2fr", *("1fr",) * (len(self._columns) - 1))
+        self.arrangement = arrangement
         self._besides: set[str] = set()
+        names = {*component_ids, *log_ids, GPUS, KNOBS}
+        wanted = [name for column in arrangement.columns for name in column if name in names]
+        self._panes = {name: self._pane(name) for name in wanted if name not in arrangement.hidden}
+        self.placing = Placing()
+        """Of the last layout."""
         self.zoomed: Widget | None = None
+        self._selected: str | None = None
+        self._focused: str | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """Whatever the style sheet says."""
+        return _PLACED
 
     def compose(self) -> ComposeResult:
-        """A vertical container per column."""
-        for names, width in zip(self._columns, self._widths, strict=True):
-            only_panels = all(name in _PANELS for name in names)
-            with Vertical(classes="column panels" if only_panels else "column") as column:
-                column.styles.width = width
-                for name in names:
-                    yield self._pane(name)
+        """Those that are not hidden."""
+        self._show_look(self._place(self.app.size - Size(0, _BARS)))
+        yield from self._panes.values()
 
     def _pane(self, name: str) -> Widget:
-        if name == "gpus":
-            return GpuPanel(classes="pane panel")
-        if name == "knobs":
-            return KnobPanel(classes="pane panel", readonly=self._shared.experiment.readonly)
+        if name == GPUS:
+            return GpuPanel(classes="pane frame")
+        if name == KNOBS:
+            return KnobPanel(classes="pane frame", readonly=self._shared.experiment.readonly)
         if name in self._log_ids:
             return LogFilePane(name, self._shared)
         return ComponentPane(name, self._shared)
 
+    # what there is
+
     @property
     def panes(self) -> list[Widget]:
-        """Down the columns, left to right, without those that are over."""
-        return list(self.query(".pane").exclude(".-over"))
-
-    @property
-    def components(self) -> list[ComponentPane]:
-        """Every component's pane, also those that are over."""
-        return list(self.query(ComponentPane))
-
-    @property
-    def logs(self) -> list[LogFilePane]:
-        """The pane of every log file."""
-        return list(self.query(LogFilePane))
+        """Down the columns, left to right, without those that are hidden or gone."""
+        names = [name for column in self.arrangement.columns for name in column]
+        return [
+            self._panes[name]
+            for name in names
+            if name in self._panes and name not in self.arrangement.hidden and not _is_gone(self._panes[name])
+        ]
 
     @property
     def readers(self) -> list[ReaderPane]:
-        """What can be read, down the columns: panes of components, also those that are over, and of logs."""
-        return list(self.query(ReaderPane))
+        """What can be read, down the columns: panes of components and of logs."""
+        return [pane for pane in self.panes if isinstance(pane, ReaderPane)]
+
+    @property
+    def components(self) -> list[ComponentPane]:
+        """Every component's pane, also one that is gone."""
+        return [pane for pane in self._panes.values() if isinstance(pane, ComponentPane)]
 
     def reader(self, name: str) -> ReaderPane | None:
-        """The pane of a component or log file, if the layout shows it."""
-        return next((pane for pane in self.readers if pane.reader_id == name), None)
+        """The pane of a component or log file, if there is one, also one that is gone."""
+        pane = self._panes.get(name)
+        return pane if isinstance(pane, ReaderPane) else None
 
     async def show_besides(self, component_ids: Collection[str]) -> None:
         """Just these components besides those of the layout, below those of the first column."""
-        for pane in self.components:
-            if pane.reader_id in self._besides and pane.reader_id not in component_ids:
-                self._besides.remove(pane.reader_id)
-                await pane.remove()
+        for name in self._besides - set(component_ids):
+            self._besides.remove(name)
+            await self._panes.pop(name).remove()
         for name in component_ids:
-            if self.reader(name) is None:
+            if name not in self._panes and name not in self.arrangement.hidden:
                 self._besides.add(name)
-                await self.query(Vertical).first().mount(self._pane(name))
+                if self.arrangement.column_of(name) is None:
+                    self.arrangement = self.arrangement.with_panel(name)
+                self._panes[name] = self._pane(name)
+                await self.mount(self._panes[name])
 
     def pane_of(self, widget: Widget) -> Widget | None:
         """The pane that holds `widget`."""
-        return next(
-            (
-                node
-                for node in widget.ancestors_with_self
-                if isinstance(node, Widget) and node.has_class("pane")
-            ),
-            None,
+        return next((each for each in widget.ancestors_with_self if each in self._panes.values()), None)  # type: ignore[return-value]
+
+    def name_of(self, pane: Widget | None) -> str | None:
+        """What the arrangement calls it."""
+        return next((name for name, each in self._panes.items() if each is pane), None)
+
+    # where it is
+
+    def placed(self, size: Size) -> dict[Widget, Region]:
+        """Where the panes are on a body of this size, from now on."""
+        placing = self._place(size)
+        if placing != self.placing:
+            self.placing = placing
+            self.call_later(self._show_look, placing)
+        return {
+            self._panes[name]: Region(each.x, each.y, each.width, each.height)
+            for name, each in placing.places.items()
+        }
+
+    def place_anew(self) -> None:
+        """Something has happened in a pane, or another one is looked at: lay out where that matters."""
+        if self.size and (placing := self._place(self.size)) != self.placing:
+            self._show_look(placing)
+            self._clear_arrangement_cache()  # Textual clears those of its ancestors alone
+            self.refresh(layout=True)
+
+    def _place(self, size: Size) -> Placing:
+        return place(
+            self.arrangement,
+            (size.width, size.height),
+            self._states(),
+            focused=self._focused,
+            selected=self._selected,
+            zoomed=self.name_of(self.zoomed),
         )
+
+    def _states(self) -> dict[str, PanelState]:
+        panes = {name: pane for name, pane in self._panes.items() if not _is_gone(pane)}
+        readers = [pane for pane in panes.values() if isinstance(pane, ReaderPane)]
+        some_live = any(not pane.is_idle for pane in readers)
+        states = {}
+        for name, pane in panes.items():
+            match pane:
+                case ReaderPane():
+                    may_fold = some_live or pane.may_always_fold
+                    states[name] = PanelState(rows=pane.rows, is_idle=pane.is_idle and may_fold)
+                case GpuPanel() | KnobPanel():
+                    states[name] = PanelState(rows=pane.rows_needed, is_side=True)
+        return states
+
+    def _show_look(self, placing: Placing) -> None:
+        """Have the style sheet know of it."""
+        self.set_class(placing.is_flat, "-flat")
+        for name, pane in self._panes.items():
+            where = placing.places.get(name)
+            pane.set_class(where is not None and where.is_folded, "-folded")
+
+    def render(self) -> Content:
+        """What stands between the panes, which is little."""
+        rows = {note.y: note for note in self.placing.notes}
+        lines = []
+        for y in range(max(rows, default=-1) + 1):
+            note = rows.get(y)
+            lines.append(Content.styled(" " * note.x + note.text, "$foreground 60%") if note else Content(""))
+        return Content("\n").join(lines)
+
+    # focus and zoom
+
+    def attend(self, focused: Widget | None, selected: str | None) -> None:
+        """Somebody looks at these now."""
+        self._focused, self._selected = self.name_of(focused), selected
+        for pane in self.readers:
+            pane.selected = pane.reader_id == selected
+        self.place_anew()
 
     def focus_pane(self, pane: Widget) -> None:
         """Give it the keys; a zoomed screen shows it alone."""
@@ -118,30 +216,30 @@ class Body(Horizontal):
             case ReaderPane():
                 target: Widget = pane.log_pane
             case KnobPanel():
-                target = pane.query_one(KnobRows)
+                target = pane.rows
             case _:
                 target = pane
-        if target.focusable:
-            self.screen.set_focus(target)  # at once: the next key may have been typed already
-        else:  # what the zoom uncovers can have the focus only after it is laid out
-            self.call_after_refresh(target.focus)
+        self.screen.set_focus(
+            target, scroll_visible=False
+        )  # at once: the next key may have been typed already
 
     def focus_beside(self, pane: Widget | None, step: int) -> None:
         """The next pane, round and round."""
         panes = self.panes
-        at = panes.index(pane) if pane in panes else -step
-        self.focus_pane(panes[(at + step) % len(panes)])
+        if panes:
+            at = panes.index(pane) if pane in panes else -step
+            self.focus_pane(panes[(at + step) % len(panes)])
 
     def zoom(self, pane: Widget | None) -> None:
         """Show `pane` alone; `None` shows all."""
         self.zoomed = pane
         self.set_class(pane is not None, "-zoomed")
-        for other in self.panes:
-            other.set_class(other is pane, "-zoom")
-            if other.parent is not None and isinstance(other.parent, Widget):
-                other.parent.set_class(
-                    any(child.has_class("-zoom") for child in other.parent.children), "-zoom"
-                )
+        self.place_anew()
+
+
+def _is_gone(pane: Widget) -> bool:
+    """A component that only a person starts, and that is over: nothing is to be seen of it."""
+    return isinstance(pane, ComponentPane) and pane.is_over
 
 
 class PaneActions(Screen[None]):
@@ -162,9 +260,11 @@ class PaneActions(Screen[None]):
         return next((body.pane_of(focused) for body in self.query(Body)), None) if focused else None
 
     def focus_first(self) -> None:
-        """The first pane that is not over."""
-        if self.body.panes:
-            self.body.focus_pane(self.body.panes[0])
+        """The first pane in which something may happen."""
+        panes = self.body.panes
+        idle = [pane for pane in panes if isinstance(pane, ReaderPane) and pane.is_idle]
+        for pane in [*(each for each in panes if each not in idle), *idle][:1]:
+            self.body.focus_pane(pane)
 
     @on(DescendantFocus)
     def _select_focused(self) -> None:
@@ -175,16 +275,13 @@ class PaneActions(Screen[None]):
     def _select(self, pane: Widget | None) -> None:
         if isinstance(pane, ReaderPane):
             self.selected = pane.reader_id
+        for body in self.query(Body):  # none while the panes are being replaced
+            body.attend(pane, self.selected)
 
     def _go_to(self, pane: Widget) -> None:
         """Focus and select at once: the next key may have been typed already, and must act on this one."""
         self.body.focus_pane(pane)
         self._select(pane)
-
-    def watch_selected(self, selected: str | None) -> None:
-        """Mark the selected pane."""
-        for pane in self.body.readers:
-            pane.selected = pane.reader_id == selected
 
     def action_focus_beside(self, step: int) -> None:
         """In the order of the columns, or backwards."""
@@ -193,7 +290,7 @@ class PaneActions(Screen[None]):
 
     def action_select_beside(self, step: int) -> None:
         """Down the column, or up."""
-        panes = [pane for pane in self.body.readers if not pane.has_class("-over")]
+        panes = self.body.readers
         if panes:
             ids = [pane.reader_id for pane in panes]
             at = ids.index(self.selected) if self.selected in ids else -step
@@ -207,7 +304,7 @@ class PaneActions(Screen[None]):
     def action_focus_knobs(self) -> None:
         """Straight to the knobs."""
         for panel in self.query(KnobPanel):
-            self.body.focus_pane(panel)
+            self._go_to(panel)
 
     def action_zoom(self) -> None:
         """The focused pane alone, or all again."""

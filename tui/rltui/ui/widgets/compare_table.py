@@ -9,6 +9,7 @@ from textual.content import Content
 
 from rltui.core.compare import BEST, ComparedRow, Comparison
 from rltui.core.run_columns import short_names
+from rltui.ui.actions import key_of
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_words import FAINT, hanging
 from rltui.ui.widgets.row_list import Row
@@ -54,7 +55,12 @@ def compare_table(
             lines += _whole(row, names, width)
         rows.append(Row(row_key(row), tuple(lines)))
     if not found.differing and not all_keys:
-        rows.append(Row(None, (Content.styled("  no config key differs: a shows all of them", FAINT),)))
+        rows.append(
+            Row(
+                None,
+                (Content.styled(f"  no config key differs: {key_of('filter')} shows all of them", FAINT),),
+            )
+        )
     return CompareTable(columns.head(names), tuple(rows), columns.last)
 
 

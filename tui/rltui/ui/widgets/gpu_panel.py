@@ -299,6 +299,10 @@ class GpuBars(Widget):
         return Content("\n").join(self._painted)
 
 
+_AROUND = 4
+"""Cells of frame and padding, left and right."""
+
+
 class GpuPanel(VerticalScroll):
     """Scrolls where there are more devices than room."""
 
@@ -313,6 +317,10 @@ class GpuPanel(VerticalScroll):
     def compose(self) -> ComposeResult:
         """The bars."""
         yield self._bars
+
+    def rows_needed(self, width: int) -> int:
+        """Rows that show all lines, with the frame around them."""
+        return self._bars.get_content_height(self.size, self.size, width - _AROUND) + 2
 
     def show(self, report: GpuReport, now: float, *, hint: str = "") -> None:
         """Take over a new reading; the time alone is no news. `hint`: as that of `GpuBars`."""

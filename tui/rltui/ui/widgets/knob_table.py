@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -16,7 +16,7 @@ from textual.widgets import Static
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.secrets import masked
 from rltui.core.text import listed, shortened
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.shared import Shared, StagedEdits
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.row_list import Row, RowList
@@ -225,11 +225,12 @@ def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly:
         spans.append((f"✗ {errors} error{'s' if errors > 1 else ''}", "$text-error"))
     if staged:
         spans.append((" · " if spans else "", ""))
-        spans.append((f"+ {len(staged)} collected: w writes", "bold $text-accent"))
+        spans.append((f"+ {len(staged)} collected: {key_of('write')} writes", "bold $text-accent"))
     if changed := sum(knob.changed for knob in (*table.knobs, *table.others)):
+        apply = key_of("knob.apply")
         text = "1 change waits" if changed == 1 else f"{changed} changes wait"
         spans.append((" · " if spans else "", ""))
-        spans.append((f"{text} for a restart{'' if readonly else ': A'}", "$text-warning"))
+        spans.append((f"{text} for a restart{'' if readonly else f': {apply}'}", "$text-warning"))
     return Content.assemble(*spans)
 
 
@@ -242,6 +243,7 @@ class KnobRows(RowList):
     """The knobs below the headings of their sections."""
 
     BINDINGS = bindings(Place.KNOB_TABLE)
+    place: ClassVar = Place.KNOB_TABLE
     cursor_mark = "▸"
 
     @dataclass
@@ -264,6 +266,11 @@ class KnobRows(RowList):
     def shown(self) -> list[KnobInfo]:
         """The knobs that have a row."""
         return [knob for knob in self.table.knobs if _is_worth_a_row(knob, self.staged)]
+
+    @property
+    def lines_needed(self) -> int:
+        """Of all rows and headings."""
+        return len(self.shown) + len(by_section(self.shown))
 
     def show(self, table: KnobTable, staged: StagedEdits) -> None:
         """Take over new values; the cursor stays on its key."""
@@ -306,6 +313,11 @@ class KnobRows(RowList):
             self.post_message(self.EditRequested(self.knob))
 
 
+_DETAIL_ROWS = 4
+_HIGH_ROWS = 10
+"""From here on there is room for the detail."""
+
+
 class KnobPanel(Vertical):
     """The table, and below it what the knob under the cursor is."""
 
@@ -314,16 +326,18 @@ class KnobPanel(Vertical):
     def __init__(self, *, classes: str | None = None, readonly: bool = False) -> None:
         super().__init__(classes=classes)
         self._readonly = readonly
+        self.rows = KnobRows()
+        """The table."""
 
     def compose(self) -> ComposeResult:
         """Rows and detail."""
-        yield KnobRows()
+        yield self.rows
         yield Static(id="knob-detail", markup=False)
 
-    @property
-    def rows(self) -> KnobRows:
-        """The table."""
-        return self.query_one(KnobRows)
+    def rows_needed(self, width: int) -> int:
+        """Rows that show all knobs and a detail, with the frame around them."""
+        del width
+        return self.rows.lines_needed + _DETAIL_ROWS + 2
 
     def show(self, table: KnobTable, staged: StagedEdits) -> None:
         """Take over new values."""
@@ -333,7 +347,8 @@ class KnobPanel(Vertical):
             self._show_detail()
 
     def on_resize(self) -> None:
-        """A folded panel has no lower border: its note goes into the title."""
+        """A folded panel has no lower border: its note goes into the title. A low one has no detail."""
+        self.set_class(self.size.height >= _HIGH_ROWS, "-high")
         self._update_titles()
 
     def _update_titles(self) -> None:
@@ -341,7 +356,7 @@ class KnobPanel(Vertical):
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
         title = Content.styled("Knobs", "bold")
         if files and (hidden := len(table.knobs) - len(self.rows.shown)):
-            files += f" · 6: {hidden} more"
+            files += f" · {key_of('screen.config')}: {hidden} more"
         if files:
             title += Content.styled(f" · {files}", "$foreground 60%")
         note = table_note(table, self.rows.staged, readonly=self._readonly)

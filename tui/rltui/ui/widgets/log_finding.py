@@ -410,8 +410,8 @@ class SearchedLog(ScrolledLog):
         told = [self.note] if self.note else []
         if self._finding is not None:
             told.append(self._finding.told(self._here, picked=self._is_picked))
-        if self.heads or self.raw:
-            told.append("raw" if self.raw else "whole heads")
+        if self.whole or self.raw:
+            told.append("every line" if self.raw else "whole lines")
         below = super()._position(lines_below)
         return " · ".join([*told, below] if below else told)
 

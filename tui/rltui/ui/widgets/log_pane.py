@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from textual.message import Message
 
 from rltui.core.lines import LogSource
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.copying import CopyWanted
 from rltui.ui.widgets.log_finding import OpenSearch, SearchedLog
 from rltui.ui.widgets.log_view import ViewRow
 
@@ -18,15 +20,7 @@ class LogPane(SearchedLog, can_focus=True):
     """Adds marks, and lines that are selected, to be copied or saved."""
 
     BINDINGS = bindings(Place.LOG)
-
-    @dataclass
-    class LinesTaken(Message):
-        """A person wants these lines in the clipboard, or in a file."""
-
-        name: str
-        """Of the log."""
-        lines: list[str]
-        to_file: bool
+    place: ClassVar = Place.LOG
 
     @dataclass
     class AttemptWanted(Message):
@@ -146,7 +140,9 @@ class LogPane(SearchedLog, can_focus=True):
             first, last = sorted(number for number in known if number is not None) or (first, last)
         numbers = range(first, min(last + 1, first + _MOST_COPIED))
         lines = [self._strips.text(number) for number in numbers]
-        self.post_message(self.LinesTaken(self.log_name, lines, to_file))
+        what = f"{len(lines):,} {'line' if len(lines) == 1 else 'lines'}"
+        name = f"{self.log_name}.log" if to_file else ""
+        self.post_message(CopyWanted("\n".join(lines), what, name))
         self._chosen = None
         self._lay_out()
         self.refresh()
@@ -173,7 +169,8 @@ class LogPane(SearchedLog, can_focus=True):
             return super()._position(lines_below)
         known = [number for offset in self._chosen if (number := self._source.number_at(offset)) is not None]
         count = max(known, default=0) - min(known, default=0) + 1
-        return f"{count:,} {'line' if count == 1 else 'lines'} selected: y copies, W saves, esc"
+        keys = f"{key_of('copy')} copies, {key_of('write')} writes, {key_of('back')}"
+        return f"{count:,} {'line' if count == 1 else 'lines'} selected: {keys}"
 
     def _part_of(self, number: int) -> str | None:
         if (self._chosen or self._marks) and self._source is not None:

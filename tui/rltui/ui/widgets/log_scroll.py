@@ -16,6 +16,7 @@ from textual.widget import Widget
 
 from rltui.core.lines import Level, LogChange, LogSource, plain_text
 from rltui.core.log_query import Query
+from rltui.ui.actions import key_of
 from rltui.ui.widgets.log_view import LogStrips, LogViewport, ViewRow, colourless_style, rich_style
 
 POLL_INTERVAL_S = 0.3
@@ -68,8 +69,9 @@ class PaintedLog(Widget):
     """Whether the view sticks to the newest line."""
     wrap = reactive(False, init=False)
     """Whether long lines take several rows rather than being cut."""
-    heads = reactive(False, init=False)
-    """Whether times, levels and the like are shown as they were written, not in a narrow column."""
+    whole = reactive(False, init=False)
+    """Whether what stands before a message is shown as it was written, not in a narrow column, and the names
+    of figures in full."""
     raw = reactive(False, init=False)
     """Whether every line is shown as it was written, also those that say nothing new."""
 
@@ -163,8 +165,8 @@ class PaintedLog(Widget):
         self._left = 0
         self._lay_out()
 
-    def watch_heads(self) -> None:
-        """Show them from now on, or not."""
+    def watch_whole(self) -> None:
+        """Show lines so from now on, or not."""
         self._lay_out()
 
     def watch_raw(self) -> None:
@@ -189,7 +191,8 @@ class PaintedLog(Widget):
         view.start, view.stop = (self._source.start, self._source.stop) if self._source else (0, 0)
         view.height = self.size.height
         self._strips.set_range(view.start, view.stop)
-        self._strips.set_look(heads=self.heads, raw=self.raw, query=self._query)
+        cells = self.size.width if self.size.width and not self.wrap else None
+        self._strips.set_look(whole=self.whole, raw=self.raw, query=self._query, cells=cells)
         if self.follow:
             view.move_to_end()
         else:
@@ -219,7 +222,7 @@ class PaintedLog(Widget):
         if self.follow or self._source is None or self._viewport.at_end:
             return ""
         lines = max(1, lines_below)  # none where only the rest of the last line is below
-        return f"{lines:,} {'line' if lines == 1 else 'lines'} below, f follows"
+        return f"{lines:,} {'line' if lines == 1 else 'lines'} below, {key_of('cursor.last')} follows"
 
     def _show_position(self, text: str) -> None:
         position = Content(text)
@@ -284,9 +287,9 @@ class ScrolledLog(PaintedLog):
         if not self._paint_is_due:
             self._lay_out()
 
-    def action_toggle_heads(self) -> None:
-        """Whole times, levels and sources before messages, or a narrow column."""
-        self.heads = not self.heads
+    def action_toggle_whole(self) -> None:
+        """Lines as they were written, or a narrow column before messages and short names of figures."""
+        self.whole = not self.whole
 
     def action_toggle_raw(self) -> None:
         """Every line as it was written, or only those that say something new."""

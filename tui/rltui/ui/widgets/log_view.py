@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,7 +15,8 @@ from textual.cache import LRUCache
 from textual.strip import Strip
 
 from rltui.core.lines import Colour, Level, Line, SgrStyle, parse_line
-from rltui.core.log_folds import NEARBY, LogFolds
+from rltui.core.log_figures import FigureLines
+from rltui.core.log_folds import LogFolds
 from rltui.core.log_head import COLUMN_CELLS, folded_head
 from rltui.core.log_query import Query
 
@@ -93,7 +95,7 @@ class LogViewport:
 
 
 _KEPT_LINES = 512
-_WIDER = 1
+_WIDER = 2
 """Cells that a column may be wider than the head, for the sake of straight columns."""
 
 
@@ -113,9 +115,11 @@ class LogStrips:
         self._base = self._quiet = self._found = Style()
         self._level_styles: Mapping[Level, Style] = {}
         self._sgr_style: Callable[[SgrStyle], Style] = rich_style
+        self._figures = FigureLines()
         self._wrap_cells: int | None = None
+        self._cells: int | None = None
         self._is_raw = False
-        self._shows_heads = False
+        self._is_whole = False
         self._query: Query | None = None
 
     def set_styles(
@@ -145,15 +149,17 @@ class LogStrips:
 
     def set_range(self, start: int, stop: int) -> None:
         """Which lines there are. What is new may make the newest ones of before old news."""
-        if stop > self._folds.stop:
-            for number in range(self._folds.stop - NEARBY, self._folds.stop):
-                self._cache.discard(number)
-        self._folds.start, self._folds.stop = start, stop
+        for number in self._folds.set_range(start, stop):
+            self._cache.discard(number)
 
-    def set_look(self, *, heads: bool, raw: bool, query: Query | None) -> None:
-        """`heads`: whole ones before messages; `raw`: every line, as it is; mark what `query` finds."""
-        if (heads, raw, query) != (self._shows_heads, self._is_raw, self._query):
-            self._shows_heads, self._is_raw, self._query = heads, raw, query
+    def set_look(self, *, whole: bool, raw: bool, query: Query | None, cells: int | None = None) -> None:
+        """`whole`: messages and what stands before them as they were written; `raw`: every line, whole; mark
+        what `query` finds; `cells`: what a line of figures is shortened to where it is not whole.
+        """
+        look = (whole, raw, query, cells)
+        if look != (self._is_whole, self._is_raw, self._query, self._cells):
+            self._is_whole, self._is_raw, self._query, self._cells = look
+            self._figures = FigureLines()
             self._cache.clear()
 
     def clear(self) -> None:
@@ -176,9 +182,20 @@ class LogStrips:
         """Return the strips of a line, uncut to the right unless wrapped; none where it is hidden."""
         rows = self._cache.get(number)
         if rows is None:
-            hidden = not self._is_raw and self._folds.is_hidden(number)
-            rows = self._cache[number] = [] if hidden else self._paint(number)
+            rows = [] if self._is_hidden(number) else self._paint(number)
+            self._cache[number] = rows
         return rows
+
+    def _is_hidden(self, number: int) -> bool:
+        """Not where something is found in it."""
+        return (
+            not self._is_raw
+            and self._folds.is_hidden(number)
+            and next(self._found_in(self.text(number)), None) is None
+        )
+
+    def _found_in(self, text: str) -> Iterator[tuple[int, int]]:
+        return self._query.spans(text) if self._query is not None else iter(())
 
     def _line(self, number: int) -> Line:
         line = self._lines.get(number)
@@ -188,27 +205,56 @@ class LogStrips:
 
     def _paint(self, number: int) -> list[Strip]:
         line = self._line(number)
-        segments: list[Segment] = []
+        segments = [] if self._is_raw else self._head(number, line)
         start = 0
-        if not self._is_raw:
-            count = self._folds.count(number)
-            head = self._folds.head(number)
-            column, label = folded_head(head), self._label(number)
-            if not self._shows_heads and 0 < len(column) <= head.length + _WIDER:
-                start = head.length
-                segments = self._column(column, head.level)
-            elif label and not self._shows_heads:
-                segments = [Segment(" " * COLUMN_CELLS, self._base)]
-            if label:
-                segments.append(Segment(label, self._quiet))
-            if count > 1:
-                segments.append(Segment(f"×{count} ", self._quiet))
-        segments += self._segments(line, start)
+        if not (self._is_raw or self._is_whole):
+            start = self._message_start(number, line)
+        parts = self._parts(line, start, sum(cell_len(segment.text) for segment in segments))
+        for place, (first, last) in enumerate(parts):
+            if place:
+                segments.append(Segment(" ", self._base))
+            segments += self._segments(line, first, last)
         text = "".join(segment.text for segment in segments)
         strip = Strip(segments, cell_len(text))
         if self._wrap_cells is None or strip.cell_length <= self._wrap_cells:
             return [strip]
         return list(strip.divide([*wrap_cuts(text, self._wrap_cells), strip.cell_length]))
+
+    def _message_start(self, number: int, line: Line) -> int:
+        """Behind the head, where a narrow column stands for it and nothing is found in it."""
+        head = self._folds.head(number)
+        fits = 0 < len(folded_head(head)) <= head.length + _WIDER
+        is_found = any(first < head.length for first, _ in self._found_in(line.text))
+        return head.length if fits and not is_found else 0
+
+    def _head(self, number: int, line: Line) -> list[Segment]:
+        """What stands before the message, or the whole line."""
+        head, label, told = self._folds.head(number), self._label(number), self._folds.told(number)
+        segments: list[Segment] = []
+        if not self._is_whole and self._message_start(number, line):
+            segments = self._column(folded_head(head), head.level)
+        elif label and not self._is_whole:
+            segments = [Segment(" " * COLUMN_CELLS, self._base)]
+        if label:
+            segments.append(Segment(label, self._quiet))
+        if told:
+            segments.append(Segment(f"{told} ", self._quiet))
+        return segments
+
+    def _parts(self, line: Line, start: int, before: int) -> list[tuple[int, int]]:
+        """What is shown of the text behind so many cells, set apart by blanks: all of it, but of figures in a
+        line that is too long, as long as nothing is found in what would go.
+        """
+        whole = [(start, len(line.text))]
+        if self._cells is None or self._is_whole or self._is_raw:
+            return whole
+        parts = self._figures.parts(line.text, start, self._cells - before)
+        if parts is None or not all(
+            any(first <= begin and end <= last for first, last in parts)
+            for begin, end in self._found_in(line.text)
+        ):
+            return whole
+        return parts
 
     def _column(self, column: str, level: Level | None) -> list[Segment]:
         """Time and level in few cells."""
@@ -216,14 +262,14 @@ class LogStrips:
         letter = self._base + style if style else self._quiet
         return [Segment(column[:-2], self._quiet), Segment(column[-2:], letter)]
 
-    def _segments(self, line: Line, start: int) -> list[Segment]:
-        """The text from `start` on: in the colours of the line or its level, with what was found marked."""
+    def _segments(self, line: Line, start: int, end: int) -> list[Segment]:
+        """A part of the text: in the colours of the line or its level, with what was found marked."""
         level_style = self._level_styles.get(line.level) if line.level and not line.spans else None
         plain = self._base + level_style if level_style else self._base
-        found = list(self._query.spans(line.text)) if self._query is not None else []
-        stops = [start, len(line.text)]
-        stops += (stop for span in line.spans for stop in (span.start, span.stop) if stop > start)
-        stops += (stop for span in found for stop in span if stop > start)
+        found = list(self._found_in(line.text))
+        stops = [start, end]
+        stops += (stop for span in line.spans for stop in (span.start, span.stop) if start < stop < end)
+        stops += (stop for span in found for stop in span if start < stop < end)
         edges = sorted(set(stops))
         segments = []
         for first, last in pairwise(edges):
@@ -250,11 +296,13 @@ def wrap_cuts(text: str, cells: int) -> list[int]:
     return cuts
 
 
+@lru_cache(maxsize=256)
 def rich_style(style: SgrStyle) -> Style:
     """Return the style Rich paints with; what is off stays unset, so that it can be laid over another."""
     return Style(color=_colour(style.fg), bgcolor=_colour(style.bg)) + colourless_style(style)
 
 
+@lru_cache(maxsize=256)
 def colourless_style(style: SgrStyle) -> Style:
     """As `rich_style`, without the colours, whose greys may be too dark to read."""
     return Style(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 from textual import on
@@ -15,6 +16,8 @@ from textual.widgets import Static
 from rltui.core.api import ComponentState, ComponentStatus, FollowedLog
 from rltui.core.lines import LogSource
 from rltui.errors import RltuiError
+from rltui.ui.actions import key_of
+from rltui.ui.messages import waiting
 from rltui.ui.shared import Shared
 from rltui.ui.states import SEPARATOR, component_title, told_below, told_of_memory
 from rltui.ui.text import clean_line
@@ -29,6 +32,12 @@ class ReaderPane(Vertical):
     """Keeps one log open, and a title that changes with time. A pane of it says which ones."""
 
     selected: reactive[bool] = reactive(False, init=False, toggle_class="-selected")
+    is_idle = False
+    """Nothing is to be expected in it: where others live, it needs no room."""
+    may_always_fold = False
+    """Also where nothing lives."""
+    rows: Callable[[int], int] | None = None
+    """As `PanelState.rows`."""
 
     def __init__(self, reader_id: str, shared: Shared, *, id_prefix: str, classes: str) -> None:
         super().__init__(id=f"{id_prefix}-{reader_id}", classes=f"pane {classes}")
@@ -42,7 +51,7 @@ class ReaderPane(Vertical):
         self._attempt: int | None = None
         """An earlier one that is shown in place of it."""
         self._title = ""
-        self.log_pane = LogPane()
+        self.log_pane = LogPane(classes="frame")
         """Takes the focus."""
         self.log_pane.border_title = reader_id
 
@@ -67,7 +76,8 @@ class ReaderPane(Vertical):
     async def _show_attempt(self, step: int) -> None:
         """The log of an earlier one, or back to the newest, which is followed."""
         try:
-            logs = await asyncio.to_thread(self._shared.experiment.logs)
+            async with waiting(self.app, "Looking which attempts there are"):
+                logs = await asyncio.to_thread(self._shared.experiment.logs)
         except RltuiError as error:
             self.notify(clean_line(error.title), severity="error", markup=False)
             return
@@ -131,14 +141,15 @@ class ReaderPane(Vertical):
 
 def _component_placeholder(status: ComponentStatus, *, readonly: bool = False) -> str:
     """What an empty pane says, with the keys that help, unless this client may only look."""
+    start, start_all, stop = map(key_of, ("component.start", "component.start-all", "component.stop"))
     if status.state is ComponentState.WAITING:
-        text, keys = "Starts by itself as soon as it can.", "x gives up."
+        text, keys = "Starts by itself as soon as it can.", f"{stop} gives up."
     elif status.state is ComponentState.BACKOFF:
-        text, keys = "Starts again by itself.", "s starts it now, x gives up."
+        text, keys = "Starts again by itself.", f"{start} starts it now, {stop} gives up."
     elif status.log is None and status.state is ComponentState.FAILED:
-        text, keys = "Could not be started: the reason is below.", "s tries again."
+        text, keys = "Could not be started: the reason is below.", f"{start} tries again."
     elif status.log is None:
-        text, keys = "Not started yet.", "s starts it, S starts everything."
+        text, keys = "Not started yet.", f"{start} starts it, {start_all} starts everything."
     else:
         text, keys = "No output yet.", ""
     return text if readonly or not keys else f"{text} {keys}"
@@ -165,11 +176,10 @@ class ComponentPane(ReaderPane):
             return
         for state in ComponentState:
             self.set_class(state is status.state, f"-{state.value}")
-        is_over = (status.prepares or status.manual) and status.state in (
-            ComponentState.STOPPED,
-            ComponentState.EXITED,
+        self.may_always_fold = status.prepares
+        self.is_idle = status.state is ComponentState.STOPPED or (
+            status.state is ComponentState.EXITED and (status.prepares or status.manual)
         )
-        self.set_class(is_over, "-over")
         self.show_log(status.log, _component_placeholder(status, readonly=self._shared.experiment.readonly))
 
     def update_title(self) -> None:
@@ -193,8 +203,8 @@ class ComponentPane(ReaderPane):
 
     @property
     def is_over(self) -> bool:
-        """A preparation that is done, or was never needed: it gives its room to the others."""
-        return self.has_class("-over")
+        """A person started it, and it has ended, or nobody has: there is nothing to see."""
+        return self.status is not None and self.status.manual and self.is_idle
 
 
 _LOG_STYLES = {"growing": "$text-success"}
@@ -225,19 +235,26 @@ def _log_placeholder(log: FollowedLog) -> str:
     return f"Looked for {log.wanted[0]}{more}."
 
 
+def _rows_of_empty(width: int) -> int:
+    """A line that says so, in its frame."""
+    del width
+    return 3
+
+
 class LogFilePane(ReaderPane):
     """Shows one log file. `log_file` and `selected` are all it needs."""
 
     log_file: reactive[FollowedLog | None] = reactive(None, init=False)
 
     def __init__(self, log_id: str, shared: Shared) -> None:
-        super().__init__(log_id, shared, id_prefix="log", classes="log-file -empty")
+        super().__init__(log_id, shared, id_prefix="log", classes="log-file")
+        self.rows = _rows_of_empty
 
     def watch_log_file(self, log: FollowedLog | None) -> None:
         """Follow the file that there is now."""
         if log is None:
             return
-        self.set_class(log.path is None, "-empty")
+        self.rows = None if log.path is not None else _rows_of_empty
         self.show_log(log.path, clean_line(_log_placeholder(log)))
         self.update_title()
 

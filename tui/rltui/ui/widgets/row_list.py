@@ -129,7 +129,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     def move_pages(self, pages: int) -> None:
         """Move the cursor by what is visible, headings included."""
         owners = [owner for owner, _ in self._lines]
-        if self.key not in owners:
+        if self.key is None or self.key not in owners:
             return
         line = owners.index(self.key) + pages * max(1, self.size.height - 1)
         beyond = owners[max(0, line) :] if pages > 0 else owners[: max(0, line) + 1][::-1]

@@ -15,6 +15,7 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from rltui.core.rollouts import Conversation, Message, Transcript
+from rltui.ui.actions import key_of
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.rollout_lines import figure
@@ -50,7 +51,9 @@ def transcript_lines(
     )
     lines += islice(said, _MOST_LINES)
     if next(said, None) is not None:
-        lines += _wrapped(f"… more than {_MOST_LINES:,} lines: w writes them all", width, "$text-warning")
+        lines += _wrapped(
+            f"… more than {_MOST_LINES:,} lines: {key_of('write')} writes them all", width, "$text-warning"
+        )
     return lines
 
 
@@ -119,7 +122,7 @@ def _wrapped(text: str, width: int, style: str = "") -> Iterator[Content]:
             yield Content.styled(piece, style) if style else Content(piece)
     if len(text) > _LONGEST:
         yield Content.styled(
-            f"… {len(text) - _LONGEST:,} more characters: w writes them all", "$text-warning"
+            f"… {len(text) - _LONGEST:,} more characters: {key_of('write')} writes them all", "$text-warning"
         )
 
 

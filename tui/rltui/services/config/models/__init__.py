@@ -22,9 +22,10 @@ from rltui.core.toml.values import format_key
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Checkout, ConfigModels, Framework
 from rltui.services import checkout, trust
-from rltui.services.config.files import LoadedFiles, Source, located
+from rltui.services.config.files import LoadedFiles, located
 from rltui.services.config.models.state import Schemas, keep, kept, state_of
 from rltui.services.config.models.worker import Answer, Limits, NotAsked, Worker
+from rltui.services.config.source import Source
 
 __all__ = ["FrameworkModels", "Limits", "informed"]
 

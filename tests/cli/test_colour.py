@@ -1,0 +1,114 @@
+"""Colours only where they are wanted, and only ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from tests.cli.test_terminal import dangers, in_terminal
+from tests.conftest import Box
+
+from rltui.cli import main
+from rltui.cli.colour import MARK, When, diff, is_wanted, paint, signed, switch
+
+GREEN = "\x1b[32m"
+
+
+class Stream:
+    def __init__(self, is_terminal: bool) -> None:
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+@pytest.mark.parametrize(
+    ("when", "is_terminal", "variables", "wanted"),
+    [
+        ("auto", True, {}, True),
+        ("auto", False, {}, False),
+        ("auto", True, {"TERM": "dumb"}, False),
+        ("auto", True, {"NO_COLOR": "1"}, False),
+        ("auto", True, {"NO_COLOR": ""}, True),
+        ("auto", False, {"CLICOLOR_FORCE": "1"}, True),
+        ("auto", False, {"FORCE_COLOR": "0"}, False),
+        ("auto", False, {"FORCE_COLOR": "3"}, True),
+        ("auto", True, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ("always", False, {"NO_COLOR": "1"}, True),
+        ("never", True, {"FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_who_decides(
+    when: When, is_terminal: bool, variables: Mapping[str, str], wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"TERM": "xterm", **variables}.items():
+        monkeypatch.setenv(name, value)
+    assert is_wanted(when, Stream(is_terminal)) is wanted
+
+
+def test_nothing_is_painted_where_nobody_shows_it() -> None:
+    assert paint("ready", "good") == "ready"
+    assert signed("  ⚠ late") == "  ⚠ late"
+
+
+def test_trouble_is_painted_whole_and_other_signs_alone() -> None:
+    switch(is_on=True)
+    try:
+        marked = (
+            signed("  ⚠ late"),
+            signed("✓ done"),
+            signed("warning: odd"),
+            *diff(["+a", "-b", " c", "+++ d"]),
+        )
+    finally:
+        switch(is_on=False)
+    assert [line.replace(MARK, "^") for line in marked] == [
+        "  ^33m⚠ late^0m",
+        "^32m✓^0m done",
+        "^33mwarning^0m: odd",
+        "^32m+a^0m",
+        "^31m-b^0m",
+        " c",
+        "^1m+++ d^0m",
+    ]
+
+
+@pytest.mark.parametrize("words", [["--color=always", "doctor"], ["doctor", "--color", "always"]])
+def test_colours_stand_before_and_behind_the_command(
+    own_user: object, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(words)
+    assert f"{GREEN}✓\x1b[0m" in capsys.readouterr().out
+    main([*words, "--no-color"])
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_colours_of_others_stay_words(own_user: object, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--color=always", "status", f"{GREEN}evil\x1b[2J"])
+    told = capsys.readouterr().err
+    assert told.startswith("\x1b[31mrltui:\x1b[0m no experiment")
+    assert dangers(told.removeprefix("\x1b[31mrltui:\x1b[0m")) == set()
+    assert main(["--color=blue", "ls"]) == 2
+    assert "there are: auto, always, never" in capsys.readouterr().err
+
+
+def test_a_json_document_has_no_colours(own_user: object, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--color=always", "doctor", "--json"])
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_ascii_is_ascii(own_user: object, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor", "--ascii"])
+    told = capsys.readouterr().out
+    assert told.isascii()
+    assert told.startswith("+ python")
+    main(["doctor"])
+    assert "✓ python" in capsys.readouterr().out
+
+
+def test_a_terminal_is_asked(box: Box) -> None:
+    assert GREEN in in_terminal(box, "doctor").decode()
+    box.env["NO_COLOR"] = "1"
+    assert "\x1b" not in in_terminal(box, "doctor").decode()

@@ -1,0 +1,119 @@
+"""`status --watch`: what is drawn, and what is told in sentences."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes.experiment import NOW, running_status
+from tests.fakes.past_run import made
+from tests.ui.trouble import backoff_status, orphans_status, stalled_status, waiting_status
+
+from rltui.cli import main
+from rltui.cli.terminal import InPlace
+from rltui.cli.watching import Sentences
+from rltui.core.api import Status
+
+
+def told(sentences: Sentences, status: Status, now: float) -> list[str]:
+    return [line.partition(" ")[2] for line in sentences.about(status.model_dump(mode="json"), now)]
+
+
+def test_a_sentence_for_each_change() -> None:
+    sentences = Sentences()
+    first = told(sentences, waiting_status(), NOW)
+    assert "orchestrator is waiting: waits for inference." in first
+    assert told(sentences, waiting_status(), NOW + 1) == []
+    then = told(sentences, running_status(), NOW + 12)
+    assert "orchestrator is ready after 12s." in then
+    assert told(sentences, running_status(), NOW + 13) == []
+    assert any(line.startswith("warning: ") for line in told(sentences, stalled_status(), NOW + 14))
+    again = told(sentences, backoff_status(), NOW + 20)
+    assert any("trainer has failed and starts again" in line for line in again)
+    assert "warning: 2 leftover processes, see rltui orphans." in told(sentences, orphans_status(), NOW + 21)
+
+
+def test_a_trouble_that_comes_back_is_told_again() -> None:
+    sentences = Sentences()
+    stalled = [line for line in told(sentences, stalled_status(), NOW) if "stalled" in line]
+    assert stalled
+    assert not [line for line in told(sentences, running_status(), NOW + 1) if "stalled" in line]
+    assert [line for line in told(sentences, stalled_status(), NOW + 2) if "stalled" in line] == stalled
+
+
+def test_steps_are_not_told_all_the_time() -> None:
+    sentences = Sentences()
+    status = running_status()
+
+    def at(step: int, later_s: float) -> list[str]:
+        moved = status.model_copy(update={"step": step})
+        return [line for line in told(sentences, moved, NOW + later_s) if line.startswith("step ")]
+
+    assert at(3, 0)[0].startswith("step 3")
+    assert at(4, 5) == []
+    assert at(9, 61)[0].startswith("step 9")
+
+
+@pytest.fixture
+def statuses(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the watch sees, one after the other; then ctrl+c."""
+    queue: list[dict[str, Any]] = []
+
+    def look(_: object) -> dict[str, Any]:
+        if not queue:
+            raise KeyboardInterrupt
+        return queue.pop(0)
+
+    monkeypatch.setattr("rltui.cli.watching.row_of", look)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    return queue
+
+
+def test_the_watch_in_its_shapes(
+    own_user: Path, tmp_path: Path, statuses: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "out" / "one")
+    seen = [each.model_dump(mode="json") for each in (waiting_status(), running_status())]
+    statuses += seen
+    assert main(["status", "-w", "--json"]) == 130
+    assert [json.loads(line) for line in capfd.readouterr().out.splitlines()] == seen
+    statuses += seen
+    assert main(["status", "-w", "one"]) == 130, "without a terminal, in sentences"
+    assert re.search(r"\d\d:\d\d:\d\d orchestrator is ready", capfd.readouterr().out)
+    statuses += seen[:1]
+    assert main(["status", "--plain"]) == 0
+    assert "orchestrator is waiting" in capfd.readouterr().out
+    assert main(["status", "-w", "one", "two"]) == 2
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 1
+
+
+def test_only_changed_lines_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = [os.terminal_size((80, 24))]
+    monkeypatch.setattr(os, "get_terminal_size", lambda *_: size[0])
+    terminal = Terminal()
+    area = InPlace(terminal)
+
+    def drawn(*lines: str) -> str:
+        begin = len(terminal.getvalue())
+        area.draw(lines)
+        return terminal.getvalue()[begin:]
+
+    assert drawn("one", "two", "three") == "\r\x1b[J\rone\x1b[K\n\rtwo\x1b[K\n\rthree\x1b[K\n"
+    assert drawn("one", "2", "three") == "\x1b[3A\n\r2\x1b[K\n\n"
+    assert drawn("one") == "\x1b[3A\n\x1b[J"
+    assert "\x1b[2J" not in drawn("\x1b[2J")
+    size[0] = os.terminal_size((40, 4))
+    assert drawn(*"abcdef") == "\x1b[H\x1b[J\ra\x1b[K\n\rb\x1b[K\n\r… 4 more lines\x1b[K\n"

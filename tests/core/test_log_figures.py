@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from rltui.core.log_figures import FigureLines, recurrence, without_figures
+
+VLLM = (
+    "Engine 000: Avg prompt throughput: 16.8 tokens/s, Avg generation throughput: 34.4 tokens/s, "
+    "Running: 0 reqs, Waiting: 0 reqs, GPU KV cache usage: 0.0%, Prefix cache hit rate: 0.0%"
+)
+VLLM_NAMES = (
+    "Engine 000: prompt 16.8 generation 34.4 Running 0 Waiting 0 GPU KV usage 0.0% Prefix hit rate 0.0%"
+)
+VLLM_SHORT = "Engine 000: prompt 16.8 generation 34.4 Running 0 Waiting 0 GPU 0.0% Prefix 0.0%"
+STEP = (
+    "Step 13 | Time: 0.27s | Reward: 0.8749 | Throughput: 7817.5 tokens/s | Seq. Length: 16.2 tokens/sample "
+    "| Async Level: 1 | Max. Off-Policy Level: 0"
+)
+
+
+def shortened(message: str, cells: int, lines: FigureLines | None = None) -> str:
+    text = f"12:00:00 {message}"
+    parts = (lines or FigureLines()).parts(text, 9, cells)
+    return message if parts is None else " ".join(text[first:last] for first, last in parts)
+
+
+@pytest.mark.parametrize(
+    ("message", "cells", "shown"),
+    [
+        (VLLM, 200, VLLM),
+        (VLLM, 106, VLLM_NAMES),
+        (VLLM, 90, VLLM_SHORT),
+        (VLLM, 67, "Engi 000: prom 16.8 gene 34.4 Runn 0 Wait 0 GPU 0.0% Pref 0.0%"),
+        (STEP, 74, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
+        (STEP, 72, "Step 13 Time 0.27s Rewa 0.8749 Thro 7817.5 Seq 16.2 Asyn 1 Max 0"),
+        (STEP, 20, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
+        ("Starting in World(rank=0, world_size=1, device=cpu, more=2)", 20, None),
+        ("one 1, two 2, three 3", 5, None),
+        ("x " * 400 + "1, 2, 3, 4", 5, None),
+    ],
+)
+def test_figures_stay_when_a_line_is_too_long(message: str, cells: int, shown: str | None) -> None:
+    assert shortened(message, cells) == (shown or message)
+
+
+def test_every_figure_stays() -> None:
+    for cells in range(10, 180):
+        shown = shortened(STEP, cells)
+        assert all(figure in shown for figure in ("13", "0.27s", "0.8749", "7817.5", "16.2", "1", "0"))
+        assert len(shown) <= max(cells, 74)
+
+
+def test_lines_with_the_same_words_are_shortened_alike() -> None:
+    lines = FigureLines()
+    assert shortened(STEP, 74, lines).startswith("Step 13 Time 0.27s Reward ")
+    assert shortened(STEP.replace("16.2", "9.25"), 74, lines).startswith("Step 13 Time 0.27s Reward ")
+    longer = STEP.replace("7817.5", "107817.25")
+    assert shortened(longer, 74, lines).startswith("Step 13 Time 0.27s Rewa ")
+    assert shortened(STEP, 74, lines).startswith("Step 13 Time 0.27s Rewa ")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Starting step 3", "Starting step 14"),
+        ("resumed: checkpoint 1 ready (after 0.69s)", "resumed: checkpoint 2 ready (after 3s)"),
+        ('127.0.0.1:1 - "GET /x" 200', '10.1.1.1:234 - "GET /x" 200'),
+    ],
+)
+def test_messages_that_come_again(one: str, other: str) -> None:
+    assert recurrence(one) == recurrence(other) != ""
+
+
+@pytest.mark.parametrize("message", ["", "loss 0.5", "1 2 3 4", "x" * 700])
+def test_messages_with_news(message: str) -> None:
+    assert recurrence(message) == ""
+
+
+def test_sizes_and_addresses_are_figures() -> None:
+    said = "Tried {} at {}, -0.5 of 1e-06"
+    assert without_figures(said.format("2.32 GiB", "0x7f")) == without_figures(said.format("64 MiB", "0x1"))

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rltui.core.lines import decode_line, plain_text
+from rltui.core.log_folds import LogFolds
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def visible(*lines: str) -> list[str]:
+    folds = LogFolds(lambda number: lines[number], lambda number: "")
+    folds.set_range(0, len(lines))
+    rows = [number for number in range(len(lines)) if not folds.is_hidden(number)]
+    return [f"{folds.told(number)} {lines[number]}".lstrip(" ") for number in rows]
+
+
+def test_repeated_lines_are_one_with_a_count() -> None:
+    assert visible("12:00:00 INFO a", "12:00:01 INFO a", "12:00:02 INFO a", "b", "b", "", "", "c") == [
+        "×3 12:00:02 INFO a",
+        "×2 b",
+        "",
+        "",
+        "c",
+    ]
+    assert visible("12:00:00 INFO a", "12:00:01 ERROR a") == ["12:00:00 INFO a", "12:00:01 ERROR a"]
+
+
+def test_of_a_progress_bar_the_newest_state_is_left() -> None:
+    assert visible(
+        "Loading shards:  50% Completed | 1/2",
+        "Loading shards: 100% Completed | 2/2",
+        "Generating: 100%|##| 8/8 [00:00<00:00]",
+        "12:00:01 SUCCESS Step 1",
+        "Generating: 100%|##| 8/8 [00:01<00:00]",
+        "12:00:01 SUCCESS Step 2",
+    ) == [
+        "×2 Loading shards: 100% Completed | 2/2",
+        "12:00:01 SUCCESS Step 1",
+        "×2 Generating: 100%|##| 8/8 [00:01<00:00]",
+        "12:00:01 SUCCESS Step 2",
+    ]
+
+
+def step(number: int) -> list[str]:
+    return [
+        f"12:00:{number:02d}    INFO Starting orchestrator step {number}",
+        f"12:00:{number:02d}    INFO Orchestrator paused: waiting for trainer to write checkpoint {number}",
+        f"12:00:{number:02d}    INFO Orchestrator resumed: checkpoint {number} ready (after 0.{number}s)",
+        f"Generating rollouts (train): 100%|####| {number}/128 [00:00<00:00]",
+        f"12:00:{number:02d} SUCCESS Step {number} | Time: 0.2s | Reward: 0.{number}",
+    ]
+
+
+def test_what_is_said_at_every_step_stands_once() -> None:
+    lines = [line for number in range(1, 6) for line in step(number)]
+    newest = [f"×5 {line}" for line in step(5)[:-1]]
+    assert visible(*lines) == [*(step(number)[-1] for number in range(1, 5)), *newest, step(5)[-1]]
+    many = [line for number in range(1, 60) for line in step(number)]
+    assert visible(*many)[-2].startswith("×26+ Generating")
+
+
+@pytest.mark.parametrize(
+    "say",
+    [
+        "12:00:00    INFO loss {}.5",
+        "12:00:00 WARNING Cancelled {} rollouts",
+        "12:00:00 SUCCESS checkpoint {}",
+        "step {}",
+        "12:00:00    INFO {} of 1 in 2 by 3",
+    ],
+)
+def test_lines_that_may_be_of_interest_are_all_shown(say: str) -> None:
+    lines = [line for number in range(3) for line in (say.format(number), f"other {number}")]
+    assert visible(*lines) == lines
+
+
+def test_a_list_is_shown_whole_and_clients_are_one() -> None:
+    listed = [f"12:00:00    INFO GPU {number} is free" for number in range(4)]
+    assert visible(*listed) == listed
+    asked = [f'INFO:     127.0.0.1:{port} - "GET /health HTTP/1.1" 200 OK' for port in (1, 22, 333)]
+    assert visible(asked[0], "a", asked[1], "b", asked[2]) == ["a", "b", f"×3 {asked[2]}"]
+
+
+def test_what_is_new_makes_the_newest_old() -> None:
+    lines = [*step(1), *step(2)]
+    folds = LogFolds(lambda number: lines[number], lambda number: "")
+    folds.set_range(0, 5)
+    assert not any(folds.is_hidden(number) for number in range(5))
+    assert set(folds.set_range(0, 10)) >= set(range(5))
+    assert [folds.is_hidden(number) for number in range(5)] == [True] * 4 + [False]
+    assert not folds.set_range(0, 10)
+
+
+def traceback(rank: int, last: str = "RuntimeError: device 3") -> list[str]:
+    texts = ("Traceback (most recent call last):", f'  File "t.py", line {rank}', last)
+    return [f"[trainer{rank}]:{text}" for text in texts]
+
+
+def test_tracebacks_of_further_ranks_are_one() -> None:
+    first, *rest = traceback(0)
+    blocks = [traceback(rank) for rank in range(3)]
+    assert visible(*(line for block in blocks for line in block), "end") == [
+        f"×3 ranks {first}",
+        *rest,
+        "end",
+    ]
+    at_once = [line for lines in zip(*blocks, strict=True) for line in lines]
+    assert visible(*at_once, "end") == [f"×3 ranks {first}", *rest, "end"]
+    assert visible(*at_once, *at_once) == [f"×3 ranks {first}", *rest] * 2
+    other = [*traceback(0), *traceback(1, "ValueError: other")]
+    assert visible(*other) == other
+
+
+def test_what_one_rank_says_after_the_others_joins_them() -> None:
+    lines = [*traceback(0), *traceback(1), *traceback(2)]
+    folds = LogFolds(lambda number: lines[number], lambda number: "")
+    folds.set_range(0, 6)
+    assert folds.told(0) == "×2 ranks"
+    folds.head(5)
+    assert 0 in folds.set_range(0, 9)
+    assert folds.told(0) == "×3 ranks"
+
+
+def test_four_ranks_that_ran_out_of_memory() -> None:
+    lines = (DATA / "oom" / "torch-2.10-torchrun-four-ranks.log").read_text().splitlines()
+    shown = visible(*lines)
+    assert sum("Traceback" in line for line in shown) == 1
+    assert shown[0] == f"×4 ranks {lines[0]}"
+    assert shown[5] == lines[5]
+
+
+def test_a_recorded_run_of_prime_rl() -> None:
+    lines = (DATA / "prime_rl" / "logs" / "split.log").read_bytes().split(b"\n")[:-1]
+    shown = visible(*(plain_text(decode_line(line)) for line in lines))
+    assert len(shown) == len(lines)
+
+
+def test_a_run_without_end_is_shown_now_and_then() -> None:
+    assert len(visible(*["same"] * 1000)) == 8

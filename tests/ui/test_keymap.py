@@ -1,0 +1,210 @@
+"""Keys that a person has chosen: what is taken, what is refused, and that everything tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from tests.fakes.experiment import FakeExperiment, stopped_status
+from tests.ui.conftest import Opener, press, until
+from textual.pilot import Pilot
+
+from rltui import settings
+from rltui.cli.arguments import _KEYMAPS
+from rltui.errors import ConfigError
+from rltui.ui import actions, keymap
+from rltui.ui.actions import ACTIONS, key_of
+from rltui.ui.keymap import presets, typed_key, written
+from rltui.ui.screens.help import help_content
+from rltui.ui.screens.overview import Overview
+from rltui.ui.widgets.bars import footer_entries
+
+
+@pytest.fixture(autouse=True)
+def the_usual_keys_afterwards() -> Iterator[None]:
+    yield
+    actions.remap({})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "settings.toml"
+
+
+def refusal(path: Path, text: str) -> str:
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        keymap.load(path)
+    assert caught.value.exit_code == 3
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("?", "question_mark"),
+        ("J", "J"),
+        ("j", "j"),
+        ("|", "vertical_line"),
+        ("@", "at"),
+        ("-", "minus"),
+        ("+", "plus"),
+        ("_", "underscore"),
+        ("/", "slash"),
+        ("~", "tilde"),
+        ("esc", "escape"),
+        ("PgDn", "pagedown"),
+        ("Ctrl+R", "ctrl+r"),
+        ("shift+up", "shift+up"),
+        ("shift+↑", "shift+up"),
+        ("del", "delete"),
+        ("space", "space"),
+        ("ö", "ö"),
+    ],
+)
+def test_keys_are_taken_as_people_write_them(text: str, name: str) -> None:
+    assert typed_key(text) == name
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ctrl", "ctrl+", "strg+x", "alt+x", "ctrl+i", "ctrl+m", "shift+j", "jj", "+x"]
+)
+def test_what_is_no_key_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"key|same as|alt|write"):
+        typed_key(text)
+
+
+def test_every_key_of_the_table_can_be_written() -> None:
+    for action in ACTIONS:
+        assert ",".join(map(typed_key, written(action.default_keys))) == action.default_keys, action.id
+
+
+def test_nothing_chosen_is_the_table(path: Path) -> None:
+    assert keymap.load(path) == {}
+    path.write_text('[keys]\nsort = ">"\n')
+    assert keymap.load(path) == {}, "as it is"
+
+
+def test_a_key_several_and_none(path: Path) -> None:
+    path.write_text('[keys]\nlog.wrap = "ctrl+l"\n"sort.back" = []\nfilter = ["f", "F5"]\n')
+    assert keymap.load(path) == {"log.wrap": "ctrl+l", "sort.back": "", "filter": "f,f5"}
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (
+            '[keys]\nsort = "s"\n',
+            (
+                ":2:1: keys.sort: on the evaluation screen, s is the key of start (component.start) already, "
+                "not of sort (sort)"
+            ),
+        ),
+        (
+            '[keys]\nlog.wrap = "x"\n',
+            (
+                ":2:1: keys.log.wrap: on the overview, x is the key of stop (component.stop) already, "
+                "not of wrap (log.wrap)"
+            ),
+        ),
+        (
+            '[keys]\ntheme = "ctrl+o"\nzoom = "ctrl+o"\n',
+            ":3:1: keys.zoom: on the overview, ctrl+o is the key of theme (theme) already",
+        ),
+        ("[keys]\nsorted = 's'\n", ":2:1: keys.sorted: there is no such action; did you mean sort?"),
+        ("[keys]\nsort = ['>', 'meta+s']\n", ":2:1: keys.sort: 'meta+s' is no key: write it as ?, J, ctrl+r"),
+        ("[keys]\nsort = 7\n", ":2:1: keys.sort: input should be a valid tuple"),
+        ("keymap = 'emacs'\n", ":1:1: keymap: input should be '', 'vim' or 'k9s'"),
+    ],
+)
+def test_a_fault_names_file_line_and_both_actions(path: Path, text: str, fault: str) -> None:
+    told = refusal(path, text)
+    assert told.startswith(f"{path}{fault}")
+    assert "until then the" in told
+
+
+def test_a_key_is_free_again_once_its_action_has_another(path: Path) -> None:
+    path.write_text('[keys]\nsort = "s"\n"component.start" = "ctrl+o"\n')
+    assert keymap.load(path) == {"sort": "s", "component.start": "ctrl+o"}
+
+
+def test_what_is_never_on_one_screen_may_share_a_key(path: Path) -> None:
+    path.write_text('[keys]\n"chart.smooth" = "s"\n')
+    assert keymap.load(path) == {"chart.smooth": "s"}, "no component is started from the charts"
+
+
+def test_presets_are_whole_and_known_to_all(path: Path) -> None:
+    names = get_args(settings.Settings.model_fields["keymap"].annotation)
+    assert set(names) == {"", *presets()} == {"", *_KEYMAPS}
+    for name in presets():
+        assert keymap.load(path, name)
+    assert keymap.load(path, "vim")["cursor.down"] == "down,j"
+    with pytest.raises(ConfigError, match=r"there is no keymap 'ed'\n→ there are: k9s, vim"):
+        keymap.load(path, "ed")
+
+
+def test_the_settings_come_over_the_preset_and_the_option_over_theirs(path: Path) -> None:
+    path.write_text('keymap = "k9s"\n[keys]\nmark = "m"\n')
+    keys = keymap.load(path)
+    assert keys["remove"] == "ctrl+d,delete,backspace"
+    assert "mark" not in keys, "the usual one again"
+    assert keymap.load(path, "vim").keys() == {*presets()["vim"]}
+
+
+def footer(pilot: Pilot[None]) -> str:
+    entries = footer_entries(pilot.app.screen.active_bindings)
+    return " ".join(f"{entry.key} {entry.label}" for entry in entries)
+
+
+async def test_chosen_keys_work_and_are_told_everywhere(open_app: Opener) -> None:
+    keys = {"component.start": "ctrl+o", "component.start-all": "", "log.wrap": "f5", "log.follow": "f6"}
+    experiment = FakeExperiment(stopped_status())
+    async with open_app(experiment, keys=keys) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, Overview)
+        log = screen.body.components[0].log_pane
+        assert "ctrl+o start " in footer(pilot)
+        assert "none" not in footer(pilot)
+        assert "ctrl+o starts it, :component.start-all starts everything." in log._placeholder
+        await press(pilot, "s", "S")
+        assert experiment.planned == []
+        await press(pilot, "f5", "f6")
+        assert log.wrap
+        assert not log.follow
+        await press(pilot, "ctrl+o")
+        await until(pilot, lambda: experiment.executed)
+        assert "ctrl+o  Start the selected component" in help_content().plain
+        assert key_of("component.start") == "ctrl+o"
+
+
+async def test_two_actions_change_their_keys(open_app: Opener) -> None:
+    async with open_app(FakeExperiment(), keys={"zoom": "w", "log.wrap": "z"}) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, Overview)
+        await press(pilot, "z")
+        assert screen.body.components[0].log_pane.wrap
+        assert screen.body.zoomed is None
+        await press(pilot, "w")
+        assert screen.body.zoomed is not None
+
+
+async def test_as_vim_has_it_j_moves_by_lines(open_app: Opener, path: Path) -> None:
+    async with open_app(FakeExperiment(), keys=keymap.load(path, "vim")) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, Overview)
+        first = screen.selected
+        await press(pilot, "j", "k")
+        assert screen.selected == first
+        await press(pilot, "right_curly_bracket")
+        assert screen.selected != first
+        await press(pilot, "left_curly_bracket")
+        assert screen.selected == first
+
+
+async def test_a_refused_keymap_is_told_and_the_usual_keys_hold(open_app: Opener) -> None:
+    why = "settings.toml:2:1: keys.sort: s is the key of start"
+    async with open_app(FakeExperiment(), trouble=why) as pilot:
+        assert [item.message for item in pilot.app._notifications] == [why]
+        assert key_of("component.start") == "s"

@@ -1,0 +1,304 @@
+"""The palette: whatever there is, by a few letters."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import nullcontext
+
+import pytest
+from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, running_status
+from tests.fakes.runs import FakeRuns, living_row, run_row
+from tests.ui.checkpoint_cases import REPORT
+from tests.ui.conftest import Opener, press, said, settle, until
+from textual import events
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from rltui.client.protocol import Setting, SettingsText
+from rltui.core.checkpoints import CheckpointReport
+from rltui.errors import RltuiError
+from rltui.ui.palette import Palette, entry_line
+from rltui.ui.palette_entries import Kind, PaletteEntry, ranked
+from rltui.ui.screens.checkpoints import CheckpointScreen
+from rltui.ui.screens.config import ConfigScreen
+from rltui.ui.screens.dialogs import EditAgain
+from rltui.ui.screens.help import HelpScreen
+from rltui.ui.screens.knob_editor import KnobEditor
+from rltui.ui.screens.logs import LogScreen
+from rltui.ui.screens.overview import Overview
+from rltui.ui.widgets.virtual_list import VirtualList
+
+
+def make_experiment(*, readonly: bool = False) -> FakeExperiment:
+    experiment = FakeExperiment(running_status(), gpu_report(), knob_table(), readonly=readonly)
+    experiment.checkpoint_report = REPORT
+    return experiment
+
+
+def with_late_checkpoints() -> tuple[FakeExperiment, asyncio.Event]:
+    """They come when the event is set."""
+    experiment, gate = make_experiment(), asyncio.Event()
+
+    async def later() -> CheckpointReport:
+        await gate.wait()
+        return REPORT
+
+    experiment.checkpoints = later  # type: ignore[method-assign]
+    return experiment, gate
+
+
+def palette(pilot: Pilot[None]) -> Palette:
+    screen = pilot.app.screen
+    assert isinstance(screen, Palette)
+    return screen
+
+
+def shown(pilot: Pilot[None]) -> list[str]:
+    """What is listed, with the kind in front."""
+    return [entry.name for entry in palette(pilot)._found]
+
+
+def cursor_name(pilot: Pilot[None]) -> str:
+    return shown(pilot)[palette(pilot).query_one(VirtualList).at]
+
+
+async def choose(pilot: Pilot[None], typed: str) -> None:
+    await press(pilot, "colon", *typed)
+    await until(pilot, lambda: not palette(pilot)._loading)
+    await press(pilot, "enter")
+
+
+def entry(kind: Kind, label: str, detail: str = "") -> PaletteEntry:
+    return PaletteEntry(kind, label, label, detail)
+
+
+def labels(entries: list[PaletteEntry], typed: str, recent: tuple[str, ...] = ()) -> list[str]:
+    return [each.label for each in ranked(entries, typed, recent)]
+
+
+def test_ranked_puts_whole_words_before_beginnings_parts_and_letters() -> None:
+    runs = [entry(Kind.RUN, name) for name in ("l-x-r", "alright", "lrelu", "lr-sweep")]
+    knob = entry(Kind.KNOB, "trainer.optim.lr")
+    expected = ["trainer.optim.lr", "lr-sweep", "lrelu", "alright", "l-x-r"]
+    assert labels([*runs, knob], "lr") == expected
+
+
+def test_ranked_puts_labels_before_descriptions() -> None:
+    entries = [entry(Kind.ACTION, "fork", "start another run"), entry(Kind.RUN, "restarted")]
+    assert labels(entries, "start") == ["restarted", "fork"]
+
+
+def test_ranked_puts_what_was_used_last_first_among_equals() -> None:
+    entries = [entry(Kind.ACTION, name) for name in ("start", "stop", "zoom")]
+    assert labels(entries, "", ("action:zoom", "action:stop", "action:gone")) == ["zoom", "stop", "start"]
+    assert labels(entries, "st", ("action:stop",)) == ["stop", "start"]
+    assert labels(entries, "start", ("action:stop",)) == ["start"]
+
+
+def test_ranked_keeps_to_one_kind_by_its_prefix() -> None:
+    entries = [entry(Kind.COMPONENT, "trainer"), entry(Kind.KNOB, "trainer.lr"), entry(Kind.THEME, "nord")]
+    assert labels(entries, "@") == ["trainer"]
+    assert labels(entries, "=tr") == ["trainer.lr"]
+    assert labels(entries, "*tr") == []
+
+
+@pytest.mark.parametrize("width", [8, 20, 40, 80, 200])
+def test_entry_line_has_the_keys_at_the_right(width: int) -> None:
+    line = entry_line(
+        PaletteEntry(Kind.ACTION, "x", "restart" * 4, "Restart what must restart", "r"), ["rest"], width
+    )
+    if width >= 40:
+        assert line.cell_length == width - 1
+        assert line.plain.endswith("  r")
+    assert width < 80 or "Restart what must" in line.plain
+
+
+async def test_all_kinds_are_found_and_told(open_app: Opener) -> None:
+    runs = FakeRuns(run_row("old"), run_row("gone", trashed_at=1.0), living_row("alive"))
+    async with open_app(make_experiment(), runs=runs) as pilot:
+        await press(pilot, "colon")
+        await until(pilot, lambda: not palette(pilot)._loading)
+        names = shown(pilot)
+        assert {
+            "action:component.restart",
+            "screen:screen.gpus",
+            "component:trainer",
+            "knob:trainer.optim.lr",
+            "checkpoint:400",
+            "theme:nord",
+            "setting:alerts.bell",
+            "run:id-old",
+        } <= set(names)
+        assert "run:id-gone" not in names
+        assert names.index("run:id-alive") < names.index("run:id-old")
+        await press(pilot, *"cuda")
+        assert shown(pilot) == ["log:cuda"], "there are always the logs"
+
+
+async def test_actions_are_run_and_remembered(open_app: Opener) -> None:
+    runs = FakeRuns()
+    runs.kept_values["app"] = {"theme": "nord", "palette": ["action:zoom", 3]}
+    async with open_app(make_experiment(), runs=runs) as pilot:
+        await choose(pilot, "help")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        await press(pilot, "escape", "colon")
+        assert shown(pilot)[0] == "action:help"
+        await until(pilot, lambda: runs.kept_values["app"].get("palette") == ["action:help", "action:zoom"])
+        assert runs.kept_values["app"]["theme"] == "nord", "what others keep there stays"
+
+
+async def test_enter_on_a_knob_edits_it_from_any_screen(open_app: Opener) -> None:
+    async with open_app(make_experiment()) as pilot:
+        await press(pilot, "4")
+        await choose(pilot, "lr")
+        assert isinstance(pilot.app.screen, KnobEditor)
+
+
+async def test_enter_on_a_component_focuses_it_from_any_screen(open_app: Opener) -> None:
+    async with open_app(make_experiment()) as pilot:
+        await press(pilot, "3")
+        await choose(pilot, "@train")
+        screen = pilot.app.screen
+        assert isinstance(screen, Overview)
+        assert screen.selected == "trainer"
+        pane = screen.body.reader("trainer")
+        assert pane is not None
+        assert pane.log_pane.has_focus
+
+
+async def test_enter_on_a_run_opens_it_in_place(open_app: Opener) -> None:
+    runs = FakeRuns(run_row("other"))
+    async with open_app(make_experiment(), runs=runs) as pilot:
+        await choose(pilot, "~other")
+        await until(pilot, lambda: runs.opened == ["id-other"])
+
+
+async def test_enter_on_a_checkpoint_goes_to_it(open_app: Opener) -> None:
+    async with open_app(make_experiment()) as pilot:
+        await choose(pilot, "#400")
+        screen = pilot.app.screen
+        assert isinstance(screen, CheckpointScreen)
+        await until(pilot, lambda: screen.rows.key == "400")
+
+
+async def test_slash_searches_all_logs(open_app: Opener) -> None:
+    async with open_app(make_experiment()) as pilot:
+        await choose(pilot, "/Step 3")
+        screen = pilot.app.screen
+        assert isinstance(screen, LogScreen)
+        await until(pilot, lambda: screen._found is not None and screen._found.is_done)
+        assert screen._found is not None
+        assert screen._found.query.text == "Step 3"
+
+
+async def test_a_theme_is_tried_while_the_cursor_is_on_it(open_app: Opener) -> None:
+    async with open_app(make_experiment()) as pilot:
+        usual = pilot.app.theme
+        await press(pilot, "ctrl+t", *"nord")
+        assert pilot.app.theme == "nord"
+        await press(pilot, "escape")
+        assert pilot.app.theme == usual
+        await press(pilot, "ctrl+t", *"nord", "enter")
+        assert pilot.app.theme == "nord"
+
+
+async def test_a_setting_is_edited_as_text_and_checked(
+    open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = FakeRuns()
+    text = "\n\n[alerts]\nbell = false\n"
+    runs.settings_text = SettingsText(
+        "/settings.toml", text, False, (Setting("alerts.bell", "false", "", 4),)
+    )
+    runs.typed = ["typo = 1\n", "[alerts]\nbell = true\n"]
+    async with open_app(make_experiment(), runs=runs) as pilot:
+        monkeypatch.setattr(pilot.app, "suspend", nullcontext)
+        await choose(pilot, ",bell")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditAgain))
+        await press(pilot, "enter")
+        await until(pilot, lambda: runs.settings_text.text == "[alerts]\nbell = true\n")
+        assert runs.edited == [(text, 4), ("typo = 1\n", 4)], "what was typed is not lost"
+
+
+async def test_readonly_clients_are_offered_nothing_that_changes_things(open_app: Opener) -> None:
+    async with open_app(make_experiment(readonly=True), runs=FakeRuns(readonly=True)) as pilot:
+        await press(pilot, "colon")
+        await until(pilot, lambda: not palette(pilot)._loading)
+        kinds = {name.partition(":")[0] for name in shown(pilot)}
+        assert "setting" not in kinds
+        assert not {"action:component.restart", "action:knob.edit"} & {*shown(pilot)}
+        await press(pilot, *"lr", "enter")
+        screen = pilot.app.screen
+        assert isinstance(screen, ConfigScreen), "a knob can be looked at"
+
+
+async def test_keys_typed_at_once_are_all_taken(open_app: Opener) -> None:
+    """As one types who knows the way: the palette, its field and its list come later than the keys."""
+    async with open_app(make_experiment()) as pilot:
+        for key in ("colon", *"seq", "underscore", *"len", "enter"):
+            event = events.Key(key, {"underscore": "_"}.get(key, key if len(key) == 1 else None))
+            event.set_sender(pilot.app)
+            pilot.app.post_message(event)
+        await until(pilot, lambda: isinstance(pilot.app.screen, KnobEditor))
+
+
+async def test_what_comes_late_moves_no_cursor(open_app: Opener) -> None:
+    experiment, gate = with_late_checkpoints()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "colon", *"4", "down")
+        before = cursor_name(pilot)
+        assert not any(name.startswith("checkpoint") for name in shown(pilot))
+        gate.set()
+        await until(pilot, lambda: any(name.startswith("checkpoint") for name in shown(pilot)))
+        assert cursor_name(pilot) == before
+        assert palette(pilot).query_one(Input).value == "4"
+
+
+async def test_enter_waits_for_what_is_not_there_yet(open_app: Opener) -> None:
+    experiment, gate = with_late_checkpoints()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "colon", *"#400", "enter")
+        assert palette(pilot)._loading == 1
+        gate.set()
+        await until(pilot, lambda: isinstance(pilot.app.screen, CheckpointScreen))
+
+
+async def test_a_source_that_fails_is_told_and_the_others_are_there(open_app: Opener) -> None:
+    runs = FakeRuns()
+    async with open_app(make_experiment(), runs=runs) as pilot:
+        runs.error = RltuiError("the index is damaged")
+        await press(pilot, "colon")
+        await until(pilot, lambda: not palette(pilot)._loading)
+        assert "checkpoint:400" in shown(pilot)
+        assert said(pilot) == ["the index is damaged"]
+
+
+async def test_a_click_chooses_and_a_click_beside_closes(open_app: Opener) -> None:
+    async with open_app(make_experiment()) as pilot:
+        await press(pilot, "colon", *"zoom")
+        await pilot.click(VirtualList, offset=(20, 0))
+        await settle(pilot)
+        screen = pilot.app.screen
+        assert isinstance(screen, Overview)
+        assert screen.body.zoomed
+        await press(pilot, "colon")
+        await pilot.click(offset=(1, 30))
+        await settle(pilot)
+        assert isinstance(pilot.app.screen, Overview)
+
+
+async def test_all_runs_have_a_palette_too(open_app: Opener) -> None:
+    runs = FakeRuns(run_row("one"), run_row("two"))
+    async with open_app(None, runs=runs) as pilot:
+        await press(pilot, "colon", *"~")
+        await until(pilot, lambda: shown(pilot) == ["run:id-one", "run:id-two"])
+
+
+def test_a_letter_is_quick_among_thousands() -> None:
+    entries = [entry(Kind.RUN, f"qwen3-gsm8k-lr-{n}-seed{n % 7}", "done · step 100") for n in range(5000)]
+    entries += [entry(Kind.KNOB, f"trainer.part{n}.key_{n}", "1 · what it means") for n in range(400)]
+    for typed in ("l", "lr", "lrs", "lrs7", "xyz"):
+        started = time.process_time()
+        ranked(entries, typed)
+        assert time.process_time() - started < 1.0, "50 ms; a busy machine takes longer"

@@ -1,0 +1,122 @@
+"""Colours of the command line, by what a text means: of the sixteen that every terminal lets a person choose.
+
+`paint` puts marks around a text that nothing from outside can contain, since no two processes have the same;
+the stream that it is printed to (`terminal.py`) makes control sequences of them, or leaves them out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Literal, Protocol
+
+Meaning = Literal["good", "busy", "bad", "faint", "key", "head", "added", "removed"]
+When = Literal["auto", "always", "never"]
+
+_CODES: dict[Meaning, str] = {
+    "good": "32",
+    "busy": "33",
+    "bad": "31",
+    "faint": "2",
+    "key": "36",
+    "head": "1",
+    "added": "32",
+    "removed": "31",
+}
+"""Parameters of SGR (ECMA-48)."""
+_MEANINGS: dict[str, Meaning] = {
+    **dict.fromkeys(("ready", "running", "done", "exited", "growing", "valid", "✓", "●"), "good"),
+    **dict.fromkeys(("failed", "damaged", "broken", "not answering", "error", "not valid", "✗"), "bad"),
+    **dict.fromkeys(("stopped", "quiet", "gone", "○", "■", "–"), "faint"),
+    **dict.fromkeys(("waiting", "starting", "stopping", "ending", "backoff", "stalled", "warning"), "busy"),
+    **dict.fromkeys("◌◐◑↻⚠", "busy"),
+    **dict.fromkeys("→↗", "key"),
+}
+"""Of states, severities, and the signs before them, as `wording.py` has them."""
+_WHOLE = "⚠✗"
+"""Signs of lines that are told in one colour."""
+_LABEL = re.compile(r"(\s*)(error|warning|note|memory)(?=:)")
+
+MARK = f"\x1b{os.urandom(8).hex()}["
+MARKED = re.compile(re.escape(MARK) + "([0-9]+)m")
+_END = f"{MARK}0m"
+
+
+class _State:
+    is_on = False
+
+
+class _Stream(Protocol):
+    def isatty(self) -> bool: ...
+
+
+def is_wanted(when: When, stream: _Stream) -> bool:
+    """Whether a stream gets colours: `auto` asks the terminal, and the variables that people set for that."""
+    if when != "auto":
+        return when == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if any(os.environ.get(name, "0") not in ("", "0") for name in ("CLICOLOR_FORCE", "FORCE_COLOR")):
+        return True
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def switch(*, is_on: bool) -> None:
+    """From here on texts are painted, or not: where no stream shows it."""
+    _State.is_on = is_on
+
+
+def paint(text: str, meaning: Meaning | None) -> str:
+    """`text`, to be shown as what it means."""
+    if not _State.is_on or meaning is None or not text:
+        return text
+    return f"{MARK}{_CODES[meaning]}m{text}{_END}"
+
+
+def bare(text: str) -> str:
+    """Without marks."""
+    return MARKED.sub("", text) if MARK in text else text
+
+
+def like(painted: str, text: str) -> str:
+    """`text` as the whole of `painted` is."""
+    found = MARKED.match(painted) if MARK in painted else None
+    return text if found is None else f"{found[0]}{text}{_END}"
+
+
+def meaning_of(word: str) -> Meaning | None:
+    """Of a state, a severity, or a sign; of a text that begins with one: `failed: trainer`, `✓ done`."""
+    return _MEANINGS.get(word) or next(
+        (_MEANINGS[part] for part in re.split(r"[ :·]+", word) if part in _MEANINGS), None
+    )
+
+
+def state(word: str) -> str:
+    """Painted as what it says."""
+    return paint(word, meaning_of(word)) if _State.is_on else word
+
+
+def signed(line: str) -> str:
+    """A line with the sign or label that it begins with painted, or all of it where it tells of trouble."""
+    if not _State.is_on or not (text := line.lstrip()):
+        return line
+    space = line[: len(line) - len(text)]
+    if text[0] in _WHOLE:
+        return f"{space}{paint(text, meaning_of(text[0]))}"
+    if text[0] in _MEANINGS:
+        return f"{space}{paint(text[0], meaning_of(text[0]))}{text[1:]}"
+    if (label := _LABEL.match(line)) is not None:
+        return f"{label[1]}{paint(label[2], meaning_of(label[2]) or 'faint')}{line[label.end() :]}"
+    return line
+
+
+def diff(lines: Iterable[str]) -> list[str]:
+    """Lines of a unified diff: what goes, what comes, where."""
+    return [paint(line, _meaning_in_diff(line)) for line in lines]
+
+
+def _meaning_in_diff(line: str) -> Meaning | None:
+    if line.startswith(("+++", "---")):
+        return "head"
+    return {"+": "added", "-": "removed", "@": "key"}.get(line[:1])  # type: ignore[return-value]

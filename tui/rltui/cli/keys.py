@@ -1,0 +1,80 @@
+"""`rltui keys`: every key of the TUI, as it is mapped now."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+
+from rltui import settings
+from rltui.cli.arguments import KEYMAP_VARIABLE
+from rltui.cli.table import Column, print_table
+from rltui.ui import actions, keymap
+from rltui.ui.actions import Action, Use
+
+_COLUMNS = (
+    Column("KEYS"),
+    Column("ACTION"),
+    Column("WHERE", least=10, goes=1),
+    Column("WHAT", least=24),
+)
+_MANY = 4
+"""From so many places on, the others are counted."""
+
+
+def show_keys(arguments: argparse.Namespace) -> int:
+    """By action, in the order of the help.
+
+    Raises:
+        ConfigError: if the settings give two actions one key on a screen, or name none there is.
+    """
+    path = settings.settings_file()
+    actions.remap(keymap.load(path, os.environ.get(KEYMAP_VARIABLE, "")))
+    if arguments.json:
+        document = {"settings": str(path), "keys": [_record(action) for action in actions.ACTIONS]}
+        print(json.dumps(document, ensure_ascii=False))
+        return 0
+    wanted = [word.lower() for word in arguments.word]
+    rows = [row for action in actions.ACTIONS for row in _rows(action) if _matches(row, wanted)]
+    print_table(_COLUMNS, rows)
+    if any(action.keys != action.default_keys for action in actions.ACTIONS):
+        print("* differs from the usual keys")
+    return 0
+
+
+def _matches(row: tuple[str, ...], words: list[str]) -> bool:
+    return all(word in " ".join(row).lower() for word in words)
+
+
+def _rows(action: Action) -> list[tuple[str, ...]]:
+    """One for each thing that it is done to."""
+    changed = "* " if action.keys != action.default_keys else ""
+    keys = actions.key_text(action.keys) if action.keys else "-"
+    return [(f"{changed}{keys}", action.id, _where(use), use.help or use.label) for use in action.uses]
+
+
+def _where(use: Use) -> str:
+    if set(actions.SCREENS) <= set(use.places):
+        return "everywhere"
+    names = [place.value.removesuffix(" screen") for place in use.places]
+    return ", ".join(names) if len(names) < _MANY else f"{names[0]} and {len(names) - 1} others"
+
+
+def _record(action: Action) -> dict[str, object]:
+    return {
+        "id": action.id,
+        "keys": keymap.written(action.keys),
+        "usual_keys": keymap.written(action.default_keys),
+        "changed": action.keys != action.default_keys,
+        "label": action.label,
+        "help": action.help,
+        "uses": [
+            {
+                "where": [place.value for place in use.places],
+                "label": use.label,
+                "help": use.help,
+                "changes": use.changes,
+            }
+            for use in action.uses
+        ],
+    }

@@ -1,0 +1,198 @@
+"""Tables: columns below their headings, in the width there is. Imports little: lists are asked for in loops.
+
+On a terminal a table gives way in this order: columns in which nothing stands go; texts are cut, the longest
+first, down to what their column says; columns go, by the order that they say; last, lines are cut. Where
+there is no terminal nothing is cut and no column is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+from rltui.cli.colour import bare, like, paint
+from rltui.cli.terminal import shown
+from rltui.core.text import shortened
+
+_GAP = 2
+_LEAST_ROOM = 20
+"""A terminal that says it is narrower is not believed."""
+_HEAD_SHARE = 3
+"""Of a name that is cut in the middle, one part in so many is its beginning."""
+
+Row = Sequence[str] | str
+"""Its cells; or a line by itself, across all columns."""
+
+
+class Column(NamedTuple):
+    """How the cells of a column are shown, and when they give way."""
+
+    heading: str = ""
+    is_right: bool = False
+    """Numbers."""
+    least: int | None = None
+    """Characters that a text may be cut to; `None`: it is never cut."""
+    cut: Literal["end", "middle", "start"] = "end"
+    """What gives way of a long text: in the middle, for names, what they have in common."""
+    goes: int = 0
+    """Columns go from the highest on; 0: never."""
+
+
+def room(stream_name: Literal["stdout", "stderr"] = "stdout") -> int | None:
+    """Characters of a line of the terminal, fewer if COLUMNS says so; `None` where the stream is none."""
+    stream = sys.stdout if stream_name == "stdout" else sys.stderr
+    if not stream.isatty():
+        return None
+    widths = [int(text) for text in (os.environ.get("COLUMNS", ""),) if text.isdecimal()]
+    with suppress(OSError, ValueError):
+        widths.append(os.get_terminal_size(stream.fileno()).columns)
+    return max(_LEAST_ROOM, min(filter(None, widths), default=80))
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Row], *, indent: str = "") -> None:
+    """On stdout."""
+    lines = table_lines(columns, rows, width=room(), indent=indent)
+    if lines:
+        print("\n".join(lines))
+
+
+def plain_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A line per row, whatever the width; the first row is the head."""
+    head, *others = rows
+    return table_lines([Column(word) for word in head], others, width=None)
+
+
+def table_lines(
+    columns: Sequence[Column], rows: Iterable[Row], *, width: int | None, indent: str = ""
+) -> list[str]:
+    """A line for each row, in `width` characters if given. Headings stand above the first row with cells."""
+    found = [row if isinstance(row, str) else [_one_line(cell) for cell in row] for row in rows]
+    cells = [row for row in found if not isinstance(row, str)]
+    head = [shown(column.heading) for column in columns]
+    left = None if width is None else width - len(indent)
+    kept, widths = _fitted(columns, head, cells, left)
+    texts = [_column(columns[at], [row[at] for row in cells], widths[at]) for at in kept]
+    lines, place = [], 0
+    for row in found:
+        if isinstance(row, str):
+            lines.extend(wrapped(shown(row), width))
+            continue
+        if not place and any(head):
+            aligned = [_aligned(columns[at], shortened(head[at], widths[at]), widths[at]) for at in kept]
+            lines.append(paint(_joined(indent, aligned, width), "head"))
+        aligned = [
+            _aligned(columns[at], text[place], widths[at]) for at, text in zip(kept, texts, strict=True)
+        ]
+        lines.append(_joined(indent, aligned, width))
+        place += 1
+    return lines
+
+
+def clipped(line: str, width: int | None) -> str:
+    """At most that wide."""
+    return line if width is None or width_of(line) <= width else shortened(bare(line), width)
+
+
+def wrapped(line: str, width: int | None) -> list[str]:
+    """In lines of that width, the further ones indented as the first."""
+    if width is None or width_of(line) <= width:
+        return [line]
+    import textwrap  # rarely needed
+
+    text = bare(line)
+    space = text[: len(text) - len(text.lstrip())]
+    space = space if len(space) < width // 2 else ""
+    parts = textwrap.wrap(
+        text.strip(), width, initial_indent=space, subsequent_indent=space, break_on_hyphens=False
+    )
+    return [like(line.lstrip(), part) for part in parts]
+
+
+def width_of(text: str) -> int:
+    """Cells of the terminal that it takes."""
+    text = bare(text)
+    if text.isascii():
+        return len(text)
+    import unicodedata  # names that are not ASCII are few
+
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+        for sign in text
+    )
+
+
+def _one_line(cell: str) -> str:
+    return shown(cell.replace("\n", " ").replace("\t", " ")) if cell else ""
+
+
+def _fitted(
+    columns: Sequence[Column], head: Sequence[str], cells: Sequence[Sequence[str]], left: int | None
+) -> tuple[list[int], dict[int, int]]:
+    """Which columns are shown, and how wide."""
+    every = range(len(columns))
+    widths = {at: max([width_of(head[at]), *(width_of(row[at]) for row in cells)]) for at in every}
+    if left is None:
+        return list(every), widths
+    kept = [at for at in every if any(row[at] for row in cells)] or [0]
+    least = {
+        at: widths[at]
+        if columns[at].least is None
+        else min(widths[at], max(columns[at].least or 0, width_of(head[at])))
+        for at in kept
+    }
+
+    def over(these: dict[int, int]) -> int:
+        return sum(these[at] for at in kept) + _GAP * (len(kept) - 1) - left
+
+    while over(least) > 0 and (going := [at for at in kept if columns[at].goes]):
+        kept.remove(max(going, key=lambda at: columns[at].goes))
+    while (too_much := over(widths)) > 0:
+        longest = max(kept, key=lambda at: widths[at] - least[at])
+        if widths[longest] == least[longest]:
+            break
+        second = max([widths[at] - least[at] for at in kept if at != longest], default=0)
+        slack = widths[longest] - least[longest]
+        widths[longest] -= min(too_much, max(1, slack - second))
+    return kept, widths
+
+
+def _column(column: Column, cells: Sequence[str], width: int) -> list[str]:
+    """The cells of a column, none wider than `width`."""
+    long = [bare(cell) for cell in cells if width_of(cell) > width]
+    if not long:
+        return list(cells)
+    common = _shared(min(long), max(long)) if len(long) > 1 else 0
+    return [like(cell, _cut(bare(cell), width, column.cut, common)) if width_of(cell) > width else cell
+            for cell in cells]  # fmt: skip
+
+
+def _shared(first: str, last: str) -> int:
+    """How many characters two texts begin with alike; so do all between them in order."""
+    pairs = enumerate(zip(first, last, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(last)))
+
+
+def _cut(text: str, width: int, where: str, common: int) -> str:
+    begin = width // _HEAD_SHARE
+    behind = width - begin - 1
+    if where == "start":
+        text = f"…{text[len(text) - width + 1 :]}"
+    elif where == "middle" and begin < common < len(text) - behind:  # what tells it from the others is kept
+        text = f"{text[:begin]}…{shortened(text[common:], behind)}"
+    elif where == "middle" and begin:
+        text = f"{text[:begin]}…{text[len(text) - behind :]}"
+    while width_of(text) > width:
+        text = shortened(text, min(width, len(text) - 1))
+    return text
+
+
+def _aligned(column: Column, cell: str, width: int) -> str:
+    space = " " * (width - width_of(cell))
+    return f"{space}{cell}" if column.is_right else f"{cell}{space}"
+
+
+def _joined(indent: str, cells: Sequence[str], width: int | None) -> str:
+    return clipped(f"{indent}{(' ' * _GAP).join(cells)}".rstrip(), width)

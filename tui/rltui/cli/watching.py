@@ -1,0 +1,131 @@
+"""`status`: once; or as it changes, drawn in place, told in sentences, or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from typing import Any
+
+from rltui.cli.arguments import WATCH_S
+from rltui.cli.status import as_text, gist_of, print_status, read_status, row_of, state_text
+from rltui.cli.table import room
+from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
+from rltui.client import launch
+from rltui.core.text import duration
+from rltui.errors import UsageError
+from rltui.services.runs.experiment_files import ExperimentRecord
+
+_STEPS_S = 60.0
+"""Sentences about steps are so far apart: they come faster than anybody listens."""
+
+
+def show_status(arguments: argparse.Namespace) -> int:
+    """Print the status of one experiment; with `--watch`, go on as it changes."""
+    name, interval_s = arguments.experiment or arguments.name, arguments.watch
+    if isinstance(interval_s, str):  # `status -w NAME`
+        if name is not None:
+            raise UsageError(f"--watch {interval_s!r} is no number of seconds", hint="rltui status -w 2 NAME")
+        name, interval_s = interval_s, WATCH_S
+    record = launch.choose(name)
+    if interval_s is not None or arguments.plain:
+        return _watch(record, interval_s, as_json=arguments.json, is_plain=arguments.plain)
+    print_status(read_status(record), as_json=arguments.json)
+    return 0
+
+
+def _watch(record: ExperimentRecord, interval_s: float | None, *, as_json: bool, is_plain: bool) -> int:
+    """Until ctrl+c, or nobody reads it; once, where `interval_s` is `None`."""
+    with nullcontext() if interval_s is None else while_read():
+        if as_json:
+            for status in _looks(record, interval_s):
+                print(json.dumps(status, ensure_ascii=False), flush=True)
+        elif is_plain or not can_be_drawn_on(sys.stdout):
+            sentences = Sentences()
+            for status in _looks(record, interval_s):
+                for sentence in sentences.about(status, time.time()):
+                    print(sentence, flush=True)
+        else:
+            area = InPlace(sys.stdout)
+            for status in _looks(record, interval_s):
+                area.draw(as_text(status, width=room()).splitlines())
+    return 0
+
+
+def _looks(record: ExperimentRecord, interval_s: float | None) -> Iterator[dict[str, Any]]:
+    due = time.monotonic()
+    while True:
+        yield row_of(record)
+        if interval_s is None:
+            return
+        due = max(due + interval_s, time.monotonic())
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+class Sentences:
+    """What is new in each status, in sentences: for screen readers, and for logs."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, object] = {}
+        """By what it is about: what makes it worth telling again, once it is another."""
+        self._begun: dict[str, float] = {}
+        """Since when a component is on its way up."""
+        self._steps_at = 0.0
+
+    def about(self, status: Mapping[str, Any], now: float) -> Iterator[str]:
+        """`14:02:11 trainer is ready after 12s.`: what is new since the last one; at first, all."""
+        clock = time.strftime("%H:%M:%S", time.localtime(now))
+        facts = {key: (gist, text) for key, gist, text in self._facts(status, now)}
+        for key in self._told.keys() - facts.keys():
+            del self._told[key]  # it is over, and is told again if it comes back
+        for key, (gist, text) in facts.items():
+            if self._told.get(key) != gist:
+                self._told[key] = gist
+                yield f"{clock} {text}."
+
+    def _facts(self, status: Mapping[str, Any], now: float) -> Iterator[tuple[str, object, str]]:
+        """What it is about, its gist, and the sentence."""
+        name = status["experiment"]
+        if problem := status.get("problem"):
+            yield "run", problem["title"], f"{name} is {status['state']}: {problem['title']}"
+            return
+        word = state_text(status).removesuffix(" ✓")
+        yield "run", word, f"{name} {'has ' if word.startswith('failed') else 'is '}{word}"
+        if under_way := status.get("transaction"):
+            yield "transaction", under_way, f"under way: {under_way}"
+        for each in status["components"]:
+            yield each["id"], gist_of(each), self._component(each, now)
+            if each["stalled"]:
+                evidence = each.get("evidence") or "no progress"
+                yield f"{each['id']} stalled", True, f"warning: {each['id']} is stalled: {evidence}"
+        if status["state"] == "running":
+            for concern in status.get("progress", {}).get("concerns", ()):
+                yield concern["word"], True, f"warning: {concern['word']}: {concern['text']}"
+        if left := len(status.get("orphans", ())):
+            processes = "process" if left == 1 else "processes"
+            yield "orphans", left, f"warning: {left} leftover {processes}, see rltui orphans"
+        if status["step"]:
+            if now - self._steps_at >= _STEPS_S or status.get("done"):
+                self._steps_at = now
+            yield "step", self._steps_at, _steps(status)
+
+    def _component(self, component: Mapping[str, Any], now: float) -> str:
+        id_, state, reason = component["id"], component["state"], component["reason"]
+        words = {"exited": "is done", "failed": "has failed", "backoff": "has failed and starts again"}
+        text = f"{id_} {words.get(state, f'is {state}')}"
+        if state in ("waiting", "starting"):
+            self._begun.setdefault(id_, now)
+        elif (begun := self._begun.pop(id_, None)) is not None and state == "ready":
+            text += f" after {duration(now - begun)}"
+        if (component["attempt"] or 0) > 1:
+            text += f", attempt {component['attempt']}"
+        return f"{text}: {reason}" if reason else text
+
+
+def _steps(status: Mapping[str, Any]) -> str:
+    most = f" of {status['max_steps']}" if status["max_steps"] is not None else ""
+    reward = f", reward {status['reward']:.3f}" if status["reward"] is not None else ""
+    return f"step {status['step']}{most}{reward}"

@@ -1,0 +1,82 @@
+"""The user's settings as text, for their own editor: every setting there is, and what may be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rltui import paths, settings
+from rltui.client.protocol import Setting, SettingsText
+from rltui.core.toml.scan import line_and_column, scan
+from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.services.config.source import content_of, parse_file
+from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
+
+
+def as_text() -> SettingsText:
+    """The user's settings file. Blocking.
+
+    Raises:
+        ConfigError: if it cannot be read, or is no UTF-8 text.
+    """
+    path = settings.settings_file()
+    example = content_of(paths.shipped_dir("examples") / "settings.toml").decode()
+    is_new = not path.exists()
+    text = example if is_new else _decoded(path)
+    return SettingsText(str(path), text, is_new, tuple(_known(example, text)))
+
+
+def replace_text(seen: SettingsText, text: str) -> None:
+    """Have `text` be the user's settings, if it can be understood and nobody else changed them. Blocking.
+
+    Raises:
+        ConfigError: if it cannot be understood: names line, key and what is wrong. Nothing is written.
+        ConflictError: if the file is not what was `seen` any more.
+        RltuiError: if it cannot be written.
+    """
+    path = Path(seen.path)
+    settings.understood(parse_file(path, text.encode()))
+    try:
+        if seen.is_new:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8", newline="") as file:
+                file.write(text)
+        else:
+            replace_files({path: FileChange(seen.text.encode(), text.encode())})
+    except (FileExistsError, ForeignSaveError):
+        raise ConflictError(
+            f"{path} was changed by somebody else meanwhile", hint="open it again: nothing was written"
+        ) from None
+    except OSError as error:
+        raise RltuiError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _decoded(path: Path) -> str:
+    try:
+        return content_of(path).decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is no UTF-8 text") from None
+
+
+def _known(example: str, text: str) -> Iterator[Setting]:
+    """Every setting of the shipped file; of a text that is no TOML, as if it were empty."""
+    places: dict[str, tuple[int, str]] = {}
+    tables: dict[str, int] = {}
+    try:
+        parse_file(settings.settings_file(), text.encode())
+    except ConfigError:
+        text = ""
+    for table in scan(text):
+        tables[".".join(map(str, table.path))] = line_and_column(text, table.start)[0]
+        for entry in table.entries:
+            value = " ".join(text[entry.value_start : entry.value_end].split())
+            places[".".join(map(str, entry.path))] = (line_and_column(text, entry.key_end)[0], value)
+    last = text.count("\n") + 1
+    for table in scan(example):
+        begins = tables.get(".".join(map(str, table.path)), last)
+        for entry in (each for each in table.entries if not each.inline):
+            key = ".".join(map(str, entry.path))
+            default = " ".join(example[entry.value_start : entry.value_end].split())
+            line, value = places.get(key, (begins, default))
+            comment = example[entry.value_end : example.find("\n", entry.value_end)].strip()
+            yield Setting(key, value, comment.removeprefix("#").strip(), line)

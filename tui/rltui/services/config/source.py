@@ -1,0 +1,147 @@
+"""One TOML file: read, and with a key set in its text. Knows nothing of frameworks."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rltui.core.config_data import changed_keys, deep_leaves, value_at
+from rltui.core.toml import edit
+from rltui.core.toml.values import TomlValue, read_value, same_value
+from rltui.errors import ConfigError
+
+_LARGEST_BYTES = 256 * 1024
+"""Of a config or layout file. Those of prime-rl have 12 kB at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file as it was read. `path` is absolute and not resolved: links are kept as the user gave them."""
+
+    path: Path
+    content: bytes
+    data: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The content with its line ends as they are."""
+        return self.content.decode()
+
+    @property
+    def sha(self) -> str:
+        """SHA-256 of the content."""
+        return sha_of(self.content)
+
+
+def sha_of(content: bytes) -> str:
+    """What contents are told apart by."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_file(path: Path) -> Source:
+    """One file, parsed.
+
+    Raises:
+        ConfigError: if it is missing, cannot be read, is too large, no UTF-8 text or no TOML.
+    """
+    absolute = path.expanduser().absolute()
+    return parse_file(absolute, content_of(absolute, called=path))
+
+
+def content_of(path: Path, *, called: Path | None = None) -> bytes:
+    """The bytes of a config or layout file, `called` so in messages. Never waits and never reads on and on:
+    a path may come to mean a pipe or a device.
+
+    Raises:
+        ConfigError: if it is missing, no regular file, cannot be read, or is too large.
+    """
+    name = called or path
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:  # noqa: PTH123  (of a descriptor)
+            kind = os.fstat(descriptor).st_mode
+            if stat.S_ISDIR(kind):
+                raise IsADirectoryError
+            if not stat.S_ISREG(kind):
+                raise ConfigError(f"{name} is no regular file", hint="name a TOML file")
+            content = file.read(_LARGEST_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{name}: there is no such file", hint="check the path; nothing is guessed"
+        ) from None
+    except IsADirectoryError:
+        raise ConfigError(f"{name} is a folder", hint=f"name a file in it: {name / 'rl.toml'}") from None
+    except OSError as error:
+        raise ConfigError(f"{name}: cannot be read: {error.strerror}") from error
+    if len(content) > _LARGEST_BYTES:
+        raise ConfigError(
+            f"{name} is larger than {_LARGEST_BYTES // 1024} KiB, too large for a config file",
+            hint="is it the right file? keep data in files of their own",
+        )
+    return content
+
+
+def parse_file(path: Path, content: bytes) -> Source:
+    """The content of `path`, parsed.
+
+    Raises:
+        ConfigError: if it is no UTF-8 text or no TOML.
+    """
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{path}:{line}: is not UTF-8 text", hint="save it as UTF-8; TOML allows nothing else"
+        ) from error
+    return Source(path, content, edit.parse(text, str(path)))
+
+
+def with_key(source: Source, key: str, value: TomlValue) -> Source:
+    """The source with a dotted key set; `None` removes it.
+
+    Raises:
+        ConfigError: if the text resists; then it is left to the person.
+    """
+    before = value_at(source.data, key)
+    if isinstance(value, str) and isinstance(before, datetime.date | datetime.time):
+        value = _moment(key, value)
+    text = edit.edit(source.text, {key: value})
+    try:
+        after = parse_file(source.path, text.encode())
+    except ConfigError as error:
+        raise _at_risk(source, key) from error
+    touched = changed_keys(deep_leaves(source.data), deep_leaves(after.data))
+    found = value_at(after.data, key)
+    is_there = found == value or same_value(found, value)
+    if not is_there or not all(_is_about(each, key, value) for each in touched):
+        raise _at_risk(source, key)
+    return after
+
+
+def _is_about(changed: str, key: str, value: TomlValue) -> bool:
+    """A changed key is the wanted one, or a table that is empty from now on."""
+    return changed == key or (value is None and key.startswith(f"{changed}."))
+
+
+def _moment(key: str, text: str) -> TomlValue:
+    """A date or time as it is typed."""
+    try:
+        moment = read_value(text)
+    except ValueError:
+        moment = None
+    if not isinstance(moment, datetime.date | datetime.time):
+        raise ConfigError(f"{key} must be a date or time, not {text!r}", hint="write it like 2026-01-31")
+    return moment
+
+
+def _at_risk(source: Source, key: str) -> ConfigError:
+    return ConfigError(
+        f"{source.path}: cannot set {key} without risk to the rest", hint="edit it in the file itself"
+    )

@@ -1,0 +1,63 @@
+"""What a person takes with them: to the clipboard of the computer that they sit at, or to a file."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from textual.message import Message
+
+_MOST_COPIED_BYTES = 74_000
+"""Terminals ignore more than 100,000 characters of base64."""
+_DEAF = ("linux", "screen", "dumb", "vt100", "vt220")
+"""Terminals, by the first word of TERM, that have no clipboard: the console, GNU screen."""
+
+
+@dataclass
+class CopyWanted(Message):
+    """A person wants this text in the clipboard, or in a file."""
+
+    text: str
+    what: str = ""
+    """In words; empty: its first line tells."""
+    name: str = ""
+    """Of a file beside the run that it is to be written to; empty: to the clipboard."""
+
+
+def clipboard_sequence(text: str, *, inside_tmux: bool) -> str | None:
+    """What puts `text` into the clipboard of the computer that one sits at (OSC 52); `None`: it is too much.
+
+    Inside tmux both forms are sent: tmux takes the one where its option `set-clipboard` is on, and passes
+    the other on where `allow-passthrough` is. Which of them it is cannot be learnt.
+    """
+    data = text.encode(errors="replace")
+    if len(data) > _MOST_COPIED_BYTES:
+        return None
+    sequence = f"\x1b]52;c;{base64.b64encode(data).decode()}\x07"
+    return f"{sequence}{passed_through(sequence)}" if inside_tmux else sequence
+
+
+def passed_through(sequence: str) -> str:
+    """In the wrapping that tmux takes off, and sends what is in it to the terminal around it."""
+    doubled = sequence.replace("\x1b", "\x1b\x1b")
+    return f"\x1bPtmux;{doubled}\x1b\\"
+
+
+def is_inside_tmux(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the terminal is a pane of tmux."""
+    return "TMUX" in environ
+
+
+def may_keep_it(environ: Mapping[str, str] = os.environ) -> str:
+    """Who may keep a copy to itself, so that it does not arrive; empty: nobody that we know of."""
+    if is_inside_tmux(environ):
+        return "tmux"
+    if "STY" in environ:
+        return "screen"
+    if environ.get("TERM_PROGRAM") == "Apple_Terminal":
+        return "Apple's Terminal"
+    if "VTE_VERSION" in environ:  # GNOME Terminal and its kin: off in all, or not there at all
+        return "this terminal"
+    return "this terminal" if environ.get("TERM", "").partition("-")[0] in _DEAF else ""

@@ -1,0 +1,127 @@
+"""Which keys a person wants: the table's, those of a preset over them, those of the settings over both."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from textual.keys import Keys
+
+from rltui import settings
+from rltui.core.text import did_you_mean
+from rltui.errors import ConfigError
+from rltui.ui.actions import ACTIONS, PANES, SCREENS, Place, character_key, key_text, uses
+
+_OTHER_NAMES = {
+    "esc": "escape", "return": "enter", "pgdn": "pagedown", "pgup": "pageup", "del": "delete",
+    "⌫": "backspace", "↑": "up", "↓": "down", "←": "left", "→": "right",
+}  # fmt: skip
+_SAME_FOR_TERMINALS = {"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+h": "backspace"}
+_DEFAULTS = {action.id: action.default_keys for action in ACTIONS}
+_LABELS = {action.id: action.label for action in ACTIONS}
+
+
+def typed_key(text: str) -> str:
+    """Textual's name of a key as a person writes it: `?`, `J`, `ctrl+r`, `shift+up`, `esc`.
+
+    Raises:
+        ValueError: if there is no such key, or a terminal cannot tell it from another one.
+    """
+    if len(text) == 1 and text.isprintable() and text not in _OTHER_NAMES:
+        return character_key(text)
+    *modifiers, base = text.lower().split("+")
+    base = _OTHER_NAMES.get(base, base)
+    if modifiers == ["shift"] and len(base) == 1:
+        raise ValueError(f"{text}: write the character that it gives, such as {base.upper()}")
+    name = "+".join([*modifiers, base])
+    if other := _SAME_FOR_TERMINALS.get(name):
+        raise ValueError(f"{text}: for a terminal it is the same as {other}")
+    if "alt" in modifiers:
+        raise ValueError(f"{text}: many terminals keep alt for themselves")
+    if name not in {key.value for key in Keys}:
+        raise ValueError(f"{text!r} is no key: write it as ?, J, ctrl+r, shift+up, space, pagedown")
+    return name
+
+
+def written(keys: str) -> list[str]:
+    """As `typed_key` takes them."""
+    names = filter(None, keys.split(","))
+    return [text if len(text := key_text(name)) == 1 and text.isascii() else name for name in names]
+
+
+@cache
+def presets() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """Keys as they are written, by the ids of the actions, by the name of the preset."""
+    folder = Path(__file__).with_name("keymaps")
+    return {
+        path.stem: {id_: tuple(keys) for id_, keys in tomllib.loads(path.read_text("utf-8")).items()}
+        for path in sorted(folder.glob("*.toml"))
+    }
+
+
+def load(path: Path, preset: str = "") -> dict[str, str]:
+    """What differs from the table, for `actions.remap`: Textual's names, comma-separated, by the ids.
+
+    `preset` counts in place of the one that the settings name.
+
+    Raises:
+        ConfigError: if the settings cannot be read, name no action or no key, or give two actions one key on
+            the same screen: names file, line, key and both.
+    """
+    wanted = settings.load(path)
+    name = preset or wanted.keymap
+    if name and name not in presets():
+        raise ConfigError(f"there is no keymap {name!r}", hint=f"there are: {', '.join(presets())}")
+    usual = presets()[name] if name else {}
+    if not usual and not wanted.keys:
+        return {}
+    found = {id_: _names(path, id_, keys) for id_, keys in {**usual, **wanted.keys}.items()}
+    effective = {**_DEFAULTS, **found}
+    by_place: dict[Place, dict[str, str]] = {}
+    for id_ in (*(id_ for id_ in _DEFAULTS if id_ not in wanted.keys), *wanted.keys):
+        for key in filter(None, effective[id_].split(",")):
+            for place in _screens_of(id_):
+                other = by_place.setdefault(place, {}).setdefault(key, id_)
+                if other != id_:
+                    raise _fault(
+                        path,
+                        id_,
+                        f"on the {place.value}, {key_text(key)} is the key of {_name(other)} already, "
+                        f"not of {_name(id_)}",
+                        hint=f'give {other} another one, or none: "{other}" = []',
+                    )
+    return {id_: keys for id_, keys in found.items() if keys != _DEFAULTS[id_]}
+
+
+def _names(path: Path, id_: str, keys: Sequence[str]) -> str:
+    if id_ not in _DEFAULTS:
+        guess = did_you_mean(id_, _DEFAULTS)
+        raise _fault(
+            path, id_, f"there is no such action{f'; {guess}' if guess else ''}", hint="rltui keys lists them"
+        )
+    try:
+        return ",".join(dict.fromkeys(map(typed_key, keys)))
+    except ValueError as error:
+        raise _fault(path, id_, str(error)) from None
+
+
+def _name(id_: str) -> str:
+    return f"{_LABELS[id_]} ({id_})"
+
+
+@cache
+def _screens_of(id_: str) -> tuple[Place, ...]:
+    """Where keys of other actions are at hand as well: a main screen with its panes; else the place alone."""
+    places = {place for use in uses() if use.id == id_ for place in use.places}
+    screens = [screen for screen in SCREENS if places & {screen, *PANES.get(screen, ())}]
+    panes = {pane for panes in PANES.values() for pane in panes}
+    return (*screens, *(places - panes - {*screens}))
+
+
+def _fault(path: Path, id_: str, what: str, *, hint: str = "") -> ConfigError:
+    usual = "until then the usual keys hold"
+    return ConfigError(
+        f"{settings.place(path, 'keys', id_)}: keys.{id_}: {what}", hint=f"{hint}; {usual}" if hint else usual
+    )

@@ -1,0 +1,327 @@
+"""What the app says: a line at the foot of each screen, and all that was said, to be read again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from textual import events
+from textual.app import App
+from textual.content import Content
+from textual.message import Message
+from textual.notifications import Notify, SeverityLevel
+from textual.screen import Screen, ScreenResultType
+from textual.widget import Widget
+
+from rltui.core.api import Alert
+from rltui.core.text import duration
+from rltui.ui.terminal.driver import TerminalDriver
+from rltui.ui.text import clean, clean_line
+
+PATIENCE_S = 0.5
+"""What takes longer says so."""
+_STAY_S: dict[SeverityLevel, float] = {"information": 4.0, "warning": 8.0, "error": 15.0}
+_CELLS_READ_PER_S = 12
+_LONGEST_STAY_S = 8.0
+"""Of what is neither a warning nor an error, however long it is."""
+_SEEN_S = 1.0
+"""A key takes an error away only if it has been there for so long: else it was not meant for it."""
+_MOST_SAID = 500
+_MARKS: dict[SeverityLevel, tuple[str, str, str]] = {
+    "error": ("✗", "error", "$text-error"),
+    "warning": ("⚠", "warning", "$text-warning"),
+    "information": ("·", "", "$foreground"),
+}
+_GOOD_NEWS = ("recovered", "finished")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something that a person was told."""
+
+    number: int
+    """Counts all that is said."""
+    at: float
+    """Seconds since the epoch."""
+    text: str
+    """Safe to show; may have several lines."""
+    severity: SeverityLevel = "information"
+    alert: Alert | None = None
+    """What the supervisor told, if it was that."""
+
+    @property
+    def mark(self) -> tuple[str, str]:
+        """Symbol and style."""
+        if self.alert is not None:
+            return alert_mark(self.alert)
+        symbol, _, style = _MARKS[self.severity]
+        return symbol, style
+
+    @property
+    def full(self) -> str:
+        """All of it, its symbol and the word for it first: colour is not the only thing that tells."""
+        if self.alert is not None:
+            return f"{self.mark[0]} {clean_line(self.alert.title)}: {self.text}"
+        symbol, word, _ = _MARKS[self.severity]
+        return f"{symbol} {word}: {self.text}" if word else f"{symbol} {self.text}"
+
+    def line(self, width: int, *, more: int | None = None) -> Content:
+        """On one line of so many cells, and how to read what is cut off or how many others there are.
+
+        `None`: it stands in a list, where that is known.
+        """
+        first, _, rest = self.full.partition("\n")
+        style = self.mark[1] if self.severity == "information" else f"bold {self.mark[1]}"
+        text = Content.styled(f"{first} …" if rest else first, style)
+        hint = f"  +{more} more (!)" if more else ""
+        if more == 0 and (rest or text.cell_length > width):
+            hint = "  (! shows all)"
+        return _ending(text, width, hint)
+
+
+def _ending(text: Content, width: int, hint: str) -> Content:
+    """`text` as far as there is room before the faint `hint`."""
+    return text.truncate(max(1, width - len(hint)), ellipsis=True) + Content.styled(hint, "$foreground 60%")
+
+
+def alert_mark(alert: Alert) -> tuple[str, str]:
+    """Symbol and style: good news do not look like trouble."""
+    if alert.kind in _GOOD_NEWS:
+        return "✓", "$text-success"
+    symbol, _, style = _MARKS[alert.severity]
+    return symbol, style
+
+
+@dataclass(eq=False)
+class _Live:
+    """What the line may show."""
+
+    said: Said
+    since: float
+    until: float
+
+
+@dataclass(eq=False)
+class _Wait:
+    """Something that takes its time."""
+
+    order: int
+    what: str
+    since: float
+    task: asyncio.Task[Any] | None
+    """To be ended by a person who does not want to wait."""
+    is_cancelled: bool = field(default=False)
+
+
+class Messages:
+    """All that was said, and what of it the line shows. Times are the loop's, but for those to read."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.said: list[Said] = []
+        """Oldest first."""
+        self._order = count()
+        self._live: list[_Live] = []
+        self._waits: list[_Wait] = []
+        self._watchers: list[Callable[[], None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """`tell` is called when the line is another one, until what is returned is called."""
+        self._watchers.append(tell)
+        return lambda: self._watchers.remove(tell)
+
+    def say(
+        self,
+        text: str,
+        severity: SeverityLevel = "information",
+        *,
+        alert: Alert | None = None,
+        stays_s: float | None = None,
+    ) -> None:
+        """Show it, and keep it to be read again."""
+        said = Said(next(self._order), self._clock(), clean(text).strip(), severity, alert)
+        self.said = [*self.said, said][-_MOST_SAID:]
+        if stays_s is None:
+            read_s = min(_LONGEST_STAY_S, len(said.text) / _CELLS_READ_PER_S)
+            stays_s = max(_STAY_S[severity], read_s)
+        now = self._now()
+        self._live = [each for each in self._live if each.said.full != said.full]
+        self._live.append(_Live(said, now, now + stays_s))
+        self._turn()
+
+    @asynccontextmanager
+    async def waiting(self, what: str, *, cancels: bool) -> AsyncIterator[None]:
+        """Say what is waited for, and for how long, where that is longer than a moment.
+
+        `cancels`: esc ends the task that waits, which changes nothing.
+        """
+        wait = _Wait(
+            next(self._order), clean_line(what), self._now(), asyncio.current_task() if cancels else None
+        )
+        self._waits.append(wait)
+        self._turn()
+        try:
+            yield
+        except asyncio.CancelledError:
+            if wait.is_cancelled:
+                self.say(f"Not waited for: {wait.what}")
+            raise
+        finally:
+            self._waits.remove(wait)
+            self._turn()
+
+    def cancel(self) -> bool:
+        """End what is waited for, if the line says so and it may be ended."""
+        wait = self._shown_wait()
+        if wait is None or wait.task is None:
+            return False
+        wait.is_cancelled = True
+        wait.task.cancel()
+        return True
+
+    def seen(self) -> None:
+        """A person is there, and has had time to read: errors go."""
+        now = self._now()
+        left = [each for each in self._live if each.said.severity != "error" or now - each.since < _SEEN_S]
+        if len(left) != len(self._live):
+            self._live = left
+            self._turn()
+
+    def read(self) -> None:
+        """A person has read all of it."""
+        self._live = []
+        self._turn()
+
+    def line(self, width: int) -> Content | None:
+        """What is to be shown on one line; `None`: nothing."""
+        newest = self._live[-1] if self._live else None
+        wait = self._shown_wait()
+        if wait is not None and (newest is None or newest.said.number < wait.order):
+            time = duration(self._now() - wait.since)
+            hint = " · esc cancels" if wait.task is not None else ""
+            return _ending(Content.styled(f"… {wait.what}: {time}", "$text-accent"), width, hint)
+        if newest is None:
+            return None
+        return newest.said.line(width, more=len(self._live) - 1)
+
+    def _shown_wait(self) -> _Wait | None:
+        """The newest that takes longer than a moment."""
+        now = self._now()
+        return next((each for each in reversed(self._waits) if now - each.since >= PATIENCE_S), None)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+    def _turn(self) -> None:
+        """Show what is to be shown now, and look again when that is another thing."""
+        now = self._now()
+        self._live = [each for each in self._live if each.until > now]
+        for tell in tuple(self._watchers):
+            tell()
+        if self._timer is not None:
+            self._timer.cancel()
+        ends = [each.until for each in self._live]
+        for wait in self._waits:
+            lasted_s = now - wait.since
+            ends.append(wait.since + (PATIENCE_S if lasted_s < PATIENCE_S else int(lasted_s) + 1.0))
+        self._timer = asyncio.get_running_loop().call_at(min(ends), self._turn) if ends else None
+
+
+class MessageLine(Widget):
+    """Shows what is to be said now. It lies on nothing but the keys, and is not there without a word."""
+
+    DEFAULT_CSS = """
+    MessageLine {
+        dock: bottom;
+        layer: messages;
+        display: none;
+        height: 1;
+        padding: 0 1;
+        background: $panel;
+        text-wrap: nowrap;
+    }
+    MessageLine.-shown {
+        display: block;
+    }
+    """
+
+    @dataclass
+    class AllWanted(Message):
+        """A person wants to read all that was said."""
+
+    def on_mount(self) -> None:
+        """Follow what is said."""
+        if isinstance(self.app, TalkingApp):
+            self._leave = self.app.messages.watch(self._look)
+            self._look()
+
+    def on_unmount(self) -> None:
+        """No more."""
+        if isinstance(self.app, TalkingApp):
+            self._leave()
+
+    def _look(self) -> None:
+        if isinstance(self.app, TalkingApp):
+            self.set_class(self.app.messages.line(self.app.size.width) is not None, "-shown")
+            self.refresh()
+
+    def render(self) -> Content:
+        """One line."""
+        line = self.app.messages.line(self.size.width) if isinstance(self.app, TalkingApp) else None
+        return line or Content("")
+
+    def on_click(self) -> None:
+        """To all of them."""
+        self.post_message(self.AllWanted())
+
+
+class TalkingScreen(Screen[ScreenResultType]):
+    """A screen with a line for what is said."""
+
+    def _extend_compose(self, widgets: list[Widget]) -> None:
+        super()._extend_compose(widgets)
+        widgets.append(MessageLine())
+
+
+class TalkingApp(App[None]):
+    """An app that says what it has to say on a line of the screen, in place of Textual's toasts."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock`: seconds since the epoch."""
+        super().__init__(driver_class=TerminalDriver)
+        self.messages = Messages(clock)
+
+    def _on_notify(self, event: Notify) -> None:
+        """Whoever says it: our screens, their widgets, Textual."""
+        event.prevent_default()
+        event.stop()
+        told = event.notification
+        text = Content.from_markup(told.message).plain if told.markup else told.message
+        if told.title:
+            text = f"{told.title}: {text}"
+        stays_s = None if told.timeout == self.NOTIFICATION_TIMEOUT else told.timeout
+        self.messages.say(text, told.severity, stays_s=stays_s)
+
+    async def on_event(self, event: events.Event) -> None:
+        """A key ends what is waited for, and takes away what was read."""
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            if event.key == "escape" and not self.screen.is_modal and self.messages.cancel():
+                return
+            self.messages.seen()
+        await super().on_event(event)
+
+
+@asynccontextmanager
+async def waiting(app: App[Any], what: str, *, cancels: bool = False) -> AsyncIterator[None]:
+    """As `Messages.waiting`, where the app says anything."""
+    if not isinstance(app, TalkingApp):
+        yield
+        return
+    async with app.messages.waiting(what, cancels=cancels):
+        yield

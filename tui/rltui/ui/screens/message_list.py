@@ -1,0 +1,103 @@
+"""All that was said in this session, to be read again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+
+from rltui.ui.actions import Place, bindings
+from rltui.ui.copying import CopyWanted
+from rltui.ui.messages import Messages, Said
+from rltui.ui.screens.dialogs import Dialog, MessageDialog
+from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
+
+_TIME_CELLS = 10
+_MOST_LINES = 8
+"""Of the message under the cursor; enter shows all."""
+
+
+class MessageList(CursorKeys, Dialog[None]):
+    """The newest first; the one under the cursor with all its lines."""
+
+    BINDINGS: ClassVar = bindings(Place.MESSAGES)
+
+    def __init__(self, messages: Messages, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._messages = messages
+        self._clock = clock
+        self._list = RowList(self._rows, id="message-list")
+
+    def compose(self) -> ComposeResult:
+        """The list."""
+        with Vertical(classes="box messages") as box:
+            box.border_title = "Messages"
+            yield self._list
+
+    def on_mount(self) -> None:
+        """Also what is said meanwhile."""
+        self._list.focus()
+        self._messages.read()
+        self._leave = self._messages.watch(self._list.reload)
+
+    def on_unmount(self) -> None:
+        """No more."""
+        self._leave()
+
+    @property
+    def moved_list(self) -> RowList:
+        """The messages."""
+        return self._list
+
+    @property
+    def _selected(self) -> Said | None:
+        key = self._list.key
+        return next((said for said in self._messages.said if str(said.number) == key), None)
+
+    def _rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        said = self._messages.said[::-1]
+        if not said:
+            return (Row(None, (Content.styled("Nothing was said yet", "$foreground 60%"),)),)
+        return tuple(
+            Row(key := str(each.number), _lines(each, width, is_open=key == selected)) for each in said
+        )
+
+    def action_read(self) -> None:
+        """In full."""
+        if (said := self._selected) is None:
+            return
+        if said.alert is not None:
+            self.app.push_screen(MessageDialog.for_alert(said.alert, self._clock() - said.at))
+        else:
+            head, _, rest = said.full.partition("\n")
+            dialog = MessageDialog(head, tuple(rest.split("\n")) if rest else (), note=_time_of(said))
+            self.app.push_screen(dialog)
+
+    def action_copy(self) -> None:
+        """The words, without time and sign."""
+        if (said := self._selected) is not None:
+            title = f"{said.alert.title}: " if said.alert is not None else ""
+            self.post_message(CopyWanted(f"{title}{said.text}", "the message"))
+
+
+def _time_of(said: Said) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(said.at))
+
+
+def _lines(said: Said, width: int, *, is_open: bool) -> tuple[Content, ...]:
+    """Its time, and as much of it as there is room for, or all."""
+    when = Content.styled(f" {_time_of(said)} ", "$foreground 60%")
+    if not is_open:
+        return (when + said.line(width - _TIME_CELLS),)
+    style = f"bold {said.mark[1]}"
+    rows = [
+        row for line in said.full.split("\n") for row in Content.styled(line, style).wrap(width - _TIME_CELLS)
+    ]
+    more = len(rows) - _MOST_LINES
+    if more > 0:
+        rows[_MOST_LINES:] = [Content.styled(f"… {more} more lines: enter", "$foreground 60%")]
+    return tuple((when if not at else Content(" " * _TIME_CELLS)) + row for at, row in enumerate(rows))
