@@ -1,7 +1,4 @@
-"""Colours: four themes of our own, and Textual's, corrected until all of each can be read.
-
-Style sheets name Textual's variables, and those of `TINTS`.
-"""
+"""Colours: four themes of our own, and Textual's, corrected until all of each can be read."""
 
 from __future__ import annotations
 
@@ -19,18 +16,15 @@ from rltui.ui.terminal.contrast import BLACK, GRAPHICS, TEXT, WHITE, Rgb, blend,
 GROUNDS = ("background", "surface", "panel")
 """What everything stands on."""
 TINTS = {
-    "row-cursor": ("primary", 0.4),
-    "row-quiet": ("foreground", 0.12),
-    "log-here": ("primary", 0.3),
-    "log-mark": ("warning", 0.2),
-    "warning-muted": ("warning", 0.25),
     "block-cursor-background": ("primary", 0.4),
+    "block-hover-background": ("foreground", 0.12),
+    "warning-muted": ("warning", 0.25),
     "block-cursor-blurred-background": ("primary", 0.3),
     "input-selection-background": ("primary", 0.4),
     "screen-selection-background": ("primary", 0.4),
 }
-"""Grounds with so much of a colour at most: the row with the cursor, the same in a list without the focus,
-the match one is at, a marked line, a warning across the screen; then Textual's."""
+"""Grounds with so much of a colour at most: the row with the cursor, the same in a list without the focus;
+a marked line, and a warning across the screen; a match; what is selected."""
 TEXTS = (
     "foreground",
     "foreground-muted",
@@ -174,7 +168,7 @@ CONTRAST = _own(
     text_disabled="#d0d0d0",
     foreground_muted="#e0e0e0",
     border_blurred="#c0c0c0",
-    row_cursor="#003a80",
+    block_cursor_background="#003a80",
 )
 SIXTEEN = _own(
     "rltui-16",
@@ -195,11 +189,8 @@ SIXTEEN = _own(
     scrollbar="#aaaaaa",
     scrollbar_hover="#aaaaaa",
     scrollbar_active="#ffffff",
-    row_cursor="#0000aa",
-    row_quiet="#000000",
-    log_here="#0000aa",
-    log_mark="#aa00aa",
-    warning_muted="#000000",
+    block_hover_background="#000000",
+    warning_muted="#aa00aa",
     block_cursor_background="#0000aa",
     block_cursor_blurred_background="#0000aa",
     input_selection_background="#0000aa",

@@ -47,9 +47,9 @@ class PaintedLog(Widget):
         & > .log-pane--debug { text-style: dim; }
         & > .log-pane--quiet { text-style: dim; }
         & > .log-pane--found { text-style: bold underline; }
-        & > .log-pane--here { background: $log-here; }
+        & > .log-pane--here { background: $block-cursor-blurred-background; }
         & > .log-pane--chosen { text-style: reverse; }
-        & > .log-pane--mark { background: $log-mark; }
+        & > .log-pane--mark { background: $warning-muted; }
         &:nocolor > .log-pane--warning, &:nocolor > .log-pane--error { color: $foreground; text-style: bold; }
         &:nocolor > .log-pane--here, &:nocolor > .log-pane--mark { text-style: bold; }
     }
