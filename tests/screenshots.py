@@ -43,11 +43,12 @@ def own_box() -> Iterator[Path]:
     """Folders and a tmux server of our own, removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="rlt-") as name:
         root = Path(name)
-        for folder in ("run", "state", "tmux"):
+        for folder in ("run", "state", "config", "tmux"):
             (root / folder).mkdir(mode=0o700)
         os.environ |= {
             "XDG_RUNTIME_DIR": f"{name}/run",
             "XDG_STATE_HOME": f"{name}/state",
+            "XDG_CONFIG_HOME": f"{name}/config",
             "TMUX_TMPDIR": f"{name}/tmux",
             "RLTUI_TMUX_SOCKET": "screenshots",
         }

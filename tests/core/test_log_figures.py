@@ -30,8 +30,8 @@ def shortened(message: str, cells: int, lines: FigureLines | None = None) -> str
         (VLLM, 200, VLLM),
         (VLLM, 106, VLLM_NAMES),
         (VLLM, 90, VLLM_SHORT),
-        (VLLM, 67, "Engi 000: prom 16.8 gene 34.4 Runn 0 Wait 0 GPU 0.0% Pref 0.0%"),
-        (STEP, 74, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
+        (VLLM, 67, "Eng 000: pro 16.8 gen 34.4 Run 0 Wai 0 GPU 0.0% Pre 0.0%"),
+        (STEP, 76, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
         (STEP, 72, "Step 13 Time 0.27s Rewa 0.8749 Thro 7817.5 Seq 16.2 Asyn 1 Max 0"),
         (STEP, 20, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
         ("Starting in World(rank=0, world_size=1, device=cpu, more=2)", 20, None),
@@ -52,11 +52,11 @@ def test_every_figure_stays() -> None:
 
 def test_lines_with_the_same_words_are_shortened_alike() -> None:
     lines = FigureLines()
-    assert shortened(STEP, 74, lines).startswith("Step 13 Time 0.27s Reward ")
-    assert shortened(STEP.replace("16.2", "9.25"), 74, lines).startswith("Step 13 Time 0.27s Reward ")
+    assert shortened(STEP, 76, lines).startswith("Step 13 Time 0.27s Reward ")
+    assert shortened(STEP.replace("16.2", "9.25"), 76, lines).startswith("Step 13 Time 0.27s Reward ")
     longer = STEP.replace("7817.5", "107817.25")
-    assert shortened(longer, 74, lines).startswith("Step 13 Time 0.27s Rewa ")
-    assert shortened(STEP, 74, lines).startswith("Step 13 Time 0.27s Rewa ")
+    assert shortened(longer, 76, lines).startswith("Step 13 Time 0.27s Rewa ")
+    assert shortened(STEP, 76, lines).startswith("Step 13 Time 0.27s Rewa ")
 
 
 @pytest.mark.parametrize(

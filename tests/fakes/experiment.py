@@ -396,6 +396,7 @@ class FakeExperiment:
     finished = False
     component_ids: tuple[str, ...] = tuple(LOGS)
     log_ids: tuple[str, ...] = ()
+    layout_name = "fake"
 
     def __init__(self, *events: Event, screen: Screen | None = None, readonly: bool = False) -> None:
         self.screen = screen or Screen()

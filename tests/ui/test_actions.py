@@ -14,6 +14,7 @@ from rltui.ui.app import RltuiApp
 from rltui.ui.palette import Palette
 from rltui.ui.requests import MainScreen
 from rltui.ui.screens import SCREENS as ON_TOP
+from rltui.ui.screens.arranging import ArrangeLine
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
@@ -36,6 +37,7 @@ OWNERS: dict[Place, tuple[type[DOMNode], ...]] = {
     Place.NOTE: (NoteDialog,),
     Place.EVALUATE: (EvalDialog,),
     Place.FORK: (ForkDialog,),
+    Place.ARRANGE: (ArrangeLine,),
     Place.COLUMNS: (ColumnDialog,),
     Place.BOX: (Box,),
     Place.DIALOG: (Dialog,),
@@ -43,6 +45,7 @@ OWNERS: dict[Place, tuple[type[DOMNode], ...]] = {
     Place.HELP: (HelpScreen,),
     Place.MESSAGES: (MessageList,),
     Place.PALETTE: (Palette,),
+    Place.TOUR: (Overview,),
     Place.CONVERTER: (ConverterDialog,),
     Place.EDITOR: (KnobEditor,),
     Place.FIELD: (TypedValue, ListValue, ChosenValue),

@@ -52,11 +52,10 @@ def test_hidden_ones_keep_their_place() -> None:
     assert USUAL.hiding("gpus").showing("gpus") == USUAL
 
 
-def test_shares_keep_to_a_mean_of_one() -> None:
-    """A panel that joins them has as much as the mean of them."""
-    found = USUAL.with_rows({"inference": 20, "orchestrator": 5, "trainer": 5})
-    assert found.heights == {"inference": 2.0, "orchestrator": 0.5, "trainer": 0.5}
-    assert USUAL.with_cells({0: 30, 1: 90}).widths == (0.5, 1.5)
+def test_shares_of_two_keep_their_sum() -> None:
+    """So the others keep theirs."""
+    assert USUAL.with_rows({"inference": 30, "trainer": 10}).heights == {"inference": 1.5, "trainer": 0.5}
+    assert USUAL.with_cells({0: 30, 1: 90}).widths == (0.75, 2.25)
 
 
 @given(

@@ -81,7 +81,7 @@ def looked(*lines: str, whole: bool = False, raw: bool = False, query: str | Non
 
 def test_all_figures_of_vllm_fit_into_80_columns() -> None:
     (row,) = looked(VLLM)
-    assert row == "23:33:42 I Engi 000: prom 16.8 gene 34.4 Runn 0 Wait 0 GPU 0.0% Pref 0.0%"
+    assert row == "23:33:42 I Eng 000: pro 16.8 gen 34.4 Run 0 Wai 0 GPU 0.0% Pre 0.0%"
     assert looked(VLLM, whole=True) == [VLLM]
     assert looked(VLLM, raw=True) == [VLLM]
 
@@ -104,7 +104,7 @@ def test_shortened_lines_keep_their_colours() -> None:
     strips.set_look(whole=False, raw=False, query=None, cells=78)
     (row,) = strips.rows(0)
     red = [piece.text for piece in row if piece.style is not None and piece.style.color is not None]
-    assert red[:4] == ["Engi", "000:", "prom", "16.8"]
+    assert red[:4] == ["Eng", "000:", "pro", "16.8"]
 
 
 def test_strips_are_read_once_until_forgotten() -> None:

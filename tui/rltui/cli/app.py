@@ -106,18 +106,19 @@ def _run_app(experiment: Experiment | None, runs: Runs) -> int:
     from rltui.ui.app import RltuiApp
     from rltui.ui.terminal.abilities import abilities
 
-    wanted = _settings()
+    chosen = _settings()
     keys, trouble = _keys()
     app = RltuiApp(
         experiment,
         runs=runs,
         run_in_terminal=outside.in_terminal,
-        bell=wanted.alerts.bell,
-        osc9=wanted.alerts.osc9,
+        tour=chosen.tour,
+        bell=chosen.alerts.bell,
+        osc9=chosen.alerts.osc9,
         keys=keys,
         trouble=trouble,
         abilities=abilities(os.environ, encoding=sys.stdout.encoding),
-        theme=wanted.theme,
+        theme=chosen.theme,
     )
     # Should the app crash, its words go the way of all output, where colours of its own would be cleaned too.
     app.error_console = Console(stderr=True, color_system=None, markup=False, highlight=False)

@@ -76,6 +76,8 @@ class Experiment(Protocol):
     """One experiment as its clients see it. All calls may raise `RltuiError`."""
 
     name: str
+    layout_name: str
+    """Of its layout: what it is chosen by."""
     screen: Screen
     """What the layout wants to see."""
     readonly: bool

@@ -53,6 +53,7 @@ class ReadExperiment:
         self._journal = JournalFeed(self._control.journal_file)
         self._kept = KeptFiles(self._control.path)
         layout = layout_files.load_for(record)
+        self.layout_name = Path(record.layout_file).stem
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.automatic)
         self.log_ids = tuple(spec.id for spec in layout.log)

@@ -13,7 +13,7 @@ _NO_NUMBER = ("nan", "inf", "-inf", "N/A")
 _FEWEST_FIELDS = 4
 """A line of so many figures is read for them, by somebody who knows their names."""
 _LONGEST = 600
-_USUAL_FRACTION = 5
+_USUAL_FRACTION = 6
 """Cells of a figure with a point in it."""
 
 
@@ -37,6 +37,7 @@ _CUTS = (
     _Cut(has_shared=False, letters=99, words=9),
     _Cut(has_shared=False, letters=99, words=1),
     _Cut(has_shared=False, letters=4, words=1),
+    _Cut(has_shared=False, letters=3, words=1),
 )
 """From the mildest: units go first."""
 _WIDEST_READ = _CUTS[2]

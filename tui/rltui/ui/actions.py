@@ -31,6 +31,7 @@ class Scope(StrEnum):
     LOGS = "Logs"
     CHARTS = "Charts"
     EDITOR = "In the knob editor"
+    ARRANGE = "While arranging panels"
     COLUMNS = "In the dialog for columns"
     DIALOG = "In dialogs"
 
@@ -54,6 +55,7 @@ class Place(Enum):
     ROLLOUTS = "rollout screen"
     RUNS = "runs screen"
     COLUMNS = "dialog for columns"
+    ARRANGE = "line for arranging panels"
     QUEUE = "queue screen"
     COMPARE = "comparison screen"
     BOX = "every dialog"
@@ -62,6 +64,7 @@ class Place(Enum):
     HELP = "help"
     MESSAGES = "list of messages"
     PALETTE = "palette"
+    TOUR = "tour"
     CONVERTER = "batch converter"
     EDITOR = "knob editor"
     FIELD = "every field of the knob editor"
@@ -218,6 +221,7 @@ def _own(
     return Action(id, keys, label, help, scope, (Use(places, name),), palette=False)
 
 
+_AR, _AP = Scope.ARRANGE, (Place.ARRANGE,)
 _CO, _E, _D, _CP, _F = Scope.COLUMNS, Scope.EDITOR, Scope.DIALOG, (Place.COLUMNS,), (Place.FIELD,)
 
 ACTIONS: tuple[Action, ...] = (
@@ -308,7 +312,8 @@ ACTIONS: tuple[Action, ...] = (
             help="End the process under the cursor, if it is nobody else's: names it, and asks"),
     ), changes=True),
     Action("edit", "e", "edit", "Edit the knob under the cursor", Scope.KNOBS, (
-        Use((_O,), "edit_knob", footer=_YES),
+        Use((_O,), "edit_knob", footer=_YES,
+            help="Edit the knob under the cursor; from a component, one of those that it reads"),
         Use((_CONFIG,), "edit_knob", footer=_YES),
         Use((_RUNS,), "tag", label="tags", help="Edit the tags", footer=_YES),
     ), changes=True),
@@ -415,6 +420,10 @@ ACTIONS: tuple[Action, ...] = (
            (Use((_LOG,), palette=False),)),
     Action("copy", "y", "copy", "Copy what is under the cursor", Scope.PICKING, (
         Use((_LOG,), palette=False, help="Copy what is selected, or the lines in view"),
+        Use((_O, _CONFIG), help="Copy the knob under the cursor, as a line of a TOML file"),
+        Use((_RUNS, _CHECKPOINTS), help="Copy the folder of what is under the cursor"),
+        Use((_ROLLOUTS,), help="Copy the sample under the cursor, not wrapped"),
+        Use((_GPUS, _EVALS, _EVENTS, _QUEUE, _COMPARE)),
         Use((Place.MESSAGES,), footer=_YES, palette=False),
     )),
     Action("write", "W", "write", "Write it into a file", Scope.PICKING, (
@@ -435,9 +444,11 @@ ACTIONS: tuple[Action, ...] = (
            (Use((_METRICS,), footer=_YES, help="Keep the chosen chart first, or no more"),)),
     Action("best", "asterisk", "best", "Mark as the best, or no more", Scope.PICKING,
            (Use((_RUNS,), "mark_best", footer=_SPARE),), changes=True),
-    Action("hide", "H", "hide", "Hide it, or show it again", Scope.PICKING,
-           (Use((_RUNS,), "archive", label="archive", footer=_YES, changes=True,
-                help="Archive it: list it no more, or again"),)),
+    Action("hide", "H", "hide", "Hide it, or show it again", Scope.PICKING, (
+        Use((_O,), "hide_pane", label="hide panel", help="Hide the panel that has the keys"),
+        Use((_RUNS,), "archive", label="archive", footer=_YES, changes=True,
+            help="Archive it: list it no more, or again"),
+    )),
     Action("remove", "delete,backspace", "remove", "Take it away", Scope.PICKING, (
         Use((_KNOBS,), "screen.drop_edit", label="drop", footer=_YES,
             help="Forget the collected edit under the cursor"),
@@ -508,6 +519,14 @@ ACTIONS: tuple[Action, ...] = (
         Use((_O,), footer=_YES),
         Use((_METRICS,), "toggle_zoom", palette=False, help="One chart in full, and back to all"),
     )),
+    Action("panels.arrange", "ctrl+w", "arrange", "Move, resize, hide and show panels; kept with the layout",
+           Scope.LOOKING, (Use((_O,), "arrange"),)),
+    Action("panels.all", "", "all panels", "Show the panels that were hidden", Scope.LOOKING,
+           (Use((_O,), "show_all_panes"),)),
+    Action("panels.charts", "", "charts", "Charts beside the other panels, or no more", Scope.LOOKING,
+           (Use((_O,), "toggle_charts"),)),
+    Action("panels.usual", "", "usual panels", "All panels as the layout has them", Scope.LOOKING,
+           (Use((_O,), "usual_panes"),)),
     _moving("cursor.down", "down", "down", "A line down",
             Use(_LISTS, "cursor(1)"),
             Use((_ROLLOUTS,), "cursor(1)", help="Next step, sample or line"),
@@ -652,13 +671,30 @@ ACTIONS: tuple[Action, ...] = (
     ), palette=False),
     Action("detach", "q", "detach", "Leave; everything keeps running", Scope.GLOBAL,
            (Use(SCREENS, "app.detach", footer=_KEPT),)),
+    Action("tour", "", "tour", "Show the five steps for who is new here", Scope.GLOBAL,
+           (Use(_OF_ONE, "show_tour"),)),
     Action("interrupt", "ctrl+c", "interrupt", "Stops nothing: says how to leave", Scope.GLOBAL,
            (Use(SCREENS, "app.explain_interrupt"),), palette=False),
-    _own("columns.toggle", "space", "show_column", "show", "Show the column, or no more", _CO, _CP),
+    _own("arrange.left", "h,left", "move('left')", "left", "To the column at the left", _AR, _AP),
+    _own("arrange.down", "j,down", "move('down')", "down", "Carry it further down", _AR, _AP),
+    _own("arrange.up", "k,up", "move('up')", "up", "Carry it further up", _AR, _AP),
+    _own("arrange.right", "l,right", "move('right')", "right", "To the column at the right", _AR, _AP),
+    _own("arrange.higher", "plus", "resize(0, 1)", "higher", "More rows for it", _AR, _AP),
+    _own("arrange.lower", "minus", "resize(0, -1)", "lower", "Fewer rows", _AR, _AP),
+    _own("arrange.wider", "greater_than_sign", "resize(1, 0)", "wider", "A wider column", _AR, _AP),
+    _own("arrange.narrower", "less_than_sign", "resize(-1, 0)", "narrower", "A narrower one", _AR, _AP),
+    _own("arrange.hide", "x", "hide", "hide", "Hide it", _AR, _AP),
+    _own("arrange.charts", "c", "charts", "charts", "Show charts beside the others, or no more", _AR, _AP),
+    _own("arrange.all", "a", "show_all", "all", "Show what was hidden", _AR, _AP),
+    _own("arrange.usual", "0,equals_sign", "usual", "as usual", "As the layout has them", _AR, _AP),
+    _own("arrange.next", "tab,w", "focus_beside(1)", "next", "Go on with the next panel", _AR, _AP),
+    _own("arrange.previous", "shift+tab", "focus_beside(-1)", "previous", "The panel before", _AR, _AP),
+    _own("arrange.end", "escape,enter,ctrl+w,q", "end", "end", "That is all", _AR, _AP),
+    _own("columns.toggle", "space", "show_column", "show or not", "Show the column, or no more", _CO, _CP),
     _own("columns.left", "shift+up", "carry(-1)", "left", "Further to the left", _CO, _CP),
     _own("columns.right", "shift+down", "carry(1)", "right", "Further to the right", _CO, _CP),
     _own("columns.usual", "backspace", "usual", "usual", "The usual ones", _CO, _CP),
-    _own("columns.field", "tab,shift+tab", "other_field", "another",
+    _own("columns.field", "tab,shift+tab", "other_field", "add",
          "A line for a metric or a config key, and back", _CO, _CP),
     _own("columns.keep", "enter", "keep", "keep", "These columns", _CO, _CP),
     _own("columns.cancel", "escape", "cancel", "cancel", "The columns as they were", _CO, _CP),
@@ -702,8 +738,11 @@ ACTIONS: tuple[Action, ...] = (
     _own("dialog.scroll-down", "down,pagedown", "scroll_lines(4)", "down", "Scroll down",
          _D, (Place.BOX,)),
     _own("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, (Place.BOX,)),
-    _own("dialog.other", "left,right", "other", "other", "The other button; enter presses it",
+    _own("dialog.other", "left,right", "other", "other button", "The other button; enter presses it",
          _D, (Place.DIALOG,)),
+    _own("tour.next", "enter,right", "tour(1)", "next", "", _D, (Place.TOUR,)),
+    _own("tour.back", "left", "tour(-1)", "back", "", _D, (Place.TOUR,)),
+    _own("tour.end", "escape", "end_tour", "end", "", _D, (Place.TOUR,)),
     _own("palette.choose", "enter", "choose", "choose", "", _D, _PALETTE),
     _own("palette.cancel", "escape", "cancel", "cancel", "", _D, _PALETTE),
     _own("palette.down", "down,ctrl+n", "cursor(1)", "down", "", _D, _PALETTE),
@@ -716,6 +755,7 @@ ACTIONS: tuple[Action, ...] = (
 _remapped: dict[str, str] = {}
 """Keys that a person has chosen, by the ids of the actions; empty takes them away."""
 _DEFAULT_KEYS = {action.id: action.default_keys for action in ACTIONS}
+ACTION_IDS = _DEFAULT_KEYS.keys()
 NO_KEY = "none"
 """Stands for no key, which Textual's bindings and keymaps cannot say: no key has that name."""
 
@@ -731,6 +771,11 @@ def keys_of(action_id: str) -> str:
     return _remapped.get(action_id, _DEFAULT_KEYS[action_id])
 
 
+def label_of(action_id: str) -> str:
+    """In one or two words what it does."""
+    return next(action.label for action in ACTIONS if action.id == action_id)
+
+
 def key_of(action_id: str) -> str:
     """The first key of an action, for a hint: `s`, `ctrl+k`; where it has none, its name for the palette."""
     first = keys_of(action_id).partition(",")[0]
@@ -743,8 +788,11 @@ def uses(place: Place | None = None) -> Iterator[Use]:
         yield from (use for use in action.uses if place is None or place in use.places)
 
 
-def bindings(place: Place) -> list[BindingType]:
-    """Textual bindings of what works there, with the keys of the table; a keymap overrides them."""
+def bindings(place: Place, *, priority: bool = False) -> list[BindingType]:
+    """Textual bindings of what works there, with the keys of the table; a keymap overrides them.
+
+    `priority`: before what the focused widget has on these keys.
+    """
     return [
         Binding(
             _DEFAULT_KEYS[use.id] or NO_KEY,
@@ -753,6 +801,7 @@ def bindings(place: Place) -> list[BindingType]:
             show=use.footer is not Footer.NO,
             tooltip=use.help,
             id=use.id,
+            priority=priority,
         )
         for use in uses(place)
     ]

@@ -66,6 +66,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         runs: Runs,
         ask_to_start: bool = True,
         run_in_terminal: RunInTerminal | None = None,
+        tour: bool = False,
         bell: bool = True,
         osc9: bool = False,
         clock: Callable[[], float] = time.time,
@@ -74,18 +75,18 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         abilities: Abilities | None = None,
         theme: str = FOLLOWING,
     ) -> None:
-        """`bell` and `osc9`: how the terminal draws attention to warnings and errors. `keys`: those that
-        differ from the table, by the ids of the actions. `trouble` with the settings is told at the start.
-        `abilities` and `theme`: as for `ThemedApp`.
+        """`tour`: who has not seen it yet is shown around. `bell` and `osc9`: how the terminal draws
+        attention to warnings and errors. `keys`: those that differ from the table, by the ids of the actions.
+        `trouble` with the settings is told at the start. `abilities` and `theme`: as for `ThemedApp`.
         """
-        super().__init__(runs, clock, abilities, theme)
+        super().__init__(Home(runs, clock), abilities, theme)
         remap(keys)
         self.set_keymap({id_: names or NO_KEY for id_, names in keys.items()})
         self._trouble = trouble
         self._bell = bell
         self._osc9 = osc9
         self._run_in_terminal = run_in_terminal
-        self._home = Home(runs, clock)
+        self._home.wants_tour = tour and "tour" not in self._home.kept.values
         self._ask_to_start = ask_to_start
         self._overview = None if experiment is None else self._new_overview(experiment)
 

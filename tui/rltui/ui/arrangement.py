@@ -6,13 +6,14 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from rltui.core.layout import Screen as ScreenLayout
 
 GPUS, KNOBS, CHARTS = "gpus", "knobs", "charts"
 PANELS = (GPUS, KNOBS, CHARTS)
 """What there is besides the panes of components and logs."""
+Key = TypeVar("Key", str, int)
 Direction = Literal["left", "right", "up", "down"]
 
 
@@ -52,8 +53,8 @@ class Arrangement:
     def kept(self) -> dict[str, Any]:
         """Plain JSON."""
         return {
-            "columns": self.columns,
-            "widths": self.widths,
+            "columns": [list(column) for column in self.columns],
+            "widths": list(self.widths),
             "heights": dict(self.heights),
             "hidden": sorted(self.hidden),
         }
@@ -144,17 +145,14 @@ class Arrangement:
         return replace(self, columns=tuple(columns), widths=tuple(widths))
 
     def with_rows(self, rows: Mapping[str, int]) -> Arrangement:
-        """With these heights beside each other: those of all that are open in one column."""
-        mean = sum(rows.values()) / len(rows)
-        return replace(self, heights={**self.heights, **{name: each / mean for name, each in rows.items()}})
+        """With these heights beside each other; together they have the share they had."""
+        shares = _shared_out(rows, {name: self.heights.get(name, 1.0) for name in rows})
+        return replace(self, heights={**self.heights, **shares})
 
     def with_cells(self, cells: Mapping[int, int]) -> Arrangement:
         """With these widths of columns beside each other, by their place."""
-        mean = sum(cells.values()) / len(cells)
-        return replace(
-            self,
-            widths=tuple(cells[at] / mean if at in cells else share for at, share in enumerate(self.widths)),
-        )
+        shares = _shared_out(cells, dict(enumerate(self.widths)))
+        return replace(self, widths=tuple(shares.get(at, share) for at, share in enumerate(self.widths)))
 
     def _with_columns(self, changed: Mapping[int, tuple[str, ...]]) -> Arrangement:
         """Those instead; a column that nothing is left of goes."""
@@ -166,6 +164,12 @@ class Arrangement:
         return replace(
             self, columns=tuple(column for column, _ in left), widths=tuple(share for _, share in left)
         )
+
+
+def _shared_out(sizes: Mapping[Key, int], before: Mapping[Key, float]) -> dict[Key, float]:
+    """The shares of what has these sizes now, with the sum that they had."""
+    each = sum(before[key] for key in sizes) / sum(sizes.values())
+    return {key: size * each for key, size in sizes.items()}
 
 
 def _share(text: str) -> float:

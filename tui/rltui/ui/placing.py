@@ -48,6 +48,8 @@ class PanelPlace:
     height: int
     is_folded: bool = False
     """Only its title is to be seen."""
+    is_full: bool = False
+    """It shows all it has, and would have more room otherwise."""
 
     @property
     def right(self) -> int:
@@ -198,11 +200,14 @@ class _Stack:
             self._fill_around(self._open[0], places, notes)
             return
         rest = self._height - (len(self._names) - len(self._open))
-        heights = dict(zip(self._open, _shared(rest, [*map(self._wish, self._open)]), strict=True))
+        wishes = {name: self._wish(name) for name in self._open}
+        heights = dict(zip(wishes, _shared(rest, [*wishes.values()]), strict=True))
         y = 0
         for name in self._names:
-            rows = heights.get(name, 1)
-            places[name] = PanelPlace(self._x, y, self._cells, rows, is_folded=name not in heights)
+            is_folded = name not in heights
+            rows = 1 if is_folded else heights[name]
+            is_full = not is_folded and rows == wishes[name].most < self._height
+            places[name] = PanelPlace(self._x, y, self._cells, rows, is_folded, is_full)
             y += rows
 
     def _fill_around(self, opened: str, places: dict[str, PanelPlace], notes: list[Note]) -> None:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-
 from rich.color import ColorSystem
-from textual import on, work
+from textual import on
 from textual.reactive import Reactive
 from textual.theme import Theme
 
-from rltui.client.protocol import Runs
 from rltui.core.text import did_you_mean
-from rltui.errors import RltuiError
 from rltui.ui import themes
 from rltui.ui.messages import TalkingApp
+from rltui.ui.shared import Home
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.driver import BackgroundTold, TerminalDriver
-from rltui.ui.text import clean, clean_line
+from rltui.ui.text import clean_line
 
-_OWNER, _KEY = "app", "theme"
-"""Where the choice is kept."""
+_KEY = "theme"
+"""By which the choice is kept."""
 
 
 class ThemedApp(TalkingApp):
@@ -32,20 +28,18 @@ class ThemedApp(TalkingApp):
     theme: Reactive[str] = Reactive(themes.FOLLOWING)
     abilities = Abilities()
 
-    def __init__(
-        self, runs: Runs, clock: Callable[[], float], abilities: Abilities | None, wanted: str
-    ) -> None:
+    def __init__(self, home: Home, abilities: Abilities | None, wanted: str) -> None:
         """`abilities`: of the terminal, all that there are by default. `wanted`: the theme of somebody who
         has chosen none while the app ran.
         """
         self._is_light = abilities is not None and abilities.is_light
         if abilities is not None:
             self.abilities = abilities
-        super().__init__(clock)
-        self._kept_in = runs
+        super().__init__(home.clock)
+        self._home = home
         self._registered_themes = themes.available()
         self._unknown_theme = "" if wanted in self.available_themes else wanted
-        known = [name for name in (runs.kept(_OWNER).get(_KEY), wanted) if name in self.available_themes]
+        known = [name for name in (home.kept.values.get(_KEY), wanted) if name in self.available_themes]
         if known:
             self.theme = known[0]
 
@@ -55,17 +49,10 @@ class ThemedApp(TalkingApp):
             return super().get_theme(theme_name)
         return themes.theme(theme_name, self.abilities.colors, is_light=self._is_light)
 
-    @work(group="theme", exclusive=True)
-    async def keep_theme(self, name: str) -> None:
+    def keep_theme(self, name: str) -> None:
         """Take its colours, now and whenever the app is opened again."""
         self.theme = name
-        try:
-            await asyncio.to_thread(self._keep, name)
-        except RltuiError as error:
-            self.notify(clean(str(error)), severity="error", markup=False)
-
-    def _keep(self, name: str) -> None:
-        self._kept_in.keep(_OWNER, {**self._kept_in.kept(_OWNER), _KEY: name})
+        self._home.kept.note(_KEY, name)
 
     def on_mount(self) -> None:
         """Ask the terminal what it looks like."""

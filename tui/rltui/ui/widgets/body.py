@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.events import DescendantFocus
-from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
+from textual.geometry import NULL_OFFSET, NULL_SPACING, Offset, Region, Size
 from textual.layout import ArrangeResult, Layout, WidgetPlacement
+from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
 from rltui.ui.arrangement import GPUS, KNOBS, Arrangement
+from rltui.ui.borders import Border, border_at, dragged
 from rltui.ui.placing import PanelState, Placing, place
 from rltui.ui.shared import Shared
 from rltui.ui.widgets.gpu_panel import GpuPanel
-from rltui.ui.widgets.knob_table import KnobPanel
+from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 
 _BARS = 2
@@ -49,7 +51,10 @@ _PLACED = _PlacedLayout()
 
 
 class Body(Widget):
-    """Places its panes by an `Arrangement`, and by what happens in them."""
+    """Places its panes by an `Arrangement`, and by what happens in them. Its borders are dragged by mouse."""
+
+    class Rearranged(Message):
+        """A person wants it otherwise from now on."""
 
     def __init__(
         self,
@@ -61,16 +66,17 @@ class Body(Widget):
         super().__init__(id="body")
         self._shared = shared
         self._log_ids = log_ids
+        self._reader_ids = (*component_ids, *log_ids)
         self.arrangement = arrangement
         self._besides: set[str] = set()
-        names = {*component_ids, *log_ids, GPUS, KNOBS}
-        wanted = [name for column in arrangement.columns for name in column if name in names]
-        self._panes = {name: self._pane(name) for name in wanted if name not in arrangement.hidden}
+        self._panes = {name: self._pane(name) for name in self._wanted()}
         self.placing = Placing()
         """Of the last layout."""
         self.zoomed: Widget | None = None
         self._selected: str | None = None
         self._focused: str | None = None
+        self._grabbed: tuple[Border, Offset, Arrangement, Placing] | None = None
+        """The border under a button that is down, where it went down, and how it was then."""
 
     @property
     def layout(self) -> Layout:
@@ -155,9 +161,28 @@ class Body(Widget):
     def place_anew(self) -> None:
         """Something has happened in a pane, or another one is looked at: lay out where that matters."""
         if self.size and (placing := self._place(self.size)) != self.placing:
+            self.placing = placing
             self._show_look(placing)
             self._clear_arrangement_cache()  # Textual clears those of its ancestors alone
             self.refresh(layout=True)
+
+    async def rearrange(self, arrangement: Arrangement) -> None:
+        """Another arrangement from now on; what is new in it has no values yet."""
+        self.arrangement = arrangement
+        new = {name: self._pane(name) for name in self._wanted() if name not in self._panes}
+        if new:
+            self._panes |= new
+            await self.mount(*new.values())
+        if self.zoomed is not None and self.name_of(self.zoomed) in arrangement.hidden:
+            self.zoom(None)
+        self.place_anew()
+        self.post_message(self.Rearranged())
+
+    def _wanted(self) -> list[str]:
+        """What there could be, and is not hidden."""
+        names = {*self._reader_ids, GPUS, KNOBS}
+        hidden = self.arrangement.hidden
+        return [name for column in self.arrangement.columns for name in column if name in names - hidden]
 
     def _place(self, size: Size) -> Placing:
         return place(
@@ -198,6 +223,47 @@ class Body(Widget):
             note = rows.get(y)
             lines.append(Content.styled(" " * note.x + note.text, "$foreground 60%") if note else Content(""))
         return Content("\n").join(lines)
+
+    # mouse
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """A border may be dragged from here."""
+        at = event.screen_offset - self.region.offset
+        border = border_at(self.placing, at.x, at.y) if self.zoomed is None and event.button == 1 else None
+        self._grabbed = None if border is None else (border, at, self.arrangement, self.placing)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """With the button down, the border goes with the pointer."""
+        if self._grabbed is None:
+            return
+        if not event.button:  # it went up where nobody saw it
+            self._let_go()
+            return
+        border, start, arrangement, placing = self._grabbed
+        if self.app.mouse_captured is not self:
+            self.capture_mouse()
+        moved = event.screen_offset - self.region.offset - start
+        self.arrangement = dragged(
+            arrangement, placing, border, moved.x if border.between_columns else moved.y
+        )
+        self.place_anew()
+
+    def on_mouse_up(self) -> None:
+        """It stays here."""
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self.app.mouse_captured is self:
+            self.release_mouse()
+            self.post_message(self.Rearranged())
+        self._grabbed = None
+
+    def on_click(self, event: events.Click) -> None:
+        """Twice: the pane alone, and all again. A row of knobs has a meaning of its own for it."""
+        if event.chain != 2 or isinstance(event.widget, KnobRows) or event.widget is None:
+            return
+        if (pane := self.pane_of(event.widget)) is not None:
+            self.zoom(None if self.zoomed else pane)
 
     # focus and zoom
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -404,7 +405,20 @@ class ScrolledLog(PaintedLog):
         self._sought = None
         if number is not None:
             self._viewport.top = ViewRow(max(source.start, number - self.size.height // 3), 0)
+            self._move_to_found(number)
         self._lay_out()
+
+    def _move_to_found(self, number: int) -> None:
+        """Move sideways where what is found in the line would be cut off."""
+        rows = self._strips.rows(number) if self._query is not None and not self.wrap else []
+        found = next(self._query.spans(rows[0].text), None) if self._query is not None and rows else None
+        if found is None:
+            return
+        first, last = (cell_len(rows[0].text[:at]) for at in found)
+        width = self.size.width - len(_CUT_MARK)
+        if first < self._left or last > self._left + width:
+            self._left = 0 if last <= width else max(0, first - width // 3)
+            self.refresh()
 
     def _can_index_to(self, offset: int) -> bool:
         """Index a slice more in its direction. `False` where there is no more, or it is indexed."""

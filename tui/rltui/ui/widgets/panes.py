@@ -177,8 +177,10 @@ class ComponentPane(ReaderPane):
         for state in ComponentState:
             self.set_class(state is status.state, f"-{state.value}")
         self.may_always_fold = status.prepares
-        self.is_idle = status.state is ComponentState.STOPPED or (
-            status.state is ComponentState.EXITED and (status.prepares or status.manual)
+        self.is_idle = (
+            status.state is ComponentState.STOPPED
+            or (status.state is ComponentState.EXITED and (status.prepares or status.manual))
+            or (status.state is ComponentState.WAITING and status.log is None and not self._told)
         )
         self.show_log(status.log, _component_placeholder(status, readonly=self._shared.experiment.readonly))
 

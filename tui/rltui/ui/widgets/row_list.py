@@ -14,6 +14,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
 
+from rltui.ui.copying import CopyWanted, rows_text
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -154,6 +156,10 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         """Select."""
         if (key := self.key_at(event.y)) is not None:
             self.go_to(key)
+
+    def copied(self) -> CopyWanted | None:
+        """The row under the cursor, as it is shown."""
+        return CopyWanted(rows_text(line.plain for key, line in self._lines if key and key == self.key))
 
     def key_at(self, y: int) -> str | None:
         """Of the row that line `y` of what is visible belongs to."""

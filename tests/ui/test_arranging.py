@@ -1,0 +1,150 @@
+"""Panels moved, resized, hidden by keys and mouse, and found again so."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fakes.experiment import FakeExperiment
+from tests.fakes.runs import FakeRuns
+from tests.ui.conftest import Opener, press, settle
+from textual import events
+from textual.pilot import Pilot
+from textual.widget import Widget
+from textual.widgets import Static
+
+from rltui.ui.screens.arranging import ArrangeLine, arrange_words
+from rltui.ui.screens.overview import Overview
+from rltui.ui.widgets.gpu_panel import GpuPanel
+from rltui.ui.widgets.knob_table import KnobPanel
+
+
+def overview(pilot: Pilot[None]) -> Overview:
+    return next(screen for screen in pilot.app.screen_stack if isinstance(screen, Overview))
+
+
+def pane(pilot: Pilot[None], name: str) -> Widget:
+    body = overview(pilot).body
+    return next(each for each in body.panes if body.name_of(each) == name)
+
+
+def names(pilot: Pilot[None]) -> list[str | None]:
+    body = overview(pilot).body
+    return [body.name_of(each) for each in body.panes]
+
+
+async def test_keys_move_and_resize_the_panel_that_has_them(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment, size=(150, 42)) as pilot:
+        await press(pilot, "t", "ctrl+w")
+        assert isinstance(pilot.app.screen, ArrangeLine)
+        assert "Arrange trainer" in str(pilot.app.screen.query_one(Static).content)
+        await press(pilot, "k")
+        assert names(pilot) == ["inference", "trainer", "orchestrator", "gpus", "knobs"]
+        assert pane(pilot, "trainer").region.y < pane(pilot, "orchestrator").region.y
+        before = pane(pilot, "trainer").region.height
+        await press(pilot, "plus")
+        assert pane(pilot, "trainer").region.height == before + 2
+        await press(pilot, "minus", "minus")
+        assert pane(pilot, "trainer").region.height == before - 2
+        before = pane(pilot, "trainer").region.width
+        await press(pilot, "less_than_sign")
+        assert pane(pilot, "trainer").region.width == before - 4
+        await press(pilot, "l")
+        assert names(pilot) == ["inference", "orchestrator", "gpus", "knobs", "trainer"]
+        assert pane(pilot, "trainer").region.x == pane(pilot, "gpus").region.x
+        assert overview(pilot).current_pane is pane(pilot, "trainer"), "it keeps the keys"
+        await press(pilot, "0")
+        assert names(pilot) == ["inference", "orchestrator", "trainer", "gpus", "knobs"]
+        await press(pilot, "escape")
+        assert len(pilot.app.screen_stack) == 1
+
+
+async def test_hidden_panels_leave_their_room_and_come_back(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment, size=(150, 42)) as pilot:
+        await press(pilot, "ctrl+k", "H")
+        assert "knobs" not in names(pilot)
+        assert overview(pilot).current_pane is not None
+        await press(pilot, "ctrl+w", "tab", "tab", "tab")
+        assert overview(pilot).current_pane is pane(pilot, "gpus")
+        await press(pilot, "x")
+        assert pane(pilot, "trainer").region.width == 150
+        await press(pilot, "a", "escape")
+        assert names(pilot) == ["inference", "orchestrator", "trainer", "gpus", "knobs"]
+        assert pane(pilot, "knobs").region
+        for _ in range(5):
+            await press(pilot, "H")
+        assert names(pilot) == []
+        assert "ctrl+w" in str(overview(pilot).body.render())
+        await press(pilot, "j", "tab", "z", "ctrl+w", "0")
+        assert len(names(pilot)) == 5
+
+
+async def test_the_arrangement_is_kept_with_the_layout(experiment: FakeExperiment, open_app: Opener) -> None:
+    runs = FakeRuns()
+    async with open_app(experiment, runs=runs, size=(150, 42)) as pilot:
+        await press(pilot, "t", "ctrl+w", "k", "plus", "escape", "ctrl+k", "H")
+        height = pane(pilot, "trainer").region.height
+    assert runs.kept_values["layout-fake"]["arrangement"]["hidden"] == ["charts", "knobs"]
+    async with open_app(FakeExperiment(), runs=runs, size=(150, 42)) as pilot:
+        assert names(pilot) == ["inference", "trainer", "orchestrator", "gpus"]
+        assert pane(pilot, "trainer").region.height == height
+        await press(pilot, "ctrl+w", "a")
+        assert pane(pilot, "knobs").query_one("KnobRows").region
+        assert overview(pilot).query_one(KnobPanel).rows.table.knobs, "it is filled"
+    other = FakeExperiment()
+    other.layout_name = "other"
+    async with open_app(other, runs=runs, size=(150, 42)) as pilot:
+        assert len(names(pilot)) == 5
+
+
+async def test_what_was_kept_of_another_version_is_no_error(open_app: Opener) -> None:
+    runs = FakeRuns()
+    runs.kept_values["layout-fake"] = {"arrangement": {"columns": 7}}
+    async with open_app(FakeExperiment(), runs=runs) as pilot:
+        assert len(names(pilot)) == 5
+
+
+async def move(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int], *, button: int) -> None:
+    """With the button down, in two steps."""
+    await pilot.mouse_down(offset=start, button=button)
+    middle = ((start[0] + end[0]) // 2, (start[1] + end[1]) // 2)
+    for at in (middle, end):
+        await pilot._post_mouse_events([events.MouseMove], offset=at, button=button)
+    await pilot.mouse_up(offset=end)
+    await settle(pilot)
+
+
+@pytest.mark.parametrize("button", [1, 3])
+async def test_borders_are_dragged(experiment: FakeExperiment, open_app: Opener, button: int) -> None:
+    async with open_app(experiment, size=(150, 42)) as pilot:
+        body = overview(pilot).body
+        below = pane(pilot, "orchestrator").region
+        await move(pilot, (50, below.y), (50, below.y + 5), button=button)
+        moved = 5 if button == 1 else 0
+        assert pane(pilot, "orchestrator").region.y == below.y + moved
+        right = pane(pilot, "gpus").region
+        await move(pilot, (right.x, 30), (right.x - 20, 35), button=button)
+        assert pane(pilot, "gpus").region.x == right.x - 4 * moved
+        assert pilot.app.mouse_captured is None
+        assert body.arrangement.widths != (2.0, 1.0) or button != 1
+
+
+async def test_a_double_click_zooms_and_back(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment, size=(150, 42)) as pilot:
+        body = overview(pilot).body
+        await pilot.click(GpuPanel, times=2)
+        assert body.zoomed is pane(pilot, "gpus")
+        await pilot.click(GpuPanel, times=2)
+        assert body.zoomed is None
+        await pilot.click("KnobRows", offset=(4, 3), times=2)
+        assert body.zoomed is None, "it edits"
+
+
+def test_the_line_says_what_there_is_room_for() -> None:
+    assert arrange_words("trainer", 120).plain == (
+        " Arrange trainer  h j k l move  + - height  < > width  x hide  c charts  a all  0 as usual  tab next"
+        "  esc ends"
+    )
+    assert arrange_words("trainer", 60).plain == " Arrange trainer  h j k l move  + - height  esc ends"

@@ -1,0 +1,180 @@
+"""Panels that a person moves, resizes, hides: the keys for it, and the actions of the overview."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.arrangement import CHARTS, Arrangement, Direction
+from rltui.ui.borders import border_of, dragged
+from rltui.ui.remembered import Remembered
+from rltui.ui.widgets.body import Body, PaneActions
+
+_ROWS, _CELLS = 2, 4
+"""That a key moves a border by."""
+
+
+class ArrangedPanes(PaneActions):
+    """Has another arrangement where a person wants it, which is kept with the layout."""
+
+    layout_memory: Remembered
+    """Of all experiments with this layout."""
+
+    @property
+    def usual(self) -> Arrangement:
+        """As the layout says."""
+        raise NotImplementedError
+
+    def fill(self) -> None:
+        """Panes that are shown for the first time get their values."""
+        raise NotImplementedError
+
+    @on(Body.Rearranged)
+    def _keep_arrangement(self) -> None:
+        self.layout_memory.note("arrangement", self.body.arrangement.kept())
+        self.fill()
+        self.refresh_bindings()
+
+    def action_arrange(self) -> None:
+        """The keys are for the panels, until esc."""
+        self.app.push_screen(ArrangeLine(self))
+
+    async def action_hide_pane(self) -> None:
+        """The one that has the keys; they go to the next one."""
+        body, pane = self.body, self.current_pane
+        if (name := body.name_of(pane)) is not None:
+            if len(body.panes) > 1:
+                self.action_focus_beside(1)
+            await body.rearrange(body.arrangement.hiding(name))
+
+    async def action_show_all_panes(self) -> None:
+        """Those that the layout shows, wherever they are now."""
+        body = self.body
+        names = set(body.arrangement.hidden) - self.usual.hidden
+        await body.rearrange(body.arrangement.showing(*names))
+
+    async def action_usual_panes(self) -> None:
+        """As the layout says."""
+        await self.body.rearrange(self.usual)
+
+    async def action_toggle_charts(self) -> None:
+        """Show them, or hide them."""
+        arrangement = self.body.arrangement
+        is_hidden = CHARTS in arrangement.hidden
+        await self.body.rearrange(arrangement.showing(CHARTS) if is_hidden else arrangement.hiding(CHARTS))
+
+    async def move_pane(self, direction: Direction) -> None:
+        """The one that has the keys."""
+        body = self.body
+        if (name := body.name_of(self.current_pane)) is not None:
+            seen = {each for each in map(body.name_of, body.panes) if each is not None}
+            await body.rearrange(body.arrangement.moved(name, direction, seen))
+
+    async def resize_pane(self, cells: int, rows: int) -> None:
+        """Wider or higher by so many steps, or less."""
+        body = self.body
+        name = body.name_of(self.current_pane)
+        if name is None or (found := border_of(body.placing, name, between_columns=bool(cells))) is None:
+            return
+        border, sign = found
+        by = sign * (cells * _CELLS + rows * _ROWS)
+        await body.rearrange(dragged(body.arrangement, body.placing, border, by))
+
+
+class ArrangeLine(ModalScreen[None]):
+    """A line that says the keys, over the panels they are for."""
+
+    CSS_PATH: ClassVar = ["arranging.tcss"]
+    BINDINGS = bindings(Place.ARRANGE)
+
+    def __init__(self, panes: ArrangedPanes) -> None:
+        super().__init__()
+        self._panes = panes
+        self._line = Static(id="arrange-line", markup=False)
+
+    def compose(self) -> ComposeResult:
+        """In place of the keys of the overview."""
+        yield self._line
+
+    def on_mount(self) -> None:
+        """Say whose place it is about."""
+        self._show_line()
+
+    def on_resize(self) -> None:
+        """There may be room for more words."""
+        self._show_line()
+
+    def _show_line(self) -> None:
+        name = self._panes.body.name_of(self._panes.current_pane) or "panels"
+        self._line.update(arrange_words(name, self.app.size.width))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """The mouse is for the panels."""
+        event.stop()
+        self.dismiss()
+
+    async def action_move(self, direction: Direction) -> None:
+        """One place on."""
+        await self._panes.move_pane(direction)
+
+    async def action_resize(self, cells: int, rows: int) -> None:
+        """By a step."""
+        await self._panes.resize_pane(cells, rows)
+
+    async def action_hide(self) -> None:
+        """Until all are shown again."""
+        await self._panes.action_hide_pane()
+        self._show_line()
+
+    async def action_charts(self) -> None:
+        """Show or hide them."""
+        await self._panes.action_toggle_charts()
+
+    async def action_show_all(self) -> None:
+        """Hidden ones too."""
+        await self._panes.action_show_all_panes()
+
+    async def action_usual(self) -> None:
+        """As the layout says."""
+        await self._panes.action_usual_panes()
+
+    def action_focus_beside(self, step: int) -> None:
+        """Go on with another panel."""
+        self._panes.action_focus_beside(step)
+        self._show_line()
+
+    def action_end(self) -> None:
+        """The keys are for what they always are for."""
+        self.dismiss()
+
+
+_WORDS = {
+    "move": ("left", "down", "up", "right"),
+    "height": ("higher", "lower"),
+    "width": ("narrower", "wider"),
+    "hide": ("hide",),
+    "charts": ("charts",),
+    "all": ("all",),
+    "as usual": ("usual",),
+    "next": ("next",),
+}
+"""What is said of the keys of these actions."""
+
+
+def arrange_words(name: str, width: int) -> Content:
+    """`Arrange trainer  h j k l move · …  esc ends`, as far as there is room."""
+    line = Content.assemble((f" Arrange {name} ", "bold $accent"))
+    end = Content.assemble((f" {key_of('arrange.end')}", "bold $accent"), (" ends", ""))
+    for words, actions in _WORDS.items():
+        keys = " ".join(key_of(f"arrange.{action}") for action in actions)
+        part = Content.assemble((f" {keys}", "bold $accent"), (f" {words} ", ""))
+        if line.cell_length + part.cell_length + end.cell_length > width:
+            break
+        line += part
+    return line + end
