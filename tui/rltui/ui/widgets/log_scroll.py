@@ -48,9 +48,9 @@ class PaintedLog(Widget):
         & > .log-pane--debug { text-style: dim; }
         & > .log-pane--quiet { text-style: dim; }
         & > .log-pane--found { text-style: bold underline; }
-        & > .log-pane--here { background: $primary 30%; }
+        & > .log-pane--here { background: $block-cursor-blurred-background; }
         & > .log-pane--chosen { text-style: reverse; }
-        & > .log-pane--mark { background: $warning 20%; }
+        & > .log-pane--mark { background: $warning-muted; }
         &:nocolor > .log-pane--warning, &:nocolor > .log-pane--error { color: $foreground; text-style: bold; }
         &:nocolor > .log-pane--here, &:nocolor > .log-pane--mark { text-style: bold; }
     }
@@ -151,10 +151,11 @@ class PaintedLog(Widget):
         return None
 
     def notify_style_update(self) -> None:
-        """Paint anew in the colours of a changed theme."""
+        """Paint anew in other colours. Textual sees to those of parts of a log only after this."""
         super().notify_style_update()
         if self.is_mounted:
             self._restyle()
+            self.call_later(self._restyle)
 
     def watch_follow(self) -> None:
         """Go to the end, or say that there is more."""
