@@ -104,6 +104,7 @@ def _run_app(experiment: Experiment | None, runs: Runs) -> int:
     from rich.console import Console
 
     from rltui.ui.app import RltuiApp
+    from rltui.ui.terminal.abilities import abilities
 
     chosen = _settings()
     keys, trouble = _keys()
@@ -116,6 +117,8 @@ def _run_app(experiment: Experiment | None, runs: Runs) -> int:
         osc9=chosen.alerts.osc9,
         keys=keys,
         trouble=trouble,
+        abilities=abilities(os.environ, encoding=sys.stdout.encoding),
+        theme=chosen.theme,
     )
     # Should the app crash, its words go the way of all output, where colours of its own would be cleaned too.
     app.error_console = Console(stderr=True, color_system=None, markup=False, highlight=False)
