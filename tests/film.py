@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
@@ -57,8 +57,8 @@ SCENES = (
         "A model learns to reverse text, by three programs, on a CPU", shows=re.escape(PROMPT), seconds=1.2
     ),
     Scene("One command starts them", tuple("rltui demo"), seconds=0.6, typed=True),
-    Scene("First some supervised steps: sft", ("Enter",), r"sft ●[^$]* Step \d", 2.4, looks=4),
-    Scene("Now inference, orchestrator and trainer live side by side", (), r"· step [6-9]/", 6.0, looks=8),
+    Scene("First some supervised steps: sft", ("Enter",), r"sft [●◐✓]", 2.4, looks=3),
+    Scene("Now inference, orchestrator and trainer live side by side", (), r"· step [6-9]/", 6.0, looks=6),
     Scene("o selects the orchestrator", ("o",), "", 1.2),
     Scene("e goes to the knobs that it reads", ("e",), "", 1.0),
     Scene("… to the size of its batches", ("j",), r"▸ +batch_size", 1.2, again=True),
@@ -66,7 +66,7 @@ SCENES = (
     Scene("100 breaks a rule: which one, what would be valid, what must restart", ("1", "0", "0"), "", 4.5),
     Scene("t selects the trainer; r restarts it", ("Escape", "t", "r"), r"(?i)restart", 0.8),
     Scene("… with what must restart with it: the plan says what stops and what is lost", (), "", 4.0),
-    Scene("4 has the whole run in charts", ("Escape", "4"), r"(?i)entropy", 4.0, looks=4),
+    Scene("4 has the whole run in charts", ("Escape", "4"), r"(?i)entropy", 4.0, looks=3),
     Scene(": finds whatever there is by a few letters", ("1", ":"), "", 1.0),
     Scene(": finds whatever there is by a few letters", tuple("batch"), seconds=2.5, typed=True),
     Scene(
@@ -251,13 +251,14 @@ class Drawing:
         return f'{rule}{keys}<text x="{left}" y="26">{escape(frame.says)}</text>'
 
     def _row(self, row: Row) -> str:
-        grounds = "".join(
-            f'<rect x="{PAD + run.column * CELL}" width="{len(run.text) * CELL}" '
-            f'height="{LINE}" fill="{ground}"/>'
-            for run in row
-            if (ground := self._colours(run.style)[1]) != self._ground
-        )
-        return grounds + self._texts(row)
+        grounds = []
+        for ground, runs in groupby(row, lambda run: self._colours(run.style)[1]):
+            if ground != self._ground:
+                covered = list(runs)
+                wide = sum(len(run.text) for run in covered) * CELL
+                left = PAD + covered[0].column * CELL
+                grounds.append(f'<rect x="{left}" width="{wide}" height="{LINE}" fill="{ground}"/>')
+        return "".join(grounds) + self._texts(row)
 
     def _texts(self, row: Row) -> str:
         spans = []

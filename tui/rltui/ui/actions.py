@@ -62,8 +62,10 @@ class Place(Enum):
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
     HELP = "help"
+    HELP_LINE = "line of the help"
     MESSAGES = "list of messages"
     PALETTE = "palette"
+    TOUR = "tour"
     CONVERTER = "batch converter"
     EDITOR = "knob editor"
     FIELD = "every field of the knob editor"
@@ -190,7 +192,7 @@ _LISTS = (_KNOBS, _CONFIG, _GPUS, _CHECKPOINTS, _EVALS, _EVENTS, _RUNS, _QUEUE, 
 _ASKING = (Place.EVALUATE, Place.FORK)
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
-_PALETTE = (Place.PALETTE,)
+_PALETTE, _HELP = (Place.PALETTE,), (Place.HELP,)
 _YES, _KEPT, _SPARE = Footer.YES, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 
 
@@ -224,8 +226,8 @@ _AR, _AP = Scope.ARRANGE, (Place.ARRANGE,)
 _CO, _E, _D, _CP, _F = Scope.COLUMNS, Scope.EDITOR, Scope.DIALOG, (Place.COLUMNS,), (Place.FIELD,)
 
 ACTIONS: tuple[Action, ...] = (
-    Action("help", "question_mark", "help", "Show all keys and what the symbols mean", Scope.GLOBAL,
-           (Use(SCREENS, "show_help", footer=_KEPT),)),
+    Action("help", "question_mark", "help", "Show which keys work here, and what the symbols mean",
+           Scope.GLOBAL, (Use(SCREENS, "show_help", footer=_KEPT),)),
     Action("palette", "colon,ctrl+p", "command", "Find anything by a few letters: an action, a knob, a run",
            Scope.GLOBAL,
            (Use(SCREENS, "app.command_palette", footer=_KEPT),), palette=False),
@@ -311,7 +313,8 @@ ACTIONS: tuple[Action, ...] = (
             help="End the process under the cursor, if it is nobody else's: names it, and asks"),
     ), changes=True),
     Action("edit", "e", "edit", "Edit the knob under the cursor", Scope.KNOBS, (
-        Use((_O,), "edit_knob", footer=_YES),
+        Use((_O,), "edit_knob", footer=_YES,
+            help="Edit the knob under the cursor; from a component, one of those that it reads"),
         Use((_CONFIG,), "edit_knob", footer=_YES),
         Use((_RUNS,), "tag", label="tags", help="Edit the tags", footer=_YES),
     ), changes=True),
@@ -418,6 +421,10 @@ ACTIONS: tuple[Action, ...] = (
            (Use((_LOG,), palette=False),)),
     Action("copy", "y", "copy", "Copy what is under the cursor", Scope.PICKING, (
         Use((_LOG,), palette=False, help="Copy what is selected, or the lines in view"),
+        Use((_O, _CONFIG), help="Copy the knob under the cursor, as a line of a TOML file"),
+        Use((_RUNS, _CHECKPOINTS), help="Copy the folder of what is under the cursor"),
+        Use((_ROLLOUTS,), help="Copy the sample under the cursor, not wrapped"),
+        Use((_GPUS, _EVALS, _EVENTS, _QUEUE, _COMPARE)),
         Use((Place.MESSAGES,), footer=_YES, palette=False),
     )),
     Action("write", "W", "write", "Write it into a file", Scope.PICKING, (
@@ -665,6 +672,8 @@ ACTIONS: tuple[Action, ...] = (
     ), palette=False),
     Action("detach", "q", "detach", "Leave; everything keeps running", Scope.GLOBAL,
            (Use(SCREENS, "app.detach", footer=_KEPT),)),
+    Action("tour", "", "tour", "Show the five steps for who is new here", Scope.GLOBAL,
+           (Use(_OF_ONE, "show_tour"),)),
     Action("interrupt", "ctrl+c", "interrupt", "Stops nothing: says how to leave", Scope.GLOBAL,
            (Use(SCREENS, "app.explain_interrupt"),), palette=False),
     _own("arrange.left", "h,left", "move('left')", "left", "To the column at the left", _AR, _AP),
@@ -732,13 +741,21 @@ ACTIONS: tuple[Action, ...] = (
     _own("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, (Place.BOX,)),
     _own("dialog.other", "left,right", "other", "other button", "The other button; enter presses it",
          _D, (Place.DIALOG,)),
+    _own("tour.next", "enter,right", "tour(1)", "next", "", _D, (Place.TOUR,)),
+    _own("tour.back", "left", "tour(-1)", "back", "", _D, (Place.TOUR,)),
+    _own("tour.end", "escape", "end_tour", "end", "", _D, (Place.TOUR,)),
     _own("palette.choose", "enter", "choose", "choose", "", _D, _PALETTE),
     _own("palette.cancel", "escape", "cancel", "cancel", "", _D, _PALETTE),
     _own("palette.down", "down,ctrl+n", "cursor(1)", "down", "", _D, _PALETTE),
     _own("palette.up", "up,ctrl+p", "cursor(-1)", "up", "", _D, _PALETTE),
     _own("palette.page-down", "pagedown", "page(1)", "page down", "", _D, _PALETTE),
     _own("palette.page-up", "pageup", "page(-1)", "page up", "", _D, _PALETTE),
-    _own("help.close", "question_mark", "no", "close", "", _D, (Place.HELP,)),
+    _own("help.all", "question_mark", "screen.show_all", "all", "", _D, (Place.HELP, Place.HELP_LINE)),
+    _own("help.close", "escape", "close", "close", "", _D, _HELP),
+    _own("help.down", "down", "scroll_page(2)", "down", "", _D, _HELP),
+    _own("help.up", "up", "scroll_page(-2)", "up", "", _D, _HELP),
+    _own("help.page-down", "pagedown", "scroll_page(16)", "page down", "", _D, _HELP),
+    _own("help.page-up", "pageup", "scroll_page(-16)", "page up", "", _D, _HELP),
 )  # fmt: skip
 
 _remapped: dict[str, str] = {}
@@ -760,6 +777,18 @@ def keys_of(action_id: str) -> str:
     return _remapped.get(action_id, _DEFAULT_KEYS[action_id])
 
 
+class _Keys(dict[str, str]):
+    """Of actions, by their ids with underscores."""
+
+    def __missing__(self, name: str) -> str:
+        return key_of(name.replace("_", "."))
+
+
+def with_keys(text: str) -> str:
+    """`text`, in which `{pane_next}` stands for the first key of the action `pane.next`."""
+    return text.format_map(_Keys())
+
+
 def label_of(action_id: str) -> str:
     """In one or two words what it does."""
     return next(action.label for action in ACTIONS if action.id == action_id)
@@ -777,8 +806,11 @@ def uses(place: Place | None = None) -> Iterator[Use]:
         yield from (use for use in action.uses if place is None or place in use.places)
 
 
-def bindings(place: Place) -> list[BindingType]:
-    """Textual bindings of what works there, with the keys of the table; a keymap overrides them."""
+def bindings(place: Place, *, priority: bool = False) -> list[BindingType]:
+    """Textual bindings of what works there, with the keys of the table; a keymap overrides them.
+
+    `priority`: before what the focused widget has on these keys.
+    """
     return [
         Binding(
             _DEFAULT_KEYS[use.id] or NO_KEY,
@@ -787,6 +819,7 @@ def bindings(place: Place) -> list[BindingType]:
             show=use.footer is not Footer.NO,
             tooltip=use.help,
             id=use.id,
+            priority=priority,
         )
         for use in uses(place)
     ]

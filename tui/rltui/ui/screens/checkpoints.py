@@ -12,6 +12,7 @@ from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, Rete
 from rltui.core.text import duration, shortened, size_text, steps_text
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.copying import CopyWanted
 from rltui.ui.messages import waiting
 from rltui.ui.requests import AskedRequest, show_error
 from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, MessageDialog, NoteDialog, button
@@ -215,6 +216,13 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         """The one under the cursor."""
         key = self.rows.key
         return self._report.of(int(key)) if self._report is not None and key is not None else None
+
+    def copied(self) -> CopyWanted | None:
+        """The folder of the one under the cursor."""
+        chosen = self._selected
+        if chosen is None or not chosen.path:
+            return super().copied()
+        return CopyWanted(chosen.path, f"the folder of checkpoint {chosen.step}")
 
     def action_go_back_to(self) -> None:
         """Plan it, and ask, default no; of one that is not complete, say why not."""

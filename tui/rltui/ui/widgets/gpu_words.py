@@ -32,7 +32,7 @@ class CellMark:
 
 
 FAINT = "$foreground 60%"
-FREE = CellMark("░", "$foreground 30%")
+FREE = CellMark("░", "$border-blurred")
 CLAIMED = CellMark("╌", "$text-warning")
 """Free memory that another experiment is about to take."""
 BUDGET = CellMark("┊", "bold $foreground")

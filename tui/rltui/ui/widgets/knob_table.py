@@ -234,7 +234,7 @@ def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly:
     return Content.assemble(*spans)
 
 
-def _is_worth_a_row(knob: KnobInfo, staged: StagedEdits) -> bool:
+def is_worth_a_row(knob: KnobInfo, staged: StagedEdits) -> bool:
     """Of hundreds, those that people turn, or have turned; the config screen has all."""
     return knob.main or knob.is_set or knob.changed or knob.key in staged.edits
 
@@ -265,7 +265,7 @@ class KnobRows(RowList):
     @property
     def shown(self) -> list[KnobInfo]:
         """The knobs that have a row."""
-        return [knob for knob in self.table.knobs if _is_worth_a_row(knob, self.staged)]
+        return [knob for knob in self.table.knobs if is_worth_a_row(knob, self.staged)]
 
     @property
     def lines_needed(self) -> int:
