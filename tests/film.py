@@ -29,6 +29,8 @@ COLUMNS, ROWS = 100, 30
 KEY_NAMES = {"Enter": "⏎", "Escape": "esc"}
 """How those are written in the caption that are not called by what they type."""
 TYPED_S = 0.12
+LONGEST_S = 300
+"""For a screen; on a box that has nothing else to do half a minute is the longest."""
 
 
 class Scene(NamedTuple):
@@ -55,7 +57,13 @@ SCENES = (
     ),
     Scene("One command starts them", tuple("rltui demo"), seconds=0.6, typed=True),
     Scene("First some supervised steps: sft", ("Enter",), r"sft [●◐✓]", 2.4, looks=3),
-    Scene("Now inference, orchestrator and trainer live side by side", (), r"· step [6-9]/", 6.0, looks=6),
+    Scene(
+        "Now inference, orchestrator and trainer live side by side",
+        (),
+        r"· step ([6-9]|[1-9]\d+)/",
+        6.0,
+        looks=6,
+    ),
     Scene(": finds whatever there is by a few letters: a knob", (":",), "", 0.8),
     Scene(
         ": finds whatever there is by a few letters: a knob", tuple("orchestrator.b"), seconds=2.0, typed=True
@@ -126,7 +134,7 @@ def filmed(terminal: Terminal) -> Iterator[Frame]:
             time.sleep(TYPED_S if scene.typed else 0.4)
             if scene.typed:
                 yield Frame(rows_of(terminal.screen(styled=True)), scene.says, shown[-1], TYPED_S)
-        terminal.wait_until(partial(_with_words, scene.shows), scene.shows, timeout_s=120)
+        terminal.wait_until(partial(_with_words, scene.shows), scene.shows, timeout_s=LONGEST_S)
         time.sleep(0.5)
         keys = "" if scene.typed else " ".join(shown)
         for _ in range(scene.looks):
