@@ -103,3 +103,12 @@ def test_the_tour_names_no_other_keys() -> None:
     tour = README.read_text().partition("## Five minutes")[2].partition("\n## ")[0]
     typed = re.findall(r"`(\S|enter|ctrl\+\w)`", tour)
     assert set(typed) - set(TOUR.values()) == set()
+
+
+@pytest.mark.parametrize("document", PAGES, ids=named)
+def test_keys_in_tables_are_those_that_there_are(document: Path) -> None:
+    known = {key for action in actions.ACTIONS for key in action.shown_keys.split(" / ")}
+    tables = re.findall(r"^\| key \| \|\n\|---\|---\|\n((?:\|.*\n)+)", document.read_text(), re.MULTILINE)
+    cells = [row.replace("\\|", "¦").split("|")[1] for table in tables for row in table.splitlines()]
+    said = {key.replace("¦", "|") for cell in cells for key in re.findall(r"`([^`]+)`", cell)}
+    assert said - known - set("123456789") == set()
