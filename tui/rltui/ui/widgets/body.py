@@ -145,6 +145,10 @@ class Body(Widget):
         """What the arrangement calls it."""
         return next((name for name, each in self._panes.items() if each is pane), None)
 
+    def pane_named(self, name: object) -> Widget | None:
+        """That one, unless it is hidden or gone."""
+        return next((pane for pane in self.panes if self.name_of(pane) == name), None)
+
     # where it is
 
     def placed(self, size: Size) -> dict[Widget, Region]:
