@@ -26,9 +26,9 @@ class Terminal:
         size = ("-x", str(columns), "-y", str(rows))
         self._tmux("new-session", "-d", "-s", "term", *size, "-c", str(cwd), shlex.join(argv))
 
-    def screen(self) -> str:
-        """The text on the screen."""
-        return self._tmux("capture-pane", "-p", "-t", "term")
+    def screen(self, *, styled: bool = False) -> str:
+        """The text on the screen; `styled`: with its colours, as escape sequences."""
+        return self._tmux("capture-pane", "-p", *(["-e", "-N"] if styled else []), "-t", "term")
 
     def press(self, *keys: str) -> None:
         """Press keys, all at once, in tmux's names: `Enter`, `Escape`, `C-r`, `a`."""

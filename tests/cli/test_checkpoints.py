@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from tests.conftest import Box
 
-from rltui.cli.parser import options_by_command, parse
+from rltui.cli.completion import candidates
+from rltui.cli.parser import parse
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
 from rltui.core.text import GIB
 from rltui.errors import UsageError
@@ -25,7 +26,7 @@ def test_what_was_called_otherwise_says_what_it_is_now(line: str, now: str) -> N
     with pytest.raises(UsageError, match="any more") as caught:
         parse(line.split())
     assert now in caught.value.hint
-    assert "--from-checkpoint" not in {word for words in options_by_command().values() for word in words}
+    assert candidates(["up", "--from-"]) == candidates(["restart", "--from-c"]) == []
 
 
 def test_a_step_is_a_number(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,44 +1,134 @@
-"""What shells complete."""
+"""What shells complete: from the parser, and from what there is."""
 
 from __future__ import annotations
 
+import argparse
+import os
+import resource
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.conftest import Box
+from tests.fakes.past_run import made
+from tests.terminal import Terminal
 
-from rltui.cli.completion import script
+from rltui.cli import main
+from rltui.cli.completion import candidates, sources
+from rltui.cli.parser import build
+from rltui.services.runs.experiment_files import ControlFolder
 
-PRESS_TAB = """
+FREE = {
+    "AGE", "COMMAND", "ENV", "EXPERIMENT", "FILE", "FILTER", "GLOB", "ID", "K", "M", "MODEL", "N", "N|none",
+    "NAME", "NAME='COMMAND'", "P", "PID", "PLACE", "R", "RE", "RULE", "S", "STEP|FOLDER", "T", "TEXT", "URL",
+    "USER/NAME", "WHEN", "WORD", "WORDS", "0,…",
+}  # fmt: skip
+"""Arguments of which nobody can say what they may be: numbers, texts, new names; files are the shell's."""
+
+
+def every_argument() -> Iterator[tuple[str, argparse.Action]]:
+    def walk(name: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for verb, below in action.choices.items():
+                    yield from walk(f"{name} {verb}", below)
+            elif action.nargs != 0 and action.help != argparse.SUPPRESS:
+                yield name, action
+
+    for name, parser in build()[1].choices.items():
+        yield from walk(name, parser)
+
+
+def test_every_argument_is_completed_or_known_to_be_free() -> None:
+    forgotten = [
+        (name, action.dest, action.metavar)
+        for name, action in every_argument()
+        if not action.choices
+        and action.dest not in sources.BY_DEST
+        and action.metavar not in {*sources.BY_METAVAR, *FREE}
+    ]
+    assert not forgotten
+
+
+@pytest.fixture
+def place(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The experiments `low` and `high`, and config files in the folder that we are in."""
+    for name in ("low", "high"):
+        record = made(tmp_path / "out" / name, steps=3)
+        (ControlFolder(Path(record.output_dir)).path / "components/$(touch HACKED)/attempt-1").mkdir(
+            parents=True
+        )
+    (tmp_path / "rl.toml").write_text("max_steps = 5\n[trainer]\nlr = 1e-5\nfast = true\n")
+    (tmp_path / "notes.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    assert main(["runs"]) == 0
+    return tmp_path
+
+
+def words(*typed: str) -> list[str]:
+    return [word for word, _ in candidates(typed)]
+
+
+def test_commands_options_and_choices_come_from_the_parser(place: Path) -> None:
+    assert words("stat") == ["status"]
+    assert {"restart", "redo", "rl.toml", "runs"} <= set(words("r"))
+    assert {"low", "high", "out/"} <= set(words(""))
+    assert words("restart", "--from-") == ["--from-scratch"]
+    assert words("restart", "--from-scratch", "--plan", "--y") == ["--yes"]
+    assert words("--no-color", "statu") == ["status"]
+    assert words("status", "--color=a") == ["--color=auto", "--color=always"]
+    assert words("status", "--color", "n") == ["never"]
+    assert words("queue", "mo") == ["move"]
+    assert words("queue", "add", "--pri") == ["--priority"]
+    assert words("completion", "f") == ["fish"]
+    assert words("help", "rest") == ["restarts"]
+    assert words("--read") == ["--readonly"]
+    assert words("up", "--from-checkpoint") == words("eval", "--", "--x") == []
+    assert dict(candidates(["status", "--wat"])) == {"--watch": "stay, and look again every S seconds"}
+
+
+def test_values_come_from_what_there_is(place: Path) -> None:
+    assert words("status", "l") == ["low"]
+    assert words("status", "-w", "h") == ["high"]
+    assert set(words("logs", "trainer", "-n", "")) == {"low", "high"}
+    assert words("logs", "--name=h") == ["--name=high"]
+    assert words("compare", "low", "h") == ["high"]
+    assert words("restart", "t") == ["trainer"]
+    assert words("restart", "trainer", "t") == []
+    assert "tinyrl" in words("up", "-l", "t")
+    assert "tinyrl" in words("check", "--framework", "t")
+    assert words("up", "r") == ["rl.toml"]
+    assert words("up", "notes") == []
+    assert words("watch", "ou") == ["out/"]
+    assert words("watch", "out/l") == ["out/low/"]
+    assert words("set", "rl.toml", "l") == ["lr="]
+    assert words("set", "rl.toml", "trainer.f") == ["trainer.fast="]
+    assert words("set", "rl.toml", "trainer.fast=") == ["trainer.fast=true", "trainer.fast=false"]
+    assert words("set", "rl.toml", "max_steps=") == ["max_steps=5"]
+    assert words("events", "--kind", "crash,ed") == ["crash,edit"]
+    assert words("logs", "trainer", "--level", "err") == ["error"]
+    assert words("metrics", "reward_s") == ["reward_std"]
+    assert words("runs", "--columns", "name,fram") == ["name,framework"]
+    assert words("fork", "low", "--from", "b") == ["best"]
+    assert not [word for word in words("logs", "") if "HACKED" in word], "a shell would run it"
+
+
+def bash(words: tuple[str, ...], env: dict[str, str], cwd: Path) -> list[str]:
+    """What bash has after a tab behind these words, which it hands over as it splits them."""
+    press_tab = """
 rltui() { "$PYTHON" -m rltui "$@"; }
 source <(rltui completion bash)
 COMP_WORDS=("${@}"); COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 ))
 _rltui
 printf '%s\\n' "${COMPREPLY[@]}"
 """
-RECORD = """
-from pathlib import Path
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-folder = Path(FOLDER)
-record = ExperimentRecord(
-    name="reverse", output_dir=str(folder), workspace=str(folder), config_files=(), layout_file="/l.toml",
-    framework="generic", created_at=1.0,
-)
-control = ControlFolder(folder)
-control.write_record(record)
-for name in ("trainer", "$(touch HACKED)"):
-    (control.path / "components" / name / "attempt-1").mkdir(parents=True)
-"""
-
-
-def completed(box: Box, *words: str) -> list[str]:
     done = subprocess.run(
-        ["bash", "-c", PRESS_TAB, "bash", *words],
-        env={**box.env, "PYTHON": sys.executable},
-        cwd=box.work,
+        ["bash", "-c", press_tab, "bash", "rltui", *words],
+        env={**env, "PYTHON": sys.executable},
+        cwd=cwd,
         capture_output=True,
         text=True,
         check=True,
@@ -46,28 +136,71 @@ def completed(box: Box, *words: str) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.slow
-def test_bash_completes_commands_names_components_and_options(box: Box) -> None:
-    folder = box.work / "out"
-    folder.mkdir()
-    code = RECORD.replace("FOLDER", repr(str(folder)))
-    subprocess.run([sys.executable, "-c", code], env=box.env, check=True)
-    (box.work / "rl.toml").touch()
-    assert completed(box, "rltui", "stat") == ["status"]
-    assert set(completed(box, "rltui", "r")) >= {"restart", "reverse", "redo", "rl.toml"}
-    assert completed(box, "rltui", "restart", "t") == ["trainer"]
-    assert completed(box, "rltui", "logs", "trainer", "-n", "") == ["reverse"]
-    assert "--from-scratch" in completed(box, "rltui", "restart", "--fr")
-    completed(box, "rltui", "logs", "")
-    assert not (box.work / "HACKED").exists()
+def test_bash_gets_them(place: Path) -> None:
+    env = {**os.environ}
+    assert bash(("stat",), env, place) == ["status"]
+    assert bash(("restart", "t"), env, place) == ["trainer"]
+    assert bash(("set", "rl.toml", "trainer.fast", "=", "t"), env, place) == ["true"]
+    assert bash(("set", "rl.toml", "trainer.fast", "="), env, place) == ["true", "false"]
+    assert bash(("status", "--color", "=", "ne"), env, place) == ["never"]
+    bash(("logs", ""), env, place)
+    assert not (place / "HACKED").exists()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_scripts_are_understood_by_their_shell(shell: str, tmp_path: Path) -> None:
-    text = script(shell)
-    assert "restart" in text
+def test_scripts_are_understood_by_their_shell(
+    shell: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["completion", shell]) == 0
     path = tmp_path / "script"
-    path.write_text(text)
+    path.write_text(capsys.readouterr().out)
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell} here")
     subprocess.run([shell, "-n", str(path)], check=True)
+
+
+@pytest.mark.tmux
+@pytest.mark.parametrize(
+    ("shell", "source"),
+    [
+        (("bash", "--norc"), "source <(rltui completion bash)"),
+        (("zsh", "-f"), "source <(rltui completion zsh)"),
+        (("fish", "--no-config"), "rltui completion fish | source"),
+    ],
+    ids=["bash", "zsh", "fish"],
+)
+def test_a_tab_in_a_real_shell(box: Box, shell: tuple[str, ...], source: str) -> None:
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"there is no {shell[0]} here")
+    program = box.work / "bin/rltui"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rltui "$@"\n')
+    program.chmod(0o755)
+    (box.work / "rl.toml").write_text("max_steps = 5\n[trainer]\nfast = true\n")
+    env = {**box.env, "PATH": f"{program.parent}:{box.env['PATH']}", "PS1": "$ "}
+    terminal = Terminal(shell, cwd=box.work, env=env, columns=100, rows=20)
+    try:
+        terminal.press(f"{source}; echo sour''ced", "Enter")
+        terminal.wait_for("\nsourced")
+        terminal.press("rltui resto", "Tab")
+        terminal.wait_for("rltui restore")
+        terminal.press("C-u", "rltui set rl.toml trainer.f", "Tab")
+        terminal.wait_for("trainer.fast=")
+        terminal.press("t", "Tab")
+        terminal.wait_for("trainer.fast=true")
+        terminal.press("C-u", "rltui check r", "Tab")
+        terminal.wait_for("rltui check rl.toml")
+    finally:
+        terminal.close()
+
+
+@pytest.mark.bench
+def test_a_tab_takes_little(place: Path) -> None:
+    command = [sys.executable, "-m", "rltui", "completion", "zsh", "--"]
+    for typed in (["sta"], ["restart", ""], ["set", "l"], ["up", "-l", ""], ["runs", "--columns", ""]):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([*command, *typed], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        print(f"{' '.join(typed)}: {took:.3f} s")
+        assert took < 0.2, typed

@@ -66,7 +66,7 @@ def test_json_stays_the_same_document(text: str) -> None:
     ("text", "encoding", "shown"),
     [
         ("● trainer → 2 … Größe", "utf-8", "● trainer → 2 … Größe"),
-        ("● trainer → 2 … Größe ␛ ␡ ‹U+202E› 日 ━", "ascii", "* trainer -> 2 ... Grosse ^[ ^? <U+202E> ? -"),
+        ("● trainer → 2 … Größe ␛ ␡ ‹U+202E› 日 ━", "ascii", "* trainer -> 2 ... Grosse ^[ ^? <U+202E> ? ="),
         ("● Größe", "latin-1", "* Größe"),
         ("▁▂▃▄▅▆▇█ 0.5 ± 0.1 ★ ∞", "ascii", "_.-=+*%# 0.5 +/- 0.1 * inf"),
     ],

@@ -45,6 +45,7 @@ OWNERS: dict[Place, tuple[type[DOMNode], ...]] = {
     Place.HELP: (HelpScreen,),
     Place.MESSAGES: (MessageList,),
     Place.PALETTE: (Palette,),
+    Place.TOUR: (Overview,),
     Place.CONVERTER: (ConverterDialog,),
     Place.EDITOR: (KnobEditor,),
     Place.FIELD: (TypedValue, ListValue, ChosenValue),

@@ -524,6 +524,40 @@ async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
             assert pilot.app.screen_stack == [below]
 
 
+async def test_tab_goes_round_in_one_order_whatever_is_new(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    def pane() -> str:
+        current = overview(pilot).current_pane
+        return getattr(current, "reader_id", type(current).__name__)
+
+    async with open_app(experiment) as pilot:
+        orders = []
+        for status in (running_status(), stopped_status(), running_status()):
+            experiment.push(status)
+            await settle(pilot)
+            await press(pilot, "i")
+            order = [pane()]
+            for _ in range(4):
+                await press(pilot, "tab")
+                order.append(pane())
+            await press(pilot, "tab")
+            assert pane() == "inference", "round and round"
+            await press(pilot, "shift+tab")
+            assert pane() == order[-1]
+            orders.append(order)
+        assert orders == [["inference", "orchestrator", "trainer", "GpuPanel", "KnobPanel"]] * 3
+
+
+async def test_components_are_gone_to_from_any_pane(experiment: FakeExperiment, open_app: Opener) -> None:
+    names = {"i": "inference", "o": "orchestrator", "t": "trainer"}
+    async with open_app(experiment) as pilot:
+        for start in ("i", "o", "t", "shift+tab", "ctrl+k"):
+            for key, name in names.items():
+                await press(pilot, start, key)
+                assert getattr(overview(pilot).current_pane, "reader_id", None) == name
+
+
 async def test_the_palette_goes_from_one_screen_to_another(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
         below = pilot.app.screen

@@ -30,7 +30,14 @@ from rltui.core.config_report import Problem
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.ui.app import RltuiApp
 from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog
-from rltui.ui.screens.dialogs import EditAgain, LeaveDialog, MessageDialog, PendingDialog, PlanDialog
+from rltui.ui.screens.dialogs import (
+    ChoiceMenu,
+    EditAgain,
+    LeaveDialog,
+    MessageDialog,
+    PendingDialog,
+    PlanDialog,
+)
 from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
@@ -122,7 +129,7 @@ async def test_the_editor_goes_on_with_the_collected_value_and_writes_all(open_a
         await press(pilot, "j", "enter")
         await see(pilot, KnobEditor)
         await until(
-            pilot, lambda: "enter writes all 2" in str(pilot.app.screen.query_one(".box").border_subtitle)
+            pilot, lambda: "enter: write all 2" in str(pilot.app.screen.query_one(".box").border_subtitle)
         )
         await press(pilot, "escape", "k", "enter")
         await see(pilot, KnobEditor)
@@ -532,6 +539,21 @@ async def test_components_that_are_gone_need_no_restart(open_app: Opener) -> Non
     async with open_app(experiment) as pilot:
         await see_all_stopped(pilot, experiment)
         assert overview(pilot).check_action("show_pending", ()) is False
+
+
+async def test_e_on_a_component_edits_one_of_the_knobs_that_it_reads(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "t", "e")
+        menu = pilot.app.screen
+        assert isinstance(menu, ChoiceMenu)
+        assert menu.heading == "Knobs of trainer"
+        assert "trainer.optim.lr" in menu.choices
+        assert not any(key.startswith("inference.") for key in menu.choices)
+        await press(pilot, *["down"] * list(menu.choices).index("trainer.optim.lr"), "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, KnobEditor))
+        await press(pilot, "escape", "e", "escape")
+        assert experiment.executed == []
 
 
 async def test_leaving_with_collected_edits_asks(open_app: Opener) -> None:

@@ -8,15 +8,15 @@ from typing import get_args
 
 import pytest
 from tests.fakes.experiment import FakeExperiment, stopped_status
-from tests.ui.conftest import Opener, press, until
+from tests.ui.conftest import Opener, press, said, until
 from textual.pilot import Pilot
 
 from rltui import settings
 from rltui.cli.arguments import _KEYMAPS
 from rltui.errors import ConfigError
 from rltui.ui import actions, keymap
-from rltui.ui.actions import ACTIONS, key_of
-from rltui.ui.keymap import presets, typed_key, written
+from rltui.ui.actions import ACTIONS, Place, key_of
+from rltui.ui.keymap import idle_key, presets, typed_key, written
 from rltui.ui.screens.help import help_content
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.bars import footer_entries
@@ -206,5 +206,41 @@ async def test_as_vim_has_it_j_moves_by_lines(open_app: Opener, path: Path) -> N
 async def test_a_refused_keymap_is_told_and_the_usual_keys_hold(open_app: Opener) -> None:
     why = "settings.toml:2:1: keys.sort: s is the key of start"
     async with open_app(FakeExperiment(), trouble=why) as pilot:
-        assert [item.message for item in pilot.app._notifications] == [why]
+        assert said(pilot) == [why]
         assert key_of("component.start") == "s"
+
+
+@pytest.mark.parametrize(
+    ("key", "place", "words"),
+    [
+        ("J", Place.OVERVIEW, "J is no key here. j: next"),
+        ("n", Place.QUEUE, "n is no key here. next match works on the rollout screen (5)"),
+        ("percent_sign", Place.OVERVIEW, "% is no key here. outliers works on the metrics screen (4)"),
+        ("r", Place.METRICS, "r is no key here. restart works on the overview (1)"),
+        ("shift+home", Place.LOGS, "shift+home is no key here. first works on the queue screen (Q)"),
+        ("delete", Place.OVERVIEW, "del: drop is for the knob table"),
+        ("u", Place.CONFIG, "u: undo makes no sense now"),
+        ("f9", Place.CONFIG, "f9 is no key here. ?: all keys"),
+    ],
+)
+def test_a_key_that_does_nothing_names_the_nearest(key: str, place: Place, words: str) -> None:
+    assert idle_key(key, place) == words
+
+
+async def test_a_key_that_does_nothing_says_so_once(open_app: Opener) -> None:
+    async with open_app(FakeExperiment(), (100, 30)) as pilot:
+        await press(pilot, "J", "J", "f9", "4", "J", "f9", "slash", *"rJ", "escape", "r")
+        told = said(pilot)
+        assert told == [
+            "J is no key here. j: next",
+            "f9 is no key here. ?: all keys",
+            "r is no key here. restart works on the overview (1)",
+        ]
+
+
+async def test_no_key_that_works_is_called_idle(open_app: Opener) -> None:
+    async with open_app(FakeExperiment(), (100, 30)) as pilot:
+        await press(pilot, "j", "down", "tab", "pagedown", "w", "ctrl+k", "j", "z", "z", "3", "1", "slash")
+        await press(pilot, "escape", "ctrl+c", "question_mark", "escape", "m", "v", "escape", "home")
+        told = said(pilot)
+        assert not [each for each in told if "no key" in each or "no sense" in each], told

@@ -122,6 +122,19 @@ async def test_matches_are_gone_to_counted_and_followed(path: Path) -> None:
         assert not pane.follow
 
 
+async def test_a_match_far_to_the_right_and_in_a_folded_line_is_seen(path: Path) -> None:
+    said = [f"12:00:00    INFO waiting for {n}\n12:00:00 SUCCESS loss 0.{n}\n" for n in range(1, 9)]
+    write(path, "".join(said) + f"12:00:00    INFO {'x ' * 100}needle here\n" + "plain\n" * 3)
+    async with running(path) as (pane, pilot):
+        assert not any("waiting for 3" in row for row in shown(pane))
+        await search(pilot, "needle")
+        await until(pilot, words(pane, "1 of 1"))
+        assert any("needle here" in row for row in shown(pane))
+        await search(pilot, "for 3")
+        await until(pilot, words(pane, "“for 3” 1 of 1"))
+        assert any("waiting for 3" in row for row in shown(pane))
+
+
 async def test_only_matches_then_all_lines_at_the_same_place(path: Path) -> None:
     async with running(path) as (pane, pilot):
         await search(pilot, "LINE 1[0-9]+3$")

@@ -54,6 +54,8 @@ class AlertSettings(_Table):
 class Settings(_Table):
     """The whole file."""
 
+    theme: _Word = "terminal"
+    """Colours of the TUI by name, until others are chosen in it. `terminal`: dark or light as that is."""
     tour: StrictBool = True
     """The TUI shows five steps to whoever starts it for the first time."""
     alerts: AlertSettings = AlertSettings()

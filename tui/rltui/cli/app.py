@@ -104,17 +104,21 @@ def _run_app(experiment: Experiment | None, runs: Runs) -> int:
     from rich.console import Console
 
     from rltui.ui.app import RltuiApp
+    from rltui.ui.terminal.abilities import abilities
 
-    alerts = _alert_settings()
+    chosen = _settings()
     keys, trouble = _keys()
     app = RltuiApp(
         experiment,
         runs=runs,
         run_in_terminal=outside.in_terminal,
-        bell=alerts.bell,
-        osc9=alerts.osc9,
+        tour=chosen.tour,
+        bell=chosen.alerts.bell,
+        osc9=chosen.alerts.osc9,
         keys=keys,
         trouble=trouble,
+        abilities=abilities(os.environ, encoding=sys.stdout.encoding),
+        theme=chosen.theme,
     )
     # Should the app crash, its words go the way of all output, where colours of its own would be cleaned too.
     app.error_console = Console(stderr=True, color_system=None, markup=False, highlight=False)
@@ -142,10 +146,10 @@ def _keys() -> tuple[dict[str, str], str]:
         return {}, str(error)
 
 
-def _alert_settings() -> settings.AlertSettings:
+def _settings() -> settings.Settings:
     """The user's, or the defaults where the file cannot be understood, which must keep nobody out."""
     try:
-        return settings.load(settings.settings_file()).alerts
+        return settings.load(settings.settings_file())
     except ConfigError as error:
         print(error, file=sys.stderr)
-        return settings.AlertSettings()
+        return settings.Settings()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -62,9 +62,9 @@ _MOST_NAMED = 8
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Parse a command line. Without a command, the arguments are those of `open`."""
-    parser, commands = _build(argv[0] if argv else "open")
+    parser, commands = build(argv[0] if argv else "open")
     if argv and argv[0] not in commands.choices:  # a name, a file, an option, or misspelt
-        parser, commands = _build()
+        parser, commands = build()
     if not argv or (argv[0] not in commands.choices and argv[0] not in ("-h", "--help", "--version")):
         is_config = any(word.startswith(("-", "@")) or is_launcher(word) for word in argv[:1]) or "@" in argv
         if argv and not is_config and not is_file_name(argv[0]):
@@ -82,19 +82,6 @@ def parse(argv: list[str]) -> argparse.Namespace:
     options = commands.choices[argv[0]]._option_string_actions  # noqa: SLF001
     given = Given(argv[1:], options)
     return parser.parse_args([argv[0], *given.rest], argparse.Namespace(given=given))
-
-
-def options_by_command() -> dict[str, list[str]]:
-    """Every command with its options, in the order of the help."""
-    _, subparsers = _build()
-    return {
-        name: sorted(
-            option
-            for option, action in command._option_string_actions.items()  # noqa: SLF001
-            if action.help != argparse.SUPPRESS
-        )
-        for name, command in subparsers.choices.items()
-    }
 
 
 def is_file_name(word: str) -> bool:
@@ -121,7 +108,7 @@ def _refuse_unless_experiment(word: str, commands: Iterable[str]) -> None:
     guess = did_you_mean(word, dict.fromkeys((*commands, *names, *runs)))
     raise UsageError(
         f"{word!r} is no command, no experiment, no run and no file",
-        hint=f"{guess} {known}{more}commands: rltui --help".strip(),
+        hint=f"{guess} {known}{more}commands: rltui --help; topics: rltui help".strip(),
     )
 
 
@@ -130,9 +117,60 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join([*names[:_MOST_NAMED], f"{more} more"] if more > 1 else names)
 
 
-def _build(only: str = "") -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]]:
+_JOBS: Mapping[str, str] = {
+    "start and end a run": "open demo up down watch check init queue sweep fork rerun",
+    "look at it": "ls status logs metrics rollouts events gpus evals checkpoints orphans knobs diff attach",
+    "change it": "set undo redo convert use-checkpoint start stop restart eval note shell publish promote",
+    "all runs": "runs compare export add tag describe best archive unarchive rm restore trash",
+    "this box, and help": "doctor layouts trust keys completion help man",
+}
+"""Commands by what people want to do; one that is nowhere comes last."""
+
+
+class _Overview(argparse.ArgumentParser):
+    """The help of `rltui` itself: commands by what people want to do."""
+
+    def format_help(self) -> str:
+        """Usage, commands, the options that all have."""
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        left = {action.dest: action for action in _named_commands(self)}
+        for job, names in _JOBS.items():
+            formatter.start_section(job)
+            formatter.add_arguments([left.pop(name) for name in names.split() if name in left])
+            if job == list(_JOBS)[-1]:
+                formatter.add_arguments(left.values())
+            formatter.end_section()
+        for group in self._action_groups:
+            if shown := [each for each in group._group_actions if not isinstance(each, Commands)]:  # noqa: SLF001
+                formatter.start_section(group.title)
+                formatter.add_arguments(shown)
+                formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+
+def _named_commands(top: argparse.ArgumentParser) -> list[argparse.Action]:
+    """One for each, with its name as `dest` and its help."""
+    return [
+        named
+        for action in top._actions  # noqa: SLF001
+        if isinstance(action, Commands)
+        for named in action._choices_actions  # noqa: SLF001
+    ]
+
+
+def commands_with_help(top: argparse.ArgumentParser) -> list[tuple[str, str]]:
+    """Every command with the sentence about it, in the order of the overview."""
+    known = {action.dest: action.help or "" for action in _named_commands(top)}
+    names = [name for names in _JOBS.values() for name in names.split() if name in known]
+    return [(name, known[name]) for name in dict.fromkeys((*names, *known))]
+
+
+def build(only: str = "") -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]]:
     """`only`: of the other commands the names alone, as a command line needs that has this one."""
-    parser = argparse.ArgumentParser(
+    parser = _Overview(
         prog="rltui",
         description=_DESCRIPTION,
         epilog=_EPILOG,
@@ -144,6 +182,7 @@ def _build(only: str = "") -> tuple[argparse.ArgumentParser, Commands[argparse.A
         title="commands",
         metavar="COMMAND",
         required=True,
+        parser_class=argparse.ArgumentParser,
         action=OneCommand if only else Commands,
     )
     if isinstance(commands, OneCommand):
@@ -604,11 +643,19 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     trusted.add_argument("folder", nargs="?", default=".", metavar="DIR", help="default: here")
     trusted.add_argument("--revoke", action="store_true", help="trust it no longer")
     completion = command(
-        commands, "completion", "completion:completion", "what a shell completes, to be sourced"
+        commands,
+        "completion",
+        "completion:completion",
+        "what a shell completes: source <(rltui completion bash)",
     )
     completion.add_argument(
-        "what", choices=("bash", "zsh", "fish", "names", "runs", "components"), metavar="SHELL"
+        "shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish"
     )
+    completion.add_argument("word", nargs="*", help=argparse.SUPPRESS)  # what is typed so far
+    helping = command(commands, "help", "helping:show_help", "about a topic or a command, on a page")
+    helping.add_argument("topic", nargs="?", metavar="TOPIC|COMMAND", help="default: the list of topics")
+    manual = command(commands, "man", "manual:show_manual", "all commands and options as a manual page")
+    manual.add_argument("--raw", action="store_true", help="its source: rltui man --raw > rltui.1")
     keys = command(commands, "keys", "keys:show_keys", "the keys of the TUI, as they are mapped now")
     keys.add_argument("word", nargs="*", metavar="WORD", help="only those with all these words")
     add_keymap(keys)

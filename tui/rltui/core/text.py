@@ -28,51 +28,51 @@ _NOT_UTF8 = range(0xDC80, 0xDD00)
 """How Python keeps bytes of file names and arguments that are no UTF-8 (PEP 383)."""
 
 _ASCII = {
-    **dict.fromkeys("─━═┄┈╌", "-"),
-    **dict.fromkeys("│┃║┊┆╎", "|"),
-    **dict.fromkeys("┌┐└┘├┤┬┴┼┏┓┗┛╔╗╚╝╭╮╰╯", "+"),
-    **dict.fromkeys("█▓", "#"),
-    **dict.fromkeys("▏▎▍▌▋▊▉▒░", ":"),
-    **dict(zip("▁▂▃▄▅▆▇", "_.-=+*%", strict=True)),
-    **dict.fromkeys("‘’", "'"),
-    **dict.fromkeys("“”", '"'),
-    **dict.fromkeys("‹«", "<"),
-    **dict.fromkeys("›»", ">"),
+    **dict.fromkeys("─┄┈╌╴╶▔", "-"),
+    **dict.fromkeys("│┃║┆┇┊┋╎╏╵╷╹╻╽╿▏▎▍▐▕‖▥", "|"),
+    **dict(zip("▁▂▃▄▅▆▇█", "_.-=+*%#", strict=True)),
+    **dict.fromkeys("■▉▊▋", "#"),
     **dict.fromkeys("–—−", "-"),
-    "…": "...",
-    "→": "->",
-    "←": "<-",
-    "↗": "->",
-    "▲": "^",
-    "▼": "v",
-    "≈": "~",
+    **dict.fromkeys("━═┅┉╍╸╺╼╾▌▤≡⇒", "="),
+    **dict.fromkeys("▦±✓", "+"),
+    **dict.fromkeys("●◆✦★⚒°•", "*"),
+    **dict.fromkeys("▞▨÷", "/"),
+    **dict.fromkeys("‹«←⌫⏎◂≤", "<"),
+    **dict.fromkeys("›»→↗▸≥", ">"),
+    **dict.fromkeys("↑▲▴", "^"),
+    **dict.fromkeys("↓▼▾", "v"),
+    **dict.fromkeys("‘’▀", "'"),
+    **dict.fromkeys("“”", '"'),
+    **dict.fromkeys("≈◐◑…∞", "~"),
+    **dict.fromkeys("×✗", "x"),
     "·": "-",
-    "×": "x",
-    "÷": "/",
+    "◌": ".",
+    "○": "o",
+    "◉": "O",
+    "░": ".",
+    "▒": ":",
+    "▓": "&",
+    "▚": "X",
+    "✂": "%",
+    "⚠": "!",
+    "↻": "@",
+}
+"""What our own signs look like where the terminal has none of them: one cell for one."""
+_ASCII_WORDS = {
+    **dict.fromkeys("→↗", "->"),
+    "…": "...",
+    "←": "<-",
+    "⇒": "=>",
+    "±": "+/-",
     "≤": "<=",
     "≥": ">=",
     "°": " deg",
-    "●": "*",
-    "◐": "~",
-    "◌": ".",
-    "◑": "~",
-    "○": "o",
-    "✓": "+",
-    "✗": "x",
-    "⚠": "!",
-    "↻": "@",
-    "≡": "=",
-    "■": "#",
-    "◆": "*",
-    "✦": "*",
-    "★": "*",
-    "±": "+/-",
-    "∞": "inf",
     "⏎": "<-",
+    "∞": "inf",
     "ß": "ss",
     "␡": "^?",
 }
-"""What our own signs look like where the terminal's encoding has none of them."""
+"""The same where a sign may take more room."""
 
 
 def visible(text: str) -> str:
@@ -133,11 +133,26 @@ def _has(encoding: str, text: str) -> bool:
 def _resembling(sign: str) -> str:
     import unicodedata  # rarely needed
 
-    if known := _ASCII.get(sign):
+    if known := _ASCII_WORDS.get(sign) or _ASCII.get(sign) or _drawing(sign):
         return known
     if "\u2400" <= sign < "\u2420":
         return f"^{chr(ord(sign) - 0x2400 + 0x40)}"
     return "".join(each for each in unicodedata.normalize("NFKD", sign) if each.isascii()) or "?"
+
+
+def _drawing(sign: str) -> str:
+    """For the corners and crossings of boxes, and for the dots of braille; empty for all else."""
+    if "\u2500" <= sign < "\u2580":
+        return "+"
+    if "\u2800" <= sign < "\u2900":
+        dots = ord(sign)
+        return " '.:"[bool(dots & 0b00011011) + 2 * bool(dots & 0b11100100)]
+    return ""
+
+
+def ascii_cell(sign: str) -> str:
+    """What resembles `sign` in ASCII and takes one cell: `>` for `→`, `a` for `ä`; `?` where nothing does."""
+    return sign if sign.isascii() else (_ASCII.get(sign) or _resembling(sign))[0]
 
 
 _SSH_OPTIONS_WITH_VALUE = frozenset("BbcDEeFIiJLlmOoPpQRSWw")

@@ -64,6 +64,7 @@ class Place(Enum):
     HELP = "help"
     MESSAGES = "list of messages"
     PALETTE = "palette"
+    TOUR = "tour"
     CONVERTER = "batch converter"
     EDITOR = "knob editor"
     FIELD = "every field of the knob editor"
@@ -311,7 +312,8 @@ ACTIONS: tuple[Action, ...] = (
             help="End the process under the cursor, if it is nobody else's: names it, and asks"),
     ), changes=True),
     Action("edit", "e", "edit", "Edit the knob under the cursor", Scope.KNOBS, (
-        Use((_O,), "edit_knob", footer=_YES),
+        Use((_O,), "edit_knob", footer=_YES,
+            help="Edit the knob under the cursor; from a component, one of those that it reads"),
         Use((_CONFIG,), "edit_knob", footer=_YES),
         Use((_RUNS,), "tag", label="tags", help="Edit the tags", footer=_YES),
     ), changes=True),
@@ -418,6 +420,10 @@ ACTIONS: tuple[Action, ...] = (
            (Use((_LOG,), palette=False),)),
     Action("copy", "y", "copy", "Copy what is under the cursor", Scope.PICKING, (
         Use((_LOG,), palette=False, help="Copy what is selected, or the lines in view"),
+        Use((_O, _CONFIG), help="Copy the knob under the cursor, as a line of a TOML file"),
+        Use((_RUNS, _CHECKPOINTS), help="Copy the folder of what is under the cursor"),
+        Use((_ROLLOUTS,), help="Copy the sample under the cursor, not wrapped"),
+        Use((_GPUS, _EVALS, _EVENTS, _QUEUE, _COMPARE)),
         Use((Place.MESSAGES,), footer=_YES, palette=False),
     )),
     Action("write", "W", "write", "Write it into a file", Scope.PICKING, (
@@ -667,6 +673,8 @@ ACTIONS: tuple[Action, ...] = (
     ), palette=False),
     Action("detach", "q", "detach", "Leave; everything keeps running", Scope.GLOBAL,
            (Use(SCREENS, "app.detach", footer=_KEPT),)),
+    Action("tour", "", "tour", "Show the five steps for who is new here", Scope.GLOBAL,
+           (Use(_OF_ONE, "show_tour"),)),
     Action("interrupt", "ctrl+c", "interrupt", "Stops nothing: says how to leave", Scope.GLOBAL,
            (Use(SCREENS, "app.explain_interrupt"),), palette=False),
     _own("arrange.left", "h,left", "move('left')", "left", "To the column at the left", _AR, _AP),
@@ -684,11 +692,11 @@ ACTIONS: tuple[Action, ...] = (
     _own("arrange.next", "tab,w", "focus_beside(1)", "next", "Go on with the next panel", _AR, _AP),
     _own("arrange.previous", "shift+tab", "focus_beside(-1)", "previous", "The panel before", _AR, _AP),
     _own("arrange.end", "escape,enter,ctrl+w,q", "end", "end", "That is all", _AR, _AP),
-    _own("columns.toggle", "space", "show_column", "show", "Show the column, or no more", _CO, _CP),
+    _own("columns.toggle", "space", "show_column", "show or not", "Show the column, or no more", _CO, _CP),
     _own("columns.left", "shift+up", "carry(-1)", "left", "Further to the left", _CO, _CP),
     _own("columns.right", "shift+down", "carry(1)", "right", "Further to the right", _CO, _CP),
     _own("columns.usual", "backspace", "usual", "usual", "The usual ones", _CO, _CP),
-    _own("columns.field", "tab,shift+tab", "other_field", "another",
+    _own("columns.field", "tab,shift+tab", "other_field", "add",
          "A line for a metric or a config key, and back", _CO, _CP),
     _own("columns.keep", "enter", "keep", "keep", "These columns", _CO, _CP),
     _own("columns.cancel", "escape", "cancel", "cancel", "The columns as they were", _CO, _CP),
@@ -732,8 +740,11 @@ ACTIONS: tuple[Action, ...] = (
     _own("dialog.scroll-down", "down,pagedown", "scroll_lines(4)", "down", "Scroll down",
          _D, (Place.BOX,)),
     _own("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, (Place.BOX,)),
-    _own("dialog.other", "left,right", "other", "other", "The other button; enter presses it",
+    _own("dialog.other", "left,right", "other", "other button", "The other button; enter presses it",
          _D, (Place.DIALOG,)),
+    _own("tour.next", "enter,right", "tour(1)", "next", "", _D, (Place.TOUR,)),
+    _own("tour.back", "left", "tour(-1)", "back", "", _D, (Place.TOUR,)),
+    _own("tour.end", "escape", "end_tour", "end", "", _D, (Place.TOUR,)),
     _own("palette.choose", "enter", "choose", "choose", "", _D, _PALETTE),
     _own("palette.cancel", "escape", "cancel", "cancel", "", _D, _PALETTE),
     _own("palette.down", "down,ctrl+n", "cursor(1)", "down", "", _D, _PALETTE),
@@ -746,6 +757,7 @@ ACTIONS: tuple[Action, ...] = (
 _remapped: dict[str, str] = {}
 """Keys that a person has chosen, by the ids of the actions; empty takes them away."""
 _DEFAULT_KEYS = {action.id: action.default_keys for action in ACTIONS}
+ACTION_IDS = _DEFAULT_KEYS.keys()
 NO_KEY = "none"
 """Stands for no key, which Textual's bindings and keymaps cannot say: no key has that name."""
 
@@ -761,6 +773,11 @@ def keys_of(action_id: str) -> str:
     return _remapped.get(action_id, _DEFAULT_KEYS[action_id])
 
 
+def label_of(action_id: str) -> str:
+    """In one or two words what it does."""
+    return next(action.label for action in ACTIONS if action.id == action_id)
+
+
 def key_of(action_id: str) -> str:
     """The first key of an action, for a hint: `s`, `ctrl+k`; where it has none, its name for the palette."""
     first = keys_of(action_id).partition(",")[0]
@@ -773,8 +790,11 @@ def uses(place: Place | None = None) -> Iterator[Use]:
         yield from (use for use in action.uses if place is None or place in use.places)
 
 
-def bindings(place: Place) -> list[BindingType]:
-    """Textual bindings of what works there, with the keys of the table; a keymap overrides them."""
+def bindings(place: Place, *, priority: bool = False) -> list[BindingType]:
+    """Textual bindings of what works there, with the keys of the table; a keymap overrides them.
+
+    `priority`: before what the focused widget has on these keys.
+    """
     return [
         Binding(
             _DEFAULT_KEYS[use.id] or NO_KEY,
@@ -783,6 +803,7 @@ def bindings(place: Place) -> list[BindingType]:
             show=use.footer is not Footer.NO,
             tooltip=use.help,
             id=use.id,
+            priority=priority,
         )
         for use in uses(place)
     ]

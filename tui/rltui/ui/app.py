@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from rich.color import ColorSystem
 from rich.console import RenderableType
 from textual import events, on
 from textual._compositor import ChopsUpdate, LayoutUpdate
@@ -22,14 +21,16 @@ from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import NO_KEY, key_of, remap
 from rltui.ui.copying import CopyWanted, clipboard_sequence, is_inside_tmux, may_keep_it, passed_through
-from rltui.ui.messages import TalkingApp
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import LeaveDialog, TypingScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.shared import Home
+from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line
+from rltui.ui.themed_app import ThemedApp
+from rltui.ui.themes import FOLLOWING
 from rltui.ui.widgets.knob_table import unwritten
 from rltui.ui.widgets.log_pane import LogPane
 
@@ -46,7 +47,7 @@ RunInTerminal = Callable[[Sequence[str]], object]
 """Runs a command that takes the terminal over, and returns when it has ended."""
 
 
-class RltuiApp(TalkingApp, inherit_bindings=False):
+class RltuiApp(ThemedApp, inherit_bindings=False):
     """Shows `experiment`, or without one all runs, until the person leaves. Leaving stops nothing."""
 
     TITLE = "rltui"
@@ -65,23 +66,27 @@ class RltuiApp(TalkingApp, inherit_bindings=False):
         runs: Runs,
         ask_to_start: bool = True,
         run_in_terminal: RunInTerminal | None = None,
+        tour: bool = False,
         bell: bool = True,
         osc9: bool = False,
         clock: Callable[[], float] = time.time,
         keys: Mapping[str, str] = MappingProxyType({}),
         trouble: str = "",
+        abilities: Abilities | None = None,
+        theme: str = FOLLOWING,
     ) -> None:
-        """`bell` and `osc9`: how the terminal draws attention to warnings and errors. `keys`: those that
-        differ from the table, by the ids of the actions. `trouble` with the settings is told at the start.
+        """`tour`: who has not seen it yet is shown around. `bell` and `osc9`: how the terminal draws
+        attention to warnings and errors. `keys`: those that differ from the table, by the ids of the actions.
+        `trouble` with the settings is told at the start. `abilities` and `theme`: as for `ThemedApp`.
         """
-        super().__init__(clock)
+        super().__init__(Home(runs, clock), abilities, theme)
         remap(keys)
         self.set_keymap({id_: names or NO_KEY for id_, names in keys.items()})
         self._trouble = trouble
         self._bell = bell
         self._osc9 = osc9
         self._run_in_terminal = run_in_terminal
-        self._home = Home(runs, clock)
+        self._home.wants_tour = tour and "tour" not in self._home.kept.values
         self._ask_to_start = ask_to_start
         self._overview = None if experiment is None else self._new_overview(experiment)
 
@@ -103,8 +108,7 @@ class RltuiApp(TalkingApp, inherit_bindings=False):
             super()._display(screen, renderable)
             return
         if self._running and not (self._closed or self._batch_count):
-            colors = self.console._color_system or ColorSystem.TRUECOLOR  # noqa: SLF001 - as Textual asks
-            driver.show(renderable, self.size, self.size.clamp_offset(self.cursor_position), colors)
+            driver.show(renderable, self.size, self.size.clamp_offset(self.cursor_position), self.abilities)
         self.post_display_hook()
 
     async def on_event(self, event: events.Event) -> None:
@@ -328,8 +332,19 @@ class RltuiApp(TalkingApp, inherit_bindings=False):
         ends = "ends the observation" if self._experiment.observed else "stops it"
         self.exit(message=f"Detached: everything keeps running. rltui opens it again, rltui down {ends}.")
 
+    def copy_to_clipboard(self, text: str) -> None:
+        """What is selected by Textual's own means, in dialogs, takes the same way."""
+        if text:
+            self.post_message(CopyWanted(text))
+
     def action_explain_interrupt(self) -> None:
-        """A habit that must not cost a run."""
+        """A habit that must not cost a run: it copies what is selected, else it says how to leave."""
+        if isinstance(self.focused, LogPane) and self.focused.has_selection:
+            self.focused.action_copy()
+            return
+        if text := self.screen.get_selected_text():
+            self.copy_to_clipboard(text)
+            return
         can_stop = self.screen is self._overview and not self._experiment.readonly
         stops = f", {key_of('component.stop-all')} stops everything" if can_stop else ""
         self.notify(f"Nothing was stopped. {key_of('detach')} detaches{stops}.", markup=False)

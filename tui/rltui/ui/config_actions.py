@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from rltui.core.api import ALIVE_STATES, Request
 from rltui.core.config_report import KnobInfo
+from rltui.core.toml.values import format_value
+from rltui.ui.copying import CopyWanted
 from rltui.ui.requests import AskedRequest, ExperimentScreen
 
 if TYPE_CHECKING:
@@ -27,6 +29,13 @@ class ConfigActions(ExperimentScreen):
     def cursor_knob(self) -> KnobInfo | None:
         """The knob that the keys act on."""
         raise NotImplementedError
+
+    def copied(self) -> CopyWanted | None:
+        """The knob under the cursor, as a line of a TOML file."""
+        if (knob := self.cursor_knob) is None:
+            return super().copied()
+        value = knob.value if knob.is_set else knob.default
+        return CopyWanted(knob.key if value is None else f"{knob.key} = {format_value(value)}")
 
     def edit(self, knob: KnobInfo) -> None:
         """Open the editor."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from textual.app import SuspendNotSupported
@@ -9,6 +10,7 @@ from textual.app import SuspendNotSupported
 from rltui.core.api import Plan, Request, RollbackOffer
 from rltui.core.config_report import KnobInfo
 from rltui.errors import ConflictError, RltuiError
+from rltui.ui.actions import key_of
 from rltui.ui.messages import waiting
 from rltui.ui.requests import done_text, show_error
 from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog, Question
@@ -16,6 +18,7 @@ from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog, PlanD
 from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.shared import Shared, TextDraft
 from rltui.ui.text import clean, clean_line
+from rltui.ui.widgets.knob_table import change_text
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -32,6 +35,17 @@ class ConfigWork:
         self._experiment = shared.experiment
         self._shared = shared
 
+    async def edit_one_of(self, knobs: Sequence[KnobInfo], reader: str) -> None:
+        """Let a person choose the knob first, among those that `reader` has."""
+        staged = self._shared.staged.edits
+        choices = {
+            knob.key: (f"{clean_line(knob.key)} = {change_text(knob, staged)}", clean_line(knob.help))
+            for knob in knobs
+        }
+        chosen = await self._app.push_screen_wait(ChoiceMenu(f"Knobs of {clean_line(reader)}", choices))
+        if chosen is not None:
+            await self.edit(next(knob for knob in knobs if knob.key == chosen))
+
     async def edit(self, knob: KnobInfo) -> None:
         """Let a person edit a knob, and write or collect what was decided."""
         shared = self._shared
@@ -43,7 +57,9 @@ class ConfigWork:
         if decision.how == "collect":
             shared.collect({knob.key: request.edits[knob.key]}, request.base)
             count = len(shared.staged)
-            self._notify(f"{count} edit{'s' if count > 1 else ''} collected: w reviews and writes")
+            self._notify(
+                f"{count} edit{'s' if count > 1 else ''} collected: {key_of('write')} reviews and writes"
+            )
             return
         try:
             async with waiting(self._app, f"Writing {knob.key}"):

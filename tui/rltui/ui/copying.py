@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from textwrap import dedent
+from typing import Protocol, runtime_checkable
 
 from textual.message import Message
 
@@ -24,6 +26,20 @@ class CopyWanted(Message):
     """In words; empty: its first line tells."""
     name: str = ""
     """Of a file beside the run that it is to be written to; empty: to the clipboard."""
+
+
+@runtime_checkable
+class Copyable(Protocol):
+    """A widget with something under its cursor."""
+
+    def copied(self) -> CopyWanted | None:
+        """That, as text; `None`: there is nothing."""
+        ...
+
+
+def rows_text(lines: Iterable[str]) -> str:
+    """Of lines of a list, what they say: without the sign of the cursor, and what only fills them."""
+    return dedent("\n".join(line.replace("▸", " ", 1).rstrip() for line in lines)).strip()
 
 
 def clipboard_sequence(text: str, *, inside_tmux: bool) -> str | None:

@@ -12,7 +12,7 @@ from textual.keys import Keys
 from rltui import settings
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
-from rltui.ui.actions import ACTIONS, PANES, SCREENS, Place, character_key, key_text, uses
+from rltui.ui.actions import ACTIONS, PANES, SCREENS, Place, character_key, key_of, key_text, uses
 
 _OTHER_NAMES = {
     "esc": "escape", "return": "enter", "pgdn": "pagedown", "pgup": "pageup", "del": "delete",
@@ -59,6 +59,27 @@ def presets() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
         path.stem: {id_: tuple(keys) for id_, keys in tomllib.loads(path.read_text("utf-8")).items()}
         for path in sorted(folder.glob("*.toml"))
     }
+
+
+def idle_key(key: str, screen: Place) -> str:
+    """What to say of a key that does nothing on a main screen now: the nearest that does something."""
+    name, here = key_text(key), (screen, *PANES.get(screen, ()))
+    with_it = [use for use in uses() if key in use.keys.split(",")]
+    for use in with_it:
+        if screen in use.places:
+            return f"{name}: {use.label} makes no sense now"
+        if pane := next((place for place in use.places if place in here), None):
+            return f"{name}: {use.label} is for the {pane.value}"
+    other_case = [use for use in uses() if key.swapcase() in use.keys.split(",") and {*use.places} & {*here}]
+    if other_case and len(key) == 1:
+        return f"{name} is no key here. {key_text(key.swapcase())}: {other_case[0].label}"
+    elsewhere = next(((use, place) for use in with_it for place in use.places if place in SCREENS), None)
+    if elsewhere is not None:
+        use, place = elsewhere
+        known = f"screen.{place.name.lower()}"
+        way = f" ({key_of(known)})" if known in _DEFAULTS else ""
+        return f"{name} is no key here. {use.label} works on the {place.value}{way}"
+    return f"{name} is no key here. {key_of('help')}: all keys"
 
 
 def load(path: Path, preset: str = "") -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 from rltui.core import fuzzy
+from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.palette_entries import Kind, PaletteEntry, at_once, carry_out, narrowed, ranked, sources
@@ -25,6 +25,8 @@ Source = Callable[[], Coroutine[Any, Any, list[PaletteEntry]]]
 _FAINT = "$foreground 60%"
 _HINT = "> action  @ component  = knob  ~ run  # checkpoint  * theme  , setting  / all logs"
 _KIND_WIDTH = max(map(len, Kind)) + 2
+_LABEL_WIDTH = 18
+"""Descriptions begin in one column behind labels up to this."""
 _SHORTEST_DETAIL = 12
 
 
@@ -34,14 +36,15 @@ def entry_line(entry: PaletteEntry, words: Sequence[str], width: int) -> Content
     Where it is too narrow, the description gives way first, then the end of the label.
     """
     room = max(1, width - _KIND_WIDTH - (len(entry.keys) + 2 if entry.keys else 0) - 1)
-    label = entry.label if len(entry.label) <= room else f"{entry.label[: room - 1]}…"
+    label = shortened(entry.label, room)
     shown = Content(label)
     for place in fuzzy.places(words, fuzzy.folded(label)):
         shown = shown.stylize("bold $text-accent", place, place + 1)
-    left = room - len(label) - 2
+    begin = max(_LABEL_WIDTH, len(label)) + 2
+    left = room - begin
     detail = ""
     if entry.detail and left >= _SHORTEST_DETAIL:
-        detail = f"  {entry.detail if len(entry.detail) <= left else entry.detail[: left - 1] + '…'}"
+        detail = f"{' ' * (begin - len(label))}{shortened(entry.detail, left)}"
     gap = " " * max(0, room - len(label) - len(detail))
     return Content.assemble(
         (f" {entry.kind}".ljust(_KIND_WIDTH), _FAINT),
@@ -205,16 +208,10 @@ class Palette(TypingScreen[PaletteEntry]):
 def open_palette(screen: MainScreen, typed: str) -> None:
     """On a main screen, with `typed` in its line; what is chosen is done there."""
 
-    async def keep() -> None:
-        try:
-            await asyncio.to_thread(screen.home.keep)
-        except RltuiError as error:
-            screen.notify(clean_line(error.title), severity="warning", markup=False)
-
     def chosen(entry: PaletteEntry | None) -> None:
         if entry is not None:
             carry_out(entry, screen)
-            screen.app.run_worker(keep(), name="keep", group="keep")
+            screen.keep()
 
     palette = Palette(at_once(screen), sources(screen), recent=screen.home.recent, typed=typed)
     screen.app.push_screen(palette, chosen)

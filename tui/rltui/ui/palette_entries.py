@@ -20,6 +20,7 @@ from rltui.ui.requests import SEARCH_AIM, MainScreen, show_error
 from rltui.ui.screens.dialogs import EditAgain
 from rltui.ui.states import BADGES, RUN_BADGES
 from rltui.ui.text import clean_line, value_text
+from rltui.ui.themed_app import ThemedApp
 from rltui.ui.widgets.body import PaneActions
 from rltui.wording import checkpoint_words
 
@@ -122,7 +123,7 @@ def _rank(entry: PaletteEntry, words: Sequence[str]) -> fuzzy.Rank | None:
 def at_once(screen: MainScreen) -> list[PaletteEntry]:
     """What is known without asking anybody."""
     entries = [*_actions(screen), *_components(screen), *_knobs(screen)]
-    entries += [PaletteEntry(Kind.THEME, name, name) for name in sorted(screen.app.available_themes)]
+    entries += [PaletteEntry(Kind.THEME, name, name) for name in screen.app.available_themes]
     return entries
 
 
@@ -240,7 +241,8 @@ def carry_out(entry: PaletteEntry, screen: MainScreen) -> None:
         case Kind.CHECKPOINT:
             screen.show_screen("checkpoints", aim=entry.target)
         case Kind.THEME:
-            screen.app.theme = entry.target
+            if isinstance(screen.app, ThemedApp):
+                screen.app.keep_theme(entry.target)
         case Kind.SETTING:
             screen.work(_edit_settings(screen, entry.target), changes=False)
         case Kind.LOG:

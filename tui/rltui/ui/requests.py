@@ -17,7 +17,8 @@ from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Link, 
 from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys, key_of
-from rltui.ui.copying import CopyWanted
+from rltui.ui.copying import Copyable, CopyWanted
+from rltui.ui.keymap import idle_key
 from rltui.ui.messages import MessageLine, TalkingApp, TalkingScreen, waiting
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu, LinkMenu, MessageDialog, NoteDialog, PlanDialog
@@ -199,6 +200,10 @@ class MainScreen(TalkingScreen[None]):
         place = getattr(self.focused, "place", None)
         return place if isinstance(place, Place) else None
 
+    def keep(self) -> None:
+        """Have the next app know what this one does."""
+        self.app.run_worker(self.home.kept.write(), name="keep", group="keep")
+
     @property
     def is_open(self) -> bool:
         """It is seen, be it below a dialog."""
@@ -219,12 +224,15 @@ class MainScreen(TalkingScreen[None]):
             self.run_worker(coroutine, name=_GROUP, group=_GROUP)
 
     def on_key(self, event: Key) -> None:
-        """A key that would change something says why it does nothing."""
-        if isinstance(self.focused, Input) or not self.readonly_text:
+        """A key that does nothing says why: where it would change something, each time; else once."""
+        if isinstance(self.focused, Input):
             return
-        calls = changing_keys(self.place).get(event.key, ())
+        calls = changing_keys(self.place).get(event.key, ()) if self.readonly_text else ()
         if calls and not any(self.check_action(*call) for call in calls):
             self._say_readonly()
+        elif event.key not in self.home.told_keys and event.key not in super().active_bindings:
+            self.home.told_keys.add(event.key)
+            self.notify(idle_key(event.key, self.place), markup=False)
 
     def _say_readonly(self) -> None:
         self.notify(self.readonly_text, severity="warning", markup=False)
@@ -285,6 +293,19 @@ class MainScreen(TalkingScreen[None]):
         from rltui.ui.screens.help import HelpScreen
 
         self.app.push_screen(HelpScreen(readonly=bool(self.readonly_text)))
+
+    def copied(self) -> CopyWanted | None:
+        """What is under the cursor. A screen overrides it that knows more of it than its rows show."""
+        focused: object = self.focused
+        return focused.copied() if isinstance(focused, Copyable) else None
+
+    def action_copy(self) -> None:
+        """To the clipboard."""
+        wanted = self.copied()
+        if wanted is not None and wanted.text:
+            self.post_message(wanted)
+        else:
+            self.notify("There is nothing to copy under the cursor", markup=False)
 
     @on(MessageLine.AllWanted)
     def action_show_messages(self) -> None:
@@ -381,6 +402,11 @@ class ExperimentScreen(MainScreen):
         if self.experiment.finished and (action, parameters) == _AGAIN:
             return not self.home.runs.readonly
         return super().check_action(action, parameters)
+
+    def action_show_tour(self) -> None:
+        """On the overview."""
+        self.home.wants_tour = True
+        self.action_show_overview()
 
     def action_search_all(self) -> None:
         """In the logs of all components and attempts."""

@@ -13,6 +13,7 @@ from rltui.core.api import Plan, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.core.knobs import KnobValue
+from rltui.ui.remembered import Remembered
 from rltui.ui.text import clean_line
 
 
@@ -59,9 +60,7 @@ class TextDraft:
     text: str
 
 
-_APP = "app"
-"""Owner of what is kept for all runs."""
-MOST_RECENT = 20
+_MOST_RECENT = 20
 """Choices of the palette that are remembered."""
 What = Literal["config", "gpus", "connection", "journal"]
 
@@ -74,26 +73,23 @@ class Home:
         self.clock = clock
         self.shared: Shared | None = None
         """Of the experiment that is open."""
-        kept = runs.kept(_APP)
-        used = kept.get("palette")
-        self.recent: list[str] = (
-            [name for name in used if isinstance(name, str)] if isinstance(used, list) else []
-        )
+        self.told_keys: set[str] = set()
+        """Keys that a person was told do nothing."""
+        self.kept = Remembered(runs, "app")
+        """Of the app, whatever experiment is open."""
+        self.wants_tour = False
+        """It is to be shown as soon as there is something to show it on."""
+
+    @property
+    def recent(self) -> list[str]:
         """Names of what was chosen in the palette, the last one first."""
-        self.has_seen_tour = "tour" in kept
+        used = self.kept.values.get("palette")
+        return [name for name in used if isinstance(name, str)] if isinstance(used, list) else []
 
     def remember_used(self, name: str) -> None:
         """It was chosen in the palette just now."""
-        self.recent = [name, *(each for each in self.recent if each != name)][:MOST_RECENT]
-
-    def keep(self) -> None:
-        """Have the next app know what this one does. Blocking.
-
-        Raises:
-            RltuiError: if it cannot be written.
-        """
-        tour = {"tour": "seen"} if self.has_seen_tour else {}
-        self.runs.keep(_APP, {**self.runs.kept(_APP), "palette": self.recent, **tour})
+        others = [each for each in self.recent if each != name]
+        self.kept.note("palette", [name, *others][:_MOST_RECENT])
 
 
 class Shared:

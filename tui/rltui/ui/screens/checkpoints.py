@@ -12,6 +12,7 @@ from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, Rete
 from rltui.core.text import duration, shortened, size_text, steps_text
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.copying import CopyWanted
 from rltui.ui.messages import waiting
 from rltui.ui.requests import AskedRequest, show_error
 from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, MessageDialog, NoteDialog, button
@@ -127,7 +128,6 @@ class PruneDialog(ButtonDialog[bool]):
             Content("\n").join(lines),
             [button("Delete", "yes", "error"), button("Cancel", "no")],
             {"yes": True},
-            keys="enter presses · y yes · n no · esc cancels",
             is_danger=True,
         )
 
@@ -142,8 +142,8 @@ class PublishDialog(ButtonDialog[bool]):
             f"Upload to {published.repo}?",
             Content("\n".join(lines)),
             [button("Private", "private", "primary"), button("Public", "public"), button("Cancel", "no")],
-            {"private": True, "public": False},
-            keys="tab other · enter presses · esc cancels",
+            {"private": True, "public": False, "yes": True},
+            yes="Upload it, private",
         )
 
 
@@ -217,6 +217,13 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         key = self.rows.key
         return self._report.of(int(key)) if self._report is not None and key is not None else None
 
+    def copied(self) -> CopyWanted | None:
+        """The folder of the one under the cursor."""
+        chosen = self._selected
+        if chosen is None or not chosen.path:
+            return super().copied()
+        return CopyWanted(chosen.path, f"the folder of checkpoint {chosen.step}")
+
     def action_go_back_to(self) -> None:
         """Plan it, and ask, default no; of one that is not complete, say why not."""
         if (chosen := self._selected) is None:
@@ -288,7 +295,7 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
             text,
             title=f"Upload the weights of step {step} to the hub as",
             placeholder="USER/NAME",
-            keys="enter shows what · esc cancels",
+            done="show what would be uploaded",
         )
         return await self.app.push_screen_wait(dialog) or ""
 

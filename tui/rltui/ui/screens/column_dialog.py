@@ -15,7 +15,7 @@ from rltui.core.run_columns import DEFAULT_COLUMNS, RunColumn, column_of, known_
 from rltui.core.text import shortened
 from rltui.errors import UsageError
 from rltui.ui.actions import Place, bindings
-from rltui.ui.screens.dialogs import Box
+from rltui.ui.screens.dialogs import Box, ToldKey
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
@@ -45,10 +45,15 @@ class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
         """The list, and a line for what is not in it."""
         with Vertical(classes="box columns") as box:
             box.border_title = "Columns"
-            box.border_subtitle = "space shows · shift+↑↓ moves · tab adds · ⌫ the usual · enter keeps"
             yield self._list
             yield self._field
             yield self._trouble
+
+    def told_keys(self) -> Sequence[ToldKey]:
+        """Of a list that is put in order."""
+        moved = ("columns.left columns.right", "move")
+        ids = ("columns.toggle", "columns.field", "columns.usual", "columns.cancel")
+        return ("columns.keep", ""), moved, *((id_, "") for id_ in ids)
 
     def on_mount(self) -> None:
         """The list has the keys."""

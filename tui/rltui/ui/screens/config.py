@@ -18,6 +18,7 @@ from rltui.core.knobs import pattern, rank
 from rltui.core.text import shortened
 from rltui.ui.actions import Place, bindings
 from rltui.ui.config_actions import ConfigActions
+from rltui.ui.copying import CopyWanted
 from rltui.ui.plan_view import derived_lines, figures
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line, value_text
@@ -283,6 +284,10 @@ class ConfigScreen(CursorKeys, ConfigActions):
     def cursor_knob(self) -> KnobInfo | None:
         """Under the cursor of the rows."""
         return next((knob for knob in self.shared.knobs if knob.key == self._rows.key), None)
+
+    def copied(self) -> CopyWanted | None:
+        """Of the list that has the keys."""
+        return self._problems.copied() if self.focused is self._problems else super().copied()
 
     @on(RowList.Moved, "#config-rows")
     def _show_detail(self) -> None:

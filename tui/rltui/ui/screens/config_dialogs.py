@@ -20,7 +20,7 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, plan_steps, problem_lines
-from rltui.ui.screens.dialogs import Box, ButtonDialog, button
+from rltui.ui.screens.dialogs import Box, ButtonDialog, ToldKey, button
 from rltui.ui.text import clean, clean_line, value_text
 
 Answer = Literal["write", "restart", "again"]
@@ -70,15 +70,12 @@ class ConfigReview(ButtonDialog[Answer]):
             default = "again" if plan.blocked and question.may_edit_again else "no"
         answers: dict[str, Answer] = {"again": "again"}
         buttons = []
-        keys = ["enter presses"]
         if not plan.blocked:
             answers |= {"write": "write", "yes": "restart" if restarts else "write"}
             buttons.append(button("Write", "write", "primary"))
-            keys.append("y writes + restarts" if restarts else "y writes")
             if plan.start:
                 answers["restart"] = "restart"
                 buttons.append(button("Write + restart", "restart", "primary"))
-                keys += [] if restarts else ["ctrl+r restarts too"]
         if question.may_edit_again:
             buttons.append(button("Edit again", "again"))
         super().__init__(
@@ -86,10 +83,17 @@ class ConfigReview(ButtonDialog[Answer]):
             _review_content(plan, table, question.reason),
             [*buttons, button("Cancel", "no")],
             answers,
-            keys=" · ".join([*keys, "←→ other button", "esc cancels"]),
+            yes="Write + restart" if restarts else "Write",
             default=default,
             is_danger=asks_twice,
         )
+
+    def told_keys(self) -> Sequence[ToldKey]:
+        """Also the one that writes and restarts, where y does not."""
+        told = [*super().told_keys()]
+        if self.answers.get("restart") not in (None, self.answers.get("yes")):
+            told.insert(2, ("review.restart", ""))
+        return told
 
     def action_restart(self) -> None:
         """Write, and restart what reads it."""
@@ -157,7 +161,6 @@ class ConflictDialog(ButtonDialog[_Choice]):
             _conflict_content(plan),
             buttons,
             {"mine": "mine", "theirs": "theirs"},
-            keys="enter presses · ←→ other button · esc cancels",
             is_danger=True,
         )
 
@@ -196,6 +199,7 @@ class ConverterDialog(Box[Conversion]):
         """`first`: from what was measured."""
         super().__init__()
         self.conversion = first
+        self._can_write = bool(first.edits)
         self._convert = convert
         mean = "" if first.mean_tokens is None else f"{first.mean_tokens:.6g}"
         self._field = Input(mean, placeholder="mean tokens of a rollout", type="number", id="mean")
@@ -211,6 +215,11 @@ class ConverterDialog(Box[Conversion]):
             with VerticalScroll(classes="scroll", can_focus=False):
                 yield Static(id="arithmetic", classes="body")
 
+    def told_keys(self) -> Sequence[ToldKey]:
+        """There may be nothing to write."""
+        cancel = ("converter.cancel", "")
+        return (("enter", "review"), cancel) if self._can_write else (cancel,)
+
     def on_mount(self) -> None:
         """Show what was measured."""
         self._field.focus()
@@ -221,8 +230,8 @@ class ConverterDialog(Box[Conversion]):
             Content.styled(f"✗ {refusal}", "$text-error") if refusal else _conversion_content(self.conversion)
         )
         self.query_one("#arithmetic", Static).update(content)
-        keys = "enter reviews · esc cancels" if self.conversion.edits and not refusal else "esc cancels"
-        self.query_one(".box").border_subtitle = keys
+        self._can_write = bool(self.conversion.edits) and not refusal
+        self.tell_keys()
 
     @on(Input.Changed, "#mean")
     def _changed(self, event: Input.Changed) -> None:

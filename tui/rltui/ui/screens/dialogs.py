@@ -20,7 +20,7 @@ from rltui.core.api import Alert, Link, Plan
 from rltui.core.config_report import KnobInfo, PendingKnob, Problem
 from rltui.core.events import LONGEST_NOTE
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.actions import ACTION_IDS, Place, bindings, key_of, key_text, label_of
 from rltui.ui.copying import CopyWanted
 from rltui.ui.messages import TalkingScreen, alert_mark
 from rltui.ui.plan_view import diff_lines, pending_lines, plan_content, plan_steps
@@ -31,6 +31,8 @@ Answer = TypeVar("Answer")
 _FAINT = "$foreground 60%"
 _VERBS = {"start": "Start", "stop": "Stop", "restart": "Restart", "free": "End"}
 _WRITE = "Write"
+_LONGEST_YES = 40
+"""Of a title that says what y does."""
 _JUST_NOW_S = 5
 
 
@@ -80,6 +82,29 @@ class TypingScreen(AnsweredOnce[Answer], Generic[Answer]):
             self._ahead += text
 
 
+ToldKey = tuple[str, str]
+"""A key, or the ids of actions with spaces between them, and what that does; empty: as the table says."""
+
+
+def _key_words(key: str) -> str:
+    """`y`, `enter`, `↑↓`, `shift+↑↓`."""
+    words = [key_of(each) if each in ACTION_IDS else key_text(each) for each in key.split()]
+    modifier = "shift+" if len(words) > 1 and all(each.startswith("shift+") for each in words) else ""
+    return modifier + "".join(each.removeprefix(modifier) for each in words)
+
+
+def keys_line(told: Sequence[ToldKey]) -> str:
+    """`enter: Cancel · y: Stop everything · esc: Cancel`; neighbours that do the same stand together."""
+    groups: list[tuple[list[str], str]] = []
+    for key, words in told:
+        words = words or label_of(key.split()[0])
+        if groups and groups[-1][1] == words:
+            groups[-1][0].append(_key_words(key))
+        else:
+            groups.append(([_key_words(key)], words))
+    return " · ".join(f"{' / '.join(keys)}: {words}" for keys, words in groups)
+
+
 class Box(AnsweredOnce[Answer], Generic[Answer]):
     """A box in the middle, whose words scroll."""
 
@@ -89,6 +114,24 @@ class Box(AnsweredOnce[Answer], Generic[Answer]):
 
     def __init__(self) -> None:
         super().__init__(classes="dialog")
+
+    def told_keys(self) -> Sequence[ToldKey]:
+        """What the keys do now, the most important first, to stand below."""
+        return ()
+
+    def tell_keys(self) -> None:
+        """Say what the keys do now."""
+        if told := self.told_keys():
+            for box in self.query(".box"):
+                box.border_subtitle = Content(keys_line(told))
+
+    def on_mount(self) -> None:
+        """All parts are there."""
+        self.tell_keys()
+
+    def on_descendant_focus(self) -> None:
+        """Enter does another thing."""
+        self.tell_keys()
 
     def action_scroll_lines(self, lines: int) -> None:
         """A long plan."""
@@ -130,25 +173,24 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
         buttons: Sequence[Button],
         answers: Mapping[str, Answer],
         *,
-        keys: str = "",
+        yes: str = "",
         default: str = "no",
         is_danger: bool = False,
     ) -> None:
-        """`keys` stand below, `default` is the button that enter presses."""
+        """`default` is the button that enter presses; `yes`: what y does, where the title does not say it."""
         super().__init__()
         self.heading = clean_line(title)
         self.answers = answers
         self.default = default
         self._body = body
         self._buttons = buttons
-        self._keys = keys
+        self._yes = yes
         self.set_class(is_danger, "-danger")
 
     def compose(self) -> ComposeResult:
         """The words and the buttons."""
         with Vertical(classes="box") as box:
             box.border_title = Content(self.heading) if self.heading else None
-            box.border_subtitle = self._keys
             with VerticalScroll(classes="scroll", can_focus=False):
                 yield Static(self._body, classes="body")
             with Horizontal(classes="buttons"):
@@ -158,6 +200,18 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
         """Enter presses the default button."""
         for default in self.query(f"#{self.default}"):  # none where the app is being closed
             default.focus()
+
+    def told_keys(self) -> Sequence[ToldKey]:
+        """Enter presses the button that has the focus; y does what the title asks."""
+        labels = {each.id: str(each.label) for each in self._buttons}
+        chosen = next((each.id for each in self._buttons if each.has_focus), self.default)
+        told = [("enter", labels[chosen])]
+        if "yes" in self.answers:
+            asked = self.heading.removesuffix("?")
+            is_said = asked != self.heading and len(asked) <= _LONGEST_YES
+            told.append(("dialog.yes", self._yes or (asked if is_said else labels["yes"])))
+        told.append(("dialog.no", labels["no"]))
+        return [*told, ("dialog.other", "")] if len(labels) > 2 else told
 
     @on(Button.Pressed)
     def _press(self, event: Button.Pressed) -> None:
@@ -224,7 +278,6 @@ class EditAgain(ButtonDialog[bool]):
             _message(title, error.details, error.hint),
             [button("Edit again", "yes", "primary"), button("Later", "no")],
             {"yes": True},
-            keys="enter presses · esc keeps the text for later",
             default="yes",
             is_danger=True,
         )
@@ -248,7 +301,6 @@ class PlanDialog(ButtonDialog[bool]):
             plan_content(plan),
             buttons,
             {} if plan.blocked else {"yes": True},
-            keys="esc cancels" if plan.blocked else "enter presses · y yes · n no · esc cancels",
             default="no" if danger or will_not_fit or plan.blocked else "yes",
             is_danger=looks_bad or plan.blocked,
         )
@@ -285,7 +337,7 @@ class PendingDialog(ButtonDialog[None]):
             parts.append([Content.styled(told, _FAINT), *diff_lines(since_origin)])
         words = Content("\n\n").join([Content("\n").join(lines) for lines in parts])
         title = "File and running differ" if plan is not None else "Original and own copy differ"
-        super().__init__(title, words, [button("Close", "no")], {}, keys="esc closes")
+        super().__init__(title, words, [button("Close", "no")], {})
 
 
 class NoteDialog(Box[str]):
@@ -299,11 +351,12 @@ class NoteDialog(Box[str]):
         *,
         title: str = "Note",
         placeholder: str = "what is to be remembered",
-        keys: str = "enter keeps it with the events · esc cancels",
+        done: str = "keep it with the events",
         may_be_empty: bool = False,
     ) -> None:
+        """`done`: what enter does."""
         super().__init__()
-        self._title, self._keys = clean_line(title), keys
+        self._title, self._done = clean_line(title), done
         self._may_be_empty = may_be_empty
         self._field = Input(text, placeholder=placeholder, max_length=LONGEST_NOTE)
         self._field.cursor_blink = False
@@ -312,8 +365,11 @@ class NoteDialog(Box[str]):
         """The line."""
         with Vertical(classes="box") as box:
             box.border_title = Content(self._title)
-            box.border_subtitle = self._keys
             yield self._field
+
+    def told_keys(self) -> Sequence[ToldKey]:
+        """Of a line."""
+        return ("enter", self._done), ("note.cancel", "")
 
     def on_mount(self) -> None:
         """To be typed at once."""
@@ -337,15 +393,18 @@ class SearchPrompt(Box[str]):
     def __init__(self, text: str = "", *, where: str = "this log") -> None:
         super().__init__()
         self._where = where
-        self._field = Input(text, placeholder="text, or a regular expression")
+        self._field = Input(text, placeholder="text, or a regular expression; upper case counts")
         self._field.cursor_blink = False
 
     def compose(self) -> ComposeResult:
         """The line."""
         with Vertical(classes="box") as box:
             box.border_title = f"Search {self._where}"
-            box.border_subtitle = "upper case counts where it is typed · enter · esc cancels"
             yield self._field
+
+    def told_keys(self) -> Sequence[ToldKey]:
+        """Of a line."""
+        return ("enter", "search"), ("note.cancel", "")
 
     def on_mount(self) -> None:
         """To be typed at once."""
@@ -373,12 +432,9 @@ class _Choices(OptionList):
 class ChoiceMenu(Dialog[str]):
     """A short list to choose from: the id of the choice, `None` for none."""
 
-    def __init__(
-        self, heading: str, choices: dict[str, tuple[str, str]], *, keys: str = "enter chooses · esc cancels"
-    ) -> None:
-        """`choices`: id to what is done and what that means. `keys` stand below."""
+    def __init__(self, heading: str, choices: dict[str, tuple[str, str]]) -> None:
+        """`choices`: id to what is done and what that means."""
         super().__init__()
-        self._keys = keys
         self.heading = heading
         self.choices = choices
 
@@ -386,7 +442,6 @@ class ChoiceMenu(Dialog[str]):
         """The list."""
         with Vertical(classes="box") as box:
             box.border_title = Content(self.heading)
-            box.border_subtitle = self._keys
             yield _Choices(
                 *(
                     Option(Content.assemble((f"{label}\n", "bold"), (f"  {meaning}", _FAINT)), id=choice)
@@ -394,6 +449,10 @@ class ChoiceMenu(Dialog[str]):
                 ),
                 compact=True,
             )
+
+    def told_keys(self) -> Sequence[ToldKey]:
+        """Of a list."""
+        return ("enter", "choose"), ("dialog.no", "cancel")
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
@@ -411,8 +470,11 @@ class LinkMenu(ChoiceMenu):
         super().__init__(
             "Pages about this run",
             {url: (clean_line(label), clean_line(address)) for url, (label, address) in words.items()},
-            keys="enter opens it in a browser · y copies its address · esc closes",
         )
+
+    def told_keys(self) -> Sequence[ToldKey]:
+        """Of a list of addresses."""
+        return ("enter", "open it in a browser"), ("dialog.yes", "copy its address"), ("dialog.no", "close")
 
     def action_yes(self) -> None:
         """Only its address."""

@@ -18,7 +18,7 @@ from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen, show_error
-from rltui.ui.screens.dialogs import Box
+from rltui.ui.screens.dialogs import Box, ToldKey
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.gpu_words import FAINT
 
@@ -89,12 +89,16 @@ class EvalDialog(Box[str]):
         """A line for each field, and what they come to."""
         with Vertical(classes="box") as box:
             box.border_title = "Evaluate"
-            box.border_subtitle = "enter asks for it · ↑↓ choices · tab next field · esc cancels"
             for name, (label, _) in _FIELDS.items():
                 with Horizontal(classes="eval-field"):
                     yield Static(label, classes="eval-label", markup=False)
                     yield self._fields[name]
             yield Static(id="eval-words", classes="body")
+
+    def told_keys(self) -> Sequence[ToldKey]:
+        """Of fields, the first of which has choices."""
+        choices = ("evaluate.previous evaluate.next", "choices")
+        return ("enter", "ask for it"), choices, ("tab", "next field"), ("evaluate.cancel", "")
 
     def on_mount(self) -> None:
         """What it is about first."""

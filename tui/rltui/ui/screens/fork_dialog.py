@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar
 
 from textual import on
@@ -21,7 +21,7 @@ from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.messages import waiting
 from rltui.ui.requests import MainScreen, show_error
-from rltui.ui.screens.dialogs import Box
+from rltui.ui.screens.dialogs import Box, ToldKey
 from rltui.ui.text import clean, clean_line
 from rltui.wording import fork_lines
 
@@ -69,13 +69,16 @@ class ForkDialog(Box[str]):
         """A line for each field, and what they come to."""
         with Vertical(classes="box") as box:
             box.border_title = clean_line(f"Fork {self._row.name}")
-            box.border_subtitle = "enter starts it · tab next field · esc cancels"
             for name, label in _LABELS.items():
                 with Horizontal(classes="fork-field"):
                     yield Static(label, classes="fork-label", markup=False)
                     yield self._fields[name]
             with VerticalScroll(classes="scroll"):
                 yield self._words
+
+    def told_keys(self) -> Sequence[ToldKey]:
+        """Of fields."""
+        return ("enter", "start it"), ("tab", "next field"), ("evaluate.cancel", "")
 
     def on_mount(self) -> None:
         """What is changed first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ from rltui.ui.actions import Place, bindings
 from rltui.ui.knob_values import typed_value
 from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
-from rltui.ui.screens.dialogs import Box, PlanDialog
+from rltui.ui.screens.dialogs import Box, PlanDialog, ToldKey, keys_line
 from rltui.ui.shared import StagedEdits, edit_request
 from rltui.ui.text import clean, clean_line, value_text
 from rltui.ui.widgets.knob_table import origin_text
@@ -137,7 +137,7 @@ class KnobEditor(Box[Decision]):
             yield self._field
             if self._bar is not None:
                 yield self._bar
-            keys = [self._field.keys, "ctrl+x default"]
+            keys = [self._field.keys, keys_line([("editor.unset", "")])]
             yield Static(" · ".join(filter(None, keys)), id="field-keys", markup=False)
             with VerticalScroll(classes="scroll", can_focus=False):
                 yield Static(id="draft", classes="body")
@@ -201,19 +201,20 @@ class KnobEditor(Box[Decision]):
         self.draft = draft
         self.query_one("#draft", Static).update(_draft_content(draft, self._table))
         self.set_class(draft.refusal is not None or bool(draft.plan and draft.plan.blocked), "-danger")
-        self.query_one(".box").border_subtitle = self._keys(draft)
+        self.tell_keys()
         if self._bar is not None and draft.plan is not None:
             self._bar.verdict = next(iter(draft.plan.memory), None)
 
-    def _keys(self, draft: Draft) -> str:
-        parts = []
-        if draft.acceptable:
-            parts.append(f"enter writes all {len(self._staged) + 1}" if self._staged else "enter writes")
-            if draft.plan and draft.plan.start:
-                parts.append("ctrl+r restarts too")
+    def told_keys(self) -> Sequence[ToldKey]:
+        """What can be done with the draft."""
+        told: list[ToldKey] = []
+        if self.draft.acceptable:
+            told.append(("editor.write", f"write all {len(self._staged) + 1}" if self._staged else ""))
+            if self.draft.plan and self.draft.plan.start:
+                told.append(("editor.write-restart", ""))
         if self.draft.plan is not None:
-            parts.append("ctrl+n collects")
-        return " · ".join([*parts, "esc cancels"])
+            told.append(("editor.collect", ""))
+        return [*told, ("editor.cancel", "")]
 
     @on(Answered)
     def _answered(self, event: Answered) -> None:

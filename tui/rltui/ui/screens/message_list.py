@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -13,7 +13,7 @@ from textual.content import Content
 from rltui.ui.actions import Place, bindings
 from rltui.ui.copying import CopyWanted
 from rltui.ui.messages import Messages, Said
-from rltui.ui.screens.dialogs import Dialog, MessageDialog
+from rltui.ui.screens.dialogs import Dialog, MessageDialog, ToldKey
 from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
 
 _TIME_CELLS = 10
@@ -37,6 +37,10 @@ class MessageList(CursorKeys, Dialog[None]):
         with Vertical(classes="box messages") as box:
             box.border_title = "Messages"
             yield self._list
+
+    def told_keys(self) -> Sequence[ToldKey]:
+        """Of a list."""
+        return ("open", "read"), ("copy", ""), ("dialog.no", "close")
 
     def on_mount(self) -> None:
         """Also what is said meanwhile."""

@@ -23,13 +23,14 @@ from rltui.ui.messages import waiting
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.kept_place import KeptPlace
+from rltui.ui.screens.tour import TourActions
 from rltui.ui.shared import Home, Shared
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.gpu_words import claims
-from rltui.ui.widgets.knob_table import KnobRows
+from rltui.ui.widgets.knob_table import KnobRows, is_worth_a_row
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 
 _TITLE_INTERVAL_S = 1.0
@@ -41,10 +42,10 @@ _TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 
 
-class Overview(KeptPlace, ComponentActions, ConfigActions, ForkActions):
+class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
-    BINDINGS = bindings(Place.OVERVIEW)
+    BINDINGS = [*bindings(Place.OVERVIEW), *bindings(Place.TOUR, priority=True)]  # noqa: RUF012
     place = Place.OVERVIEW
 
     class Composed(Message):
@@ -189,6 +190,8 @@ class Overview(KeptPlace, ComponentActions, ConfigActions, ForkActions):
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
         self._offer_rollback(before, status)
+        if before is None:
+            self.call_after_refresh(self.begin_tour)
 
     def _fill_readers(self, status: Status) -> None:
         for component in status.components:
@@ -285,12 +288,16 @@ class Overview(KeptPlace, ComponentActions, ConfigActions, ForkActions):
             self.show_screen("gpus", aim=self._claim)
 
     def action_edit_knob(self) -> None:
-        """From anywhere: the knob under the table's cursor."""
-        for rows in self.query(KnobRows):
-            if not rows.has_focus:
-                self.action_focus_knobs()
-            else:
-                rows.action_edit()
+        """The knob under the table's cursor; from a component, one of those that it reads."""
+        table, component = self.shared.table, self.component
+        own = [knob for knob in table.knobs if component is not None and component.id in knob.readers]
+        own = [knob for knob in own if is_worth_a_row(knob, self.shared.staged)]
+        if (knob := self.cursor_knob) is not None:
+            self.edit(knob)
+        elif component is not None and own:
+            self.work(self.config_work.edit_one_of(own, component.id))
+        else:
+            self.action_focus_knobs()
 
     @on(KnobRows.EditRequested)
     def _edit(self, event: KnobRows.EditRequested) -> None:

@@ -19,6 +19,7 @@ from rltui.core.log_query import Query
 from rltui.core.rollouts import BatchKey, RolloutSource, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.copying import CopyWanted
 from rltui.ui.messages import waiting
 from rltui.ui.requests import show_error
 from rltui.ui.screens.dialogs import ChoiceMenu
@@ -100,6 +101,11 @@ class RolloutReading(RolloutLists):
         for view in (self._reading, self._other):
             view.is_folded = not view.is_folded
             view.lay_out()
+
+    def copied(self) -> CopyWanted | None:
+        """A sample in full, as soon as it is read; of the other lists their line."""
+        is_sample = self.has_class("-reading") or self.focused is self._samples
+        return (self._reading.copied() if is_sample else None) or super().copied()
 
     # two side by side
 

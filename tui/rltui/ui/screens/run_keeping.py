@@ -59,7 +59,6 @@ class TrashDialog(ButtonDialog[bool]):
             Content("\n").join([*map(Content, lines), Content(""), Content.styled(told, "$foreground 60%")]),
             [button("To the trash", "yes", "error"), button("Cancel", "no")],
             {"yes": True},
-            keys="enter presses · y yes · n no · esc cancels",
             is_danger=True,
         )
 
@@ -94,7 +93,7 @@ class KeepActions(HomeScreen):
                 "".join(f"{tag} " for tag in sorted(common)),
                 title=f"Tags of {runs_named(rows)}",
                 placeholder="words with spaces between them",
-                keys="enter keeps them · esc cancels",
+                done="keep them",
                 may_be_empty=True,
             )
         )
@@ -118,7 +117,7 @@ class KeepActions(HomeScreen):
                 row.note,
                 title=f"What is to be said of {clean_line(row.name)}?",
                 placeholder="why it was tried, what it showed",
-                keys="enter keeps it · esc cancels",
+                done="keep it",
                 may_be_empty=True,
             )
         )

@@ -12,9 +12,11 @@ from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.copying import CopyWanted
 from rltui.ui.messages import waiting
 from rltui.ui.requests import show_error
 from rltui.ui.screens.fork_dialog import ForkActions
+from rltui.ui.screens.run_keeping import runs_named
 from rltui.ui.screens.run_list import RunListScreen
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.run_table import line_key
@@ -86,6 +88,12 @@ class RunsScreen(RunListScreen, ForkActions):
             parent = next((row for row in self._known.rows if row.id == rows[0].parent), None)
             rows = tuple(row for row in (*rows, other or parent) if row is not None)
         return tuple(sorted(rows, key=lambda row: row.started_at or row.created_at))
+
+    def copied(self) -> CopyWanted | None:
+        """The folders of the chosen ones."""
+        if not (rows := self.chosen):
+            return super().copied()
+        return CopyWanted("\n".join(row.folder for row in rows), f"the folder of {runs_named(rows)}")
 
     def action_export(self) -> None:
         """A report of each, in the working folder."""

@@ -11,11 +11,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rich.cells import cell_len
-from rich.color import ColorSystem
+from rich.color import Color, ColorSystem
 from rich.style import Style
 from textual.strip import Strip
 
 from rltui.core.lines import plain_text
+from rltui.core.text import ascii_cell
+from rltui.ui.terminal.contrast import GRAPHICS, TEXT, readable
 
 _ON_OFF = (
     ("1", "22"),
@@ -54,11 +56,15 @@ PLAIN = CellStyle()
 
 
 @lru_cache(maxsize=4096)
-def _cell_style(style: Style | None, colors: ColorSystem) -> CellStyle:
-    """The style that Rich gives a style on a terminal of so many colours."""
+def _cell_style(style: Style | None, colors: ColorSystem, least: float) -> CellStyle:
+    """The style that Rich gives a style on a terminal of so many colours. What is written stands out by
+    `least`, as far as the colours are known.
+    """
     if style is None:
         return PLAIN
     fg, bg = style.color, style.bgcolor
+    if fg and bg and fg.triplet and bg.triplet:
+        fg = Color.from_rgb(*readable(fg.triplet, bg.triplet, least, colors))
     return CellStyle(
         ";".join(fg.downgrade(colors).get_ansi_codes()) if fg else "",
         ";".join(bg.downgrade(colors).get_ansi_codes(foreground=False)) if bg else "",
@@ -103,6 +109,8 @@ def _attribute_codes(before: int, after: int) -> str:
     return ";".join([*sorted(gone), *on])
 
 
+_DRAWN = re.compile("[ \u2500-\u259f\u2800-\u28ff]+")
+"""Borders, bars and curves: whoever can tell them from what they stand on has seen them."""
 _GAP_CELLS = 4
 """Unchanged cells between two changes that are rather written again than jumped over."""
 
@@ -148,8 +156,10 @@ class CellRow:
 class Cells:
     """A screen of `width` × `height`. Strips are put on it; `changes` brings the terminal up to date."""
 
-    def __init__(self, width: int, height: int) -> None:
+    def __init__(self, width: int, height: int, *, is_ascii: bool = False) -> None:
+        """`is_ascii`: other characters are shown as what resembles them most."""
         self.width, self.height = width, height
+        self._is_ascii = is_ascii
         self._wanted = [CellRow([" "] * width, [PLAIN] * width) for _ in range(height)]
         self._shown: list[CellRow | None] = [None] * height
         """`None` where it is unknown what the terminal shows."""
@@ -163,8 +173,9 @@ class Cells:
         for text, style, control in strip:
             if control or x >= self.width:
                 continue
-            cells = _cells(text)
-            row.put(x, cells, _cell_style(style, colors))
+            cells = _cells(text, is_ascii=self._is_ascii)
+            least = GRAPHICS if _DRAWN.fullmatch(text) else TEXT
+            row.put(x, cells, _cell_style(style, colors, least))
             x += len(cells)
         self._touched.add(y)
 
@@ -189,7 +200,10 @@ class Cells:
 
 
 @lru_cache(maxsize=4096)
-def _unusual_cells(text: str) -> tuple[str, ...]:
+def _unusual_cells(text: str, *, is_ascii: bool) -> tuple[str, ...]:
+    if is_ascii:
+        signs = "".join(ascii_cell(char) * cell_len(char) for char in plain_text(text))
+        return tuple(signs.ljust(cell_len(text)))
     cells: list[str] = []
     for char in plain_text(text):
         width = cell_len(char)
@@ -202,8 +216,10 @@ def _unusual_cells(text: str) -> tuple[str, ...]:
     return tuple(cells[:taken] + [" "] * (taken - len(cells)))
 
 
-def _cells(text: str) -> list[str]:
-    return list(text) if text.isascii() and text.isprintable() else list(_unusual_cells(text))
+def _cells(text: str, *, is_ascii: bool) -> list[str]:
+    if text.isascii() and text.isprintable():
+        return list(text)
+    return list(_unusual_cells(text, is_ascii=is_ascii))
 
 
 def _runs(wanted: CellRow, shown: CellRow) -> Iterator[tuple[int, int]]:

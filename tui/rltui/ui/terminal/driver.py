@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import selectors
 import signal
 import sys
@@ -12,12 +13,12 @@ import time
 from codecs import getincrementaldecoder
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from io import TextIOWrapper
 from statistics import median
 from typing import TYPE_CHECKING, cast
 
-from rich.color import ColorSystem
 from rich.control import Control
 from textual import events
 from textual._ansi_sequences import SYNC_END, SYNC_START
@@ -27,9 +28,12 @@ from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
+from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.cells import Cells
+from rltui.ui.terminal.contrast import BLACK, WHITE, Rgb, ratio
 
 if TYPE_CHECKING:
+    from rich.color import ColorSystem
     from textual.app import App
     from textual.geometry import Offset, Size
 
@@ -90,6 +94,66 @@ class Pacing:
             self._answers_s.append(now - self._unanswered.popleft()[0])
 
 
+@dataclass
+class BackgroundTold(Message):
+    """The terminal says what it looks like, or that this has changed."""
+
+    is_light: bool
+
+
+_FOLLOW = "\x1b]11;?\x1b\\\x1b[?2031h"
+"""Which colour is the background? And from now on, tell when dark and light change. Most terminals answer the
+one or do the other, all others take no notice."""
+_UNFOLLOW = "\x1b[?2031l"
+_TOLD = re.compile(
+    r"\x1b\]11;rgba?:(?P<rgb>[\da-fA-F]{1,4}(?:/[\da-fA-F]{1,4}){2,3})(?:\x07|\x1b\\)"
+    r"|\x1b\[\?997;(?P<scheme>[12])n"
+)
+_BEGUN = re.compile(
+    r"\x1b(?:\](?:1(?:1(?:;[rgba:\da-fA-F/]{0,30}\x1b?)?)?)?|\[(?:\?(?:9(?:9(?:7(?:;[12]?)?)?)?)?)?)?\Z"
+)
+"""The beginning of such a report, at the end of what has come so far."""
+
+
+class Reports:
+    """Takes what the terminal says of its background out of what is typed, which knows nothing of it."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    @property
+    def patience_s(self) -> float | None:
+        """How long to wait for the rest of what may be a report; `None`: nothing is held back.
+
+        An escape, or what a person can type, waits less than anybody notices.
+        """
+        if not self._held:
+            return None
+        return _ESCAPE_S if len(self._held) <= len("\x1b]1") else PATIENCE_S
+
+    def take(self, text: str) -> tuple[str, list[BackgroundTold]]:
+        """What is left to be understood of all that has come, and what was reported."""
+        text = self._held + text
+        told = [BackgroundTold(_is_light(report)) for report in _TOLD.finditer(text)]
+        rest = _TOLD.sub("", text)
+        begun = _BEGUN.search(rest)
+        self._held = begun[0] if begun else ""
+        return rest.removesuffix(self._held), told
+
+    def release(self) -> str:
+        """What was held back, and is no report."""
+        held, self._held = self._held, ""
+        return "" if held.startswith("\x1b]11;") else held
+
+
+def _is_light(report: re.Match[str]) -> bool:
+    if report["scheme"]:
+        return report["scheme"] == "2"
+    red, green, blue, *_ = (int(part, 16) * 255 // (16 ** len(part) - 1) for part in report["rgb"].split("/"))
+    color: Rgb = (red, green, blue)
+    return ratio(color, BLACK) > ratio(color, WHITE)
+
+
 _ASK = "\x1b[6n"
 """Where is the cursor? Answered in order with what was written before, and by every terminal we know of."""
 _HURRY_S = 0.5
@@ -100,6 +164,8 @@ _LEAVE_S = 1.0
 """Waited, on leaving, for answers on their way, which would else be typed into the shell."""
 _READ_S = 0.1
 """Waited for the rest of a sequence, such as of an arrow key, until it counts as a lone escape."""
+_ESCAPE_S = 0.02
+"""The same of a report, which comes at once as a whole almost always."""
 _REST_S = ESCAPE_DELAY + 1.0
 """After the last byte, nothing that has come is without its meaning."""
 READ_BYTES = 4096
@@ -126,20 +192,22 @@ class TerminalDriver(LinuxDriver):
         self._asked = 0
         self._answers = 0
         self._answer = threading.Event()
+        self._follows = False
+        """Whether the terminal was asked what it looks like."""
         self._input_end = -1
         """Readable when no more input is wanted; there only while the terminal is ours."""
 
     def show(
-        self, update: ChopsUpdate | LayoutUpdate, size: Size, cursor: Offset, colors: ColorSystem
+        self, update: ChopsUpdate | LayoutUpdate, size: Size, cursor: Offset, abilities: Abilities
     ) -> None:
         """Show `update` on a screen of `size` as soon as the line takes it, together with all before it."""
         if (self._cells.width, self._cells.height) != size:
-            self._cells = Cells(*size)
+            self._cells = Cells(*size, is_ascii=abilities.is_ascii)
         if isinstance(update, LayoutUpdate):
-            self._put_lines(update, colors)
+            self._put_lines(update, abilities.colors)
             self._hurry_until = max(self._hurry_until, time.monotonic() + _HURRY_S)
         else:
-            self._put_spans(update, colors)
+            self._put_spans(update, abilities.colors)
         self._cursor = cursor
         self._paint()
 
@@ -148,6 +216,12 @@ class TerminalDriver(LinuxDriver):
         self._cells.forget_shown()
         self._hurry_until = time.monotonic() + _HURRY_S
         self._paint()
+
+    def follow_background(self, *, wanted: bool) -> None:
+        """Whether to post a `BackgroundTold` now, if the terminal tells, and whenever it changes."""
+        if wanted != self._follows:
+            self._follows = wanted
+            self.write(_FOLLOW if wanted else _UNFOLLOW)
 
     def process_message(self, message: Message) -> None:
         """In the thread that reads keys: answers are ours, keys make haste."""
@@ -164,6 +238,8 @@ class TerminalDriver(LinuxDriver):
         """Take the terminal, whose state is unknown."""
         self._input_end = os.eventfd(0)
         super().start_application_mode()  # type: ignore[no-untyped-call] # Textual has no types here
+        if self._follows:
+            self.write(_FOLLOW)
         self._is_painting = True
         for signum in _ENDING_SIGNALS:
             self._loop.add_signal_handler(signum, partial(self._app.exit, return_code=128 + signum))
@@ -185,6 +261,8 @@ class TerminalDriver(LinuxDriver):
         ):
             self._answer.wait(left)
             self._answer.clear()
+        if self._follows:
+            self.write(_UNFOLLOW)
         super().stop_application_mode()
         os.close(self._input_end)
 
@@ -203,6 +281,7 @@ class TerminalDriver(LinuxDriver):
     def run_input_thread(self) -> None:
         """Read keys until we leave or the terminal goes away. Other bytes than UTF-8 end nothing."""
         parser = XTermParser(self._debug)
+        reports = Reports()
         decode = getincrementaldecoder("utf-8")("replace").decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
@@ -210,10 +289,12 @@ class TerminalDriver(LinuxDriver):
             read_at = time.monotonic()
             while True:
                 is_resting = time.monotonic() > read_at + _REST_S
-                ready = {key.fd for key, _ in selector.select(None if is_resting else _READ_S)}
+                wait_s = reports.patience_s or (None if is_resting else _READ_S)
+                ready = {key.fd for key, _ in selector.select(wait_s)}
                 if self._input_end in ready:
                     os.eventfd_read(self._input_end)
                     return
+                text = ""
                 if self.fileno in ready:
                     read_at = time.monotonic()
                     try:
@@ -224,8 +305,12 @@ class TerminalDriver(LinuxDriver):
                         self._outlet.is_gone = True
                         self._loop.call_soon_threadsafe(partial(self._app.exit, return_code=GONE))
                         return
-                    if text := decode(data):  # an empty text would end the parser
-                        self._take_input(parser.feed(text))
+                    text, told = reports.take(decode(data))
+                    self._take_input(told)
+                else:
+                    text = reports.release()
+                if text:  # an empty one would end the parser
+                    self._take_input(parser.feed(text))
                 self._take_input(parser.tick())
 
     def _take_input(self, messages: Iterable[Message]) -> None:

@@ -20,6 +20,7 @@ from textual.visual import Visual
 from rltui.core.api import JournalEntry
 from rltui.core.events import first_line, shown_kind, unfolded
 from rltui.core.text import duration, shortened
+from rltui.ui.copying import CopyWanted
 from rltui.ui.plan_view import diff_lines
 from rltui.ui.text import age, clean, clean_line
 from rltui.wording import EVENT_SIGNS
@@ -94,6 +95,7 @@ class EventItem:
 class EventList(ScrollView, can_focus=True, inherit_bindings=False):
     """Draws items, oldest first, of which only those in view are laid out."""
 
+    ALLOW_SELECT = False  # what is painted line by line is no text to Textual
     COMPONENT_CLASSES = {"event-list--cursor"}  # noqa: RUF012 - as Textual declares it
 
     @dataclass
@@ -240,6 +242,13 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
         """The cursor looks different."""
         super().watch_has_focus(_has_focus)
         self.refresh()
+
+    def copied(self) -> CopyWanted | None:
+        """The entry under the cursor, with what stands below it."""
+        if (item := self.item) is None:
+            return None
+        text = clean_line(first_line(item.entry.text))
+        return CopyWanted("\n".join([text, *(line.plain for line in item.below)]), f"the {item.kind}")
 
     def on_click(self, event: events.Click) -> None:
         """Select."""

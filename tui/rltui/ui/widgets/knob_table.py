@@ -236,7 +236,7 @@ def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly:
     return Content.assemble(*spans)
 
 
-def _is_worth_a_row(knob: KnobInfo, staged: StagedEdits) -> bool:
+def is_worth_a_row(knob: KnobInfo, staged: StagedEdits) -> bool:
     """Of hundreds, those that people turn, or have turned; the config screen has all."""
     return knob.main or knob.is_set or knob.changed or knob.key in staged.edits
 
@@ -268,7 +268,7 @@ def knob_groups(
     """`pins` and `edited`: keys. What is pinned is shown even where nobody turns it."""
     by_key = {knob.key: knob for knob in (*table.knobs, *table.others)}
     pinned = tuple(by_key[key] for key in pins if key in by_key)
-    left = [knob for knob in table.knobs if knob not in pinned and _is_worth_a_row(knob, staged)]
+    left = [knob for knob in table.knobs if knob not in pinned and is_worth_a_row(knob, staged)]
     changed = [knob for knob in left if knob.changed or knob.key in staged.edits or knob.key in edited]
     others = [knob for knob in left if knob not in changed]
     few = [knob for knob in others if knob.main][:_FEW]

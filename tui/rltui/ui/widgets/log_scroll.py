@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -47,9 +48,9 @@ class PaintedLog(Widget):
         & > .log-pane--debug { text-style: dim; }
         & > .log-pane--quiet { text-style: dim; }
         & > .log-pane--found { text-style: bold underline; }
-        & > .log-pane--here { background: $primary 30%; }
+        & > .log-pane--here { background: $block-cursor-blurred-background; }
         & > .log-pane--chosen { text-style: reverse; }
-        & > .log-pane--mark { background: $warning 20%; }
+        & > .log-pane--mark { background: $warning-muted; }
         &:nocolor > .log-pane--warning, &:nocolor > .log-pane--error { color: $foreground; text-style: bold; }
         &:nocolor > .log-pane--here, &:nocolor > .log-pane--mark { text-style: bold; }
     }
@@ -135,8 +136,12 @@ class PaintedLog(Widget):
         else:
             mark = Strip.blank(0) if width < 2 else Strip([Segment(_CUT_MARK, self._quiet)], 1)
             row = Strip.join([strip.crop(self._left, self._left + width - 1), mark])
-        part = self._part_of(self._rows[y].line)
-        return row if part is None else self._laid_over(row, self._parts[part])
+        if (part := self._part_of(self._rows[y].line)) is not None:
+            row = self._laid_over(row, self._parts[part])
+        if (cells := self._row_selected(self._rows[y])) is None:
+            return row
+        pieces = list(row.divide([*(min(width, cell) for cell in cells), width]))
+        return Strip.join([pieces[0], self._laid_over(pieces[1], self._parts["chosen"]), *pieces[2:]])
 
     @staticmethod
     def _laid_over(row: Strip, style: Style) -> Strip:
@@ -145,15 +150,21 @@ class PaintedLog(Widget):
         return Strip(pieces, row.cell_length)
 
     def _part_of(self, number: int) -> str | None:
-        """What sets a line off from the others: `here`, `chosen` or `mark`."""
+        """What sets a line off from the others: `here` or `mark`."""
         del number
         return None
 
+    def _row_selected(self, row: ViewRow) -> tuple[int, int] | None:
+        """From which cell of what is shown of a row to which it is selected."""
+        del row
+        return None
+
     def notify_style_update(self) -> None:
-        """Paint anew in the colours of a changed theme."""
+        """Paint anew in other colours. Textual sees to those of parts of a log only after this."""
         super().notify_style_update()
         if self.is_mounted:
             self._restyle()
+            self.call_later(self._restyle)
 
     def watch_follow(self) -> None:
         """Go to the end, or say that there is more."""
@@ -403,7 +414,20 @@ class ScrolledLog(PaintedLog):
         self._sought = None
         if number is not None:
             self._viewport.top = ViewRow(max(source.start, number - self.size.height // 3), 0)
+            self._move_to_found(number)
         self._lay_out()
+
+    def _move_to_found(self, number: int) -> None:
+        """Move sideways where what is found in the line would be cut off."""
+        rows = self._strips.rows(number) if self._query is not None and not self.wrap else []
+        found = next(self._query.spans(rows[0].text), None) if self._query is not None and rows else None
+        if found is None:
+            return
+        first, last = (cell_len(rows[0].text[:at]) for at in found)
+        width = self.size.width - len(_CUT_MARK)
+        if first < self._left or last > self._left + width:
+            self._left = 0 if last <= width else max(0, first - width // 3)
+            self.refresh()
 
     def _can_index_to(self, offset: int) -> bool:
         """Index a slice more in its direction. `False` where there is no more, or it is indexed."""

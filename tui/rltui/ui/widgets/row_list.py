@@ -14,6 +14,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
 
+from rltui.ui.copying import CopyWanted, rows_text
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -50,6 +52,7 @@ def cells_line(cells: Sequence[str], shown: Sequence[tuple[int, int]]) -> str:
 class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     """Draws what `make_rows` answers. Its keys are the screen's: Textual's would only scroll."""
 
+    ALLOW_SELECT = False  # what is painted line by line is no text to Textual
     COMPONENT_CLASSES = {"row-list--cursor", "row-list--cursor-unfocused"}  # noqa: RUF012 - as Textual declares it
 
     cursor_mark: ClassVar = ""
@@ -154,6 +157,10 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         """Select."""
         if (key := self.key_at(event.y)) is not None:
             self.go_to(key)
+
+    def copied(self) -> CopyWanted | None:
+        """The row under the cursor, as it is shown."""
+        return CopyWanted(rows_text(line.plain for key, line in self._lines if key and key == self.key))
 
     def key_at(self, y: int) -> str | None:
         """Of the row that line `y` of what is visible belongs to."""

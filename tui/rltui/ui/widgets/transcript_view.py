@@ -16,6 +16,7 @@ from textual.visual import Visual
 
 from rltui.core.rollouts import Conversation, Message, Transcript
 from rltui.ui.actions import key_of
+from rltui.ui.copying import CopyWanted
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.rollout_lines import figure
@@ -153,6 +154,18 @@ def _cells_that_fit(line: str, width: int) -> int:
     return len(line)
 
 
+def transcript_text(transcript: Transcript) -> str:
+    """What was said, not wrapped and with all that tools got and answered."""
+    parts = []
+    for conversation in transcript.conversations:
+        parts += [f"━━ {conversation.title}"] if conversation.title else []
+        for message in conversation.messages:
+            calls = (f"⚒ {call.name} {call.arguments}".rstrip() for call in message.calls)
+            said = "\n".join(filter(None, (message.reasoning, message.text, *calls)))
+            parts.append(f"{message.role}:\n{said}")
+    return clean("\n\n".join(parts))
+
+
 def _place(transcript: Transcript | None) -> tuple[int, str] | None:
     """What stays when a rollout under way goes on."""
     return None if transcript is None else (transcript.sample.where, transcript.sample.group)
@@ -206,6 +219,15 @@ class TranscriptView(ScrollView, can_focus=True):
         """Another width wraps in another way."""
         if self.scrollable_content_region.width != self._width:
             self.lay_out()
+
+    def copied(self) -> CopyWanted | None:
+        """The whole sample, or its record where that is shown."""
+        if self._transcript is None:
+            return None
+        if self.is_raw:
+            record = json.dumps(self._transcript.raw, indent=1, ensure_ascii=False, default=str)
+            return CopyWanted(record, "the record")
+        return CopyWanted(transcript_text(self._transcript), "the sample")
 
     def move(self, lines: int) -> None:
         """Scroll."""

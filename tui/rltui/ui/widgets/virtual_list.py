@@ -13,6 +13,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
 
+from rltui.ui.copying import CopyWanted, rows_text
+
 MakeLine = Callable[[int, int], Content]
 """The line at a place, for a width in cells."""
 
@@ -20,6 +22,7 @@ MakeLine = Callable[[int, int], Content]
 class VirtualList(ScrollView, can_focus=True):
     """Asks `make_line` for what is in view; the cursor is on a place."""
 
+    ALLOW_SELECT = False  # what is painted line by line is no text to Textual
     COMPONENT_CLASSES = {"row-list--cursor", "row-list--cursor-unfocused"}  # noqa: RUF012 - as Textual declares it
 
     @dataclass
@@ -95,6 +98,13 @@ class VirtualList(ScrollView, can_focus=True):
         at = event.y + self.scroll_offset.y
         if at < self.count:
             self.go_to(at)
+
+    def copied(self) -> CopyWanted | None:
+        """The line under the cursor, as it is shown."""
+        if not (self.count and self._has_cursor):
+            return None
+        width = self.scrollable_content_region.width
+        return CopyWanted(rows_text([self._make_line(self.at, width).plain]))
 
     def render_line(self, y: int) -> Strip:
         """Line `y` of what is visible."""

@@ -1,0 +1,94 @@
+"""The pages of help, and the manual page."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rltui.cli import main
+from rltui.cli.helping import page, topics
+from rltui.cli.parser import build, commands_with_help, parse
+
+WIDEST, LONGEST = 100, 40
+
+
+def commands_in(topic: str) -> Iterator[str]:
+    """Lines that begin with a command, without what they do, and commands between backticks."""
+    text = page(topic)
+    for line in text.splitlines():
+        if line.startswith("  rltui"):
+            yield line.strip().partition("   ")[0]
+    yield from (found for found in re.findall(r"`(rltui[^`]*)`", text))
+
+
+@pytest.mark.parametrize("topic", topics())
+def test_a_page_is_a_screenful_of_commands_that_there_are(topic: str, tmp_path: Path) -> None:
+    lines = page(topic).splitlines()
+    assert len(lines) <= LONGEST
+    assert max(map(len, lines)) <= WIDEST
+    assert lines[1] == ""
+    found = list(commands_in(topic))
+    assert found
+    for command in found:
+        words = itertools.takewhile(lambda word: word not in ("|", ">"), shlex.split(command)[1:])
+        parse([*words])  # raises, or exits
+
+
+def test_pages_are_found_and_misspelt_ones_are_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help"]) == 0
+    listed = capsys.readouterr().out
+    assert all(topic in listed for topic in topics())
+    assert main(["help", "resume"]) == 0
+    assert "--resume-step" in capsys.readouterr().out
+    assert main(["help", "restart"]) == 0
+    assert capsys.readouterr().out.startswith("usage: rltui restart")
+    assert main(["help", "memroy"]) == 2
+    assert "did you mean memory?" in capsys.readouterr().err
+    assert main(["help", "--ascii"]) == 0
+    assert capsys.readouterr().out.isascii()
+
+
+def test_the_overview_names_every_command_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = capsys.readouterr().out
+    names = [name for name, _ in commands_with_help(build()[0])]
+    assert sorted(names) == sorted(build()[1].choices)
+    for name in names:
+        assert len(re.findall(rf"^  {name}(?:  |$)", told, re.MULTILINE)) == 1, name
+    assert "--no-color" in told
+
+
+def test_the_manual_has_every_command_and_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["man"]) == 0
+    told = capsys.readouterr().out
+    for section in ("NAME", "SYNOPSIS", "COMMANDS", "EXIT STATUS", "FILES", "ENVIRONMENT"):
+        assert f"\n{section}\n" in told
+    assert "\n    rltui queue add\n" in told
+    assert "    --resume-step STEP\n" in told
+    assert "--entry" not in told, "is hidden"
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        ["mandoc", "-Tlint", "-Wwarning"],
+        ["groff", "-man", "-Tutf8", "-ww", "-Kutf8", "-z"],
+    ],
+    ids=["mandoc", "groff"],
+)
+def test_its_source_is_sound(check: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if shutil.which(check[0]) is None:
+        pytest.skip(f"there is no {check[0]} here")
+    assert main(["man", "--raw"]) == 0
+    file = tmp_path / "rltui.1"
+    file.write_text(capsys.readouterr().out)
+    done = subprocess.run([*check, str(file)], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("", "")

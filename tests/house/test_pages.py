@@ -1,0 +1,101 @@
+"""What the README and the pages of the examples tell people to type is there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.house.walks import REPOSITORY
+
+from rltui.cli.parser import parse
+from rltui.ui import actions
+
+README = REPOSITORY / "README.md"
+PAGES = sorted((REPOSITORY / "examples").glob("*/README.md"))
+DOCUMENTS = [README, *PAGES, REPOSITORY / "examples" / "TUTORIALS.md"]
+BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
+TOUR = {
+    "component.inference": "i",
+    "component.orchestrator": "o",
+    "component.trainer": "t",
+    "component.start": "s",
+    "component.stop": "x",
+    "component.restart": "r",
+    "component.restart-menu": "R",
+    "edit": "e",
+    "editor.write": "enter",
+    "editor.write-restart": "ctrl+r",
+    "undo": "u",
+    "zoom": "z",
+    "search": "/",
+    "find.next": "n",
+    "find.previous": "N",
+    "find.errors": "E",
+    "whole": "T",
+    "group": "b",
+    "screen.logs": "2",
+    "screen.metrics": "4",
+    "screen.rollouts": "5",
+    "screen.checkpoints": "9",
+    "screen.evals": "V",
+    "palette": ":",
+    "help": "?",
+    "detach": "q",
+}
+"""The keys that the README's tour names, by the ids of what they do."""
+
+
+def commands(document: Path) -> Iterator[list[str]]:
+    """Command lines of rltui in it, as words."""
+    for block in BLOCK.findall(document.read_text()):
+        for line in block.splitlines():
+            words = shlex.split(line, comments=True)
+            for part in " ".join(map(shlex.quote, words)).split(" '&&' "):
+                command = shlex.split(part)
+                if command[:1] == ["rltui"]:
+                    yield command[1:]
+
+
+def named(document: Path) -> str:
+    return str(document.relative_to(REPOSITORY))
+
+
+@pytest.mark.parametrize("document", [README, *PAGES], ids=named)
+def test_commands_are_those_that_there_are(document: Path) -> None:
+    typed = list(commands(document))
+    assert typed or "reverse_text" in str(document)
+    for words in typed:
+        parse([word.replace("RUN", "run-1") for word in words])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_links_lead_somewhere(document: Path) -> None:
+    targets = LINK.findall(document.read_text())
+    missing = [target for target in targets if not (document.parent / target).exists()]
+    assert [target for target in missing if not target.endswith(".svg")] == []
+
+
+def test_each_page_is_short_and_linked() -> None:
+    linked = LINK.findall(README.read_text())
+    for page in PAGES:
+        assert len(page.read_text().splitlines()) <= 120
+        assert named(page) in linked or "reverse_text" in str(page)
+    assert len(README.read_text().split()) <= 1900
+
+
+@pytest.mark.parametrize(("action", "key"), TOUR.items())
+def test_keys_of_the_tour_do_what_it_says(action: str, key: str) -> None:
+    shown = next(each.shown_keys for each in actions.ACTIONS if each.id == action)
+    assert key in shown.split(" / ")
+    tour = README.read_text().partition("## Five minutes")[2].partition("\n## ")[0]
+    assert f"`{key}`" in tour
+
+
+def test_the_tour_names_no_other_keys() -> None:
+    tour = README.read_text().partition("## Five minutes")[2].partition("\n## ")[0]
+    typed = re.findall(r"`(\S|enter|ctrl\+\w)`", tour)
+    assert set(typed) - set(TOUR.values()) == set()

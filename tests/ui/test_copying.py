@@ -1,0 +1,122 @@
+"""What is taken along, and where to."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from tests.fakes.experiment import NOW, FakeExperiment, gpu_report, knob_table, running_status
+from tests.fakes.runs import FakeRuns, run_row
+from tests.ui.conftest import Opener, make_app, press, said, settle, until
+from tests.ui.test_checkpoint_screen import with_checkpoints
+from textual.drivers.headless_driver import HeadlessDriver
+
+from rltui.core.api import JournalEntry
+from rltui.core.rollouts import Conversation, Message, Sample, Transcript
+from rltui.ui.copying import CopyWanted, may_keep_it, rows_text
+from rltui.ui.widgets.transcript_view import transcript_text
+
+SILENT = ("TMUX", "STY", "TERM_PROGRAM", "VTE_VERSION")
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What reached the clipboard, through a terminal that passes it on."""
+    texts: list[str] = []
+
+    def write(_: HeadlessDriver, data: str) -> None:
+        if data.startswith("\x1b]52;c;"):
+            texts.append(base64.b64decode(data[len("\x1b]52;c;") :].partition("\x07")[0]).decode())
+
+    monkeypatch.setattr(HeadlessDriver, "write", write)
+    for name in SILENT:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    return texts
+
+
+async def test_what_is_under_the_cursor_is_copied_on_every_list(
+    open_app: Opener, copied: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = with_checkpoints()
+    experiment.entries = [JournalEntry(at=NOW, kind="note", text="hello")]
+    experiment.push(running_status())
+    experiment.push(gpu_report())
+    experiment.push(knob_table())
+    runs = FakeRuns(run_row("one"), run_row("two"))
+    async with open_app(experiment, runs=runs) as pilot:
+        await settle(pilot)
+
+        async def copy(*keys: str) -> str:
+            before = len(copied)
+            await press(pilot, *keys, "y")
+            await until(pilot, lambda: len(copied) > before)
+            return copied[-1]
+
+        assert await copy("ctrl+k") == "max_steps = 20"
+        assert await copy("6", "down") == "seq_len = 2048"
+        assert "H200" in await copy("3")
+        assert (await copy("9")).startswith("/")
+        assert await copy("7") in ("/runs/one", "/runs/two")
+        assert await copy("8") == "hello"
+        assert said(pilot)[-1] == "Copied the note"
+
+
+async def test_where_there_is_no_row_it_is_said(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, "8", "y")
+        assert said(pilot)[-1] == "There is nothing to copy under the cursor"
+
+
+@pytest.mark.parametrize(
+    ("environ", "text", "words"),
+    [
+        ({}, "abc", "Copied “abc”"),
+        (
+            {"TMUX": "x"},
+            "abc",
+            "Copied “abc”; in case tmux keeps it for itself, also in",
+        ),
+        ({"TERM": "linux"}, "abc", "also in /state/rltui/copied.txt"),
+        ({}, "x" * 80_000, "Too much for a clipboard: "),
+    ],
+    ids=["terminal", "tmux", "console", "too much"],
+)
+async def test_a_copy_that_may_not_arrive_lies_in_a_file_too(
+    environ: dict[str, str],
+    text: str,
+    words: str,
+    copied: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    runs = FakeRuns()
+    async with make_app(None, runs=runs).run_test() as pilot:
+        await settle(pilot)
+        pilot.app.post_message(CopyWanted(text))
+        await until(pilot, lambda: said(pilot))
+        assert words in said(pilot)[-1]
+        assert runs.kept_copy == (text if "copied.txt" in said(pilot)[-1] else None)
+        assert copied == ([] if "Too much" in words else [text])
+
+
+def test_who_keeps_a_copy_is_known_by_the_environment() -> None:
+    assert may_keep_it({"TERM": "xterm-256color"}) == ""
+    assert may_keep_it({"TERM": "screen-256color", "TMUX": "x"}) == "tmux"
+    assert may_keep_it({"TERM": "screen", "STY": "x"}) == "screen"
+    assert may_keep_it({"TERM": "linux"}) == "this terminal"
+
+
+def test_rows_lose_the_sign_of_the_cursor_and_what_fills_them() -> None:
+    assert rows_text(["▸ a   1   ", "    below"]) == "a   1\n  below"
+
+
+def test_a_sample_is_copied_unwrapped_and_without_controls() -> None:
+    messages = (
+        Message("user", "long " * 100),
+        Message("assistant", "ans\x1b[31mwer", sampled=True),
+    )
+    sample = Sample(where=0)
+    transcript = Transcript(sample, (Conversation("", messages),))
+    assert transcript_text(transcript) == f"user:\n{'long ' * 100}\n\nassistant:\nanswer"

@@ -1,0 +1,124 @@
+"""What dialogs say of their keys, and that the keys do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.fakes.experiment import FakeExperiment
+from tests.ui.conftest import Opener, press, settle
+from textual.pilot import Pilot
+
+from rltui.core.api import Plan
+from rltui.core.config_report import KnobTable, Problem
+from rltui.errors import RltuiError
+from rltui.ui.actions import remap
+from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, Question
+from rltui.ui.screens.dialogs import (
+    Box,
+    ChoiceMenu,
+    EditAgain,
+    LeaveDialog,
+    MessageDialog,
+    NoteDialog,
+    PlanDialog,
+    keys_line,
+)
+
+PLAN = Plan(action="restart", stop=("trainer",), start=("trainer",))
+EDIT = Plan(action="set", diff="-a = 1\n+a = 2\n", stop=("trainer",), start=("trainer",))
+BLOCKED = Plan(action="set", problems=(Problem(severity="error", message="no"),))
+REFUSAL = RltuiError("it is no TOML")
+
+CASES: dict[str, tuple[Callable[[], Box[Any]], str, dict[str, object]]] = {
+    "plan": (
+        lambda: PlanDialog(PLAN, "Restart trainer?"),
+        "enter: Restart · y: Restart trainer · esc: Cancel",
+        {"enter": True, "y": True, "n": None, "escape": None},
+    ),
+    "danger": (
+        lambda: PlanDialog(PLAN, "Stop everything?", verb="Stop", danger=True),
+        "enter: Cancel · y: Stop everything · esc: Cancel",
+        {"enter": None, "y": True, "n": None, "escape": None},
+    ),
+    "blocked": (lambda: PlanDialog(BLOCKED, "Write a?"), "enter / esc: Close", {"enter": None, "n": None}),
+    "leave": (
+        lambda: LeaveDialog(("a = 2",)),
+        "enter: Cancel · y: Leave · esc: Cancel",
+        {"enter": None, "y": True, "n": None},
+    ),
+    "message": (lambda: MessageDialog("✗ no", ()), "enter / esc: Close", {"enter": None}),
+    "edit again": (
+        lambda: EditAgain(REFUSAL),
+        "enter / y: Edit again · esc: Later",
+        {"enter": True, "y": True, "n": None},
+    ),
+    "review": (
+        lambda: ConfigReview(EDIT, Question("Write a?"), KnobTable()),
+        "enter / y: Write · ctrl+r: write + restart · esc: Cancel · ←: other button",
+        {"enter": "write", "y": "write", "ctrl+r": "restart", "n": None},
+    ),
+    "review of what must restart": (
+        lambda: ConfigReview(EDIT, Question("Take back: a?", prefers_restart=True, danger=True), KnobTable()),
+        "enter: Cancel · y: Write + restart · esc: Cancel · ←: other button",
+        {"enter": None, "y": "restart", "n": None},
+    ),
+    "conflict": (
+        lambda: ConflictDialog(EDIT),
+        "enter / esc: Cancel · ←: other button",
+        {"enter": None, "n": None, "escape": None},
+    ),
+    "menu": (
+        lambda: ChoiceMenu("Which?", {"a": ("A", "the first")}),
+        "enter: choose · esc: cancel",
+        {"enter": "a", "n": None},
+    ),
+    "note": (
+        lambda: NoteDialog("text", done="keep it"),
+        "enter: keep it · esc: cancel",
+        {"enter": "text", "escape": None},
+    ),
+}
+
+
+def below(pilot: Pilot[None]) -> str:
+    return str(pilot.app.screen.query_one(".box").border_subtitle)
+
+
+@pytest.mark.parametrize(("make", "words", "answers"), CASES.values(), ids=CASES)
+async def test_the_line_below_says_what_the_keys_do(
+    make: Callable[[], Box[Any]],
+    words: str,
+    answers: dict[str, object],
+    experiment: FakeExperiment,
+    open_app: Opener,
+) -> None:
+    async with open_app(experiment, size=(80, 24)) as pilot:
+        for key, answer in answers.items():
+            given: list[object] = []
+            pilot.app.push_screen(make(), given.append)
+            await settle(pilot)
+            assert below(pilot) == words
+            await press(pilot, key)
+            assert given == [answer], key
+
+
+async def test_enter_is_said_to_press_the_button_that_has_the_focus(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment) as pilot:
+        pilot.app.push_screen(PlanDialog(PLAN, "Stop everything?", verb="Stop", danger=True))
+        await settle(pilot)
+        await press(pilot, "left")
+        assert below(pilot) == "enter: Stop · y: Stop everything · esc: Cancel"
+
+
+def test_keys_are_those_of_the_table_as_it_is_mapped() -> None:
+    told = [("dialog.no", ""), ("columns.left columns.right", "move"), ("enter", "go")]
+    assert keys_line(told) == "esc: no · shift+↑↓: move · enter: go"
+    remap({"dialog.no": "ctrl+x"})
+    try:
+        assert keys_line(told).startswith("ctrl+x: no")
+    finally:
+        remap({})

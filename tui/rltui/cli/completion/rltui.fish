@@ -1,0 +1,13 @@
+# fish completion of rltui: rltui completion fish | source
+function __rltui_complete
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    set -l found (rltui completion fish -- $words[2..-1] "$current" 2>/dev/null)
+    if test (count $found) -gt 0
+        printf '%s\n' $found
+    else
+        __fish_complete_path "$current"
+    end
+end
+complete -c rltui -e
+complete -c rltui -f -k -a '(__rltui_complete)'

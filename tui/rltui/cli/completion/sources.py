@@ -1,0 +1,300 @@
+"""What the arguments of commands may be here and now: names, components, knobs, steps, files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from rltui import paths
+from rltui.client.wire import Wire
+from rltui.core.events import KINDS
+from rltui.errors import RltuiError
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_experiment, find_socket, known_experiments
+from rltui.services.runs.index import RunIndex
+
+Words = dict[str, list[str]]
+"""What is typed already, by `dest` of the argument."""
+Found = Iterable[tuple[str, str]]
+"""Words, each with what it means or nothing."""
+Source = Callable[[str, Words], Found]
+"""Takes what is typed of the word."""
+
+_PATIENCE_S = 0.3
+"""For a supervisor: a person waits for the tab."""
+_FRAMEWORK = re.compile(r'^framework = "([\w-]+)"', re.MULTILINE)
+
+
+def values(action: argparse.Action, typed: str, words: Words) -> Found:
+    """What `action` takes. Behind a comma, where it takes several, another one."""
+    if action.choices is not None:
+        return [(str(choice), "") for choice in action.choices]
+    metavar = action.metavar if isinstance(action.metavar, str) else ""
+    source = BY_DEST.get(action.dest) or BY_METAVAR.get(metavar)
+    if source is None:
+        return ()
+    if not metavar.endswith(",…") or "," not in typed:
+        return source(typed, words)
+    before = typed.rpartition(",")[0]
+    taken = before.split(",")
+    return [(f"{before},{word}", text) for word, text in source("", words) if word not in taken]
+
+
+def opened(typed: str) -> Iterator[tuple[str, str]]:
+    """What `rltui WORD` opens: experiments, config files."""
+    yield from _names("", {})
+    yield from _configs(typed, {})
+
+
+def _names(_: str, __: Words) -> Found:
+    return [(record.name, record.output_dir) for record in known_experiments()]
+
+
+def _runs(_: str, __: Words) -> Found:
+    return [(name, "") for name in RunIndex().names()]
+
+
+def _records(words: Words) -> list[ExperimentRecord]:
+    """That which is named; else all: which one is meant is not clear before it is said."""
+    named = [*words.get("name", ()), *words.get("experiment", ()), *words.get("n", ())]
+    if named:
+        return [record for name in named[-1:] if (record := find_experiment(name)) is not None]
+    return known_experiments()
+
+
+def _asked(record: ExperimentRecord, method: str) -> dict[str, Any] | None:
+    """What the supervisor says, if one lives."""
+    with suppress(RltuiError, OSError), Wire(find_socket(record), patience_s=_PATIENCE_S) as wire:
+        return wire.call(method, timeout_s=_PATIENCE_S)
+    return None
+
+
+def _components(_: str, words: Words) -> Found:
+    found: dict[str, str] = {}
+    taken = words.get("component", [])
+    for record in _records(words):
+        for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
+            found.setdefault(folder.parent.name, "")
+        for each in (_asked(record, "status") or {}).get("components", ()):
+            found[each["id"]] = each["state"]
+    return [(name, text) for name, text in sorted(found.items()) if name not in taken]
+
+
+def _knob_rows(words: Words) -> Iterator[Mapping[str, Any]]:
+    """`key` and `value`, with `help` and `choices` where a supervisor lives."""
+    files = [Path(word) for word in words.get("edit", ()) if word.endswith(".toml")]
+    if files:
+        for file in files:
+            yield from _of_file(file)
+        return
+    for record in _records(words):
+        table = _asked(record, "knobs")
+        if table is not None:
+            yield from (*table["knobs"], *table["others"])
+            continue
+        for name in record.config_files:
+            yield from _of_file(Path(name))
+
+
+def _of_file(path: Path) -> Iterator[Mapping[str, Any]]:
+    with suppress(OSError, tomllib.TOMLDecodeError):
+        yield from _leaves(tomllib.loads(path.read_text(encoding="utf-8")), "")
+
+
+def _leaves(table: Mapping[str, Any], above: str) -> Iterator[Mapping[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{above}{key}.")
+        else:
+            yield {"key": f"{above}{key}", "value": value}
+
+
+def _named_rows(typed: str, words: Words) -> list[tuple[str, Mapping[str, Any]]]:
+    """Knobs by their keys, and where a part of a name is typed, by the last parts that are clear."""
+    rows = list(_knob_rows(words))
+    found = [(str(row["key"]), row) for row in rows]
+    if typed and "." not in typed.partition("=")[0]:
+        short = [(key.rpartition(".")[2], row) for key, row in found]
+        count = Counter(name for name, _ in short)
+        found += [(name, row) for name, row in short if count[name] == 1]
+    return found
+
+
+def _knobs(typed: str, words: Words) -> Found:
+    return [(name, row.get("help", "")) for name, row in _named_rows(typed, words)]
+
+
+def _edits(typed: str, words: Words) -> Iterator[tuple[str, str]]:
+    """`KEY=`; once that is there, the values that it may have, or the one that it has."""
+    key, equals, _ = typed.partition("=")
+    for name, row in _named_rows(typed, words):
+        value = row.get("value")
+        if not equals:
+            yield f"{name}=", f"{_text(value)}  {row.get('help', '')}".strip()
+        elif name == key:
+            choices = ("true", "false") if isinstance(value, bool) else row.get("choices") or (_text(value),)
+            yield from ((f"{key}={choice}", "") for choice in choices)
+
+
+def _sets(typed: str, words: Words) -> Found:
+    return chain(_edits(typed, words), () if "=" in typed else _files(typed, ".toml"))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+def _steps(_: str, words: Words) -> Iterator[tuple[str, str]]:
+    """Of complete checkpoints, the newest first."""
+    index = RunIndex()
+    if named := words.get("run"):
+        rows = [row for row in index.rows() if named[-1] in (row.name, row.id)]
+    else:
+        rows = [row for record in _records(words) if (row := index.in_folder(record.output_dir)) is not None]
+    yield from ((str(step), f"checkpoint of {row.name}") for row in rows for step in row.checkpoints[::-1])
+
+
+def _begins(typed: str, words: Words) -> Found:
+    return [("last", "the newest checkpoint"), ("best", "by reward"), *_steps(typed, words)]
+
+
+def _compared(typed: str, words: Words) -> Found:
+    return [("original", "what the own copy was made from"), *_components(typed, words), *_runs(typed, words)]
+
+
+def _configs(typed: str, _: Words) -> Found:
+    return _files(typed, ".toml")
+
+
+def _folders(typed: str, _: Words) -> Found:
+    return _files(typed, None)
+
+
+def _files(typed: str, suffix: str | None) -> Iterator[tuple[str, str]]:
+    """Folders, and files with this suffix."""
+    above, _, begin = typed.rpartition("/")
+    folder = f"{above}/" if "/" in typed else ""
+    with suppress(OSError), os.scandir(os.path.expanduser(folder) or ".") as entries:  # noqa: PTH111
+        for entry in sorted(entries, key=lambda each: each.name):
+            if entry.name.startswith(".") and not begin.startswith("."):
+                continue
+            if entry.is_dir():
+                yield f"{folder}{entry.name}/", ""
+            elif suffix is not None and entry.name.endswith(suffix):
+                yield f"{folder}{entry.name}", ""
+
+
+def _layout_files() -> list[Path]:
+    import platformdirs  # `layout_files` knows the places too, and brings all that reads them
+
+    places = (
+        Path(platformdirs.user_config_dir("rltui")) / "layouts",
+        Path(paths.STATE_FOLDER) / "layouts",
+        paths.shipped_dir("layouts"),
+    )
+    return [file for place in places for file in sorted(place.glob("*.toml"))]
+
+
+def _layouts(typed: str, _: Words) -> Found:
+    return chain(
+        [(file.stem, "") for file in _layout_files()], _files(typed, ".toml") if "/" in typed else ()
+    )
+
+
+def _frameworks(_: str, __: Words) -> Found:
+    found = {
+        name for file in _layout_files() for name in _FRAMEWORK.findall(file.read_text(encoding="utf-8"))
+    }
+    return [(name, "") for name in sorted(found)]
+
+
+def _entries(_: str, __: Words) -> Found:
+    file = paths.state_dir() / "queue" / "queue.json"
+    entries = json.loads(file.read_text(encoding="utf-8")).get("entries", [])
+    names = [(each["name"], each.get("state", "waiting")) for each in entries]
+    return [*names, *((each["group"], "sweep") for each in entries if each.get("group"))]
+
+
+def _kinds(_: str, __: Words) -> Found:
+    return [(kind, "") for kind in KINDS]
+
+
+def _levels(_: str, __: Words) -> Found:
+    from rltui.core.lines import Level
+
+    return [(level.value, "and above") for level in Level]
+
+
+def _metrics(_: str, __: Words) -> Found:
+    from rltui.core.metric_names import CONCEPTS
+
+    return [(concept.id, concept.title) for concept in CONCEPTS]
+
+
+def _columns(_: str, __: Words) -> Found:
+    from rltui.core.run_columns import known_columns
+
+    return [(column.id, column.about) for column in known_columns()]
+
+
+def _tags(_: str, __: Words) -> Found:
+    return [(tag, "") for tag in sorted({tag for row in RunIndex().rows() for tag in row.tags})]
+
+
+def _topics(_: str, __: Words) -> Found:
+    from rltui.cli.helping import topics
+
+    return topics().items()
+
+
+BY_DEST: Mapping[str, Source] = {
+    "experiment": _names,
+    "n": _names,
+    "name": _names,
+    "inference_of": _names,
+    "framework": _frameworks,
+    "to": _frameworks,
+    "metric": _metrics,
+    "topic": _topics,
+    "pattern": _knobs,
+    "keep_tag": _tags,
+    "run": _runs,
+}
+"""By `dest`; else by metavar."""
+BY_METAVAR: Mapping[str, Source] = {
+    "C": _components,
+    "C,…": _components,
+    "C[#K]|RUN": _compared,
+    "COL": _columns,
+    "COL,…": _columns,
+    "CONFIG": _configs,
+    "CONFIG|KEY=VALUES": _sets,
+    "DIR": _folders,
+    "ENTRY": _entries,
+    "K,…": _kinds,
+    "KEY": _knobs,
+    "KEY=VALUE": _sets,
+    "L": _levels,
+    "LAYOUT": _layouts,
+    "RUN_DIR": _folders,
+    "RUN|+TAG": _runs,
+    "STEP": _steps,
+    "STEP,…": _steps,
+    "STEP|DIR": _steps,
+    "STEP|last|best": _begins,
+    "TAG,…": _tags,
+    "tokens|rollouts|CONFIG": lambda typed, words: [
+        ("tokens", ""),
+        ("rollouts", ""),
+        *_configs(typed, words),
+    ],
+}

@@ -1,0 +1,66 @@
+"""`help`: pages about topics, which lie in `help/`, and about commands."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rltui.cli.colour import paint
+from rltui.cli.parser import build, commands_with_help
+from rltui.cli.table import Column, print_table, room, wrapped
+from rltui.core.text import unknown
+
+_FOLDER = Path(__file__).parent / "help"
+
+
+def topics() -> dict[str, str]:
+    """What there are pages about, and the first line of each, in the order of their files."""
+    return {_name(file): file.read_text(encoding="utf-8").partition("\n")[0] for file in _files()}
+
+
+def page(topic: str) -> str:
+    """What is told about it; its first line is a title.
+
+    Raises:
+        KeyError: if there is no such page.
+    """
+    return {_name(file): file for file in _files()}[topic].read_text(encoding="utf-8")
+
+
+def show_help(arguments: argparse.Namespace) -> int:
+    """Print a page, or the options of a command; without either, what there are pages about."""
+    known, word = topics(), arguments.topic
+    if word is None:
+        columns = (Column("TOPIC"), Column("ABOUT", least=20))
+        print_table(columns, [(paint(name, "key"), title) for name, title in known.items()])
+        print("rltui help TOPIC; rltui help COMMAND; all commands: rltui --help, rltui man")
+    elif word in known:
+        _print_page(page(word))
+    elif word in (choices := build(word)[1].choices):
+        print(choices[word].format_help(), end="")
+    else:
+        raise unknown(
+            "topic or command", word, [*known, *(name for name, _ in commands_with_help(build()[0]))]
+        )
+    return 0
+
+
+def _print_page(text: str) -> None:
+    """The first line is a title; commands stand behind spaces, and what they do behind more."""
+    width = room()
+    title, *lines = text.rstrip("\n").split("\n")
+    print(paint(title, "head"))
+    for line in lines:
+        command = line.strip().partition("   ")[0]
+        is_command = line.startswith("  ") and command.startswith(("rltui", "ssh", "source"))
+        for part in wrapped(line, width):
+            print(part.replace(command, paint(command, "key"), 1) if is_command else part)
+
+
+def _files() -> list[Path]:
+    """`10-start.txt` and so on: the number is the place in the list."""
+    return sorted(_FOLDER.glob("*.txt"))
+
+
+def _name(file: Path) -> str:
+    return file.stem.partition("-")[2]

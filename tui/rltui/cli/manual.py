@@ -1,0 +1,188 @@
+"""`man`: the manual page, made from the parser and the pages of help, as roff or as text."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from rltui import __version__
+from rltui.cli.colour import paint
+from rltui.cli.helping import page, topics
+from rltui.cli.parser import build, commands_with_help
+from rltui.cli.table import room, wrapped
+from rltui.errors import ExitCode
+
+_WIDTH = 100
+"""Of the text, where nobody says."""
+_SOURCE_WIDTH = 64
+"""Of the source, before `-` takes two characters; mandoc advises against lines over 80."""
+_DATE = "2026-11-23"
+_STEP = 4
+"""Characters that each level of the text is indented by."""
+_FILES = (
+    ("OUTPUT_DIR/.rltui/", "journal, starts with logs and configs, own copies: what rltui keeps of a run"),
+    ("$XDG_CONFIG_HOME/rltui/settings.toml", "settings; ~/.config where the variable is not set"),
+    ("$XDG_CONFIG_HOME/rltui/layouts/*.toml", "layouts for all folders"),
+    (".rltui/layouts/*.toml", "layouts of this folder"),
+    ("$XDG_STATE_HOME/rltui/", "the list of experiments, the index of runs, the queue; else ~/.local/state"),
+    ("$XDG_CACHE_HOME/rltui/", "what can be found out again; else ~/.cache"),
+    ("$XDG_RUNTIME_DIR/rltui/", "sockets; else a folder of yours below TMPDIR or /tmp"),
+)  # fmt: skip
+_ENVIRONMENT = (
+    ("RLTUI_PRIME_RL, RLTUI_VERIFIERS, RLTUI_MEDARC", "checkouts to use where none lies above the config"),
+    ("RLTUI_KEYMAP", "a keymap of the TUI, as --keymap names one"),
+    ("RLTUI_TMUX_SOCKET", "name of the tmux server that keeps everything alive (default: rltui)"),
+    ("NO_COLOR", "no colours, if it is not empty"),
+    ("FORCE_COLOR, CLICOLOR_FORCE", "colours also where the output is no terminal"),
+    ("TERM", "where it is dumb, nothing is coloured or drawn in place"),
+    ("COLUMNS", "width of tables on a terminal, if that is wider"),
+    ("LC_ALL, LC_CTYPE, LANG", "without UTF-8, output is ASCII; also with --ascii"),
+    ("VISUAL, EDITOR, PAGER", "what the TUI opens files and logs with"),
+    ("RLTUI_EXPERIMENT, RLTUI_COMPONENT, RLTUI_ATTEMPT", "are set for every component, to tell which it is"),
+)
+_EXIT = {
+    ExitCode.DONE: "done",
+    ExitCode.FAILED: "the operation failed",
+    ExitCode.USAGE: "usage: nothing was done",
+    ExitCode.INVALID_CONFIG: "the config is invalid; nothing was written",
+    ExitCode.CONFLICT: "something else holds what is needed: a file changed, a name, port or folder is taken",
+    ExitCode.COMPONENT_FAILED: "a component failed",
+    ExitCode.INTERRUPTED: "interrupted; what runs goes on",
+}
+
+
+class Block(NamedTuple):
+    """A paragraph of the page."""
+
+    kind: Literal["section", "part", "text", "item", "verbatim"]
+    text: str
+    term: str = ""
+    """Of an item: what the text is about."""
+
+
+def show_manual(arguments: argparse.Namespace) -> int:
+    """Print its source, or show it in `man` where a person looks on and there is one."""
+    blocks = list(manual())
+    if arguments.raw:
+        print(as_roff(blocks), end="")
+    elif sys.stdout.isatty() and (program := shutil.which("man")) is not None:
+        sys.stdout.flush()
+        subprocess.run([program, "-l", "-"], input=as_roff(blocks), text=True, check=False)
+    else:
+        print("\n".join(as_text(blocks, room() or _WIDTH)))
+    return 0
+
+
+def manual() -> Iterator[Block]:
+    """The page from its name on."""
+    top, commands = build()
+    yield Block("section", "name")
+    yield Block(
+        "text", "rltui - runs reinforcement learning of language models on a GPU box, and keeps it alive"
+    )
+    yield Block("section", "synopsis")
+    for line in ("rltui [CONFIG... | NAME]", "rltui COMMAND [OPTION...]", "rltui help [TOPIC | COMMAND]"):
+        yield Block("verbatim", line)
+    yield Block("section", "description")
+    yield Block("text", (top.description or "").partition("\n\n")[0].replace("\n", " "))
+    yield Block("section", "options")
+    yield from _options(top)
+    yield Block("section", "commands")
+    for name, _ in commands_with_help(top):
+        yield from _command(f"rltui {name}", commands.choices[name])
+    yield Block("section", "exit status")
+    yield from (Block("item", text, str(int(code))) for code, text in _EXIT.items())
+    yield Block("section", "files")
+    yield from (Block("item", text, name) for name, text in _FILES)
+    yield Block("section", "environment")
+    yield from (Block("item", text, name) for name, text in _ENVIRONMENT)
+    for topic in topics():
+        title, *lines = page(topic).rstrip("\n").split("\n")
+        yield Block("section", topic)
+        yield Block("text", f"{title}.")
+        yield Block("verbatim", "\n".join(lines).strip("\n"))
+
+
+def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[Block]:
+    usage = " ".join(parser.format_usage().split()).removeprefix("usage: ")
+    yield Block("part", name)
+    yield Block("text", usage)
+    yield Block("text", parser.description or "")
+    yield from _options(parser)
+    if parser.epilog:
+        yield Block("text", parser.epilog)
+    for action in parser._actions:  # noqa: SLF001
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for verb, below in action.choices.items():
+                yield from _command(f"{name} {verb}", below)
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[Block]:
+    for action in parser._actions:  # noqa: SLF001
+        is_hidden = action.help in (None, argparse.SUPPRESS) or action.dest == "help"
+        if is_hidden or isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            continue
+        value = action.metavar if isinstance(action.metavar, str) else ""
+        names = ", ".join(action.option_strings)
+        if names and value and action.nargs != 0:
+            term = f"{names} [{value}]" if action.nargs in ("?", "*") else f"{names} {value}"
+        else:
+            term = names or value or action.dest
+        yield Block("item", (action.help or "").replace("%%", "%"), term)
+
+
+# --- shapes -----------------------------------------------------------------------------------------------
+
+
+def as_roff(blocks: list[Block]) -> str:
+    """Source for man(7)."""
+    lines = [f'.TH RLTUI 1 "{_DATE}" "rltui {__version__}" "User Commands"']
+    is_first = True
+    for block in blocks:
+        text = _roff(block.text if block.kind == "verbatim" else _narrow(block.text))
+        match block.kind:
+            case "section":
+                lines.append(f".SH {text.upper()}")
+            case "part":
+                lines.append(f".SS {text}")
+            case "text":
+                lines += [text] if is_first else [".PP", text]
+            case "item":
+                lines += [".TP", f"\\fB{_roff(block.term)}\\fR", text]
+            case "verbatim":
+                lines += [".nf", text, ".fi"] if is_first else [".PP", ".nf", text, ".fi"]
+        is_first = block.kind in ("section", "part")
+    return "\n".join(lines) + "\n"
+
+
+def _narrow(text: str) -> str:
+    return "\n".join(wrapped(text, _SOURCE_WIDTH))
+
+
+def _roff(text: str) -> str:
+    """`text` with nothing that roff would read as its own."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
+    lines = escaped.split("\n")
+    return "\n".join(f"\\&{line}" if line.startswith((".", "'")) or not line else line for line in lines)
+
+
+def as_text(blocks: list[Block], width: int) -> Iterator[str]:
+    """For a terminal without man, or a pipe."""
+    space = " " * _STEP
+    for block in blocks:
+        match block.kind:
+            case "section":
+                yield from ("", paint(block.text.upper(), "head"))
+            case "part":
+                yield from ("", f"{space}{paint(block.text, 'head')}")
+            case "text":
+                yield from wrapped(f"{space}{block.text}", width)
+            case "item":
+                yield f"{space}{paint(block.term, 'key')}"
+                yield from wrapped(f"{space}{space}{block.text}", width)
+            case "verbatim":
+                yield from (f"{space}{line}".rstrip() for line in block.text.split("\n"))

@@ -1,0 +1,66 @@
+"""What a terminal can show, as far as its environment tells."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rich.color import ColorSystem
+
+_SYSTEMS = {
+    "standard": ColorSystem.STANDARD,
+    "256": ColorSystem.EIGHT_BIT,
+    "truecolor": ColorSystem.TRUECOLOR,
+}
+"""By what `$TEXTUAL_COLOR_SYSTEM` says in place of all else."""
+_TRUE_COLORS = 1 << 24
+_DARK_NUMBERS = frozenset(map(str, (*range(7), 8)))
+"""Of the sixteen colours; the others are light."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """Of the terminal that the TUI is shown on."""
+
+    colors: ColorSystem = ColorSystem.TRUECOLOR
+    is_light: bool = False
+    """Its background, as long as it has not told itself."""
+    is_ascii: bool = False
+    """Nothing else can be relied on to be shown."""
+
+
+def abilities(environ: Mapping[str, str], *, encoding: str) -> Abilities:
+    """`encoding`: of what is written to it."""
+    return Abilities(_colors(environ), _is_light(environ), codecs.lookup(encoding).name != "utf-8")
+
+
+def _colors(environ: Mapping[str, str]) -> ColorSystem:
+    if system := _SYSTEMS.get(environ.get("TEXTUAL_COLOR_SYSTEM", "")):
+        return system
+    term = environ.get("TERM", "")
+    if environ.get("COLORTERM", "") in ("truecolor", "24bit") or term.endswith("-direct"):
+        return ColorSystem.TRUECOLOR
+    if term.endswith("-256color"):
+        return ColorSystem.EIGHT_BIT
+    count = _terminfo_colors(term)
+    if count < 256:
+        return ColorSystem.STANDARD
+    return ColorSystem.TRUECOLOR if count >= _TRUE_COLORS else ColorSystem.EIGHT_BIT
+
+
+def _terminfo_colors(term: str) -> int:
+    """How many the terminal's description says; none where there is no description."""
+    import curses  # rarely needed
+
+    try:
+        curses.setupterm(term, 1)
+    except curses.error:
+        return 0
+    return curses.tigetnum("colors")
+
+
+def _is_light(environ: Mapping[str, str]) -> bool:
+    """`COLORFGBG` of rxvt, konsole and others: `15;0`, `0;default;15`."""
+    background = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return background.isdecimal() and background not in _DARK_NUMBERS

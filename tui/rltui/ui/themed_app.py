@@ -1,0 +1,79 @@
+"""The colours of the app: chosen by name and kept, or as the terminal's background is."""
+
+from __future__ import annotations
+
+from rich.color import ColorSystem
+from textual import on
+from textual.reactive import Reactive
+from textual.theme import Theme
+
+from rltui.core.text import did_you_mean
+from rltui.ui import themes
+from rltui.ui.messages import TalkingApp
+from rltui.ui.shared import Home
+from rltui.ui.terminal.abilities import Abilities
+from rltui.ui.terminal.driver import BackgroundTold, TerminalDriver
+from rltui.ui.text import clean_line
+
+_KEY = "theme"
+"""By which the choice is kept."""
+
+
+class ThemedApp(TalkingApp):
+    """In colours that can be read on a terminal of such abilities.
+
+    `theme` is what is chosen, `current_theme` what comes of it on this terminal.
+    """
+
+    theme: Reactive[str] = Reactive(themes.FOLLOWING)
+    abilities = Abilities()
+
+    def __init__(self, home: Home, abilities: Abilities | None, wanted: str) -> None:
+        """`abilities`: of the terminal, all that there are by default. `wanted`: the theme of somebody who
+        has chosen none while the app ran.
+        """
+        self._is_light = abilities is not None and abilities.is_light
+        if abilities is not None:
+            self.abilities = abilities
+        super().__init__(home.clock)
+        self._home = home
+        self._registered_themes = themes.available()
+        self._unknown_theme = "" if wanted in self.available_themes else wanted
+        known = [name for name in (home.kept.values.get(_KEY), wanted) if name in self.available_themes]
+        if known:
+            self.theme = known[0]
+
+    def get_theme(self, theme_name: str) -> Theme | None:
+        """As it is shown on this terminal."""
+        if theme_name not in themes.available():
+            return super().get_theme(theme_name)
+        return themes.theme(theme_name, self.abilities.colors, is_light=self._is_light)
+
+    def keep_theme(self, name: str) -> None:
+        """Take its colours, now and whenever the app is opened again."""
+        self.theme = name
+        self._home.kept.note(_KEY, name)
+
+    def on_mount(self) -> None:
+        """Ask the terminal what it looks like."""
+        self._follow()
+        if self._unknown_theme:
+            guess = did_you_mean(self._unknown_theme, themes.available())
+            text = f"settings.toml: there is no theme {clean_line(self._unknown_theme)!r}. {guess}"
+            self.notify(text.strip(), severity="warning", markup=False)
+
+    def watch_theme(self) -> None:
+        """Ask the terminal, or no longer."""
+        self._follow()
+
+    @on(BackgroundTold)
+    def _take_background(self, told: BackgroundTold) -> None:
+        if told.is_light != self._is_light:
+            self._is_light = told.is_light
+            if self.theme == themes.FOLLOWING:
+                self._watch_theme(self.theme)
+
+    def _follow(self) -> None:
+        """Have the terminal tell its background, as long as that matters."""
+        if isinstance(self._driver, TerminalDriver) and self.abilities.colors is not ColorSystem.STANDARD:
+            self._driver.follow_background(wanted=self.theme == themes.FOLLOWING)
