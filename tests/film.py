@@ -57,7 +57,7 @@ SCENES = (
         "A model learns to reverse text, by three programs, on a CPU", shows=re.escape(PROMPT), seconds=1.2
     ),
     Scene("One command starts them", tuple("rltui demo"), seconds=0.6, typed=True),
-    Scene("First some supervised steps: sft", ("Enter",), r"sft ●[^$]* Step \d", 2.4, looks=3),
+    Scene("First some supervised steps: sft", ("Enter",), r"sft [●◐✓]", 2.4, looks=3),
     Scene("Now inference, orchestrator and trainer live side by side", (), r"· step [6-9]/", 6.0, looks=6),
     Scene("o selects the orchestrator", ("o",), "", 1.2),
     Scene("e goes to the knobs that it reads", ("e",), "", 1.0),

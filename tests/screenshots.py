@@ -43,8 +43,9 @@ def own_box() -> Iterator[Path]:
     """Folders and a tmux server of our own, removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="rlt-") as name:
         root = Path(name)
-        for folder in ("run", "state", "config", "tmux"):
-            (root / folder).mkdir(mode=0o700)
+        for folder in ("run", "state", "config/rltui", "tmux"):
+            (root / folder).mkdir(mode=0o700, parents=True)
+        (root / "config/rltui/settings.toml").write_text("tour = false\n")
         os.environ |= {
             "XDG_RUNTIME_DIR": f"{name}/run",
             "XDG_STATE_HOME": f"{name}/state",

@@ -8,6 +8,7 @@ from pkgutil import resolve_name
 import pytest
 from textual.actions import parse
 from textual.dom import DOMNode
+from textual.widgets import Input
 
 from rltui.ui.actions import ACTIONS, PANES, SCREENS, Place, Use, changing_keys, offered_on, uses
 from rltui.ui.app import RltuiApp
@@ -43,6 +44,7 @@ OWNERS: dict[Place, tuple[type[DOMNode], ...]] = {
     Place.DIALOG: (Dialog,),
     Place.REVIEW: (ConfigReview,),
     Place.HELP: (HelpScreen,),
+    Place.HELP_LINE: (Input,),
     Place.MESSAGES: (MessageList,),
     Place.PALETTE: (Palette,),
     Place.TOUR: (Overview,),
@@ -112,7 +114,7 @@ def test_every_use_has_a_method_where_it_works(place: Place) -> None:
     assert found
     for use in found:
         namespace, _, _ = parse(use.name)
-        owners = {"app": (RltuiApp,), "screen": MAIN, "": OWNERS[place]}[namespace]
+        owners = {"app": (RltuiApp,), "screen": (*MAIN, HelpScreen), "": OWNERS[place]}[namespace]
         method = f"action_{use.call[0]}"
         if namespace == "screen":
             assert any(hasattr(owner, method) for owner in owners), use.id

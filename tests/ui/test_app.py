@@ -498,7 +498,7 @@ async def test_palette_opens_a_shell_as_the_selected_component(
 async def test_palette_runs_actions(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         await press(pilot, "colon")
-        await press(pilot, *"show all")
+        await press(pilot, *"which keys")
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, HelpScreen)
 

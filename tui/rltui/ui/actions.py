@@ -62,6 +62,7 @@ class Place(Enum):
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
     HELP = "help"
+    HELP_LINE = "line of the help"
     MESSAGES = "list of messages"
     PALETTE = "palette"
     TOUR = "tour"
@@ -191,7 +192,7 @@ _LISTS = (_KNOBS, _CONFIG, _GPUS, _CHECKPOINTS, _EVALS, _EVENTS, _RUNS, _QUEUE, 
 _ASKING = (Place.EVALUATE, Place.FORK)
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
-_PALETTE = (Place.PALETTE,)
+_PALETTE, _HELP = (Place.PALETTE,), (Place.HELP,)
 _YES, _KEPT, _SPARE = Footer.YES, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 
 
@@ -225,8 +226,8 @@ _AR, _AP = Scope.ARRANGE, (Place.ARRANGE,)
 _CO, _E, _D, _CP, _F = Scope.COLUMNS, Scope.EDITOR, Scope.DIALOG, (Place.COLUMNS,), (Place.FIELD,)
 
 ACTIONS: tuple[Action, ...] = (
-    Action("help", "question_mark", "help", "Show all keys and what the symbols mean", Scope.GLOBAL,
-           (Use(SCREENS, "show_help", footer=_KEPT),)),
+    Action("help", "question_mark", "help", "Show which keys work here, and what the symbols mean",
+           Scope.GLOBAL, (Use(SCREENS, "show_help", footer=_KEPT),)),
     Action("palette", "colon,ctrl+p", "command", "Find anything by a few letters: an action, a knob, a run",
            Scope.GLOBAL,
            (Use(SCREENS, "app.command_palette", footer=_KEPT),), palette=False),
@@ -749,7 +750,12 @@ ACTIONS: tuple[Action, ...] = (
     _own("palette.up", "up,ctrl+p", "cursor(-1)", "up", "", _D, _PALETTE),
     _own("palette.page-down", "pagedown", "page(1)", "page down", "", _D, _PALETTE),
     _own("palette.page-up", "pageup", "page(-1)", "page up", "", _D, _PALETTE),
-    _own("help.close", "question_mark", "no", "close", "", _D, (Place.HELP,)),
+    _own("help.all", "question_mark", "screen.show_all", "all", "", _D, (Place.HELP, Place.HELP_LINE)),
+    _own("help.close", "escape", "close", "close", "", _D, _HELP),
+    _own("help.down", "down", "scroll_page(2)", "down", "", _D, _HELP),
+    _own("help.up", "up", "scroll_page(-2)", "up", "", _D, _HELP),
+    _own("help.page-down", "pagedown", "scroll_page(16)", "page down", "", _D, _HELP),
+    _own("help.page-up", "pageup", "scroll_page(-16)", "page up", "", _D, _HELP),
 )  # fmt: skip
 
 _remapped: dict[str, str] = {}
@@ -769,6 +775,18 @@ def remap(keys: Mapping[str, str]) -> None:
 def keys_of(action_id: str) -> str:
     """Textual key names, comma-separated, as they are mapped now; empty: by the palette alone."""
     return _remapped.get(action_id, _DEFAULT_KEYS[action_id])
+
+
+class _Keys(dict[str, str]):
+    """Of actions, by their ids with underscores."""
+
+    def __missing__(self, name: str) -> str:
+        return key_of(name.replace("_", "."))
+
+
+def with_keys(text: str) -> str:
+    """`text`, in which `{pane_next}` stands for the first key of the action `pane.next`."""
+    return text.format_map(_Keys())
 
 
 def label_of(action_id: str) -> str:

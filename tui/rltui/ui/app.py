@@ -332,8 +332,19 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         ends = "ends the observation" if self._experiment.observed else "stops it"
         self.exit(message=f"Detached: everything keeps running. rltui opens it again, rltui down {ends}.")
 
+    def copy_to_clipboard(self, text: str) -> None:
+        """What is selected by Textual's own means, in dialogs, takes the same way."""
+        if text:
+            self.post_message(CopyWanted(text))
+
     def action_explain_interrupt(self) -> None:
-        """A habit that must not cost a run."""
+        """A habit that must not cost a run: it copies what is selected, else it says how to leave."""
+        if isinstance(self.focused, LogPane) and self.focused.has_selection:
+            self.focused.action_copy()
+            return
+        if text := self.screen.get_selected_text():
+            self.copy_to_clipboard(text)
+            return
         can_stop = self.screen is self._overview and not self._experiment.readonly
         stops = f", {key_of('component.stop-all')} stops everything" if can_stop else ""
         self.notify(f"Nothing was stopped. {key_of('detach')} detaches{stops}.", markup=False)

@@ -72,7 +72,7 @@ class Palette(TypingScreen[PaletteEntry]):
         typed: str = "",
     ) -> None:
         """`recent`: names of entries, the one used last first."""
-        super().__init__(typed, _HINT)
+        super().__init__(Input(placeholder=_HINT, select_on_focus=False), typed)
         self._entries = list(entries)
         self._sources = sources
         self._recent = recent

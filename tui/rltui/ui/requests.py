@@ -16,7 +16,7 @@ from textual.widgets import Input
 from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Link, Plan, Request, Status
 from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys, key_of
+from rltui.ui.actions import CHANGING_CALLS, Place, Use, changing_keys, key_of
 from rltui.ui.copying import Copyable, CopyWanted
 from rltui.ui.keymap import idle_key
 from rltui.ui.messages import MessageLine, TalkingApp, TalkingScreen, waiting
@@ -289,10 +289,16 @@ class MainScreen(TalkingScreen[None]):
             self.app.pop_screen()
 
     def action_show_help(self) -> None:
-        """All keys."""
-        from rltui.ui.screens.help import HelpScreen
+        """Which keys work here."""
+        from rltui.ui.screens.help import HelpScreen, Situation
 
-        self.app.push_screen(HelpScreen(readonly=bool(self.readonly_text)))
+        here = Situation(self.place, self.pane_place, self._can, readonly=bool(self.readonly_text))
+        self.app.push_screen(HelpScreen(here))
+
+    def _can(self, use: Use) -> bool:
+        """It would do something now."""
+        owner = self.focused if self.pane_place in use.places else self
+        return owner is None or owner.check_action(*use.call) is True
 
     def copied(self) -> CopyWanted | None:
         """What is under the cursor. A screen overrides it that knows more of it than its rows show."""
@@ -300,8 +306,9 @@ class MainScreen(TalkingScreen[None]):
         return focused.copied() if isinstance(focused, Copyable) else None
 
     def action_copy(self) -> None:
-        """To the clipboard."""
-        wanted = self.copied()
+        """To the clipboard: what the mouse has selected, else what is under the cursor."""
+        text = self.get_selected_text()
+        wanted = CopyWanted(text) if text else self.copied()
         if wanted is not None and wanted.text:
             self.post_message(wanted)
         else:

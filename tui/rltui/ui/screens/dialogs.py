@@ -49,11 +49,11 @@ class TypingScreen(AnsweredOnce[Answer], Generic[Answer]):
 
     AUTO_FOCUS = ""
 
-    def __init__(self, typed: str, placeholder: str) -> None:
+    def __init__(self, line: Input, typed: str = "") -> None:
         super().__init__()
         self._ahead = typed
         """Typed before there was a line."""
-        self.line = Input(placeholder=placeholder, select_on_focus=False)
+        self.line = line
         self.line.cursor_blink = False
 
     @property

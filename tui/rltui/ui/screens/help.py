@@ -1,88 +1,246 @@
-"""All keys, derived from the table of actions, and what the symbols mean."""
+"""The help: which keys work where the person is, on `?` again those of all screens, and what symbols mean."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
+from textual.events import Resize
+from textual.widgets import Input, Static
 
-from rltui.ui.actions import ACTIONS, Action, Place, Scope, Use, bindings
-from rltui.ui.screens.dialogs import Dialog
+from rltui.core import fuzzy
+from rltui.ui.actions import ACTIONS, Action, Place, Scope, Use, bindings, uses, with_keys
+from rltui.ui.screens.dialogs import TypingScreen, keys_line
 from rltui.ui.states import BADGES, MEANINGS, STALLED
 
-_KEY_WIDTH = 12
+_KEY_WIDTH = 14
+_FAINT = "$foreground 60%"
+_NOT_NOW = "not while read-only"
+_ANY_WIDTH = 10_000
+_EVERYWHERE = (Scope.GLOBAL, Scope.SCREENS)
+_RULE = "Lower case is reversible or shows its plan first; upper case asks. Leaving stops nothing."
+_WORDS: dict[Place, str] = {
+    Place.LOG: "A log. It stays at its newest line until you move up; {cursor_last} goes back there.",
+    Place.KNOB_TABLE: "What the config says, beside what runs. {open} edits the knob under the cursor.",
+    Place.OVERVIEW: "All panes. Keys of components act on the one marked ▸; {pane_next} goes to the next.",
+    Place.CONFIG: "Every key of the config: {search} finds one, {open} edits it, {undo} takes that back.",
+    Place.LOGS: "Logs in full width: {all} merges them by time, {pane_next} shows the next one.",
+    Place.GPUS: "Devices, and the processes on them: {process_free} ends one that is left over.",
+    Place.METRICS: "Charts of the whole run: {search} shows any series, {open} one chart in full.",
+    Place.ROLLOUTS: "Steps, samples, and what was written: {open} reads one, {compare} another beside it.",
+    Place.EVENTS: "What happened, oldest first: {open} goes to that moment in the log or on the charts.",
+    Place.CHECKPOINTS: "What the run can go back to: {open} does, plan first; {fork} starts another there.",
+    Place.EVALS: "What models were worth: {component_start} evaluates, {open} reads the answers.",
+    Place.RUNS: "All runs: {search} narrows, {mark} and {compare} compare, {open} opens one here.",
+    Place.QUEUE: "Runs that start by themselves: {component_stop-all} pauses, {open} looks at one.",
+    Place.COMPARE: "Runs beside each other: keys that differ, then figures; {open} draws the curves.",
+}
+"""What a place is, and the one or two keys to begin with."""
 
 
-def _row(keys: str, text: str) -> Content:
-    return Content.assemble((keys.rjust(_KEY_WIDTH), "bold $accent"), (f"  {text}", ""))
+@dataclass(frozen=True, slots=True)
+class HelpRow:
+    """A key and what it does, or a symbol and what it means."""
+
+    heading: str
+    keys: str
+    text: str
+    style: str = "bold $accent"
+    """Of the keys."""
+    faint: bool = False
+    """It does not work now."""
+    label: str = ""
+    """As the footer has it; it is found by that too."""
 
 
-def _section(heading: str, rows: list[Content]) -> Content:
-    return Content("\n").join([Content.styled(heading, "bold underline"), *rows])
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Where the person is who asks for help."""
+
+    screen: Place
+    pane: Place | None
+    """What has the focus, where it has keys of its own."""
+    can: Callable[[Use], bool]
+    """It would do something now."""
+    readonly: bool
 
 
-def _rows_of(action: Action, *, readonly: bool) -> Iterator[Content]:
+# --- rows ---------------------------------------------------------------------------------------------------
+
+
+def here_rows(situation: Situation) -> list[HelpRow]:
+    """What works in the pane with the focus, on the screen, and everywhere, in this order."""
+    rows: list[HelpRow] = []
+    taken: set[str] = set()
+    scopes = {action.id: action.scope for action in ACTIONS}
+    pane, screen = situation.pane, situation.screen
+    if pane is not None:
+        own = [use for use in uses(pane) if use.keys and use.help]
+        own.sort(key=lambda use: scopes[use.id] is Scope.MOVING)
+        taken = {use.keys for use in own}
+        rows += [_row_here(f"This pane: {pane.value}", use, situation) for use in own]
+    common = [use for use in uses(screen) if use.help and use.keys not in taken]
+    for scope in sorted((each for each in Scope if each not in _EVERYWHERE), key=Scope.MOVING.__eq__):
+        heading = f"This screen, {screen.value}: {scope.value[0].lower()}{scope.value[1:]}"
+        rows += [_row_here(heading, use, situation) for use in common if scopes[use.id] is scope]
+    for scope in _EVERYWHERE:
+        rows += [_row_here(scope.value, use, situation) for use in common if scopes[use.id] is scope]
+    return rows
+
+
+def _row_here(heading: str, use: Use, situation: Situation) -> HelpRow:
+    if situation.readonly and use.changes:
+        return HelpRow(heading, use.shown_keys, f"{use.help} ({_NOT_NOW})", faint=True, label=use.label)
+    return HelpRow(heading, use.shown_keys, use.help, faint=not situation.can(use), label=use.label)
+
+
+def all_rows(*, readonly: bool) -> list[HelpRow]:
+    """Those of all screens and dialogs."""
+    told = [action for action in ACTIONS if action.help]
+    return [
+        row
+        for scope in Scope
+        for action in told
+        if action.scope is scope
+        for row in _rows_of(action, readonly=readonly)
+    ]
+
+
+def _rows_of(action: Action, *, readonly: bool) -> Iterator[HelpRow]:
     """What it means everywhere, and what it is done to where that is not all."""
     own = [use for use in action.uses if use.help != action.help]
     alone = own[0].help if len(own) == len(action.uses) == 1 else ""
-    yield _told(
-        _row(action.shown_keys, alone or action.help), readonly and all(use.changes for use in action.uses)
-    )
+    lacks = readonly and all(use.changes for use in action.uses)
+    yield _told(action, action.shown_keys, alone or action.help, lacks=lacks)
     for use in () if alone else own:
-        yield _told(_row("", f"· {_where(use)}: {use.help}"), readonly and use.changes)
+        where = ", ".join(place.value for place in use.places)
+        lacks = readonly and use.changes
+        yield _told(action, "", f"· {where}: {use.help}", lacks=lacks, label=use.label)
 
 
-def _where(use: Use) -> str:
-    return ", ".join(place.value for place in use.places)
+def _told(action: Action, keys: str, text: str, *, lacks: bool, label: str = "") -> HelpRow:
+    text = f"{text} ({_NOT_NOW})" if lacks else text
+    return HelpRow(action.scope.value, keys, text, faint=lacks, label=label or action.label)
 
 
-def _told(row: Content, lacks: bool) -> Content:
-    return Content.styled(f"{row.plain} (not while read-only)", "$foreground 60%") if lacks else row
+def symbol_rows() -> list[HelpRow]:
+    """What the symbols of states mean, and marks."""
+    rows = [
+        HelpRow("States", f"{badge.symbol} {badge.word}", MEANINGS[state], badge.style)
+        for state, badge in BADGES.items()
+    ]
+    stalled = "alive, but nothing has happened for long"
+    rows.append(HelpRow("States", f"{STALLED.symbol} {STALLED.word}", stalled, STALLED.style))
+    rows.append(HelpRow("Marks", "▸", "selected: keys of components act on it"))
+    return rows
+
+
+# --- the page -----------------------------------------------------------------------------------------------
+
+
+def page(rows: Sequence[HelpRow], words: Sequence[str], width: int) -> Content:
+    """The rows that answer the folded `words`, below their headings; what answers is set off."""
+    lines: list[Content] = []
+    heading = ""
+    for row in rows:
+        text = fuzzy.folded(f"{row.keys} {row.text} {row.label}")
+        found = fuzzy.rank(words, text)
+        if found is None or found[0] > fuzzy.PART:
+            continue
+        if row.heading != heading:
+            heading = row.heading
+            lines += [*([Content("")] if lines else []), Content.styled(heading, "bold underline")]
+        lines += _lines(row, fuzzy.places(words, text), width)
+    return Content("\n").join(lines) if lines else Content.styled("No key does that.", _FAINT)
+
+
+def _lines(row: HelpRow, places: Sequence[int], width: int) -> Iterator[Content]:
+    """The keys at the left, the text in a column of its own."""
+    keys = Content.styled(row.keys.rjust(_KEY_WIDTH), _FAINT if row.faint else row.style)
+    room = max(8, width - _KEY_WIDTH - 2)
+    begin = len(row.keys) + 1
+    for line in textwrap.wrap(row.text, room) or [""]:
+        at = begin + row.text.find(line, max(0, begin - len(row.keys) - 1))
+        text = Content.styled(line, _FAINT if row.faint else "")
+        for place in places:
+            if at <= place < at + len(line):
+                text = text.stylize("bold $text-accent", place - at, place - at + 1)
+        yield keys + Content("  ") + text
+        keys, begin = Content(" " * _KEY_WIDTH), at + len(line)
 
 
 def help_content(*, readonly: bool = False) -> Content:
-    """The whole page."""
-    told = [action for action in ACTIONS if action.help]
-    sections = [
-        _section(
-            scope.value,
-            [row for action in told if action.scope is scope for row in _rows_of(action, readonly=readonly)],
+    """The keys of all screens, and the symbols, each on a line of its own."""
+    return page([*all_rows(readonly=readonly), *symbol_rows()], (), _ANY_WIDTH)
+
+
+class _HelpLine(Input):
+    """Takes letters, but for the key that shows all: a line hides keys of its screen that can be typed."""
+
+    BINDINGS = bindings(Place.HELP_LINE, priority=True)
+
+
+class HelpScreen(TypingScreen[None]):
+    """What applies here; typing searches it, `?` shows all there is."""
+
+    CSS_PATH = ["dialogs.tcss"]  # noqa: RUF012 - as Textual declares it
+    BINDINGS = bindings(Place.HELP)
+
+    def __init__(self, situation: Situation) -> None:
+        super().__init__(
+            _HelpLine(placeholder="search: a key, or what you want to do", select_on_focus=False)
         )
-        for scope in Scope
-    ]
-    states = [
-        Content.assemble(
-            (f"{badge.symbol} {badge.word}".rjust(_KEY_WIDTH), badge.style), f"  {MEANINGS[state]}"
-        )
-        for state, badge in BADGES.items()
-    ]
-    stalled = f"{STALLED.symbol} {STALLED.word}".rjust(_KEY_WIDTH)
-    states.append(Content.assemble((stalled, STALLED.style), "  alive, but nothing has happened for long"))
-    sections.append(_section("States", states))
-    note = Content.styled(
-        "Lower case is reversible or shows its plan first; upper case asks. Leaving stops nothing.",
-        "$foreground 60%",
-    )
-    return Content("\n\n").join([note, *sections])
-
-
-class HelpScreen(Dialog[None]):
-    """Scrolls; esc closes."""
-
-    BINDINGS: ClassVar = bindings(Place.HELP)
-
-    def __init__(self, *, readonly: bool = False) -> None:
-        super().__init__()
-        self._readonly = readonly
+        self.add_class("dialog")
+        self._situation = situation
+        self._shows_all = False
+        self._page = Static(markup=False)
 
     def compose(self) -> ComposeResult:
-        """The page."""
-        with Vertical(classes="box help") as box:
-            box.border_title = "Keys"
-            box.border_subtitle = "↑ ↓ scroll · esc closes"
-            with VerticalScroll():
-                yield Static(help_content(readonly=self._readonly))
+        """The line to search in, and the page."""
+        with Vertical(classes="box help"):
+            yield self.line
+            with VerticalScroll(classes="page", can_focus=False):
+                yield self._page
+
+    def on_resize(self, event: Resize) -> None:
+        """Another width."""
+        del event
+        self.call_after_refresh(self._show)
+
+    @on(Input.Changed)
+    def _show(self) -> None:
+        """What answers to what was typed."""
+        box, scroll = self.query_one(".box"), self.query_one(".page")
+        here = self._situation
+        rows = all_rows(readonly=here.readonly) if self._shows_all else here_rows(here)
+        words = fuzzy.words_of(self.typed)
+        shown = page([*rows, *symbol_rows()], words, scroll.scrollable_content_region.width - 1)
+        about = "" if self._shows_all else _WORDS.get(here.pane or here.screen, "")
+        top = Content.styled(f"{with_keys(about)}\n{_RULE}\n".lstrip(), _FAINT)
+        self._page.update(shown if words else Content("\n").join([top, shown]))
+        box.border_title = "Keys of all screens" if self._shows_all else "Keys that work here"
+        other = "those that work here" if self._shows_all else "all screens"
+        told = (("help.all", other), ("help.down help.up", "scroll"), ("help.close", ""))
+        box.border_subtitle = Content(keys_line(told))
+
+    def action_show_all(self) -> None:
+        """All there is, or only what works here."""
+        self._shows_all = not self._shows_all
+        self.query_one(".page").scroll_home(animate=False)
+        self._show()
+
+    def action_scroll_page(self, lines: int) -> None:
+        """Down and up."""
+        self.query_one(".page").scroll_relative(y=lines, animate=False)
+
+    def action_close(self) -> None:
+        """What was typed goes first."""
+        if self.line.value:
+            self.line.value = ""
+        else:
+            self.dismiss(None)

@@ -10,7 +10,7 @@ from textual.geometry import Offset, Region, Size
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rltui.ui.actions import key_of
+from rltui.ui.actions import key_of, with_keys
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.body import PaneActions
@@ -30,20 +30,13 @@ class TourStep:
 
     title: str
     text: str
-    """Three lines; `{pane_next}` stands for the first key of the action `pane.next`."""
+    """Three lines, as for `with_keys`."""
     beside: type[Widget]
 
     @property
     def words(self) -> str:
         """The text with the keys as they are mapped now."""
-        return self.text.format_map(_Keys())
-
-
-class _Keys(dict[str, str]):
-    """Of actions, by their ids with underscores."""
-
-    def __missing__(self, name: str) -> str:
-        return key_of(name.replace("_", "."))
+        return with_keys(self.text)
 
 
 STEPS = (

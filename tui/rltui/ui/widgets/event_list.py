@@ -95,6 +95,7 @@ class EventItem:
 class EventList(ScrollView, can_focus=True, inherit_bindings=False):
     """Draws items, oldest first, of which only those in view are laid out."""
 
+    ALLOW_SELECT = False  # what is painted line by line is no text to Textual
     COMPONENT_CLASSES = {"event-list--cursor"}  # noqa: RUF012 - as Textual declares it
 
     @dataclass

@@ -136,8 +136,12 @@ class PaintedLog(Widget):
         else:
             mark = Strip.blank(0) if width < 2 else Strip([Segment(_CUT_MARK, self._quiet)], 1)
             row = Strip.join([strip.crop(self._left, self._left + width - 1), mark])
-        part = self._part_of(self._rows[y].line)
-        return row if part is None else self._laid_over(row, self._parts[part])
+        if (part := self._part_of(self._rows[y].line)) is not None:
+            row = self._laid_over(row, self._parts[part])
+        if (cells := self._row_selected(self._rows[y])) is None:
+            return row
+        pieces = list(row.divide([*(min(width, cell) for cell in cells), width]))
+        return Strip.join([pieces[0], self._laid_over(pieces[1], self._parts["chosen"]), *pieces[2:]])
 
     @staticmethod
     def _laid_over(row: Strip, style: Style) -> Strip:
@@ -146,8 +150,13 @@ class PaintedLog(Widget):
         return Strip(pieces, row.cell_length)
 
     def _part_of(self, number: int) -> str | None:
-        """What sets a line off from the others: `here`, `chosen` or `mark`."""
+        """What sets a line off from the others: `here` or `mark`."""
         del number
+        return None
+
+    def _row_selected(self, row: ViewRow) -> tuple[int, int] | None:
+        """From which cell of what is shown of a row to which it is selected."""
+        del row
         return None
 
     def notify_style_update(self) -> None:

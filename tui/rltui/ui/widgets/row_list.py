@@ -52,6 +52,7 @@ def cells_line(cells: Sequence[str], shown: Sequence[tuple[int, int]]) -> str:
 class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     """Draws what `make_rows` answers. Its keys are the screen's: Textual's would only scroll."""
 
+    ALLOW_SELECT = False  # what is painted line by line is no text to Textual
     COMPONENT_CLASSES = {"row-list--cursor", "row-list--cursor-unfocused"}  # noqa: RUF012 - as Textual declares it
 
     cursor_mark: ClassVar = ""

@@ -22,6 +22,7 @@ MakeLine = Callable[[int, int], Content]
 class VirtualList(ScrollView, can_focus=True):
     """Asks `make_line` for what is in view; the cursor is on a place."""
 
+    ALLOW_SELECT = False  # what is painted line by line is no text to Textual
     COMPONENT_CLASSES = {"row-list--cursor", "row-list--cursor-unfocused"}  # noqa: RUF012 - as Textual declares it
 
     @dataclass
