@@ -17,7 +17,7 @@ from textual.screen import Screen
 from rltui.client.protocol import Experiment, Runs, TakenDownError
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
-from rltui.core.text import shortened
+from rltui.core.text import encodable, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import NO_KEY, key_of, remap
 from rltui.ui.copying import TMUX, CopyWanted, clipboard_sequence, is_inside_tmux, may_keep_it, passed_through
@@ -237,7 +237,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         if self._bell:
             self.bell()
         if self._osc9 and self._driver is not None:
-            text = f"rltui {name}: {alert.title}"
+            text = encodable(f"rltui {name}: {alert.title}", "ascii" if self.abilities.is_ascii else "utf-8")
             self._driver.write(desktop_notification(text, inside_tmux=is_inside_tmux()))
 
     @on(Overview.AttachRequested)
