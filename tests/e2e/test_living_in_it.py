@@ -59,6 +59,7 @@ def test_arrangement_theme_and_place_outlive_the_terminal(running: Box) -> None:
         terminal.press(*"dracula")
         terminal.wait_for("theme      dracula")
         terminal.press("Enter")
+        terminal.wait_until(lambda screen: "shut" if "theme      " not in screen else "", "the palette shut")
         terminal.press("q")
         terminal.wait_for("Detached")
     with closing(opened(running)) as terminal:
