@@ -92,3 +92,15 @@ def test_its_source_is_sound(check: list[str], tmp_path: Path, capsys: pytest.Ca
     file.write_text(capsys.readouterr().out)
     done = subprocess.run([*check, str(file)], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_misspelt_option_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (
+        ["restart", "--from-scrach"],
+        ["queue", "ls", "--jsno"],
+        ["eval", "--chekpoint=3", "--", "x"],
+    ):
+        assert main(words) == 2
+        assert "did you mean --" in capsys.readouterr().err, words
+    assert main(["status", "a", "b"]) == 2
+    assert "rltui status does not know b" in capsys.readouterr().err

@@ -58,6 +58,9 @@ def test_steps_are_not_told_all_the_time() -> None:
     assert at(3, 0)[0].startswith("step 3")
     assert at(4, 5) == []
     assert at(9, 61)[0].startswith("step 9")
+    status = status.model_copy(update={"done": True})
+    assert at(20, 62)[0].startswith("step 20"), "the last one is"
+    assert at(20, 63) == at(20, 200) == []
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.house.walks import REPOSITORY
 
+from rltui.cli.arguments import looks_of
 from rltui.cli.parser import parse
 from rltui.ui import actions
 
@@ -56,6 +57,8 @@ def commands(document: Path) -> Iterator[list[str]]:
             words = shlex.split(line, comments=True)
             for part in " ".join(map(shlex.quote, words)).split(" '&&' "):
                 command = shlex.split(part)
+                while command and "=" in command[0]:
+                    del command[0]  # a variable
                 if command[:1] == ["rltui"]:
                     yield command[1:]
 
@@ -69,7 +72,8 @@ def test_commands_are_those_that_there_are(document: Path) -> None:
     typed = list(commands(document))
     assert typed or "reverse_text" in str(document)
     for words in typed:
-        parse([word.replace("RUN", "run-1") for word in words])
+        _, rest = looks_of([word.replace("RUN", "run-1") for word in words])
+        parse(rest)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
@@ -99,3 +103,12 @@ def test_the_tour_names_no_other_keys() -> None:
     tour = README.read_text().partition("## Five minutes")[2].partition("\n## ")[0]
     typed = re.findall(r"`(\S|enter|ctrl\+\w)`", tour)
     assert set(typed) - set(TOUR.values()) == set()
+
+
+@pytest.mark.parametrize("document", PAGES, ids=named)
+def test_keys_in_tables_are_those_that_there_are(document: Path) -> None:
+    known = {key for action in actions.ACTIONS for key in action.shown_keys.split(" / ")}
+    tables = re.findall(r"^\| key \| \|\n\|---\|---\|\n((?:\|.*\n)+)", document.read_text(), re.MULTILINE)
+    cells = [row.replace("\\|", "¦").split("|")[1] for table in tables for row in table.splitlines()]
+    said = {key.replace("¦", "|") for cell in cells for key in re.findall(r"`([^`]+)`", cell)}
+    assert said - known - set("123456789") == set()

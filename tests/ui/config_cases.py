@@ -164,7 +164,7 @@ def conflicting() -> FakeExperiment:
 
 
 SMALL, MIDDLE, HUGE = (80, 24), (120, 36), (200, 50)
-COLLECT = ("ctrl+k", "j", "j", "enter", "asterisk", "ctrl+n")
+COLLECT = ("ctrl+k", "enter", "asterisk", "ctrl+n")
 PICTURES: dict[str, tuple[Callable[[], FakeExperiment], tuple[int, int], tuple[str, ...]]] = {
     "config-small": (config_experiment, SMALL, ("6",)),
     "config-huge": (config_experiment, HUGE, (*COLLECT, "6")),
@@ -177,7 +177,7 @@ PICTURES: dict[str, tuple[Callable[[], FakeExperiment], tuple[int, int], tuple[s
         MIDDLE,
         ("ctrl+k", *"j" * 11, "enter", "down", "shift+up", "end", *"_x"),
     ),
-    "editor-int-small": (config_experiment, SMALL, ("ctrl+k", "j", "j", "enter", "asterisk")),
+    "editor-int-small": (config_experiment, SMALL, ("ctrl+k", "enter", "asterisk")),
     "review": (config_experiment, MIDDLE, (*COLLECT, "W")),
     "review-small": (config_experiment, SMALL, (*COLLECT, "W")),
     "apply": (config_experiment, MIDDLE, (*COLLECT, "A")),

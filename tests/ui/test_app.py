@@ -202,14 +202,14 @@ async def edit(pilot: Pilot[None], row: int) -> KnobEditor:
 
 async def test_edit_writes_and_leaves_what_runs_alone(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
-        await edit(pilot, 2)
+        await edit(pilot, 0)
         await press(pilot, "up", "enter")
         assert experiment.executed == [Request(action="set", edits={"orchestrator.batch_size": 65})]
 
 
 async def test_edit_writes_and_restarts(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
-        await edit(pilot, 2)
+        await edit(pilot, 0)
         await press(pilot, "asterisk", "ctrl+r")
         edits = {"orchestrator.batch_size": 128}
         assert experiment.executed == [Request(action="set", edits=edits, restart=True)]
@@ -220,7 +220,7 @@ async def test_a_slow_plan_does_not_lose_the_confirmation(
     experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_app(experiment) as pilot:
-        editor = await edit(pilot, 2)
+        editor = await edit(pilot, 0)
         monkeypatch.setattr(experiment, "plan_delay_s", 2 * PLAN_DELAY_S)
         pilot.app.simulate_key("up")
         pilot.app.simulate_key("enter")
@@ -231,7 +231,7 @@ async def test_a_slow_plan_does_not_lose_the_confirmation(
 
 async def test_edit_refuses_what_the_plan_forbids(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
-        editor = await edit(pilot, 2)
+        editor = await edit(pilot, 0)
         await press(pilot, "backspace", "backspace", *"100", "enter")
         assert pilot.app.screen is editor
         shown = str(editor.query_one("#draft", Static).content)
@@ -244,7 +244,7 @@ async def test_edit_refuses_what_the_plan_forbids(experiment: FakeExperiment, op
 
 async def test_edit_refuses_what_is_no_value(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
-        editor = await edit(pilot, 2)
+        editor = await edit(pilot, 0)
         await press(pilot, "x", "enter")
         shown = str(editor.query_one("#draft", Static).content)
         assert shown == '✗ orchestrator.batch_size must be a whole number, not "x"'
@@ -274,7 +274,7 @@ async def test_edit_values_by_kind(experiment: FakeExperiment, open_app: Opener)
 
 async def test_knob_cursor_survives_new_values(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
-        await press(pilot, "ctrl+k", "j", "j")
+        await press(pilot, "ctrl+k")
         table = knob_table()
         experiment.push(table.model_copy(update={"knobs": (knob("new", 1), *table.knobs)}))
         await settle(pilot)
@@ -312,10 +312,10 @@ async def test_knob_cursor_steps_over_headings(open_app: Opener) -> None:
 async def test_a_click_on_a_heading_does_nothing(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment, size=(160, 45)) as pilot:
         rows = pilot.app.screen.query_one(KnobRows)
-        await pilot.click(rows, offset=(4, 2))
-        assert rows.key == rows.keys[1]
-        await pilot.click(rows, offset=(4, 3))
-        assert rows.key == rows.keys[1]
+        await pilot.click(rows, offset=(4, 4))
+        assert rows.key == rows.keys[2]
+        await pilot.click(rows, offset=(4, 5))
+        assert rows.key == rows.keys[2]
 
 
 async def test_small_terminals_show_the_pane_with_the_focus(
@@ -585,7 +585,7 @@ async def test_keys_are_mapped_anew_by_their_ids(open_app: Opener) -> None:
         pilot.app.set_keymap({"knob.focus": "ctrl+o", "editor.double": "ctrl+g", "log.wrap": "ctrl+l"})
         await press(pilot, "ctrl+l")
         assert overview(pilot).body.components[0].log_pane.wrap
-        await press(pilot, "ctrl+o", "j", "j", "enter", "ctrl+g", "enter")
+        await press(pilot, "ctrl+o", "enter", "ctrl+g", "enter")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed[0].edits == {"orchestrator.batch_size": 128}
 

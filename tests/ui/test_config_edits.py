@@ -73,7 +73,7 @@ async def test_collected_edits_are_marked_and_written_as_one(open_app: Opener) -
         panel = overview(pilot).query_one(KnobPanel)
         assert "64 ⇒ 128" in "".join(panel.rows.render_line(y).text for y in range(panel.rows.size.height))
         assert "+ 1 collected: W writes" in str(panel.border_subtitle)
-        await press(pilot, "j", "enter", "up", "ctrl+n", "W")
+        await press(pilot, "j", "j", "j", "enter", "up", "ctrl+n", "W")
         await see(pilot, ConfigReview)
         edits = {BATCH: 128, "orchestrator.group_size": 17}
         assert experiment.planned[-1] == Request(
@@ -144,7 +144,7 @@ async def test_what_is_wrong_alone_can_be_collected(open_app: Opener) -> None:
     experiment = config_experiment()
     experiment.planner = simple_plan
     async with open_app(experiment) as pilot:
-        await press(pilot, "ctrl+k", "j", "j", "enter", "backspace", "backspace", *"100", "ctrl+n")
+        await press(pilot, "ctrl+k", "enter", "backspace", "backspace", *"100", "ctrl+n")
         await until(pilot, lambda: overview(pilot).shared.staged)
         await press(pilot, "W")
         await see(pilot, ConfigReview)
@@ -154,7 +154,7 @@ async def test_what_is_wrong_alone_can_be_collected(open_app: Opener) -> None:
 async def test_a_new_warning_is_confirmed_before_writing(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        await press(pilot, "ctrl+k", "j", "j", "enter", "backspace", "backspace", "1", "enter")
+        await press(pilot, "ctrl+k", "enter", "backspace", "backspace", "1", "enter")
         await see(pilot, PlanDialog)
         assert "one rollout teaches nothing" in shown(pilot)
         await press(pilot, "enter")
@@ -177,7 +177,7 @@ async def test_the_framework_has_the_last_word_before_a_value_is_written(open_ap
 
     experiment.planner = planner
     async with open_app(experiment) as pilot:
-        await press(pilot, "ctrl+k", "j", "j", "enter", "up", "enter")
+        await press(pilot, "ctrl+k", "enter", "up", "enter")
         await see(pilot, KnobEditor)
         await until(pilot, lambda: "not today" in shown(pilot))
         assert experiment.executed == []
@@ -201,7 +201,7 @@ async def test_who_waits_too_long_for_the_framework_writes_without_it(
     experiment.planner = simple_plan
     monkeypatch.setattr(experiment, "plan", slow)
     async with open_app(experiment) as pilot:
-        await press(pilot, "ctrl+k", "j", "j", "enter", "up")
+        await press(pilot, "ctrl+k", "enter", "up")
         await until(pilot, lambda: "asking the framework" in shown(pilot))
         await press(pilot, "enter")
         await until(pilot, lambda: experiment.executed)
@@ -210,7 +210,7 @@ async def test_who_waits_too_long_for_the_framework_writes_without_it(
 async def test_a_key_is_taken_out_of_the_file(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        await press(pilot, "ctrl+k", "j", "j", "enter", "ctrl+x", "enter")
+        await press(pilot, "ctrl+k", "enter", "ctrl+x", "enter")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed[0].edits == {BATCH: None}
 
@@ -253,7 +253,7 @@ async def test_a_single_edit_meets_the_conflict_too(open_app: Opener) -> None:
     experiment = conflicting()
     experiment.refusals = [ConflictError("rl.toml changed")]
     async with open_app(experiment) as pilot:
-        await press(pilot, "ctrl+k", "j", "j", "enter", "asterisk", "enter")
+        await press(pilot, "ctrl+k", "enter", "asterisk", "enter")
         await see(pilot, ConflictDialog)
 
 
@@ -261,7 +261,7 @@ async def test_a_refusal_without_a_conflict_is_told(open_app: Opener) -> None:
     experiment = config_experiment()
     experiment.refusals = [ConflictError("another rltui is writing"), RltuiError("disk full")]
     async with open_app(experiment) as pilot:
-        await press(pilot, "ctrl+k", "j", "j", "enter", "asterisk", "enter")
+        await press(pilot, "ctrl+k", "enter", "asterisk", "enter")
         await see(pilot, MessageDialog)
         assert "another rltui is writing" in shown(pilot)
         await press(pilot, "escape", "enter", "asterisk", "ctrl+n")
@@ -366,7 +366,7 @@ async def test_no_check_outlives_the_editor(
     """An answer that came while the screen was taken down found no widgets to be shown in."""
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        await press(pilot, "ctrl+k", "j", "j", "enter")
+        await press(pilot, "ctrl+k", "enter")
         await see(pilot, KnobEditor)
         editor = pilot.app.screen
         checks: list[list[bool]] = []

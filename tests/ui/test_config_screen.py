@@ -93,7 +93,7 @@ async def test_enter_on_a_problem_goes_to_its_knob(open_app: Opener) -> None:
 async def test_the_cursor_comes_along_and_keeps_its_knob(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        await press(pilot, "ctrl+k", "j", "j")
+        await press(pilot, "ctrl+k")
         screen = await open_config(pilot)
         assert screen.cursor_knob is not None
         assert screen.cursor_knob.key == BATCH

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment, gpu_report, knob_table, running_status
+from tests.fakes.rollouts import write_flat_run
 from tests.fakes.runs import FakeRuns, run_row
 from tests.ui.conftest import Opener, make_app, press, said, settle, until
 from tests.ui.test_checkpoint_screen import with_checkpoints
 from textual.drivers.headless_driver import HeadlessDriver
+from textual.events import MouseMove
+from textual.pilot import Pilot
+from textual.widget import Widget
 
 from rltui.core.api import JournalEntry
 from rltui.core.rollouts import Conversation, Message, Sample, Transcript
 from rltui.ui.copying import CopyWanted, may_keep_it, rows_text
-from rltui.ui.widgets.transcript_view import transcript_text
+from rltui.ui.screens.dialogs import MessageDialog
+from rltui.ui.widgets.transcript_view import TranscriptView, transcript_text
 
 SILENT = ("TMUX", "STY", "TERM_PROGRAM", "VTE_VERSION")
 
@@ -120,3 +126,45 @@ def test_a_sample_is_copied_unwrapped_and_without_controls() -> None:
     sample = Sample(where=0)
     transcript = Transcript(sample, (Conversation("", messages),))
     assert transcript_text(transcript) == f"user:\n{'long ' * 100}\n\nassistant:\nanswer"
+
+
+async def drag(pilot: Pilot[None], widget: Widget, start: tuple[int, int], end: tuple[int, int]) -> None:
+    """With the button down, from cell to cell."""
+    await pilot.mouse_down(widget, offset=start)
+    await pilot._post_mouse_events([MouseMove], widget, end, button=1)
+    await pilot.mouse_up(widget, offset=end)
+    await settle(pilot)
+
+
+async def test_words_of_a_dialog_are_selected_by_mouse(
+    experiment: FakeExperiment, open_app: Opener, copied: list[str]
+) -> None:
+    async with open_app(experiment) as pilot:
+        pilot.app.push_screen(MessageDialog("something went wrong", ()))
+        await settle(pilot)
+        await drag(pilot, pilot.app.screen.query_one(".body"), (0, 0), (8, 0))
+        await press(pilot, "ctrl+c")
+        await until(pilot, lambda: copied)
+        assert copied == ["something"]
+
+
+async def test_a_transcript_is_copied_whole_or_what_the_mouse_has_selected(
+    experiment: FakeExperiment, open_app: Opener, copied: list[str], tmp_path: Path
+) -> None:
+    write_flat_run(tmp_path)
+    experiment.rollouts = tmp_path
+    async with open_app(experiment, size=(130, 40)) as pilot:
+        await press(pilot, "5")
+        view = pilot.app.screen.query_one(TranscriptView)
+        await until(pilot, lambda: view.transcript is not None and view._lines)
+        await press(pilot, "y")
+        await until(pilot, lambda: copied)
+        assert copied[-1].startswith("user:\n")
+        row = next(at for at, line in enumerate(view._lines) if "answer" in line.plain)
+        first = view._lines[row].plain.index("answer")
+        await drag(pilot, view, (first, row), (first + 5, row))
+        strip = view.render_line(row)
+        assert "".join(each.text for each in strip if each.style and each.style.reverse) == "answer"
+        await press(pilot, "y")
+        await until(pilot, lambda: len(copied) > 1)
+        assert copied[-1] == "answer"

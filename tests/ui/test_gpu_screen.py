@@ -311,3 +311,17 @@ async def test_the_list_is_as_high_as_its_lines_after_a_resize(open_app: Opener)
         await pilot.resize_terminal(200, 60)
         await pilot.pause()
         assert narrow.size.height == narrow.virtual_size.height < before
+
+
+async def test_a_click_on_a_part_of_a_bar_names_its_owner(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment, size=(160, 45)) as pilot:
+        bars = pilot.app.screen.query_one(GpuBars)
+        y = next(y for y, line in enumerate(bars._painted) if "141 GiB" in line.plain)
+        for x in (2, 17, bars.size.width - 15):
+            await pilot.click(bars, offset=(x, y))
+        assert said(pilot) == [
+            "inference holds 60.1 of 141 GiB of GPU 0, peak 60.6: pid 1",
+            "trainer holds 9.8 of 141 GiB of GPU 0, peak 10.3: pid 3",
+        ]

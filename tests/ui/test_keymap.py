@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -20,6 +21,8 @@ from rltui.ui.keymap import idle_key, presets, typed_key, written
 from rltui.ui.screens.help import help_content
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.bars import footer_entries
+
+REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -151,6 +154,20 @@ def test_the_settings_come_over_the_preset_and_the_option_over_theirs(path: Path
     assert keys["remove"] == "ctrl+d,delete,backspace"
     assert "mark" not in keys, "the usual one again"
     assert keymap.load(path, "vim").keys() == {*presets()["vim"]}
+
+
+def test_what_people_are_shown_to_write_is_taken(path: Path) -> None:
+    """The examples of the settings, and of the page about keys."""
+    example = (REPOSITORY / "examples/settings.toml").read_text()
+    keys = re.search(r"^\[keys\]\n((?:#.*\n)+)", example, re.MULTILINE)
+    assert keys is not None
+    path.write_text(f"[keys]\n{keys[1].replace('# ', '')}")
+    for preset in ("", *presets()):
+        assert keymap.load(path, preset)
+    page = (REPOSITORY / "examples/keys-and-looks/README.md").read_text()
+    (shown,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    path.write_text(shown)
+    assert keymap.load(path)["theme"] == ""
 
 
 def footer(pilot: Pilot[None]) -> str:

@@ -33,6 +33,7 @@ from rltui.ui import text
 from rltui.ui.knob_values import scaled, stepped, typed_value
 from rltui.ui.plan_view import diff_lines, plan_content
 from rltui.ui.requests import done_text
+from rltui.ui.shared import StagedEdits
 from rltui.ui.states import (
     BADGES,
     MEANINGS,
@@ -45,6 +46,7 @@ from rltui.ui.widgets.knob_table import (
     by_section,
     change_text,
     knob_columns,
+    knob_groups,
     knob_line,
     name_in_section,
     readers_text,
@@ -387,3 +389,21 @@ def test_diff_headers_become_the_file_name() -> None:
 def test_done_text_names_who_restarts() -> None:
     assert done_text(SET_PLAN) == "Written. Restarting orchestrator and trainer"
     assert done_text(Plan(action="stop", stop=("a", "b"))) == "Stopping a and b"
+
+
+def test_knobs_that_people_turn_stand_before_the_rest() -> None:
+    knobs = [knob(f"a.k{number:02}", number, main=number < 20) for number in range(30)]
+    knobs[25] = knob("a.k25", 5, running=4, main=False)
+    knobs[26] = knob("a.k26", 5, main=False, is_set=False)
+    table = knob_table(knobs=tuple(knobs), others=(knob("x.other", 1, known=False),))
+    staged = StagedEdits({"a.k24": 7})
+    groups = knob_groups(table, staged, pins=("a.k26", "x.other", "gone", "a.k03"), edited={"a.k05"})
+    assert [each.key for each in groups.pinned] == ["a.k26", "x.other", "a.k03"]
+    assert [each.key for each in groups.changed] == ["a.k05", "a.k24", "a.k25"]
+    assert [each.key for each in groups.few] == [
+        f"a.k{number:02}" for number in range(14) if number not in (3, 5)
+    ]
+    assert len(groups.rest) == 30 - 2 - 3 - 12
+    few = knob_groups(knob_table(knobs=tuple(knobs[:15])), StagedEdits())
+    assert len(few.few) == 15, "three more are as well shown"
+    assert not few.rest

@@ -96,8 +96,8 @@ CASES: dict[str, tuple[tuple[int, int], FakeExperiment, tuple[str, ...]]] = {
     "plan-dialog-small": (SMALL, FakeExperiment(), ("o", "r")),
     "kill-dialog": (MIDDLE, FakeExperiment(), ("X",)),
     "knob-editor-enum": (MIDDLE, FakeExperiment(), ("ctrl+k", *"jjjjjjjj", "enter")),
-    "knob-editor-small": (SMALL, FakeExperiment(), ("ctrl+k", "j", "j", "enter")),
-    "knob-editor-error": (MIDDLE, FakeExperiment(), ("ctrl+k", "j", "j", "enter", *"100")),
+    "knob-editor-small": (SMALL, FakeExperiment(), ("ctrl+k", "enter")),
+    "knob-editor-error": (MIDDLE, FakeExperiment(), ("ctrl+k", "enter", *"100")),
     "help": (WIDE, FakeExperiment(), ("question_mark",)),
     "restart-menu": (SMALL, FakeExperiment(), ("R",)),
 }

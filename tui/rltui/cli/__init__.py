@@ -40,7 +40,6 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
         looks, words = looks_of(argv)
         terminal.guard(looks.colours, is_ascii=looks.is_ascii)
         arguments = parse(words)
-        arguments.ascii = looks.is_ascii
         out.is_json = getattr(arguments, "json", False)
         if keymap := getattr(arguments, "keymap", None):  # found there by whatever opens the TUI in the end
             os.environ[KEYMAP_VARIABLE] = keymap

@@ -85,7 +85,7 @@ def _list(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
         documents.append({**document, "started_at": entry.started_at or None, "bytes": size_bytes})
         age = duration(now - entry.started_at) if entry.started_at else ""
         attempt = "" if entry.attempt is None else str(entry.attempt)
-        rows.append((entry.component, attempt, age, size_text(size_bytes), entry.path))
+        rows.append((entry.component, attempt, age, _size(size_bytes), entry.path))
     if arguments.json:
         print(json.dumps({"logs": documents}))
         return 0
@@ -93,6 +93,11 @@ def _list(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     if not rows:
         print(f"{record.name} has printed nothing yet")
     return 0
+
+
+def _size(size_bytes: int) -> str:
+    """As `size_text`, and of small logs what they have."""
+    return size_text(size_bytes) if size_bytes >= 1 << 20 else f"{size_bytes / 1024:.0f} KiB"
 
 
 def _search_all(record: ExperimentRecord, arguments: argparse.Namespace, line_filter: LineFilter) -> int:

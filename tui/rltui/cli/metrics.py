@@ -34,11 +34,11 @@ _LABEL_WIDTH = 9
 _SUMMARY = (
     Column("METRIC", least=14, cut="middle"),
     Column("NEWEST", is_right=True),
-    Column("AT", is_right=True, goes=1),
-    Column("LOWEST", is_right=True),
-    Column("HIGHEST", is_right=True),
-    Column("POINTS", is_right=True, goes=2),
-    Column("SERIES", least=12, cut="start", goes=3),
+    Column("AT", is_right=True, goes=3),
+    Column("LOWEST", is_right=True, goes=2),
+    Column("HIGHEST", is_right=True, goes=1),
+    Column("POINTS", is_right=True, goes=4),
+    Column("SERIES", least=12, cut="start", goes=5),
 )
 
 

@@ -72,16 +72,37 @@ def parse(argv: list[str]) -> argparse.Namespace:
         argv = ["open", *argv]
     if argv[0] == "eval" and "--" in argv:
         end = argv.index("--")
-        parsed = parser.parse_args(argv[:end])
+        parsed = _parsed(parser, commands, argv[:end])
         parsed.arguments = tuple(argv[end + 1 :])
         return parsed
     if argv[0] == "sweep" or argv[:2] == ["queue", "add"]:
         return run_parser.queued(parser, argv)
     if argv[0] not in _OF_CONFIGS:
-        return parser.parse_args(argv)
+        return _parsed(parser, commands, argv)
     options = commands.choices[argv[0]]._option_string_actions  # noqa: SLF001
     given = Given(argv[1:], options)
-    return parser.parse_args([argv[0], *given.rest], argparse.Namespace(given=given))
+    return _parsed(parser, commands, [argv[0], *given.rest], argparse.Namespace(given=given))
+
+
+def _parsed(
+    parser: argparse.ArgumentParser,
+    commands: Commands[argparse.ArgumentParser],
+    argv: list[str],
+    known: argparse.Namespace | None = None,
+) -> argparse.Namespace:
+    """Raises UsageError for words that the command does not know, with those that it may have meant."""
+    found, unknown = parser.parse_known_args(argv, known)
+    if not unknown:
+        return found
+    from rltui.core.text import did_you_mean
+
+    name, word = argv[0], unknown[0]
+    options = [each for each in commands.choices[name]._option_string_actions if each.startswith("--")]  # noqa: SLF001
+    guess = did_you_mean(word.partition("=")[0], options) if word.startswith("-") else ""
+    raise UsageError(
+        f"rltui {name} does not know {' '.join(unknown)}",
+        hint=f"{guess} options: rltui {name} --help".strip(),
+    )
 
 
 def is_file_name(word: str) -> bool:

@@ -15,6 +15,7 @@ from rltui import paths
 from rltui.cli.app import need_terminal, show
 from rltui.cli.config import WhoseConfig, wanted_devices
 from rltui.cli.config_line import staged
+from rltui.cli.progress import working
 from rltui.cli.status import print_status, read_status
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, painted, plan_of, wait_until_settled
@@ -158,8 +159,9 @@ def start_headless(
     def begin(created: creation.Created) -> None:
         for note in created.notes:
             print(note, file=sys.stderr)
-        wire = launch.reach(created.record)
-        plan = plan_of(wire, "plan", request)
+        with working("starts its supervisor, and asks it for a plan"):
+            wire = launch.reach(created.record)
+            plan = plan_of(wire, "plan", request)
         sys.stderr.write(painted(plan))
         is_safe = not any(verdict.is_bad for verdict in plan.memory)
         begun.append((wire, plan_of(wire, "execute", request) if is_safe else plan, is_safe))

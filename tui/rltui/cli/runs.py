@@ -17,7 +17,7 @@ from rltui.cli.colour import signed
 from rltui.cli.keeping import put_into_trash
 from rltui.cli.progress import working
 from rltui.cli.status import run_state
-from rltui.cli.table import Column, print_table
+from rltui.cli.table import Column, print_table, room
 from rltui.core.run_columns import (
     RunColumn,
     RunView,
@@ -215,12 +215,14 @@ def _cells(listing: _ListedRuns, *, is_grouped: bool) -> list[list[str]]:
 
 def _row_cells(listing: _ListedRuns, row: RunRow, branch: str = "") -> list[str]:
     config = listing.configs.get(row.id, {})
+    is_cut = room() is not None
     texts = []
     for column in listing.columns:
         text = visible(column.text(row, config, now=listing.now, names=listing.names))
         if column.id == "name":
             text = f"{branch}{'★ ' if row.is_best else ''}{text}"
-        text = shortened(text, column.widest + (len(branch) if column.id == "name" else 0))
+        elif is_cut:
+            text = shortened(text, column.widest)
         texts.append(run_state(text) if column.id == "state" else text)
     return texts
 

@@ -183,7 +183,7 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
         lines.append(f"  still running: {', '.join(still)}; end everything: rltui down")
     lines.extend(map(signed, _orphan_lines(status.get("orphans", ()))))
     lines = [paint(f"  {folder}", "faint"), *lines]
-    return "\n".join([head, *(part for line in lines for part in wrapped(line, width))]) + "\n"
+    return "\n".join(part for line in [head, *lines] for part in wrapped(line, width)) + "\n"
 
 
 def _head_lines(status: dict[str, Any]) -> list[str]:

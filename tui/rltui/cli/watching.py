@@ -108,9 +108,9 @@ class Sentences:
             processes = "process" if left == 1 else "processes"
             yield "orphans", left, f"warning: {left} leftover {processes}, see rltui orphans"
         if status["step"]:
-            if now - self._steps_at >= _STEPS_S or status.get("done"):
+            if now - self._steps_at >= _STEPS_S:
                 self._steps_at = now
-            yield "step", self._steps_at, _steps(status)
+            yield "step", status["step"] if status.get("done") else self._steps_at, _steps(status)
 
     def _component(self, component: Mapping[str, Any], now: float) -> str:
         id_, state, reason = component["id"], component["state"], component["reason"]

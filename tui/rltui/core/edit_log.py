@@ -5,11 +5,13 @@ Every edit of the files is one record, an undo and a redo too: those name the re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from rltui.core.api import JournalEntry
 from rltui.core.toml.values import TomlValue, format_value
 from rltui.core.values import Value
 
@@ -78,6 +80,16 @@ class EditLog:
         else:
             self._undo.append(record)
             self._redo.clear()
+
+
+def edited_keys(entries: Iterable[JournalEntry]) -> set[str]:
+    """Dotted keys that edits among some events are about, also those that were taken back."""
+    keys = set()
+    for entry in entries:
+        if entry.kind == "edit":
+            with suppress(ValidationError):  # another version wrote it
+                keys |= {key for file in EditRecord.model_validate(entry.data).files for key in file.keys}
+    return keys
 
 
 def describe(changes: Mapping[str, tuple[Any, Any]]) -> str:

@@ -441,8 +441,10 @@ ACTIONS: tuple[Action, ...] = (
         Use((_CHECKPOINTS,), "publish", label="publish", changes=True,
             help="Upload the weights of the step under the cursor to the hub: asks where, shows what"),
     )),
-    Action("pin", "p", "pin", "Keep it first, or no more", Scope.PICKING,
-           (Use((_METRICS,), footer=_YES, help="Keep the chosen chart first, or no more"),)),
+    Action("pin", "p", "pin", "Keep it first, or no more", Scope.PICKING, (
+        Use((_METRICS,), footer=_YES, help="Keep the chosen chart first, or no more"),
+        Use((_KNOBS,), footer=_YES, help="Keep the knob first, with the layout, or no more"),
+    )),
     Action("best", "asterisk", "best", "Mark as the best, or no more", Scope.PICKING,
            (Use((_RUNS,), "mark_best", footer=_SPARE),), changes=True),
     Action("hide", "H", "hide", "Hide it, or show it again", Scope.PICKING, (

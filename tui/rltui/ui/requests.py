@@ -306,8 +306,9 @@ class MainScreen(TalkingScreen[None]):
         return focused.copied() if isinstance(focused, Copyable) else None
 
     def action_copy(self) -> None:
-        """To the clipboard."""
-        wanted = self.copied()
+        """To the clipboard: what the mouse has selected, else what is under the cursor."""
+        text = self.get_selected_text()
+        wanted = CopyWanted(text) if text else self.copied()
         if wanted is not None and wanted.text:
             self.post_message(wanted)
         else:

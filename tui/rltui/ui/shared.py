@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -107,6 +107,8 @@ class Shared:
         self.connection_problem: str | None = None
         """Why what is shown may be old; `None`: it is not."""
         self.staged = StagedEdits()
+        self.edited: frozenset[str] = frozenset()
+        """Keys that were edited since the run began, and may be as they were by now."""
         self.drafts: dict[str, TextDraft] = {}
         """Texts that came out of an editor and were not written, by file."""
         self._watchers: dict[What, list[Callable[[], None]]] = {
@@ -155,6 +157,12 @@ class Shared:
         """Take over new values."""
         if table != self.table:
             self.table = table
+            self._tell("config")
+
+    def add_edited(self, keys: Iterable[str]) -> None:
+        """The journal tells of edits."""
+        if new := set(keys) - self.edited:
+            self.edited |= new
             self._tell("config")
 
     def collect(self, edits: Mapping[str, Any], base: Mapping[str, str]) -> None:

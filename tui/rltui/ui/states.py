@@ -11,7 +11,7 @@ from rltui.core.gpu.out_of_memory import verdict
 from rltui.core.runs import RunState
 from rltui.core.text import duration
 from rltui.ui.text import age, clean_line
-from rltui.wording import STALLED_SYMBOL, STATE_SYMBOLS, concern_text
+from rltui.wording import RUN_SYMBOLS, STALLED_SYMBOL, STATE_SYMBOLS, concern_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ MEANINGS = {
     ComponentState.FAILED: "ended with an error, or never became ready",
 }
 RUN_BADGES: dict[RunState, Badge] = {
-    "running": Badge("●", "running", "$text-success"),
-    "done": Badge("✓", "done", "$text-success"),
-    "failed": Badge("✗", "failed", "$text-error"),
-    "stopped": Badge("○", "stopped", "$foreground 60%"),
-    "damaged": Badge("⚠", "damaged", "$text-warning"),
-    "gone": Badge("?", "gone", "$text-warning"),
+    "running": Badge(RUN_SYMBOLS["running"], "running", "$text-success"),
+    "done": Badge(RUN_SYMBOLS["done"], "done", "$text-success"),
+    "failed": Badge(RUN_SYMBOLS["failed"], "failed", "$text-error"),
+    "stopped": Badge(RUN_SYMBOLS["stopped"], "stopped", "$foreground 60%"),
+    "damaged": Badge(RUN_SYMBOLS["damaged"], "damaged", "$text-warning"),
+    "gone": Badge(RUN_SYMBOLS["gone"], "gone", "$text-warning"),
 }
 """Of whole runs, as they are listed."""
 STALLED = Badge(STALLED_SYMBOL, "stalled", "$text-warning")
@@ -171,9 +171,9 @@ def experiment_badge(status: Status) -> Badge:
         return Badge("◉", "observed", "$text-primary")
     match status.word:
         case "done":
-            return Badge("✓", "done", "$text-success")
+            return Badge(RUN_SYMBOLS["done"], "done", "$text-success")
         case "running":
-            return Badge("●", "running", "$text-success")
+            return Badge(RUN_SYMBOLS["running"], "running", "$text-success")
         case word:
             known = {state.value: badge for state, badge in BADGES.items()}
             return known.get(word, Badge(STALLED.symbol, word, _trouble_style(status)))

@@ -46,6 +46,28 @@ _BLANK = 0x2800
 class Plot(Canvas):
     """Shows a `picture`: lines, marks, axes, and in its title what the lines say."""
 
+    DEFAULT_CSS = """
+    Plot {
+        width: 1fr;
+        height: 1fr;
+        border: round $border-blurred;
+        border-title-color: $foreground;
+        pointer: default;
+        & > .plot--axis { color: $border-blurred; }
+        & > .plot--tick, & > .plot--note { color: $text-muted; }
+        & > .plot--raw { color: $border-blurred; }
+        & > .plot--faint { color: $foreground 30%; }
+        & > .plot--mark { color: $text-warning; }
+        & > .plot--alarm { color: $text-error; }
+        & > .plot--cursor { color: $foreground; }
+        & > .plot--line-0 { color: $text-success; }
+        & > .plot--line-1 { color: $text-primary; }
+        & > .plot--line-2 { color: $text-warning; }
+        & > .plot--line-3 { color: $text-error; }
+        & > .plot--line-4 { color: $foreground; }
+        & > .plot--line-5 { color: $text-secondary; }
+    }
+    """
     COMPONENT_CLASSES: ClassVar = {
         "plot--axis", "plot--tick", "plot--note", "plot--raw", "plot--faint", "plot--mark", "plot--alarm",
         "plot--cursor", *(f"plot--line-{number}" for number in range(6)),

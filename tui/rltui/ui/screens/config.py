@@ -125,7 +125,7 @@ def config_rows(
 
 
 def _line(knob: KnobInfo, columns: Columns, table: KnobTable, staged: Mapping[str, Any]) -> Content:
-    name = name_cells(knob.key, columns.name)
+    name = name_cells(name_in_section(knob.key), columns.name)
     if not knob.known:
         name = name.stylize(_FAINT)
     value = shortened(change_text(knob, staged), columns.value).ljust(columns.value)

@@ -13,16 +13,16 @@ from textual.widgets import Static
 from rltui.client.protocol import Event, Experiment
 from rltui.core.api import Alert, ComponentState, ComponentStatus, JournalEntry, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
+from rltui.core.edit_log import edited_keys
 from rltui.core.gpu.report import GpuReport
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.arrangement import Arrangement
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.messages import waiting
-from rltui.ui.remembered import Remembered
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
-from rltui.ui.screens.arranging import ArrangedPanes
 from rltui.ui.screens.fork_dialog import ForkActions
+from rltui.ui.screens.kept_place import KeptPlace
 from rltui.ui.screens.tour import TourActions
 from rltui.ui.shared import Home, Shared
 from rltui.ui.text import clean_line
@@ -30,14 +30,11 @@ from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, Ser
 from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.gpu_words import claims
-from rltui.ui.widgets.knob_table import KnobPanel, KnobRows, is_worth_a_row
+from rltui.ui.widgets.knob_table import KnobRows, is_worth_a_row
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 
 _TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
-
-_KEEP_INTERVAL_S = 1.0
-"""How long after a change the look of the screen is kept."""
 
 _CURVE_FROM_ROWS = 36
 """From here on the rewards of the whole run have three rows below the header."""
@@ -45,7 +42,7 @@ _TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 
 
-class Overview(TourActions, ArrangedPanes, ComponentActions, ConfigActions, ForkActions):
+class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
     BINDINGS = [*bindings(Place.OVERVIEW), *bindings(Place.TOUR, priority=True)]  # noqa: RUF012
@@ -76,7 +73,7 @@ class Overview(TourActions, ArrangedPanes, ComponentActions, ConfigActions, Fork
         self._log_ids = experiment.log_ids
         self._is_tiny = False
         self._readonly = experiment.readonly
-        self.layout_memory = Remembered(home.runs, f"layout-{experiment.layout_name}")
+        self.open_layout_memory(home)
         self._claim = ""
         """Pid of the process that a person most likely wants to end; empty where there is none."""
 
@@ -93,8 +90,7 @@ class Overview(TourActions, ArrangedPanes, ComponentActions, ConfigActions, Fork
         yield self._new_body()
 
     def _new_body(self) -> Body:
-        arrangement = Arrangement.restored(self.layout_memory.values.get("arrangement"), self.usual)
-        return Body(self.shared, arrangement, self._component_ids, self._log_ids)
+        return Body(self.shared, self.arrangement, self._component_ids, self._log_ids)
 
     @property
     def usual(self) -> Arrangement:
@@ -105,15 +101,6 @@ class Overview(TourActions, ArrangedPanes, ComponentActions, ConfigActions, Fork
         """Keep uptimes true."""
         self.post_message(self.Composed())
         self.set_interval(_TITLE_INTERVAL_S, self._update_titles, name="uptimes")
-        self.set_interval(_KEEP_INTERVAL_S, self._keep, name="keep")
-
-    async def on_unmount(self) -> None:
-        """What has changed in the last moment."""
-        await self._keep()
-
-    async def _keep(self) -> None:
-        """A killed terminal loses no more than a moment."""
-        await self.layout_memory.write()
 
     def on_resize(self, event: Resize) -> None:
         """On a high screen the rewards are drawn; on a tiny one there is a single pane."""
@@ -136,18 +123,19 @@ class Overview(TourActions, ArrangedPanes, ComponentActions, ConfigActions, Fork
             case Status():
                 await self._arrange(event)
                 self.status = event
+                self.restore_place()
             case GpuReport():
                 self._show_gpus(event)
             case KnobTable():
                 self.shared.show_table(event)
             case JournalEntry():
                 self.shared.show_journal()
+                self.shared.add_edited(edited_keys((event,)))
             case Alert():
                 """The app says it."""
 
     def _show_config(self) -> None:
-        for panel in self.query(KnobPanel):
-            panel.show(self.shared.table, self.shared.staged)
+        self.show_knobs()
         self.refresh_bindings()
 
     def _show_gpus(self, report: GpuReport) -> None:
@@ -268,6 +256,10 @@ class Overview(TourActions, ArrangedPanes, ComponentActions, ConfigActions, Fork
         return next((rows.knob for rows in self.query(KnobRows) if rows.has_focus), None)
 
     # screens on top
+
+    def show_kept_screen(self, name: str) -> None:
+        """As it was left."""
+        self.show_screen(name)
 
     def action_show_screen(self, name: str) -> None:
         """On top of this one, until the person comes back."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from pkgutil import resolve_name
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -15,7 +16,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
-from rltui.ui.arrangement import GPUS, KNOBS, Arrangement
+from rltui.ui.arrangement import CHARTS, GPUS, KNOBS, PANELS, Arrangement
 from rltui.ui.borders import Border, border_at, dragged
 from rltui.ui.placing import PanelState, Placing, place
 from rltui.ui.shared import Shared
@@ -93,6 +94,9 @@ class Body(Widget):
             return GpuPanel(classes="pane frame")
         if name == KNOBS:
             return KnobPanel(classes="pane frame", readonly=self._shared.experiment.readonly)
+        if name == CHARTS:
+            made: Callable[..., Widget] = resolve_name("rltui.ui.charts.panel:ChartPanel")  # numpy: only now
+            return made(self._shared, classes="pane frame")
         if name in self._log_ids:
             return LogFilePane(name, self._shared)
         return ComponentPane(name, self._shared)
@@ -145,6 +149,10 @@ class Body(Widget):
         """What the arrangement calls it."""
         return next((name for name, each in self._panes.items() if each is pane), None)
 
+    def pane_named(self, name: object) -> Widget | None:
+        """That one, unless it is hidden or gone."""
+        return next((pane for pane in self.panes if self.name_of(pane) == name), None)
+
     # where it is
 
     def placed(self, size: Size) -> dict[Widget, Region]:
@@ -180,7 +188,7 @@ class Body(Widget):
 
     def _wanted(self) -> list[str]:
         """What there could be, and is not hidden."""
-        names = {*self._reader_ids, GPUS, KNOBS}
+        names = {*self._reader_ids, *PANELS}
         hidden = self.arrangement.hidden
         return [name for column in self.arrangement.columns for name in column if name in names - hidden]
 
@@ -206,6 +214,8 @@ class Body(Widget):
                     states[name] = PanelState(rows=pane.rows, is_idle=pane.is_idle and may_fold)
                 case GpuPanel() | KnobPanel():
                     states[name] = PanelState(rows=pane.rows_needed, is_side=True)
+                case _:
+                    states[name] = PanelState(is_side=True)
         return states
 
     def _show_look(self, placing: Placing) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -20,6 +21,7 @@ from rltui.ui.widgets.gpu_words import (
     CLAIMED,
     FAINT,
     FREE,
+    SHARE,
     CellMark,
     Marks,
     claim_lines,
@@ -27,6 +29,7 @@ from rltui.ui.widgets.gpu_words import (
     flow,
     free_bytes,
     hanging,
+    holder_text,
     level_sparkline,
     load_texts,
     memory_bar,
@@ -275,6 +278,14 @@ class GpuBars(Widget):
     def watch_is_stale(self) -> None:
         """No news for too long, or news again."""
         self._paint_changes()
+
+    def on_click(self, event: events.Click) -> None:
+        """On a bar: whose part it is."""
+        match event.style.meta.get(SHARE):
+            case (key, label) if self.report is not None:
+                for device in self.report.devices:
+                    if device.key == key:
+                        self.notify(holder_text(device, label), markup=False)
 
     def _paint_changes(self) -> None:
         """Paint the lines that changed; lay out anew only where there are more or fewer."""

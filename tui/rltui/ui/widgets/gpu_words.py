@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from textual.content import Content
+from textual.style import Style
 
 from rltui.core.gpu.report import (
     GpuClaim,
@@ -135,16 +136,40 @@ def memory_bar(device: GpuDevice, width: int, marks: Marks) -> Content:
     cells: list[CellMark] = []
     held = 0
     shares = [share for share in shares_in_order(device) if share.used_bytes]
+    ends: list[tuple[int, str]] = []
     for further, share in zip(reversed(range(len(shares))), shares, strict=True):
         held += share.used_bytes
         end = max(len(cells) + 1, min(width - further, round(held / total * width)))
         cells.extend([marks[share_label(share)]] * (min(width, end) - len(cells)))
+        ends.append((len(cells), share_label(share)))
     claimed = round(device.claimed_bytes / total * width)
     cells.extend([CLAIMED] * min(width - len(cells), max(claimed, bool(device.claimed_bytes))))
     cells.extend([FREE] * (width - len(cells)))
     for budget in device.budgets:
         cells[mark_cell(budget.budget_bytes, total, width)] = BUDGET
-    return joined(cells)
+    bar, start = joined(cells), 0
+    for end, label in ends:
+        bar, start = bar.stylize(Style.from_meta({SHARE: (device.key, label)}), start, end), end
+    return bar
+
+
+SHARE = "share"
+"""Under which a cell of a memory bar tells whose it is: key of the device, label of the share."""
+
+
+def holder_text(device: GpuDevice, label: str) -> str:
+    """`trainer holds 9.8 of 141 GiB of GPU 0, peak 10.3: pid 4242`."""
+    shares = [share for share in device.shares if share_label(share) == label]
+    used = sum(share.used_bytes for share in shares)
+    estimated = "about " if any(share.estimated for share in shares) else ""
+    total = f" of {gib(device.total_bytes)}" if device.total_bytes else ""
+    peaks = [share.peak_bytes for share in shares if share.peak_bytes is not None]
+    peak = f", peak {gib(max(peaks))}" if peaks else ""
+    pids = sorted({pid for share in shares for pid in share.pids})
+    more = ", …" if len(pids) > _MAX_CLAIMS else ""
+    more = ", …" if len(pids) > _MAX_CLAIMS else ""
+    named = f": pid {', '.join(map(str, pids[:_MAX_CLAIMS]))}{more}" if pids else ""
+    return f"{label} holds {estimated}{gib(used)}{total} GiB of GPU {device.label}{peak}{named}"
 
 
 def mark_cell(size_bytes: int, total_bytes: int, cells: int) -> int:

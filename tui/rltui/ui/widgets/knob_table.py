@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -150,9 +150,9 @@ def knob_columns(table: KnobTable, width: int, staged: Mapping[str, Any] = _NOTH
     return KnobColumns(min(width, max(_MAX_WIDTH, needed + 1 + readers)), values, readers)
 
 
-def name_cells(key: str, width: int) -> Content:
-    """The key within its section; where it is too long, its first elements give way."""
-    path, dot, name = clean_line(name_in_section(key)).rpartition(".")
+def name_cells(name_or_key: str, width: int) -> Content:
+    """A dotted name; where it is too long, its first elements give way."""
+    path, dot, name = clean_line(name_or_key).rpartition(".")
     prefix = path + dot
     if len(prefix) + len(name) > width:
         prefix = "…" if prefix and len(name) < width else ""
@@ -164,13 +164,15 @@ def knob_line(
     columns: KnobColumns,
     problem: Problem | None,
     staged: Mapping[str, Any] = _NOTHING_STAGED,
+    *,
+    has_section: bool = True,
 ) -> Content:
-    """One row: mark, name within the section, value, readers."""
+    """One row: mark, name, value, readers. `has_section`: its heading names that."""
     width = columns.width - len(_INDENT) - (columns.readers + 1 if columns.readers else 0)
     value = change_text(knob, staged)
-    name_width = len(clean_line(name_in_section(knob.key)))
-    value = shortened(value, max(columns.values, width - name_width - 1))
-    name = name_cells(knob.key, max(0, width - len(value) - 1))
+    full_name = name_in_section(knob.key) if has_section else knob.key
+    value = shortened(value, max(columns.values, width - len(clean_line(full_name)) - 1))
+    name = name_cells(full_name, max(0, width - len(value) - 1))
     line = Content.assemble(
         row_mark(knob, problem, staged),
         _INDENT[1:],
@@ -239,8 +241,45 @@ def is_worth_a_row(knob: KnobInfo, staged: StagedEdits) -> bool:
     return knob.main or knob.is_set or knob.changed or knob.key in staged.edits
 
 
+_FEW = 12
+"""So many of those that are turned from day to day are always shown."""
+_WORTH_FOLDING = 4
+"""Rows that are fewer are as well shown as counted."""
+_FOLD = "…"
+"""Key of the row that stands for the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnobGroups:
+    """The knobs that are worth a row, each in one group."""
+
+    pinned: tuple[KnobInfo, ...] = ()
+    """In the order in which they were pinned."""
+    changed: tuple[KnobInfo, ...] = ()
+    """The file differs from what runs, a new value is collected, or the run was edited there."""
+    few: tuple[KnobInfo, ...] = ()
+    """The first of those that people turn."""
+    rest: tuple[KnobInfo, ...] = ()
+
+
+def knob_groups(
+    table: KnobTable, staged: StagedEdits, *, pins: Sequence[str] = (), edited: Collection[str] = ()
+) -> KnobGroups:
+    """`pins` and `edited`: keys. What is pinned is shown even where nobody turns it."""
+    by_key = {knob.key: knob for knob in (*table.knobs, *table.others)}
+    pinned = tuple(by_key[key] for key in pins if key in by_key)
+    left = [knob for knob in table.knobs if knob not in pinned and is_worth_a_row(knob, staged)]
+    changed = [knob for knob in left if knob.changed or knob.key in staged.edits or knob.key in edited]
+    others = [knob for knob in left if knob not in changed]
+    few = [knob for knob in others if knob.main][:_FEW]
+    rest = [knob for knob in others if knob not in few]
+    if len(rest) < _WORTH_FOLDING:
+        few, rest = others, []
+    return KnobGroups(pinned, tuple(changed), tuple(few), tuple(rest))
+
+
 class KnobRows(RowList):
-    """The knobs below the headings of their sections."""
+    """What is pinned and what has changed first, then the knobs below the headings of their sections."""
 
     BINDINGS = bindings(Place.KNOB_TABLE)
     place: ClassVar = Place.KNOB_TABLE
@@ -252,10 +291,19 @@ class KnobRows(RowList):
 
         knob: KnobInfo
 
+    @dataclass
+    class PinsChanged(Message):
+        """A person wants these first from now on."""
+
+        pins: tuple[str, ...]
+
     def __init__(self) -> None:
         super().__init__(self._make)
         self.table = KnobTable()
         self.staged = StagedEdits()
+        self._pins: tuple[str, ...] = ()
+        self._groups = KnobGroups()
+        self._unfolded = False
 
     @property
     def knob(self) -> KnobInfo | None:
@@ -270,31 +318,59 @@ class KnobRows(RowList):
 
     @property
     def shown(self) -> list[KnobInfo]:
-        """The knobs that have a row."""
-        return [knob for knob in self.table.knobs if is_worth_a_row(knob, self.staged)]
+        """The knobs that have a row, or would have one were the rest not folded."""
+        groups = self._groups
+        return [*groups.pinned, *groups.changed, *groups.few, *groups.rest]
 
     @property
     def lines_needed(self) -> int:
         """Of all rows and headings."""
-        return len(self.shown) + len(by_section(self.shown))
+        return sum(len(row.lines) for row in self._make(_MAX_WIDTH, None))
 
-    def show(self, table: KnobTable, staged: StagedEdits) -> None:
+    def show(
+        self, table: KnobTable, staged: StagedEdits, pins: tuple[str, ...] = (), edited: Collection[str] = ()
+    ) -> None:
         """Take over new values; the cursor stays on its key."""
-        self.table = table
-        self.staged = staged
+        self.table, self.staged, self._pins = table, staged, pins
+        self._groups = knob_groups(table, staged, pins=pins, edited=edited)
         self.reload()
         self.refresh()
+
+    def begin_at(self, key: str) -> None:
+        """Put the cursor there, also where its row is still to come."""
+        if self.keys:
+            self.go_to(key)
+        else:
+            self.key = key
 
     def _make(self, width: int, selected: str | None) -> tuple[Row, ...]:
         del selected
         columns = knob_columns(self.table, width, self.staged.edits)
-        rows = []
-        for section, knobs in by_section(self.shown).items():
-            rows.append(Row(None, (Content.styled(clean_line(section), "$foreground 60%"),)))
-            for knob in knobs:
-                problem = worst_problem(knob, self.table.problems)
-                rows.append(Row(knob.key, (knob_line(knob, columns, problem, self.staged.edits),)))
+        groups = self._groups
+        rows = [
+            *self._section("pinned", groups.pinned, columns, has_section=False),
+            *self._section("changed", groups.changed, columns, has_section=False),
+        ]
+        for section, knobs in by_section(groups.few).items():
+            rows += self._section(section, knobs, columns)
+        if count := len(groups.rest):
+            text = f"▾ {count} that are set or turned seldom" if self._unfolded else f"… {count} more"
+            rows.append(Row(_FOLD, (Content.styled(f"{_INDENT}{text}: enter", "$foreground 60%"),)))
+        for section, knobs in by_section(groups.rest if self._unfolded else ()).items():
+            rows += self._section(section, knobs, columns)
         return tuple(rows)
+
+    def _section(
+        self, heading: str, knobs: Sequence[KnobInfo], columns: KnobColumns, *, has_section: bool = True
+    ) -> list[Row]:
+        if not knobs:
+            return []
+        rows = [Row(None, (Content.styled(clean_line(heading), "$foreground 60%"),))]
+        for knob in knobs:
+            problem = worst_problem(knob, self.table.problems)
+            line = knob_line(knob, columns, problem, self.staged.edits, has_section=has_section)
+            rows.append(Row(knob.key, (line,)))
+        return rows
 
     def on_click(self, event: events.Click) -> None:
         """The first one selects; the second edits."""
@@ -314,9 +390,19 @@ class KnobRows(RowList):
         self.move_to_end(last=last)
 
     def action_edit(self) -> None:
-        """Ask for the editor."""
-        if self.knob is not None:
+        """Ask for the editor; on the line for the rest, show it or fold it."""
+        if self.key == _FOLD:
+            self._unfolded = not self._unfolded
+            self.reload()
+            self.post_message(self.Moved(self))
+        elif self.knob is not None:
             self.post_message(self.EditRequested(self.knob))
+
+    def action_pin(self) -> None:
+        """First from now on, or no more."""
+        if (knob := self.knob) is not None:
+            others = tuple(pin for pin in self._pins if pin != knob.key)
+            self.post_message(self.PinsChanged(others if knob.key in self._pins else (*self._pins, knob.key)))
 
 
 _DETAIL_ROWS = 4
@@ -332,6 +418,7 @@ class KnobPanel(Vertical):
     def __init__(self, *, classes: str | None = None, readonly: bool = False) -> None:
         super().__init__(classes=classes)
         self._readonly = readonly
+        self._shown: tuple[object, ...] = ()
         self.rows = KnobRows()
         """The table."""
 
@@ -345,10 +432,13 @@ class KnobPanel(Vertical):
         del width
         return self.rows.lines_needed + _DETAIL_ROWS + 2
 
-    def show(self, table: KnobTable, staged: StagedEdits) -> None:
-        """Take over new values."""
-        if table != self.rows.table or staged != self.rows.staged:
-            self.rows.show(table, staged)
+    def show(
+        self, table: KnobTable, staged: StagedEdits, pins: tuple[str, ...] = (), edited: Collection[str] = ()
+    ) -> None:
+        """Take over new values. `pins` and `edited`: as `knob_groups`."""
+        if (table, staged, pins, edited) != self._shown:
+            self._shown = table, staged, pins, edited
+            self.rows.show(table, staged, pins, edited)
             self._update_titles()
             self._show_detail()
 
@@ -361,7 +451,7 @@ class KnobPanel(Vertical):
         table = self.rows.table
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
         title = Content.styled("Knobs", "bold")
-        if files and (hidden := len(table.knobs) - len(self.rows.shown)):
+        if files and (hidden := len(table.knobs) - sum(knob.known for knob in self.rows.shown)):
             files += f" · {key_of('screen.config')}: {hidden} more"
         if files:
             title += Content.styled(f" · {files}", "$foreground 60%")

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.message import Message
 
-from rltui.core.lines import LogSource
+from rltui.core.lines import Level, LogSource
+from rltui.core.log_query import Query
+from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.widgets.log_finding import OpenSearch
 from rltui.ui.widgets.log_selection import SelectingLog
+
+_SWITCHES = ("wrap", "whole", "raw")
+"""How lines are shown otherwise than usual."""
 
 
 class LogPane(SelectingLog, can_focus=True):
@@ -49,6 +56,33 @@ class LogPane(SelectingLog, can_focus=True):
         if source is not self._whole:
             self._marks = set()
         super().set_source(source, placeholder, search=search)
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """What a person has chosen, plain JSON: the place, what is looked for, how lines are shown."""
+        look: dict[str, Any] = {name: True for name in _SWITCHES if getattr(self, name)}
+        if self._query is not None:
+            look |= {"query": self._query.text, "only": self._only}
+        if self._level is not None:
+            look["level"] = self._level.value
+        if not self.follow and self._rows and self._source is not None:
+            seen = self._rows[min(len(self._rows) - 1, self.size.height // 3)]
+            look["offset"] = self._source.offset(seen.line)
+        return look
+
+    def look_again(self, look: Mapping[str, Any], *, same_log: bool) -> None:
+        """As it was left; the place only in the `same_log`. What makes no sense is left out."""
+        for name in _SWITCHES:
+            setattr(self, name, look.get(name) is True)
+        query, level = look.get("query"), look.get("level")
+        with suppress(RltuiError, ValueError):
+            self._level = Level(level) if isinstance(level, str) else None
+            self._only = look.get("only") is True
+            if isinstance(query, str) or self._level is not None:
+                self._look_for(Query.typed(query) if isinstance(query, str) else None, self._level)
+        offset = look.get("offset")
+        if same_log and isinstance(offset, int) and not self._only and self._level is None:
+            self.show_offset(offset)
 
     def action_attempt(self, step: int) -> None:
         """The owner knows which there are."""

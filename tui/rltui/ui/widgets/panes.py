@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from textual import on
 from textual.app import ComposeResult
@@ -50,6 +51,8 @@ class ReaderPane(Vertical):
         """Path and placeholder of the log that there is now."""
         self._attempt: int | None = None
         """An earlier one that is shown in place of it."""
+        self._wanted_look: Mapping[str, Any] = {}
+        """What is to be restored."""
         self._title = ""
         self.log_pane = LogPane(classes="frame")
         """Takes the focus."""
@@ -94,6 +97,22 @@ class ReaderPane(Vertical):
             self.log_pane.note = f"attempt {self._attempt}, ] later"
             self._open(entries[wanted].path, "It printed nothing.")
 
+    @property
+    def look(self) -> Mapping[str, Any]:
+        """How a person looks at the log, plain JSON; empty: as everybody does at first."""
+        look = self.log_pane.look
+        return {**look, "path": self._path} if look else self._wanted_look
+
+    def look_again(self, look: Mapping[str, Any]) -> None:
+        """As `look` was once, as soon as the log is open."""
+        self._wanted_look = look
+        self._restore_look()
+
+    def _restore_look(self) -> None:
+        if self._wanted_look and self._source is not None:
+            look, self._wanted_look = self._wanted_look, {}
+            self.log_pane.look_again(look, same_log=look.get("path") == self._path)
+
     def _open(self, path: str | None, placeholder: str) -> None:
         if path is not None and path == self._path:
             self.log_pane.set_source(self._source, placeholder)
@@ -110,6 +129,7 @@ class ReaderPane(Vertical):
         self.log_pane.set_source(self._source, placeholder, search=search)
         if before is not None:
             before.close()
+        self._restore_look()
 
     @property
     def _title_width(self) -> int:

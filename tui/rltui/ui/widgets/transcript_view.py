@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from textual.content import Content
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.visual import Visual
 
@@ -245,4 +246,16 @@ class TranscriptView(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
         line = self._lines[at]
         line = line.pad_right(max(0, width - line.cell_length))
-        return Visual.to_strips(self, line, line.cell_length, 1, self.visual_style)[0].crop(0, width)
+        if self.text_selection is not None and (span := self.text_selection.get_span(at)) is not None:
+            line = line.stylize("reverse", span[0], None if span[1] < 0 else span[1])
+        strips = Visual.to_strips(self, line, line.cell_length, 1, self.visual_style, apply_selection=False)
+        return strips[0].crop(0, width).apply_offsets(0, at)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str]:
+        """What the mouse has selected, and what stands behind it."""
+        return selection.extract("\n".join(line.plain.rstrip() for line in self._lines)), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Show it."""
+        del selection
+        self.refresh()

@@ -1,0 +1,110 @@
+"""Every command that lists something: as wide as the terminal, whole in a pipe, in ASCII if need be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.fakes.past_run import made
+
+from rltui.cli import main
+from rltui.cli.table import width_of
+from rltui.services.runs.experiment_files import ControlFolder
+
+LISTINGS = (
+    ("ls",),
+    ("status", "one-of-the-longer-names-that-people-give"),
+    ("runs",),
+    ("runs", "--columns", "name,state,step,reward,age,tags,folder,framework"),
+    ("knobs", "-n", "two", "-v"),
+    ("events", "-n", "two"),
+    ("logs", "-n", "two"),
+    ("metrics", "-n", "two"),
+    ("checkpoints", "two"),
+    ("evals", "two"),
+    ("orphans", "two"),
+    ("queue",),
+    ("trash",),
+    ("tag",),
+    ("layouts",),
+    ("doctor",),
+    ("gpus",),
+    ("help",),
+    ("help", "start"),
+    ("man",),
+)
+WITH_SENTENCES = {"queue", "trash", "help", "checkpoints", "metrics", "evals", "orphans", "man"}
+"""They say something besides, which terminals wrap as any text."""
+
+
+@pytest.fixture
+def place(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two runs, with what they left."""
+    for name in ("one-of-the-longer-names-that-people-give", "two"):
+        record = made(tmp_path / "out" / name, steps=12)
+        control = ControlFolder(Path(record.output_dir))
+        with control.journal_file.open("a") as file:
+            file.write(
+                '{"at": 1.8e9, "kind": "note", "text": "größe ● → a note that goes on and on and on"}\n'
+            )
+    monkeypatch.chdir(tmp_path)
+    main(["tag", "two", "+baseline"])
+    return tmp_path
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_nothing_is_wider_than_the_terminal(
+    place: Path, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    capsys.readouterr()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr("shutil.which", lambda _: None)  # a pager would take the manual
+    for words in LISTINGS:
+        assert main([*words, "--no-color"]) in (0, 1), words
+        lines = capsys.readouterr().out.splitlines()
+        if words[0] not in WITH_SENTENCES:
+            assert max(map(width_of, lines), default=0) <= width, (words, max(lines, key=width_of))
+
+
+def test_a_pipe_gets_all_of_it_in_plain_words(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    for words in LISTINGS:
+        main([*words])
+        told = capsys.readouterr().out
+        assert "\x1b" not in told
+        assert words[0] in ("man", "knobs", "help", "runs") or "…" not in told, (words, told)
+    main(["ls"])
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["NAME", "STATE", "STEP", "REWARD", "AGE", "FRAMEWORK", "OUTPUT", "FOLDER"]
+    assert {row.split()[0] for row in rows} == {"one-of-the-longer-names-that-people-give", "two"}
+    assert all(row.endswith(row.split()[0]) for row in rows), "the folder is told whole"
+
+
+def test_ascii_is_enough(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    for words in LISTINGS:
+        main([*words, "--ascii", "--color=always"])
+        told = capsys.readouterr()
+        assert (told.out + told.err).isascii(), words
+        assert "\\u" not in told.out, words
+        assert "?" not in told.out.replace("what?", "").replace("[?", "").replace("`?`", "") or words[0] in (
+            "man",
+            "help",
+            "runs",
+        ), (words, told.out)
+
+
+def test_a_locale_without_utf8_gets_ascii(place: Path) -> None:
+    env = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    for more in ({}, {"PYTHONIOENCODING": "ascii"}):
+        done = subprocess.run(
+            [sys.executable, "-m", "rltui", "events", "-n", "two"],
+            env={**env, **more},
+            capture_output=True,
+            check=True,
+        )
+        assert b"grosse * -> a note" in done.stdout

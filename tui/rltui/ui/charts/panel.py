@@ -1,0 +1,134 @@
+"""The charts that matter most, as a panel of the overview. Imports numpy."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+
+from textual.containers import Container
+from textual.content import Content
+
+from rltui.core.marks import marks
+from rltui.core.text import shortened
+from rltui.errors import RltuiError
+from rltui.ui.charts.board import Board, Run
+from rltui.ui.charts.catalog import Chart, charts
+from rltui.ui.charts.plot import Plot
+from rltui.ui.charts.view import View
+from rltui.ui.shared import Shared
+from rltui.ui.text import clean_line
+
+_IMPORTANT = ("reward", "loss", "entropy", "tokens_per_s")
+_MOST = 4
+_ROWS = 7
+"""Of a chart at least, with its title and its axis."""
+_WIDE_CELLS = 96
+"""From here on two stand side by side."""
+_NOTHING = "no value was measured yet"
+_INTERVAL_S = 3.0
+"""Between two looks at the files."""
+_PAUSE_PER_WORK = 100.0
+"""The next look waits so many times as long as the last one took: 1 % of a core at most."""
+_LONGEST_PAUSE_S = 30.0
+
+
+class ChartPanel(Container, can_focus=True):
+    """Shows pinned charts and those of reward, loss, entropy and throughput, while it can be seen."""
+
+    BORDER_TITLE = "Charts"
+    DEFAULT_CSS = """
+    ChartPanel {
+        layout: grid;
+        & > Plot { border: none; border-top: solid $border-blurred; }
+    }
+    """
+
+    def __init__(self, shared: Shared, *, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
+        self._shared = shared
+        self._board: Board | None = None
+        self._pins: tuple[str, ...] = ()
+        self._charts: tuple[Chart, ...] = ()
+        self._plots = [Plot() for _ in range(_MOST)]
+        self._wake = asyncio.Event()
+        self.border_subtitle = _NOTHING
+
+    def compose(self) -> list[Plot]:
+        """As many as there may be."""
+        return self._plots
+
+    def on_mount(self) -> None:
+        """Read what is new, now and then."""
+        self._arrange_plots()
+        self.run_worker(self._follow(), name="charts", group="charts")
+
+    def on_resize(self) -> None:
+        """There may be room for more."""
+        self._arrange_plots()
+        self._wake.set()
+
+    def on_show(self) -> None:
+        """Catch up."""
+        self._wake.set()
+
+    async def _follow(self) -> None:
+        experiment = self._shared.experiment
+        try:
+            self._pins = await asyncio.to_thread(experiment.pins)
+            self._board = Board([Run("", await asyncio.to_thread(experiment.open_series))])
+        except RltuiError as error:
+            self.border_title = Content(f"Charts · {shortened(clean_line(error.title), 60)}")
+            return
+        while True:
+            self._wake.clear()
+            began = time.process_time()
+            if self._is_seen:
+                await self._catch_up(self._board)
+            work = (time.process_time() - began) * _PAUSE_PER_WORK
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(max(_INTERVAL_S, work), _LONGEST_PAUSE_S)):
+                    await self._wake.wait()
+
+    @property
+    def _is_seen(self) -> bool:
+        top = self.app.screen
+        return bool(self.size.height and self.region) and (self.screen is top or top.is_modal)
+
+    async def _catch_up(self, board: Board) -> None:
+        is_new = await asyncio.to_thread(board.look)
+        wanted = self._wanted(board)
+        if not is_new and wanted == self._charts:
+            return
+        self._charts = wanted
+        self.border_subtitle = "" if wanted else _NOTHING
+        await asyncio.to_thread(board.load, wanted)
+        with suppress(RltuiError):  # the charts are worth seeing without marks
+            board.marks = marks(await self._shared.experiment.journal())
+        self._arrange_plots()
+        with self.app.batch_update():
+            for plot, chart in zip(self._plots, wanted, strict=False):
+                plot.show(board.picture(chart, View()))
+
+    def _wanted(self, board: Board) -> tuple[Chart, ...]:
+        """Those that there are and that fit."""
+        found = {chart.id: chart for chart in charts(board.keys, pins=self._pins)}
+        first = [found[id_] for id_ in dict.fromkeys((*self._pins, *_IMPORTANT)) if id_ in found]
+        return tuple((first or list(found.values()))[: self._room])
+
+    @property
+    def _columns(self) -> int:
+        return 2 if self.size.width >= _WIDE_CELLS else 1
+
+    @property
+    def _room(self) -> int:
+        """How many fit."""
+        return max(1, min(_MOST, self._columns * (self.size.height // _ROWS)))
+
+    def _arrange_plots(self) -> None:
+        count = max(1, min(len(self._charts) or 1, self._room))
+        columns = min(self._columns, count)
+        self.styles.grid_size_columns = columns
+        self.styles.grid_size_rows = -(-count // columns)
+        for number, plot in enumerate(self._plots):
+            plot.display = number < count
