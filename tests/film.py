@@ -29,6 +29,7 @@ COLUMNS, ROWS = 100, 30
 KEY_NAMES = {"Enter": "⏎", "Escape": "esc"}
 """How those are written in the caption that are not called by what they type."""
 TYPED_S = 0.12
+SETTLED_S = 0.8
 LONGEST_S = 300
 """For a screen; on a box that has nothing else to do half a minute is the longest."""
 
@@ -64,23 +65,26 @@ SCENES = (
         6.0,
         looks=6,
     ),
-    Scene(": finds whatever there is by a few letters: a knob", (":",), "", 0.8),
-    Scene(
-        ": finds whatever there is by a few letters: a knob", tuple("orchestrator.b"), seconds=2.0, typed=True
-    ),
+    Scene(": finds whatever there is by a few letters", (":",), "", 0.8),
+    Scene(": finds whatever there is by a few letters: a knob", tuple("orch"), "", 1.0),
+    Scene(": finds whatever there is by a few letters: a knob", tuple("estrator.b"), "", 2.0),
     Scene("… and edits it", ("Enter",), r"batch_size[^$]*128", 1.5),
-    Scene("100 breaks a rule: which one, what would be valid, what must restart", ("1", "0", "0"), "", 4.5),
-    Scene("t selects the trainer; r restarts it", ("Escape", "t", "r"), r"(?i)restart", 0.8),
-    Scene("… with what must restart with it: the plan says what stops and what is lost", (), "", 4.0),
+    Scene("100 breaks a rule: which one, what would be valid, what must restart", ("1", "0", "0"), "✗", 4.5),
+    Scene(
+        "t and r: the plan to restart the trainer, and what must restart with it",
+        ("Escape", "t", "r"),
+        r"stop +\w.* → ",
+        4.0,
+    ),
     Scene("4 has the whole run in charts", ("Escape", "4"), r"(?i)entropy", 4.0, looks=3),
-    Scene("5 has what the model wrote, with its rewards", ("5",), r"(?i)assistant|reward", 3.0),
+    Scene("5 has what the model wrote, with its rewards", ("5",), r"(?i)· rollouts|assistant", 3.0),
     Scene(
         "q leaves, and everything goes on", ("Escape", "Escape", "q"), rf"(?m)^{re.escape(PROMPT)} *$", 2.0
     ),
     Scene("From any shell", tuple("rltui status"), seconds=0.4, typed=True),
     Scene("Nothing has stopped. rltui brings it all back", ("Enter",), r"● trainer[^$]*~ \$\s*$", 5.0),
 )
-RESTS_AT = 5
+RESTS_AT = 3
 """The scene that is shown to those who want nothing to move."""
 
 
@@ -131,12 +135,12 @@ def filmed(terminal: Terminal) -> Iterator[Frame]:
         for key in scene.keys:
             shown.append(KEY_NAMES.get(key, key))
             terminal.press(key)
-            time.sleep(TYPED_S if scene.typed else 0.4)
+            time.sleep(TYPED_S)
             if scene.typed:
                 yield Frame(rows_of(terminal.screen(styled=True)), scene.says, shown[-1], TYPED_S)
         terminal.wait_until(partial(_with_words, scene.shows), scene.shows, timeout_s=LONGEST_S)
-        time.sleep(0.5)
-        keys = "" if scene.typed else " ".join(shown)
+        time.sleep(SETTLED_S)
+        keys = "" if scene.typed else ("" if all(len(key) == 1 for key in shown) else " ").join(shown)
         for _ in range(scene.looks):
             screen = terminal.screen(styled=True)
             yield Frame(rows_of(screen), scene.says, keys, scene.seconds / scene.looks)
@@ -209,9 +213,7 @@ class Drawing:
         for number, frame in enumerate(self.frames):
             steps.append(f"{100 * at / total:.2f}%{{transform:translateY(-{number * height}px)}}")
             at += frame.seconds
-        rest = next(
-            number for number, frame in enumerate(self.frames) if frame.says == SCENES[RESTS_AT - 1].says
-        )
+        rest = next(number for number, frame in enumerate(self.frames) if frame.says == SCENES[RESTS_AT].says)
         classes = "".join(f".{name}{{{rules}}}" for rules, name in self._classes.items())
         return (
             f"text{{font:{SIZE}px {FONT};fill:{FOREGROUND};white-space:pre}}{classes}"

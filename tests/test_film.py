@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from tests.film import FOREGROUND, SCENES, Drawing, Frame, Run, merged, rows_of
+from tests.film import FOREGROUND, RESTS_AT, SCENES, Drawing, Frame, Run, merged, rows_of
 
 from rltui.core.lines import PLAIN, SgrStyle
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def frame(screen: str, seconds: float = 1.0, says: str = SCENES[4].says) -> Frame:
+def frame(screen: str, seconds: float = 1.0, says: str = SCENES[RESTS_AT].says) -> Frame:
     return Frame(rows_of(screen), says, "e", seconds)
 
 
@@ -28,7 +28,7 @@ def test_a_film_is_one_picture_whose_frames_follow_each_other() -> None:
     frames = [frame("same\n<one>", 1.0), frame("same\n\x1b[44mtwo", 3.0)]
     drawn = ElementTree.fromstring(Drawing(frames).svg())
     texts = ["".join(text.itertext()) for text in drawn.iter(f"{SVG}text")]
-    assert sorted(texts) == sorted(["same", "<one>", "two", "e", SCENES[4].says])
+    assert sorted(texts) == sorted(["same", "<one>", "two", "e", SCENES[RESTS_AT].says])
     names = [each.get("href") for each in drawn.iter(f"{SVG}use")]
     assert len(names) == 6
     assert len(set(names)) == 4

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import select
 import struct
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from queue import SimpleQueue
 from tests.screen_model import ScreenModel
 
 COLUMNS, ROWS = 160, 45
+_LOOK_MS = 100
+"""Between two looks whether the terminal was closed."""
 BARE_APP = [sys.executable, str(Path(__file__).with_name("bare_app.py"))]
 BARE_TEXT = "bare peer painted"
 
@@ -50,11 +53,14 @@ class Terminal:
         rows: int = ROWS,
         line: Line = NEAR,
         answers: bool = True,
+        background: str = "",
     ) -> None:
+        """`background`: answered where it is asked for, such as `ffff/ffff/ffff`."""
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._line = line
         self._answers = answers
+        self._background = background
         self._screen = ScreenModel(columns, rows)
         self._awaited: dict[Callable[[str], bool], float | None] = {}
         self._shown = threading.Condition()
@@ -143,10 +149,15 @@ class Terminal:
 
     def _read(self) -> None:
         chunk = 1 << 16 if self._line.bytes_per_s is None else 512
+        poll = select.poll()
+        poll.register(self._master, select.POLLIN)
         while True:
+            # While somebody is reading from it, a closed terminal is not gone.
+            while not poll.poll(_LOOK_MS):
+                pass
             try:
                 data = os.read(self._master, chunk)
-            except OSError:  # EIO: the program has closed its side
+            except OSError:  # EIO: the program has closed its side; or we have closed ours
                 data = b""
             if self._line.bytes_per_s is not None:
                 time.sleep(len(data) / self._line.bytes_per_s)
@@ -167,6 +178,8 @@ class Terminal:
                 self.written += data
                 self._look(time.monotonic())
                 self._shown.notify_all()
+            if self._background and b"\x1b]11;?" in data:
+                self.press(f"\x1b]11;rgb:{self._background}\x1b\\")
             if self._answers:
                 self.press("\x1b[1;1R" * (self._screen.asked - asked))
 

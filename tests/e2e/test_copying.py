@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from tests.conftest import Box
@@ -14,10 +15,11 @@ from tests.waiting import retry_until
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.tmux]
 
 
-@pytest.fixture
-def terminal(counters: Box) -> Iterator[Terminal]:
+@contextmanager
+def opened(counters: Box, *first: str) -> Iterator[Terminal]:
+    """On a run whose logs count."""
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    terminal = Terminal([sys.executable, "-m", "rltui"], cwd=counters.work, env=counters.env)
+    terminal = Terminal([*first, sys.executable, "-m", "rltui"], cwd=counters.work, env=counters.env)
     try:
         terminal.wait_for("q detach")
         yield terminal
@@ -33,42 +35,36 @@ def buffer(terminal: Terminal) -> str:
         return ""
 
 
-def drag(terminal: Terminal, row: int, first: int, last: int) -> None:
-    """From cell to cell, as a terminal tells it; counted from 0."""
-    for event in (f"0;{first + 1};{row + 1}M", f"32;{last + 1};{row + 1}M", f"0;{last + 1};{row + 1}m"):
+def select_count(terminal: Terminal) -> None:
+    """Drag over the first word of a line, as a terminal tells it."""
+    lines = terminal.wait_for("count ").splitlines()
+    row, line = next((row, text) for row, text in enumerate(lines, start=1) if "count " in text)
+    first = line.index("count ") + 1
+    for event in (f"0;{first};{row}M", f"32;{first + 4};{row}M", f"0;{first + 4};{row}m"):
         terminal._tmux("send-keys", "-t", "term", "-l", f"\x1b[<{event}")
-
-
-def line_of_log(screen: str) -> int:
-    """A row with a line of a log."""
-    return next(row for row, text in enumerate(screen.splitlines()) if "count " in text)
-
-
-def test_what_the_mouse_selects_reaches_tmux_where_that_takes_it(terminal: Terminal) -> None:
-    terminal._tmux("set-option", "-s", "set-clipboard", "on")
-    screen = terminal.wait_for("count ")
-    row = line_of_log(screen)
-    first = screen.splitlines()[row].index("count ")
-    drag(terminal, row, first, first + 4)
     terminal.wait_for("5 characters selected: y copies")
-    terminal.press("y")
-    said = terminal.wait_for("Copied “count”")
-    assert "in case tmux keeps it for itself" in said
-    assert retry_until(lambda: buffer(terminal)) == "count"
 
 
-def test_where_tmux_keeps_it_for_itself_it_lies_in_a_file(terminal: Terminal, counters: Box) -> None:
-    terminal._tmux("set-option", "-s", "set-clipboard", "off")
-    screen = terminal.wait_for("count ")
-    row = line_of_log(screen)
-    first = screen.splitlines()[row].index("count ")
-    drag(terminal, row, first, first + 4)
-    terminal.wait_for("characters selected")
-    terminal.press("C-c")
-    terminal.wait_for("Copied “count”")
-    (copy,) = counters.root.rglob("copied.txt")
-    assert copy.read_text() == "count"
-    assert buffer(terminal) == ""
-    terminal.press("!")
-    terminal.wait_for("Messages")
-    terminal.wait_for("esc: close")
+@pytest.mark.parametrize("option", ["on", "external", "off"])
+def test_what_the_mouse_selects_reaches_tmux_however_it_is_set(counters: Box, option: str) -> None:
+    with opened(counters) as terminal:
+        terminal._tmux("set-option", "-s", "set-clipboard", option)
+        select_count(terminal)
+        terminal.press("y")
+        terminal.wait_for("Copied “count”; tmux has it too")
+        assert buffer(terminal) == "count"
+        assert not list(counters.root.rglob("copied.txt"))
+
+
+def test_where_tmux_cannot_be_asked_it_may_take_it_and_a_file_has_it(counters: Box) -> None:
+    with opened(counters, "env", "TMUX=/nowhere,1,0") as terminal:
+        terminal._tmux("set-option", "-s", "set-clipboard", "on")
+        select_count(terminal)
+        terminal.press("C-c")
+        terminal.wait_for("Copied “count”; in case tmux keeps it for itself, also in")
+        assert retry_until(lambda: buffer(terminal)) == "count"
+        (copy,) = counters.root.rglob("copied.txt")
+        assert copy.read_text() == "count"
+        terminal.press("!")
+        terminal.wait_for("Messages")
+        terminal.wait_for("esc: close")

@@ -71,7 +71,7 @@ def test_collapse_is_told_and_taken_back(learning: Box) -> None:
     try:
         terminal.wait_for("reward collapsed")
         terminal.press("B")
-        asked = terminal.wait_for("y writes + restarts")
+        asked = terminal.wait_for("y: Write + restart")
         assert f"Go back to checkpoint {good}, and take back: trainer.optim.lr 0.00025 → 2.5?" in asked
         terminal.press("y")
         retry_until(lambda: words(learning) == [], timeout_s=60)

@@ -76,7 +76,7 @@ def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal)
         terminal.press("j")
         knob = terminal.wait_until(partial(another_knob, knob), "the next knob")
     terminal.press("e")
-    terminal.wait_for("enter writes")
+    terminal.wait_for("enter: write")
     terminal.press("BSpace", "BSpace", "BSpace", "1", "0", "0")
     screen = terminal.wait_for("divisible")
     for word in ("96", "112", "rollouts_per_example"):

@@ -73,6 +73,8 @@ class FakeRuns:
         self.changes: list[tuple[str, RunChange]] = []
         self.kept_values: dict[str, Mapping[str, Any]] = {}
         """By owner, as screens keep them."""
+        self.has_tmux = False
+        self.given_to_tmux: str | None = None
         self.kept_copy: str | None = None
         self.settings_text = SettingsText(
             "/home/me/.config/rltui/settings.toml",
@@ -126,6 +128,10 @@ class FakeRuns:
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
         self.kept_values[owner] = values
+
+    def give_to_tmux(self, text: str) -> bool:
+        self.given_to_tmux = text
+        return self.has_tmux
 
     def keep_copy(self, text: str) -> str:
         self.kept_copy = text

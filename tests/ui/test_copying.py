@@ -107,10 +107,23 @@ async def test_a_copy_that_may_not_arrive_lies_in_a_file_too(
         assert copied == ([] if "Too much" in words else [text])
 
 
+async def test_a_tmux_that_takes_it_needs_no_file(copied: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMUX", "x")
+    runs = FakeRuns()
+    runs.has_tmux = True
+    async with make_app(None, runs=runs).run_test() as pilot:
+        await settle(pilot)
+        pilot.app.post_message(CopyWanted("abc"))
+        await until(pilot, lambda: said(pilot))
+        assert said(pilot) == ["Copied “abc”; tmux has it too"]
+        assert (runs.given_to_tmux, runs.kept_copy, copied) == ("abc", None, ["abc"])
+
+
 def test_who_keeps_a_copy_is_known_by_the_environment() -> None:
     assert may_keep_it({"TERM": "xterm-256color"}) == ""
     assert may_keep_it({"TERM": "screen-256color", "TMUX": "x"}) == "tmux"
     assert may_keep_it({"TERM": "screen", "STY": "x"}) == "screen"
+    assert may_keep_it({"TERM": "tmux-256color"}) == "tmux", "beyond ssh"
     assert may_keep_it({"TERM": "linux"}) == "this terminal"
 
 

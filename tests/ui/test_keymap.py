@@ -235,7 +235,7 @@ async def test_a_refused_keymap_is_told_and_the_usual_keys_hold(open_app: Opener
         ("percent_sign", Place.OVERVIEW, "% is no key here. outliers works on the metrics screen (4)"),
         ("r", Place.METRICS, "r is no key here. restart works on the overview (1)"),
         ("shift+home", Place.LOGS, "shift+home is no key here. first works on the queue screen (Q)"),
-        ("delete", Place.OVERVIEW, "del: drop is for the knob table"),
+        ("delete", Place.OVERVIEW, "del: drop makes no sense now"),
         ("u", Place.CONFIG, "u: undo makes no sense now"),
         ("f9", Place.CONFIG, "f9 is no key here. ?: all keys"),
     ],

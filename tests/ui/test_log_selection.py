@@ -122,6 +122,21 @@ async def test_beyond_an_edge_the_log_scrolls(open_pane: Opened) -> None:
     assert text.splitlines()[-1] == "l", "the character that it began with"
 
 
+async def test_a_log_that_is_written_stands_still_below_the_button(open_pane: Opened, tmp_path: Path) -> None:
+    pane, mouse, pilot = open_pane
+    row = shown(pane)[3]
+    await mouse.drag((0, 3), up=False)
+    with (tmp_path / "log").open("a") as log:
+        log.write("new\n" * 30)
+    pane.poll()
+    await mouse._post(MouseMove, 3, 3, shift=False)
+    await mouse._post(MouseUp, 3, 3, shift=False)
+    assert (await copied(pilot)).text == row[:4]
+    await press(pilot, "G")
+    await mouse.click(0, 3)
+    assert pane.follow, "a mere click stops nothing"
+
+
 async def test_clicks_take_words_and_lines_and_shift_extends(open_pane: Opened) -> None:
     pane, mouse, pilot = open_pane
     row = shown(pane)[2]

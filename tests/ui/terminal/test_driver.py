@@ -21,13 +21,32 @@ OTHERS = (signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 
 
 @contextmanager
-def opened(argv: list[str] = APP, *, line: Line = NEAR, answers: bool = True) -> Iterator[Terminal]:
-    outer = ("TMUX", "COLUMNS", "LINES")
+def opened(
+    argv: list[str] = APP,
+    *,
+    line: Line = NEAR,
+    answers: bool = True,
+    background: str = "",
+    **variables: str,
+) -> Iterator[Terminal]:
+    """`variables`: of the environment; without the empty ones."""
+    outer = ("TMUX", "COLUMNS", "LINES", "COLORFGBG")
     env = {key: value for key, value in os.environ.items() if not key.startswith(outer)}
-    env |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-    terminal = Terminal(argv, cwd=REPOSITORY, env=env, columns=120, rows=36, line=line, answers=answers)
+    env |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"} | variables
+    env = {key: value for key, value in env.items() if value}
+    terminal = Terminal(
+        argv,
+        cwd=REPOSITORY,
+        env=env,
+        columns=120,
+        rows=36,
+        line=line,
+        answers=answers,
+        background=background,
+    )
     try:
-        terminal.expect("trainer ● ready", "1 change waits", "A apply")
+        ready = "trainer * ready" if "LC_ALL" in variables else "trainer ● ready"
+        terminal.expect(ready, "1 change waits", "A apply")
         terminal.painted_at()
         yield terminal
     finally:

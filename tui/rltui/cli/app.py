@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rltui import paths, settings
 from rltui.cli.arguments import KEYMAP_VARIABLE
+from rltui.cli.terminal import CleanStream
 from rltui.client import launch
 from rltui.errors import ConfigError, UsageError
 from rltui.services import outside
@@ -19,6 +20,7 @@ from rltui.services.runs.experiment_files import ExperimentRecord
 if TYPE_CHECKING:
     from rltui.client.protocol import Experiment, Runs
     from rltui.ui.app import RltuiApp
+    from rltui.ui.terminal.abilities import Abilities
 
 _STARTED_S = 2.0
 """The app has long been shown by then."""
@@ -104,7 +106,6 @@ def _run_app(experiment: Experiment | None, runs: Runs) -> int:
     from rich.console import Console
 
     from rltui.ui.app import RltuiApp
-    from rltui.ui.terminal.abilities import abilities
 
     chosen = _settings()
     keys, trouble = _keys()
@@ -117,13 +118,20 @@ def _run_app(experiment: Experiment | None, runs: Runs) -> int:
         osc9=chosen.alerts.osc9,
         keys=keys,
         trouble=trouble,
-        abilities=abilities(os.environ, encoding=sys.stdout.encoding),
+        abilities=_abilities(),
         theme=chosen.theme,
     )
     # Should the app crash, its words go the way of all output, where colours of its own would be cleaned too.
     app.error_console = Console(stderr=True, color_system=None, markup=False, highlight=False)
     asyncio.run(_shown(app))
     return app.return_code or 0
+
+
+def _abilities() -> Abilities:
+    from rltui.ui.terminal.abilities import abilities
+
+    is_grey = isinstance(sys.stdout, CleanStream) and not sys.stdout.has_colours
+    return abilities(os.environ, encoding=sys.stdout.encoding, is_grey=is_grey)
 
 
 async def _shown(app: RltuiApp) -> None:

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from rltui.errors import RltuiError, UsageError
@@ -68,6 +69,25 @@ def pager_command(path: str) -> list[str]:
     if not words or shutil.which(words[0]) is None:
         raise UsageError(f"there is no pager {wanted!r}", hint="set PAGER to one that is installed")
     return [*words, path]
+
+
+_TMUX_TIMEOUT_S = 2.0
+
+
+def give_to_tmux(text: str) -> bool:
+    """Have the tmux that we run in keep `text` as its newest buffer, and pass it on to the clipboards of the
+    terminals that it is seen in, as far as its options let it. False where we run in none, or it refuses.
+
+    Before tmux 3.2 it can keep it only.
+    """
+    if "TMUX" not in os.environ:
+        return False
+    for options in (["-w"], []):
+        with suppress(RltuiError):
+            command = ["tmux", "load-buffer", *options, "-"]
+            outside.ask(command, timeout_s=_TMUX_TIMEOUT_S, stdin=text.encode(errors="replace"))
+            return True
+    return False
 
 
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")

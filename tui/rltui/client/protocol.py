@@ -285,6 +285,10 @@ class Runs(Protocol):
         """Keep that instead."""
         ...
 
+    def give_to_tmux(self, text: str) -> bool:
+        """Have the person's own tmux keep what was copied, and pass it on; false where there is none."""
+        ...
+
     def keep_copy(self, text: str) -> str:
         """Put what was copied into the file for it, in place of the copy before, and return its path."""
         ...

@@ -132,6 +132,12 @@ class KnownRuns:
         """For the command line too."""
         screen_state.keep(owner, values)
 
+    def give_to_tmux(self, text: str) -> bool:
+        """As its newest buffer, and to the terminals that it is seen in."""
+        from rltui.client.programs import give_to_tmux
+
+        return give_to_tmux(text)
+
     def keep_copy(self, text: str) -> str:
         """In the user's state folder."""
         return str(screen_state.keep_copy(text))

@@ -103,8 +103,8 @@ async def follow(command: Sequence[str], take: Take) -> str | None:
     return failure_text(code, bytes(errors.data))
 
 
-def ask(command: Sequence[str], *, timeout_s: float) -> bytes:
-    """What `command` prints, in this very environment. Blocks.
+def ask(command: Sequence[str], *, timeout_s: float, stdin: bytes = b"") -> bytes:
+    """What `command` prints, in this very environment, having read `stdin`. Blocks.
 
     Raises:
         RltuiError: It cannot be run, fails, or takes longer than `timeout_s`.
@@ -113,14 +113,14 @@ def ask(command: Sequence[str], *, timeout_s: float) -> bytes:
     with _start_errors(words):
         process = subprocess.Popen(
             words,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
     with process:
         try:
-            output, errors = process.communicate(timeout=timeout_s)
+            output, errors = process.communicate(stdin or None, timeout=timeout_s)
         except BaseException as error:
             os.killpg(process.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):

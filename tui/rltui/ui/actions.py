@@ -429,10 +429,8 @@ ACTIONS: tuple[Action, ...] = (
     )),
     Action("write", "W", "write", "Write it into a file", Scope.PICKING, (
         Use((_LOG,), "save", palette=False, help="Write the selected lines, or those in view, into a file"),
-        Use((_KNOBS,), "screen.review_edits", footer=_YES, changes=True,
+        Use((_O, _CONFIG), "review_edits", footer=_YES, changes=True,
             help="Review the collected edits as one diff, and write them"),
-        Use((_CONFIG,), "review_edits", footer=_YES, changes=True,
-            help="Review the collected edits as one diff, and write them", palette=False),
         Use((_METRICS,), "save", label="save", footer=_YES, help="Save the chosen chart as SVG and CSV"),
         Use((_ROLLOUTS,), footer=_YES,
             help="Write the marked samples, or this one, into a new file: JSONL or Markdown"),
@@ -453,9 +451,7 @@ ACTIONS: tuple[Action, ...] = (
             help="Archive it: list it no more, or again"),
     )),
     Action("remove", "delete,backspace", "remove", "Take it away", Scope.PICKING, (
-        Use((_KNOBS,), "screen.drop_edit", label="drop", footer=_YES,
-            help="Forget the collected edit under the cursor"),
-        Use((_CONFIG,), "drop_edit", label="drop", footer=_YES, palette=False,
+        Use((_O, _CONFIG), "drop_edit", label="drop", footer=_YES,
             help="Forget the collected edit under the cursor"),
         Use((_CHECKPOINTS,), "prune", label="prune", footer=_YES,
             help="Delete old checkpoints: choose what to keep, plan first"),

@@ -17,10 +17,10 @@ from textual.screen import Screen
 from rltui.client.protocol import Experiment, Runs, TakenDownError
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
-from rltui.core.text import shortened
+from rltui.core.text import encodable, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import NO_KEY, key_of, remap
-from rltui.ui.copying import CopyWanted, clipboard_sequence, is_inside_tmux, may_keep_it, passed_through
+from rltui.ui.copying import TMUX, CopyWanted, clipboard_sequence, is_inside_tmux, may_keep_it, passed_through
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import LeaveDialog, TypingScreen
@@ -236,7 +236,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         if self._bell:
             self.bell()
         if self._osc9 and self._driver is not None:
-            text = f"rltui {name}: {alert.title}"
+            text = encodable(f"rltui {name}: {alert.title}", "ascii" if self.abilities.is_ascii else "utf-8")
             self._driver.write(desktop_notification(text, inside_tmux=is_inside_tmux()))
 
     @on(Overview.AttachRequested)
@@ -262,8 +262,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             self.notify(f"Run this in another terminal:\n{' '.join(command)}", timeout=20, markup=False)
 
     @on(CopyWanted)
-    def _copy(self, wanted: CopyWanted) -> None:
-        """To a file that is named; else to the clipboard, and to a file where that may not have arrived."""
+    async def _copy(self, wanted: CopyWanted) -> None:
+        """To a file that is named; else to the clipboard, and to tmux or a file where that may not arrive."""
         what = wanted.what or f"“{shortened(clean_line(wanted.text), _WORDS_OF_A_COPY)}”"
         try:
             if wanted.name:
@@ -274,9 +274,12 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             if sequence is not None and self._driver is not None:
                 self._driver.write(sequence)
             done = f"Copied {what}" if sequence is not None else f"Too much for a clipboard: {what}"
-            if sequence is None or (keeper := may_keep_it()):
+            keeper, runs = may_keep_it(), self._home.runs
+            if keeper == TMUX and await asyncio.to_thread(runs.give_to_tmux, wanted.text):
+                done = f"{done}; tmux has it too"
+            elif sequence is None or keeper:
                 why = "written to" if sequence is None else f"in case {keeper} keeps it for itself, also in"
-                done = f"{done}; {why} {clean_line(self._home.runs.keep_copy(wanted.text))}"
+                done = f"{done}; {why} {clean_line(await asyncio.to_thread(runs.keep_copy, wanted.text))}"
             self.notify(done, markup=False)
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)

@@ -13,8 +13,11 @@ from textual.message import Message
 
 _MOST_COPIED_BYTES = 74_000
 """Terminals ignore more than 100,000 characters of base64."""
-_DEAF = ("linux", "screen", "dumb", "vt100", "vt220")
-"""Terminals, by the first word of TERM, that have no clipboard: the console, GNU screen."""
+_DEAF = ("linux", "dumb", "vt100", "vt220")
+"""Terminals, by the first word of TERM, that have no clipboard: the console and its kin."""
+_OF_TMUX = ("tmux", "screen")
+"""What tmux calls its own, also beyond an ssh connection."""
+TMUX = "tmux"
 
 
 @dataclass
@@ -62,18 +65,22 @@ def passed_through(sequence: str) -> str:
 
 
 def is_inside_tmux(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the terminal is a pane of tmux."""
-    return "TMUX" in environ
+    """Whether the terminal is a pane of tmux, be it at the other end of an ssh connection."""
+    return "TMUX" in environ or ("STY" not in environ and _first_word(environ) in _OF_TMUX)
+
+
+def _first_word(environ: Mapping[str, str]) -> str:
+    return environ.get("TERM", "").partition("-")[0]
 
 
 def may_keep_it(environ: Mapping[str, str] = os.environ) -> str:
     """Who may keep a copy to itself, so that it does not arrive; empty: nobody that we know of."""
     if is_inside_tmux(environ):
-        return "tmux"
+        return TMUX
     if "STY" in environ:
         return "screen"
     if environ.get("TERM_PROGRAM") == "Apple_Terminal":
         return "Apple's Terminal"
     if "VTE_VERSION" in environ:  # GNOME Terminal and its kin: off in all, or not there at all
         return "this terminal"
-    return "this terminal" if environ.get("TERM", "").partition("-")[0] in _DEAF else ""
+    return "this terminal" if _first_word(environ) in _DEAF else ""

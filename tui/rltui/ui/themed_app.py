@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.color import ColorSystem
 from textual import on
+from textual.filter import Monochrome
 from textual.reactive import Reactive
 from textual.theme import Theme
 
@@ -36,6 +37,9 @@ class ThemedApp(TalkingApp):
         if abilities is not None:
             self.abilities = abilities
         super().__init__(home.clock)
+        if self.abilities.is_grey and not self.no_color:  # as Textual does for $NO_COLOR
+            self.no_color = True
+            self._filters.append(Monochrome())
         self._home = home
         self._registered_themes = themes.available()
         self._unknown_theme = "" if wanted in self.available_themes else wanted

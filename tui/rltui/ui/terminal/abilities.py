@@ -28,11 +28,14 @@ class Abilities:
     """Its background, as long as it has not told itself."""
     is_ascii: bool = False
     """Nothing else can be relied on to be shown."""
+    is_grey: bool = False
+    """The person wants no colours."""
 
 
-def abilities(environ: Mapping[str, str], *, encoding: str) -> Abilities:
+def abilities(environ: Mapping[str, str], *, encoding: str, is_grey: bool = False) -> Abilities:
     """`encoding`: of what is written to it."""
-    return Abilities(_colors(environ), _is_light(environ), codecs.lookup(encoding).name != "utf-8")
+    is_ascii = codecs.lookup(encoding).name != "utf-8"
+    return Abilities(_colors(environ), _is_light(environ), is_ascii, is_grey)
 
 
 def _colors(environ: Mapping[str, str]) -> ColorSystem:

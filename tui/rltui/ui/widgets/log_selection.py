@@ -84,6 +84,8 @@ class SelectingLog(SearchedLog):
         self._selected: Selected | None = None
         self._pressed: Spot | None = None
         """Where the button went down, while it is down."""
+        self._followed = False
+        """It stuck to the newest line before."""
         self._pointer = Offset()
         self._was_dragged = False
         self._scroller: Timer | None = None
@@ -168,7 +170,8 @@ class SelectingLog(SearchedLog):
             self._was_dragged = True
             self._select(Selected(self._selected.start, spot, lines=self._selected.lines))
             return
-        self._pressed = spot
+        self._pressed, self._followed = spot, self.follow
+        self.set_reactive(PaintedLog.follow, False)  # what was aimed at stays below the pointer
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """With the button down, the selection goes with the pointer."""
@@ -214,6 +217,8 @@ class SelectingLog(SearchedLog):
 
     def _let_go(self) -> None:
         self._pressed = None
+        if self._followed and not self._was_dragged:
+            self.follow = True
         self._stop_scrolling()
         if self.app.mouse_captured is self:
             self.release_mouse()
