@@ -80,8 +80,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         remap(keys)
         self.set_keymap({id_: names or NO_KEY for id_, names in keys.items()})
         self._trouble = trouble
-        self._bell = bell
-        self._osc9 = osc9
+        self._bell, self._osc9 = bell, osc9
         self._run_in_terminal = run_in_terminal
         self._home.wants_tour = tour and "tour" not in self._home.kept.values
         self._ask_to_start = ask_to_start
