@@ -279,7 +279,7 @@ class Drawing:
 
     def _colours(self, style: SgrStyle) -> tuple[str, str]:
         fore = FOREGROUND if style.fg is None else _hex(style.fg)
-        back = BACKGROUND if style.bg is None else _hex(style.bg)
+        back = self._ground if style.bg is None else _hex(style.bg)
         return (back, fore) if style.reverse else (fore, back)
 
     def _rules(self, style: SgrStyle) -> str:
