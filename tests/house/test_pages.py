@@ -32,6 +32,7 @@ TOUR = {
     "editor.write-restart": "ctrl+r",
     "undo": "u",
     "zoom": "z",
+    "panels.arrange": "ctrl+w",
     "search": "/",
     "find.next": "n",
     "find.previous": "N",

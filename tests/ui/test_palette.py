@@ -302,3 +302,12 @@ def test_a_letter_is_quick_among_thousands() -> None:
         started = time.process_time()
         ranked(entries, typed)
         assert time.process_time() - started < 1.0, "50 ms; a busy machine takes longer"
+
+
+async def test_what_is_typed_behind_enter_is_no_part_of_the_line(open_app: Opener) -> None:
+    async with open_app(make_experiment()) as pilot:
+        await press(pilot, "colon")
+        for key in (*"dracula", "enter", "q"):
+            pilot.app.post_message(events.Key(key, key if len(key) == 1 else "\r"))
+        await until(pilot, lambda: isinstance(pilot.app.screen, Overview))
+        assert pilot.app.theme == "dracula"

@@ -53,3 +53,19 @@ async def test_keys_move_the_cursor_of_a_list_that_could_scroll(open_app: Opener
         assert rows.key == keys[-1]
         await press(pilot, "home")
         assert rows.key == keys[0]
+
+
+async def test_a_page_of_a_list_that_only_says_why_it_is_empty() -> None:
+    """Random keys found it: `pgdn` on the checkpoint screen, before there was one, ended the TUI."""
+
+    class Empty(App[None]):
+        def compose(self) -> ComposeResult:
+            yield RowList(lambda _width, _key: (Row(None, (Content("no checkpoint yet"),)),))
+
+    app = Empty()
+    async with app.run_test():
+        rows = app.query_one(RowList)
+        rows.reload()
+        rows.move_pages(1)
+        rows.move_pages(-1)
+        assert rows.key is None

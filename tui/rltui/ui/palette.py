@@ -17,7 +17,7 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.palette_entries import Kind, PaletteEntry, at_once, carry_out, narrowed, ranked, sources
 from rltui.ui.requests import SEARCH_AIM, MainScreen
-from rltui.ui.screens.dialogs import TypingScreen
+from rltui.ui.screens.dialogs import TypingLine, TypingScreen
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.virtual_list import VirtualList
 
@@ -72,7 +72,7 @@ class Palette(TypingScreen[PaletteEntry]):
         typed: str = "",
     ) -> None:
         """`recent`: names of entries, the one used last first."""
-        super().__init__(Input(placeholder=_HINT, select_on_focus=False), typed)
+        super().__init__(TypingLine(placeholder=_HINT, select_on_focus=False), typed)
         self._entries = list(entries)
         self._sources = sources
         self._recent = recent
@@ -185,7 +185,9 @@ class Palette(TypingScreen[PaletteEntry]):
             self._wants_first = self._loading > 0
 
     @on(Input.Submitted)
-    def _choose(self) -> None:
+    def _choose(self, submitted: Input.Submitted) -> None:
+        with self.prevent(Input.Changed):
+            self.line.value = submitted.value
         self.action_choose()
 
     def action_cancel(self) -> None:

@@ -14,6 +14,7 @@ from rltui.core import fuzzy
 from rltui.core.runs import RunRow
 from rltui.core.text import shortened
 from rltui.errors import ConfigError, RltuiError
+from rltui.ui import themes
 from rltui.ui.actions import Use, offered_in, offered_on
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.requests import SEARCH_AIM, MainScreen, show_error
@@ -123,7 +124,9 @@ def _rank(entry: PaletteEntry, words: Sequence[str]) -> fuzzy.Rank | None:
 def at_once(screen: MainScreen) -> list[PaletteEntry]:
     """What is known without asking anybody."""
     entries = [*_actions(screen), *_components(screen), *_knobs(screen)]
-    entries += [PaletteEntry(Kind.THEME, name, name) for name in screen.app.available_themes]
+    chosen = screen.app.theme
+    names = (chosen, *(name for name in screen.app.available_themes if name != chosen))
+    entries += [PaletteEntry(Kind.THEME, name, name, themes.MEANINGS.get(name, "")) for name in names]
     return entries
 
 

@@ -201,6 +201,13 @@ FOLLOWING = "terminal"
 """In place of a name: dark or light as the terminal is."""
 _OURS = {theme.name: theme for theme in (DARK, LIGHT, CONTRAST, SIXTEEN)}
 
+MEANINGS = {
+    FOLLOWING: "dark or light as the terminal is",
+    CONTRAST.name: "as far apart as can be",
+    SIXTEEN.name: "of 16 colours",
+}
+"""Of names that do not say it."""
+
 
 def available() -> dict[str, Theme]:
     """By name, uncorrected. Not Textual's two of the terminal's own colours, which nobody knows."""

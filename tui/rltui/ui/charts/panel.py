@@ -36,7 +36,7 @@ _LONGEST_PAUSE_S = 30.0
 class ChartPanel(Container, can_focus=True):
     """Shows pinned charts and those of reward, loss, entropy and throughput, while it can be seen."""
 
-    BORDER_TITLE = "Charts"
+    BORDER_TITLE = "[bold]Charts[/bold]"
     DEFAULT_CSS = """
     ChartPanel {
         layout: grid;

@@ -44,6 +44,18 @@ class AnsweredOnce(TalkingScreen[Answer], ModalScreen[Answer], Generic[Answer]):
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
+class TypingLine(Input):
+    """Takes enter in its turn: what is typed behind it in haste is no part of the line."""
+
+    async def _on_key(self, event: Key) -> None:
+        if event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            await self.action_submit()
+        else:
+            await super()._on_key(event)
+
+
 class TypingScreen(AnsweredOnce[Answer], Generic[Answer]):
     """Has a line to type in, and loses nothing of what is typed before that line has the keys."""
 
@@ -358,7 +370,7 @@ class NoteDialog(Box[str]):
         super().__init__()
         self._title, self._done = clean_line(title), done
         self._may_be_empty = may_be_empty
-        self._field = Input(text, placeholder=placeholder, max_length=LONGEST_NOTE)
+        self._field = TypingLine(text, placeholder=placeholder, max_length=LONGEST_NOTE)
         self._field.cursor_blink = False
 
     def compose(self) -> ComposeResult:
@@ -393,7 +405,7 @@ class SearchPrompt(Box[str]):
     def __init__(self, text: str = "", *, where: str = "this log") -> None:
         super().__init__()
         self._where = where
-        self._field = Input(text, placeholder="text, or a regular expression; upper case counts")
+        self._field = TypingLine(text, placeholder="text, or a regular expression; upper case counts")
         self._field.cursor_blink = False
 
     def compose(self) -> ComposeResult:

@@ -266,9 +266,8 @@ class RunListScreen(CursorKeys, KeepActions):
             )
         else:
             parts.append((f" · {len(listed) - archived:,} in all", FAINT))
-        if archived:
-            hint = "" if is_all else f" ({key_of('filter')})"
-            parts.append((f" · {archived:,} archived{hint}", FAINT))
+        more = "" if is_all else f" ({key_of('filter')})"
+        parts += [(f" · {archived:,} archived{more}", FAINT)] if archived else []
         order = f"by {view.sort}" if view.sort else ""
         order = f"{order} reversed".strip() if view.is_reversed else order
         parts += [(f" · {order}", FAINT)] if order else []
@@ -362,8 +361,7 @@ class RunListScreen(CursorKeys, KeepActions):
         """By the next column that is shown, or the one before; by none, in the usual order."""
         known = [_USUAL, *(column.id for column in self._selection.columns)]
         sort = self._selection.view.sort or _USUAL
-        at = known.index(sort) if sort in known else 0
-        self._sort_by(known[(at + columns) % len(known)])
+        self._sort_by(known[([*known, sort].index(sort) + columns) % len(known)])
 
     def action_choose_order(self) -> None:
         """By one of the columns that are shown."""

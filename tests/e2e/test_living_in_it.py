@@ -1,0 +1,89 @@
+"""What people get used to, in a real terminal: tour, palette, own keys, arrangement, and all of it kept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from tests.conftest import Box
+from tests.terminal import Terminal
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+
+@pytest.fixture
+def running(counters: Box) -> Iterator[Box]:
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "demo", "-o", "out")
+    yield counters
+    assert counters.run("down").returncode == 0
+
+
+def opened(box: Box, *arguments: str, columns: int = 110, rows: int = 36) -> Terminal:
+    argv = [sys.executable, "-m", "rltui", *arguments]
+    return Terminal(argv, cwd=box.work, env=box.env, columns=columns, rows=rows)
+
+
+def kept(box: Box) -> str:
+    return f"{box.env['XDG_STATE_HOME']}/rltui/screen/app.json"
+
+
+def test_who_comes_for_the_first_time_is_shown_around_once(running: Box) -> None:
+    with open(kept(running), "w") as file:  # noqa: PTH123
+        file.write("{}")
+    with closing(opened(running)) as terminal:
+        terminal.wait_for("1/5 ")
+        terminal.press("Enter")
+        terminal.wait_for("2/5 ")
+        terminal.press("Escape")
+        terminal.wait_until(lambda screen: "gone" if "/5 " not in screen else "", "the tour's end")
+        terminal.press("q")
+        terminal.wait_for("Detached")
+    with closing(opened(running)) as terminal:
+        terminal.wait_for("trainer")
+        terminal.press("J")
+        assert "/5 " not in terminal.wait_for("J is no key here. j: next")
+
+
+def test_arrangement_theme_and_place_outlive_the_terminal(running: Box) -> None:
+    with closing(opened(running)) as terminal:
+        terminal.wait_for("Knobs")
+        terminal.press("C-k", "C-w", "x")
+        terminal.wait_until(lambda screen: "hidden" if "Knobs" not in screen else "", "the knobs hidden")
+        terminal.press("Enter")
+        terminal.wait_for("? help")
+        terminal.press("t")
+        terminal.wait_for("▸ trainer")
+        terminal.press(":")
+        terminal.press(*"dracula")
+        terminal.wait_for("theme      dracula")
+        terminal.press("Enter")
+        terminal.wait_until(lambda screen: "shut" if "theme      " not in screen else "", "the palette shut")
+        terminal.press("q")
+        terminal.wait_for("Detached")
+    with closing(opened(running)) as terminal:
+        assert "Knobs" not in terminal.wait_for("▸ trainer")
+        terminal.press("C-w", "0")
+        terminal.wait_for("Knobs")
+    with open(kept(running)) as file:  # noqa: PTH123
+        assert '"theme":"dracula"' in file.read()
+
+
+def test_own_keys_count_everywhere_and_a_conflict_is_told(running: Box) -> None:
+    folder = running.root / "config" / "rltui"
+    settings = folder / "settings.toml"
+    running.env["XDG_CONFIG_HOME"] = str(folder.parent)
+    folder.mkdir(parents=True)
+    settings.write_text('[keys]\n"component.restart" = "ctrl+r"\n')
+    with closing(opened(running)) as terminal:
+        assert "ctrl+r restart" in terminal.wait_for("restart")
+        terminal.press("r")
+        terminal.wait_for("r is no key here")
+        terminal.press("C-r")
+        terminal.wait_for("Restart inference?")
+    settings.write_text('[keys]\n"component.restart" = "x"\n')
+    listing = running.run("keys")
+    assert listing.returncode == 3
+    assert "component.restart" in listing.stderr
+    assert "component.stop" in listing.stderr
