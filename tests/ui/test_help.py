@@ -10,11 +10,11 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from rltui.ui.actions import PANES, SCREENS, Place, Use, key_of, remap, uses, with_keys
-from rltui.ui.screens.help import _WORDS, HelpScreen, Situation, all_rows, here_rows, page
+from rltui.ui.screens.help import _WORDS, HelpScreen, Whereabouts, all_rows, here_rows, page
 
 
-def situation(screen: Place, pane: Place | None = None, *, readonly: bool = False) -> Situation:
-    return Situation(screen, pane, lambda _: True, readonly)
+def situation(screen: Place, pane: Place | None = None, *, readonly: bool = False) -> Whereabouts:
+    return Whereabouts(screen, pane, lambda _: True, readonly)
 
 
 def shown(pilot: Pilot[None]) -> str:
@@ -46,7 +46,7 @@ def test_what_does_not_work_now_is_told_faintly() -> None:
     def can(use: Use) -> bool:
         return use.id != "undo"
 
-    rows = here_rows(Situation(Place.OVERVIEW, None, can, readonly=False))
+    rows = here_rows(Whereabouts(Place.OVERVIEW, None, can, readonly=False))
     assert [row.faint for row in rows if row.keys == key_of("undo")] == [True]
     assert sum(row.faint for row in rows) == 1
     lacking = [row for row in here_rows(situation(Place.OVERVIEW, readonly=True)) if row.faint]

@@ -6,11 +6,9 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from rich.console import RenderableType
 from textual import events, on
-from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import SuspendNotSupported
 from textual.screen import Screen
 
@@ -27,7 +25,6 @@ from rltui.ui.screens.dialogs import LeaveDialog, TypingScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.shared import Home
 from rltui.ui.terminal.abilities import Abilities
-from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line
 from rltui.ui.themed_app import ThemedApp
 from rltui.ui.themes import FOLLOWING
@@ -83,8 +80,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         remap(keys)
         self.set_keymap({id_: names or NO_KEY for id_, names in keys.items()})
         self._trouble = trouble
-        self._bell = bell
-        self._osc9 = osc9
+        self._bell, self._osc9 = bell, osc9
         self._run_in_terminal = run_in_terminal
         self._home.wants_tour = tour and "tour" not in self._home.kept.values
         self._ask_to_start = ask_to_start
@@ -100,16 +96,6 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         overview = Overview(experiment, self._home, ask_to_start=self._ask_to_start)
         self._home.shared = overview.shared
         return overview
-
-    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        """Show what Textual has composed: by our driver on a terminal, by Textual's own elsewhere."""
-        driver = self._driver
-        if not (isinstance(driver, TerminalDriver) and isinstance(renderable, ChopsUpdate | LayoutUpdate)):
-            super()._display(screen, renderable)
-            return
-        if self._running and not (self._closed or self._batch_count):
-            driver.show(renderable, self.size, self.size.clamp_offset(self.cursor_position), self.abilities)
-        self.post_display_hook()
 
     async def on_event(self, event: events.Event) -> None:
         """Keys typed after the one that left find no screen any more."""

@@ -290,9 +290,9 @@ class MainScreen(TalkingScreen[None]):
 
     def action_show_help(self) -> None:
         """Which keys work here."""
-        from rltui.ui.screens.help import HelpScreen, Situation
+        from rltui.ui.screens.help import HelpScreen, Whereabouts
 
-        here = Situation(self.place, self.pane_place, self._can, readonly=bool(self.readonly_text))
+        here = Whereabouts(self.place, self.pane_place, self._can, readonly=bool(self.readonly_text))
         self.app.push_screen(HelpScreen(here))
 
     def _can(self, use: Use) -> bool:
@@ -373,6 +373,13 @@ class ExperimentScreen(MainScreen):
         if self.experiment.finished and not self.home.runs.readonly:
             return finished_text()
         return OBSERVED_TEXT if self.experiment.observed else READONLY_TEXT
+
+    @property
+    def access(self) -> str:
+        """What the header says of it."""
+        if self.experiment.finished and not self.home.runs.readonly:
+            return f"read-only, {key_of('component.start-all')} opens it to start"
+        return "read-only" if self.experiment.readonly and not self.experiment.observed else ""
 
     def carry_out(self, asked: AskedRequest) -> None:
         """Plan it, ask where it is more than a plain start, and do it."""

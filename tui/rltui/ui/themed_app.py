@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.color import ColorSystem
+from rich.console import RenderableType
 from textual import on
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.filter import Monochrome
 from textual.reactive import Reactive
+from textual.screen import Screen
 from textual.theme import Theme
 
 from rltui.core.text import did_you_mean
@@ -46,6 +51,16 @@ class ThemedApp(TalkingApp):
         known = [name for name in (home.kept.values.get(_KEY), wanted) if name in self.available_themes]
         if known:
             self.theme = known[0]
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Show what Textual has composed: by our driver on a terminal, by Textual's own elsewhere."""
+        driver = self._driver
+        if not (isinstance(driver, TerminalDriver) and isinstance(renderable, ChopsUpdate | LayoutUpdate)):
+            super()._display(screen, renderable)
+            return
+        if self._running and not (self._closed or self._batch_count):
+            driver.show(renderable, self.size, self.size.clamp_offset(self.cursor_position), self.abilities)
+        self.post_display_hook()
 
     def get_theme(self, theme_name: str) -> Theme | None:
         """As it is shown on this terminal."""

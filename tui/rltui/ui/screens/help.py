@@ -59,7 +59,7 @@ class HelpRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class Whereabouts:
     """Where the person is who asks for help."""
 
     screen: Place
@@ -73,7 +73,7 @@ class Situation:
 # --- rows ---------------------------------------------------------------------------------------------------
 
 
-def here_rows(situation: Situation) -> list[HelpRow]:
+def here_rows(situation: Whereabouts) -> list[HelpRow]:
     """What works in the pane with the focus, on the screen, and everywhere, in this order."""
     rows: list[HelpRow] = []
     taken: set[str] = set()
@@ -93,7 +93,7 @@ def here_rows(situation: Situation) -> list[HelpRow]:
     return rows
 
 
-def _row_here(heading: str, use: Use, situation: Situation) -> HelpRow:
+def _row_here(heading: str, use: Use, situation: Whereabouts) -> HelpRow:
     if situation.readonly and use.changes:
         return HelpRow(heading, use.shown_keys, f"{use.help} ({_NOT_NOW})", faint=True, label=use.label)
     return HelpRow(heading, use.shown_keys, use.help, faint=not situation.can(use), label=use.label)
@@ -191,7 +191,7 @@ class HelpScreen(TypingScreen[None]):
     CSS_PATH = ["dialogs.tcss"]  # noqa: RUF012 - as Textual declares it
     BINDINGS = bindings(Place.HELP)
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation: Whereabouts) -> None:
         super().__init__(
             _HelpLine(placeholder="search: a key, or what you want to do", select_on_focus=False)
         )

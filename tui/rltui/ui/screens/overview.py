@@ -79,7 +79,7 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
 
     def compose(self) -> ComposeResult:
         """Header, banner, leftovers, panes, keys."""
-        yield HeaderBar(access=self._access)
+        yield HeaderBar(access=self.access)
         yield RewardCurve()
         yield KeyBar()
         yield Static(id="banner", markup=False)
@@ -88,13 +88,6 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
         )
         yield ServerBar()
         yield self._new_body()
-
-    @property
-    def _access(self) -> str:
-        """What the header says of it."""
-        if self.experiment.finished and not self.home.runs.readonly:
-            return f"read-only, {key_of('component.start-all')} opens it to start"
-        return "read-only" if self._readonly and not self.experiment.observed else ""
 
     def _new_body(self) -> Body:
         return Body(self.shared, self.arrangement, self._component_ids, self._log_ids)
@@ -308,6 +301,8 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
     def _look_at_knob(self) -> None:
         if self.shared.staged:  # else no key depends on it
             self.refresh_bindings()
+        else:
+            self.query_one(KeyBar).refresh()
 
     def action_show_full_log(self) -> None:
         """Of the selected component or log file."""

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from textual.binding import ActiveBinding
 from textual.content import Content
+from textual.events import Click
 from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rltui.core.api import Orphan, Status
+from rltui.core.api import ComponentState, Orphan, Status
 from rltui.core.curve import curve_rows
 from rltui.core.servers import ServerStatus
 from rltui.core.text import duration, figure, gib, listed, shortened, sparkline
-from rltui.ui.actions import NO_KEY, key_text, uses
+from rltui.ui.actions import NO_KEY, key_of, key_text, uses
 from rltui.ui.states import SEPARATOR, STALLED, TROUBLES, experiment_badge
 from rltui.ui.text import clean_line, progress_bar, rate
 from rltui.wording import (
@@ -40,11 +41,17 @@ class HeaderPart:
 
     rank: int
     spans: tuple[tuple[str, str], ...]
+    leads_to: str = ""
+    """The action that a click on it is."""
 
     @property
     def width(self) -> int:
         """Cells, including the separator in front."""
         return 3 + sum(len(text) for text, _ in self.spans)
+
+
+_TO_RUNS, _TO_CONFIG = "show_screen('runs')", "show_screen('config')"
+_TO_METRICS, _TO_EVENTS = "show_screen('metrics')", "show_screen('events')"
 
 
 def _header_parts(
@@ -57,32 +64,38 @@ def _header_parts(
     max_steps = status.max_steps if progress.max_steps is None else progress.max_steps
     reward = status.reward if progress.reward is None else progress.reward
     parts = [
-        HeaderPart(0, ((clean_line(status.experiment), "bold"),)),
-        HeaderPart(7, ((clean_line(status.title or status.framework), ""),)),
-        HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),)),
+        HeaderPart(0, ((clean_line(status.experiment), "bold"),), _TO_RUNS),
+        HeaderPart(7, ((clean_line(status.title or status.framework), ""),), _TO_CONFIG),
+        HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),), _to_trouble(status)),
     ]
     parts.extend(_trouble_beside(status))
     if access:
         parts.insert(1, HeaderPart(0, ((access, "bold $text-warning"),)))
     if step is not None:
-        parts.append(HeaderPart(1, ((f"step {step}" + (f"/{max_steps}" if max_steps else ""), ""),)))
+        parts.append(
+            HeaderPart(1, ((f"step {step}" + (f"/{max_steps}" if max_steps else ""), ""),), _TO_METRICS)
+        )
         if max_steps:
             filled, empty = progress_bar(step / max_steps, bar_width)
             percent = f" {100 * min(step, max_steps) // max_steps} %"
-            parts.append(HeaderPart(8, ((filled, "$primary"), (empty, "$foreground 60%"), (percent, ""))))
+            parts.append(
+                HeaderPart(8, ((filled, "$primary"), (empty, "$foreground 60%"), (percent, "")), _TO_METRICS)
+            )
     moves = status.state == "running" and not status.done and badge not in TROUBLES
     if progress.eta_s is not None and moves:
-        parts.append(HeaderPart(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), ""))))
+        parts.append(
+            HeaderPart(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), "")), _TO_METRICS)
+        )
     if reward is not None:
-        parts.append(HeaderPart(2, (("reward ", "$foreground 60%"), (f"{reward:.2f}", "bold"))))
+        parts.append(HeaderPart(2, (("reward ", "$foreground 60%"), (f"{reward:.2f}", "bold")), _TO_METRICS))
         if graph and not status.done and (sparks := sparkline(progress.rewards, 12)):
-            parts.append(HeaderPart(6, ((sparks, "$text-success"),)))
+            parts.append(HeaderPart(6, ((sparks, "$text-success"),), _TO_METRICS))
     if progress.tokens_per_s is not None and moves:
-        parts.append(HeaderPart(4, ((f"{rate(progress.tokens_per_s)} tok/s", ""),)))
+        parts.append(HeaderPart(4, ((f"{rate(progress.tokens_per_s)} tok/s", ""),), _TO_METRICS))
     if progress.bottleneck is not None and moves:
         waits = progress.bottleneck
         text = waits_text(clean_line(waits.waits), waits.waits_for, waits.share_frac)
-        parts.append(HeaderPart(5, ((text, "$foreground 60%"),)))
+        parts.append(HeaderPart(5, ((text, "$foreground 60%"),), _TO_METRICS))
     return parts
 
 
@@ -92,7 +105,24 @@ def _trouble_beside(status: Status) -> list[HeaderPart]:
     if worst is None or not (status.observed or (status.done and worst.severity == "error")):
         return []
     style = "$text-error" if worst.severity == "error" else STALLED.style
-    return [HeaderPart(1, ((f"{STALLED.symbol} {clean_line(worst.word)}", f"bold {style}"),))]
+    return [HeaderPart(1, ((f"{STALLED.symbol} {clean_line(worst.word)}", f"bold {style}"),), _TO_EVENTS)]
+
+
+def _to_trouble(status: Status) -> str:
+    """The pane of the first component that failed; else what happened."""
+    failed = (each.id for each in status.components if each.state is ComponentState.FAILED)
+    return next((f"focus_component({id_!r})" for id_ in failed), _TO_EVENTS)
+
+
+_NAME = " rltui "
+
+
+def _shown_parts(status: Status, width: int, *, access: str = "", graph: bool = True) -> list[HeaderPart]:
+    """As many as fit `width` cells."""
+    parts = _header_parts(status, bar_width=max(8, min(24, width // 8)), access=access, graph=graph)
+    while len(parts) > 1 and len(_NAME) + sum(part.width for part in parts) > width:
+        parts.remove(max(parts, key=lambda part: part.rank))
+    return parts
 
 
 def header_line(status: Status, width: int, *, access: str = "", graph: bool = True) -> Content:
@@ -100,12 +130,8 @@ def header_line(status: Status, width: int, *, access: str = "", graph: bool = T
 
     `access`: that this client may only look, in words.
     """
-    name = " rltui "
-    parts = _header_parts(status, bar_width=max(8, min(24, width // 8)), access=access, graph=graph)
-    while len(parts) > 1 and len(name) + sum(part.width for part in parts) > width:
-        parts.remove(max(parts, key=lambda part: part.rank))
-    spans: list[tuple[str, str]] = [(name, "bold $accent")]
-    for position, part in enumerate(parts):
+    spans: list[tuple[str, str]] = [(_NAME, "bold $accent")]
+    for position, part in enumerate(_shown_parts(status, width, access=access, graph=graph)):
         spans.append(SEPARATOR if position else (" ", ""))
         spans.extend(part.spans)
     return Content.assemble(*spans)
@@ -127,6 +153,16 @@ class HeaderBar(Widget):
         if self.status is None:
             return Content.assemble((" rltui ", "bold $accent"), (" connecting…", "$foreground 60%"))
         return header_line(self.status, self.size.width, access=self._access, graph=self.graph)
+
+    async def on_click(self, event: Click) -> None:
+        """Go to what tells more of the part there."""
+        if self.status is None:
+            return
+        x = event.x - len(_NAME) + 2  # the first part has one blank before it, not three cells
+        for part in _shown_parts(self.status, self.size.width, access=self._access, graph=self.graph):
+            if 0 <= x < part.width and part.leads_to:
+                await self.screen.run_action(part.leads_to)
+            x -= part.width
 
 
 _CURVE_ROWS = 3
@@ -165,6 +201,10 @@ class RewardCurve(Widget):
     def watch_wanted(self) -> None:
         """There may be room now."""
         self.set_class(self.is_shown, "-shown")
+
+    async def on_click(self) -> None:
+        """The charts tell more."""
+        await self.screen.run_action(_TO_METRICS)
 
     def render(self) -> Content:
         """As wide as the screen."""
@@ -281,6 +321,9 @@ def _held_text(orphans: Sequence[Orphan]) -> str:
 _RANKS = {use.id: rank for rank, use in enumerate(uses())}
 _FOOTERS = {(use.id, use.name): use.footer for use in sorted(uses(), key=lambda use: use.footer.value)}
 
+_LEAST_ABOUT = 12
+"""Cells; with less room at the right of the keys nothing stands there."""
+
 
 @dataclass(frozen=True, slots=True)
 class FooterEntry:
@@ -292,6 +335,11 @@ class FooterEntry:
     """What is called."""
     key: str
     label: str
+
+    @property
+    def width(self) -> int:
+        """Cells."""
+        return len(self.key) + len(self.label) + 3
 
 
 def footer_entries(active: dict[str, ActiveBinding]) -> list[FooterEntry]:
@@ -305,23 +353,49 @@ def footer_entries(active: dict[str, ActiveBinding]) -> list[FooterEntry]:
     return sorted(entries.values(), key=lambda entry: _RANKS[entry.id])
 
 
-def footer_line(entries: list[FooterEntry], width: int) -> Content:
-    """As many entries as fit `width` cells."""
+def _fitting_entries(entries: Sequence[FooterEntry], width: int) -> list[FooterEntry]:
+    """As many as fit `width` cells."""
     shown: set[str] = set()
     for entry in sorted(entries, key=lambda entry: -_FOOTERS[entry.id, entry.name].value):
-        cells = len(entry.key) + len(entry.label) + 3
-        if cells <= width or not shown:
+        if entry.width <= width or not shown:
             shown.add(entry.id)
-            width -= cells
+            width -= entry.width
+    return [entry for entry in entries if entry.id in shown]
+
+
+def footer_line(entries: Sequence[FooterEntry], width: int, *, about: str = "", enter: str = "") -> Content:
+    """As many entries as fit `width` cells. At the right, where there is room, what the keys are `about` and
+    what `enter` does there.
+    """
+    shown = _fitting_entries(entries, width)
     line = Content("")
-    for entry in entries:
-        if entry.id in shown:
-            line += Content.assemble((f" {entry.key}", "bold $accent"), (f" {entry.label} ", ""))
-    return line
+    for entry in shown:
+        line += Content.assemble((f" {entry.key}", "bold $accent"), (f" {entry.label} ", ""))
+    room = width - line.cell_length - 2
+    texts = [" · ".join(filter(None, (about, enter))), about, enter]
+    told = next((text for text in texts if text and len(text) <= room), shortened(about or enter, room))
+    if room < _LEAST_ABOUT or not told:
+        return line
+    return Content.assemble(line, " " * (room + 1 - len(told)), (told, "$foreground 60%"))
+
+
+@runtime_checkable
+class Attended(Protocol):
+    """A widget that says what keys are about while it, or something in it, has the focus."""
+
+    @property
+    def about(self) -> str:
+        """In a line, for the footer."""
+        ...
 
 
 class KeyBar(Widget):
-    """A footer drawn as one line: no child widgets, nothing to compose on each change of focus."""
+    """A footer drawn as one line: no child widgets, nothing to compose on each change of focus.
+
+    Which keys work is asked when that has changed, what they are about whenever it is painted.
+    """
+
+    _active: dict[str, ActiveBinding] | None = None
 
     def on_mount(self) -> None:
         """Follow what is possible."""
@@ -329,8 +403,34 @@ class KeyBar(Widget):
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
         if screen is self.screen:
+            self._active = None
             self.refresh()
+
+    def _now(self) -> dict[str, ActiveBinding]:
+        """What works."""
+        if self._active is None:
+            self._active = self.screen.active_bindings
+        return self._active
+
+    def _about(self) -> str:
+        """As the focused widget, or what holds it, says."""
+        focused = self.screen.focused
+        nodes = () if focused is None else focused.ancestors_with_self
+        return next((clean_line(node.about) for node in nodes if isinstance(node, Attended)), "")
 
     def render(self) -> Content:
         """The line for the screen's present bindings."""
-        return footer_line(footer_entries(self.screen.active_bindings), self.size.width)
+        active = self._now()
+        opened = next((each for each in active.values() if each.binding.id == "open" and each.enabled), None)
+        enter = "" if opened is None else f"{key_of('open')}: {opened.tooltip}"
+        return footer_line(footer_entries(active), self.size.width, about=self._about(), enter=enter)
+
+    async def on_click(self, event: Click) -> None:
+        """Do what the entry there stands for."""
+        x = event.x
+        for entry in _fitting_entries(footer_entries(self._now()), self.size.width):
+            if 0 <= x < entry.width:
+                node = next(each.node for each in self._now().values() if each.binding.action == entry.name)
+                await self.app.run_action(entry.name, node)
+                return
+            x -= entry.width

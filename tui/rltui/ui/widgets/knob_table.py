@@ -311,6 +311,12 @@ class KnobRows(RowList):
         return next((knob for knob in self.shown if knob.key == self.key), None)
 
     @property
+    def about(self) -> str:
+        """What the knob under the cursor means."""
+        knob = self.knob
+        return "" if knob is None else f"{knob.key}: {knob.help}" if knob.help else knob.key
+
+    @property
     def shown(self) -> list[KnobInfo]:
         """The knobs that have a row, or would have one were the rest not folded."""
         groups = self._groups

@@ -20,7 +20,7 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.messages import waiting
 from rltui.ui.shared import Shared
-from rltui.ui.states import SEPARATOR, component_title, told_below, told_of_memory
+from rltui.ui.states import SEPARATOR, STALLED, component_title, told_below, told_of_memory
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.log_pane import LogPane
 from rltui.wording import LOG_SYMBOLS, log_state
@@ -222,6 +222,13 @@ class ComponentPane(ReaderPane):
             self._told = words.markup
             self.query_one(".reason", Static).update(words)
             self.set_class(bool(words), "-told")
+
+    @property
+    def about(self) -> str:
+        """`trainer · ready`."""
+        if self.status is None:
+            return self.reader_id
+        return f"{self.reader_id} · {STALLED.word if self.status.stalled else self.status.state.value}"
 
     @property
     def is_over(self) -> bool:

@@ -1,0 +1,144 @@
+"""The lines above and below the panes answer the mouse, and say what the keys are about."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fakes.experiment import (
+    FAILED,
+    FakeExperiment,
+    component,
+    gpu_report,
+    knob_table,
+    running_status,
+)
+from tests.fakes.runs import FakeRuns
+from tests.ui.conftest import Opener, press, settle
+from textual.pilot import Pilot
+
+from rltui.ui.screens.help import HelpScreen
+from rltui.ui.screens.metrics import MetricsScreen
+from rltui.ui.screens.overview import Overview
+from rltui.ui.screens.runs import RunsScreen
+from rltui.ui.widgets.bars import FooterEntry, HeaderBar, KeyBar, RewardCurve, footer_line
+from rltui.ui.widgets.knob_table import KnobRows
+
+ENTRIES = [FooterEntry("help", "show_help", "?", "help"), FooterEntry("detach", "app.detach", "q", "detach")]
+
+
+def make_experiment() -> FakeExperiment:
+    return FakeExperiment(running_status(), gpu_report(), knob_table())
+
+
+def text_of(pilot: Pilot[None], bar: type[HeaderBar | KeyBar]) -> str:
+    return pilot.app.screen.query_one(bar).render().plain
+
+
+async def click(pilot: Pilot[None], bar: type[HeaderBar | KeyBar], words: str) -> None:
+    """On the middle of some words in it."""
+    at = text_of(pilot, bar).index(words) + len(words) // 2
+    await pilot.click(bar, offset=(at, 0))
+    await settle(pilot)
+
+
+@pytest.mark.parametrize(
+    ("width", "told"),
+    [(80, "trainer · ready · enter: Go there"), (40, "trainer · ready"), (28, ""), (5, "")],
+)
+def test_the_footer_says_what_its_keys_are_about_where_there_is_room(width: int, told: str) -> None:
+    line = footer_line(ENTRIES, width, about="trainer · ready", enter="enter: Go there").plain
+    assert line.endswith(told or line)
+    assert ("trainer" in line) is bool(told)
+    assert len(line) <= max(width, 8)
+    assert line.startswith(" ? help ")
+
+
+def test_a_long_meaning_is_cut() -> None:
+    line = footer_line(ENTRIES, 60, about="lr: " + "x" * 100).plain
+    assert len(line) == 59
+    assert line.endswith("x…")
+
+
+async def test_the_footer_follows_the_focus_and_the_cursor(open_app: Opener) -> None:
+    async with open_app(make_experiment(), size=(200, 50)) as pilot:
+        assert text_of(pilot, KeyBar).endswith("inference · ready")
+        await press(pilot, "t")
+        assert text_of(pilot, KeyBar).endswith("trainer · ready")
+        await press(pilot, "ctrl+k")
+        first = text_of(pilot, KeyBar)
+        knob = pilot.app.screen.query_one(KnobRows).knob
+        assert knob is not None
+        assert f"{knob.key}: {knob.help}" in first
+        await press(pilot, "j")
+        assert text_of(pilot, KeyBar) != first
+
+
+async def test_which_keys_work_is_not_asked_for_each_step_of_the_cursor(
+    open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes milliseconds."""
+    async with open_app(make_experiment(), size=(200, 50)) as pilot:
+        await press(pilot, "ctrl+k")
+        asked = []
+        before = Overview.check_action
+
+        def check(self: Overview, action: str, parameters: tuple[object, ...]) -> bool | None:
+            asked.append(action)
+            return before(self, action, parameters)
+
+        monkeypatch.setattr(Overview, "check_action", check)
+        bar = pilot.app.screen.query_one(KeyBar)
+        for _ in range(10):
+            bar.render()
+        assert not asked
+
+
+async def test_a_click_on_the_footer_does_what_the_key_does(open_app: Opener) -> None:
+    async with open_app(make_experiment(), size=(200, 50)) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, Overview)
+        await click(pilot, KeyBar, "zoom")
+        assert screen.body.zoomed is not None
+        await click(pilot, KeyBar, "wrap")
+        assert screen.body.components[0].log_pane.wrap, "also of the pane with the focus"
+        await click(pilot, KeyBar, "help")
+        assert isinstance(pilot.app.screen, HelpScreen)
+
+
+async def test_a_click_beside_the_keys_does_nothing(open_app: Opener) -> None:
+    async with open_app(make_experiment(), size=(200, 50)) as pilot:
+        await pilot.click(KeyBar, offset=(198, 0))
+        await settle(pilot)
+        assert isinstance(pilot.app.screen, Overview)
+
+
+@pytest.mark.parametrize(
+    ("words", "screen"),
+    [("step 12/20", MetricsScreen), ("reward 0.62", MetricsScreen), ("reverse-text", RunsScreen)],
+)
+async def test_a_click_on_the_header_goes_to_what_tells_more(
+    words: str, screen: type, open_app: Opener
+) -> None:
+    async with open_app(make_experiment(), size=(160, 30), runs=FakeRuns()) as pilot:
+        await click(pilot, HeaderBar, words)
+        assert isinstance(pilot.app.screen, screen)
+
+
+async def test_a_click_on_what_failed_goes_to_its_pane(open_app: Opener) -> None:
+    parts = (component("inference"), component("trainer", FAILED, exit_code=1))
+    experiment = FakeExperiment(running_status(components=parts), gpu_report(), knob_table())
+    async with open_app(experiment, component_ids=("inference", "trainer")) as pilot:
+        await click(pilot, HeaderBar, "failed")
+        screen = pilot.app.screen
+        assert isinstance(screen, Overview)
+        assert screen.selected == "trainer"
+
+
+async def test_a_click_on_the_curve_of_rewards_shows_the_charts(open_app: Opener) -> None:
+    status = running_status()
+    curve = tuple((step, step / 20) for step in range(20))
+    status = status.model_copy(update={"progress": status.progress.model_copy(update={"curve": curve})})
+    experiment = FakeExperiment(status, gpu_report(), knob_table())
+    async with open_app(experiment, size=(120, 40)) as pilot:
+        await pilot.click(RewardCurve, offset=(30, 1))
+        await settle(pilot)
+        assert isinstance(pilot.app.screen, MetricsScreen)
