@@ -30,6 +30,7 @@ KEY_NAMES = {"Enter": "⏎", "Escape": "esc"}
 """How those are written in the caption that are not called by what they type."""
 TYPED_S = 0.12
 SETTLED_S = 0.8
+"""Behind escape, too, which would be alt with the next key else."""
 LONGEST_S = 300
 """For a screen; on a box that has nothing else to do half a minute is the longest."""
 
@@ -76,7 +77,7 @@ SCENES = (
         r"stop +\w.* → ",
         4.0,
     ),
-    Scene("4 has the whole run in charts", ("Escape", "4"), r"(?i)entropy", 4.0, looks=3),
+    Scene("4 has the whole run in charts", ("Escape", "4"), "· Metrics", 4.0, looks=3),
     Scene("5 has what the model wrote, with its rewards", ("5",), r"(?i)· rollouts|assistant", 3.0),
     Scene(
         "q leaves, and everything goes on", ("Escape", "Escape", "q"), rf"(?m)^{re.escape(PROMPT)} *$", 2.0
@@ -135,7 +136,7 @@ def filmed(terminal: Terminal) -> Iterator[Frame]:
         for key in scene.keys:
             shown.append(KEY_NAMES.get(key, key))
             terminal.press(key)
-            time.sleep(TYPED_S)
+            time.sleep(SETTLED_S if key == "Escape" else TYPED_S)
             if scene.typed:
                 yield Frame(rows_of(terminal.screen(styled=True)), scene.says, shown[-1], TYPED_S)
         terminal.wait_until(partial(_with_words, scene.shows), scene.shows, timeout_s=LONGEST_S)
@@ -278,7 +279,7 @@ class Drawing:
 
     def _colours(self, style: SgrStyle) -> tuple[str, str]:
         fore = FOREGROUND if style.fg is None else _hex(style.fg)
-        back = BACKGROUND if style.bg is None else _hex(style.bg)
+        back = self._ground if style.bg is None else _hex(style.bg)
         return (back, fore) if style.reverse else (fore, back)
 
     def _rules(self, style: SgrStyle) -> str:

@@ -59,8 +59,8 @@ async def test_what_is_under_the_cursor_is_copied_on_every_list(
             await until(pilot, lambda: len(copied) > before)
             return copied[-1]
 
-        assert await copy("ctrl+k") == "max_steps = 20"
-        assert await copy("6", "down") == "seq_len = 2048"
+        assert await copy("ctrl+k") == "orchestrator.batch_size = 64"
+        assert await copy("6", "down") == "orchestrator.group_size = 16"
         assert "H200" in await copy("3")
         assert (await copy("9")).startswith("/")
         assert await copy("7") in ("/runs/one", "/runs/two")

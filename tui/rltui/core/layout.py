@@ -285,7 +285,7 @@ class Screen(LayoutSection):
     """Ids of components and logs, and the panels `gpus` and `knobs`, top to bottom.
     Empty: all components and logs left, panels right."""
     widths: tuple[str, ...] = ()
-    """One Textual size per column, such as `2fr`."""
+    """The share of each column, such as `2fr`."""
 
 
 class Layout(LayoutSection):

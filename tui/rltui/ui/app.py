@@ -15,10 +15,10 @@ from textual.screen import Screen
 from rltui.client.protocol import Experiment, Runs, TakenDownError
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
-from rltui.core.text import encodable, shortened
+from rltui.core.text import encodable
 from rltui.errors import RltuiError
 from rltui.ui.actions import NO_KEY, key_of, remap
-from rltui.ui.copying import TMUX, CopyWanted, clipboard_sequence, is_inside_tmux, may_keep_it, passed_through
+from rltui.ui.copying import is_inside_tmux, passed_through
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import LeaveDialog, TypingScreen
@@ -36,9 +36,6 @@ RECONNECT_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 LOOK_AGAIN_S = 1.0
 """Between two looks whether somebody has started it again, after a `down`."""
-
-_WORDS_OF_A_COPY = 40
-"""Characters of what was copied, to be recognised."""
 
 RunInTerminal = Callable[[Sequence[str]], object]
 """Runs a command that takes the terminal over, and returns when it has ended."""
@@ -248,29 +245,6 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         if not self._lend_terminal(command):
             self.notify(f"Run this in another terminal:\n{' '.join(command)}", timeout=20, markup=False)
 
-    @on(CopyWanted)
-    async def _copy(self, wanted: CopyWanted) -> None:
-        """To a file that is named; else to the clipboard, and to tmux or a file where that may not arrive."""
-        what = wanted.what or f"“{shortened(clean_line(wanted.text), _WORDS_OF_A_COPY)}”"
-        try:
-            if wanted.name:
-                path = self._experiment.save(wanted.name, f"{wanted.text}\n" if wanted.text else "")
-                self.notify(f"Written in {clean_line(path)} ({what})", markup=False)
-                return
-            sequence = clipboard_sequence(wanted.text, inside_tmux=is_inside_tmux())
-            if sequence is not None and self._driver is not None:
-                self._driver.write(sequence)
-            done = f"Copied {what}" if sequence is not None else f"Too much for a clipboard: {what}"
-            keeper, runs = may_keep_it(), self._home.runs
-            if keeper == TMUX and await asyncio.to_thread(runs.give_to_tmux, wanted.text):
-                done = f"{done}; tmux has it too"
-            elif sequence is None or keeper:
-                why = "written to" if sequence is None else f"in case {keeper} keeps it for itself, also in"
-                done = f"{done}; {why} {clean_line(await asyncio.to_thread(runs.keep_copy, wanted.text))}"
-            self.notify(done, markup=False)
-        except RltuiError as error:
-            self.notify(clean(str(error)), severity="error", markup=False)
-
     def _lend_terminal(self, command: Sequence[str]) -> bool:
         """Step aside while the command runs; false where this terminal cannot be lent."""
         if self._run_in_terminal is None:
@@ -316,11 +290,6 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             return
         ends = "ends the observation" if self._experiment.observed else "stops it"
         self.exit(message=f"Detached: everything keeps running. rltui opens it again, rltui down {ends}.")
-
-    def copy_to_clipboard(self, text: str) -> None:
-        """What is selected by Textual's own means, in dialogs, takes the same way."""
-        if text:
-            self.post_message(CopyWanted(text))
 
     def action_explain_interrupt(self) -> None:
         """A habit that must not cost a run: it copies what is selected, else it says how to leave."""

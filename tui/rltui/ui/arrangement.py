@@ -13,7 +13,7 @@ from rltui.core.layout import Screen as ScreenLayout
 GPUS, KNOBS, CHARTS = "gpus", "knobs", "charts"
 PANELS = (GPUS, KNOBS, CHARTS)
 """What there is besides the panes of components and logs."""
-Key = TypeVar("Key", str, int)
+_Key = TypeVar("_Key", str, int)
 Direction = Literal["left", "right", "up", "down"]
 
 
@@ -166,7 +166,7 @@ class Arrangement:
         )
 
 
-def _shared_out(sizes: Mapping[Key, int], before: Mapping[Key, float]) -> dict[Key, float]:
+def _shared_out(sizes: Mapping[_Key, int], before: Mapping[_Key, float]) -> dict[_Key, float]:
     """The shares of what has these sizes now, with the sum that they had."""
     each = sum(before[key] for key in sizes) / sum(sizes.values())
     return {key: size * each for key, size in sizes.items()}

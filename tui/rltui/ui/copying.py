@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 from collections.abc import Iterable, Mapping
@@ -9,7 +10,14 @@ from dataclasses import dataclass
 from textwrap import dedent
 from typing import Protocol, runtime_checkable
 
+from textual import on
 from textual.message import Message
+
+from rltui.core.text import shortened
+from rltui.errors import RltuiError
+from rltui.ui.messages import TalkingApp
+from rltui.ui.shared import Home
+from rltui.ui.text import clean, clean_line
 
 _MOST_COPIED_BYTES = 74_000
 """Terminals ignore more than 100,000 characters of base64."""
@@ -18,6 +26,8 @@ _DEAF = ("linux", "dumb", "vt100", "vt220")
 _OF_TMUX = ("tmux", "screen")
 """What tmux calls its own, also beyond an ssh connection."""
 TMUX = "tmux"
+_WORDS_OF_A_COPY = 40
+"""Characters of what was copied, to be recognised."""
 
 
 @dataclass
@@ -84,3 +94,39 @@ def may_keep_it(environ: Mapping[str, str] = os.environ) -> str:
     if "VTE_VERSION" in environ:  # GNOME Terminal and its kin: off in all, or not there at all
         return "this terminal"
     return "this terminal" if _first_word(environ) in _DEAF else ""
+
+
+class CopyingApp(TalkingApp):
+    """An app that takes along what its screens want to be copied, and says where it is."""
+
+    def __init__(self, home: Home) -> None:
+        super().__init__(home.clock)
+        self._home = home
+
+    @on(CopyWanted)
+    async def _copy(self, wanted: CopyWanted) -> None:
+        """To a file that is named; else to the clipboard, and to tmux or a file where that may not arrive."""
+        what = wanted.what or f"“{shortened(clean_line(wanted.text), _WORDS_OF_A_COPY)}”"
+        try:
+            if wanted.name and (shared := self._home.shared) is not None:
+                path = shared.experiment.save(wanted.name, f"{wanted.text}\n" if wanted.text else "")
+                self.notify(f"Written in {clean_line(path)} ({what})", markup=False)
+                return
+            sequence = clipboard_sequence(wanted.text, inside_tmux=is_inside_tmux())
+            if sequence is not None and self._driver is not None:
+                self._driver.write(sequence)
+            done = f"Copied {what}" if sequence is not None else f"Too much for a clipboard: {what}"
+            keeper, runs = may_keep_it(), self._home.runs
+            if keeper == TMUX and await asyncio.to_thread(runs.give_to_tmux, wanted.text):
+                done = f"{done}; tmux has it too"
+            elif sequence is None or keeper:
+                why = "written to" if sequence is None else f"in case {keeper} keeps it for itself, also in"
+                done = f"{done}; {why} {clean_line(await asyncio.to_thread(runs.keep_copy, wanted.text))}"
+            self.notify(done, markup=False)
+        except RltuiError as error:
+            self.notify(clean(str(error)), severity="error", markup=False)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """What is selected by Textual's own means, in dialogs, takes the same way."""
+        if text:
+            self.post_message(CopyWanted(text))

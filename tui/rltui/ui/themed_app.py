@@ -15,7 +15,7 @@ from textual.theme import Theme
 
 from rltui.core.text import did_you_mean
 from rltui.ui import themes
-from rltui.ui.messages import TalkingApp
+from rltui.ui.copying import CopyingApp
 from rltui.ui.shared import Home
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.driver import BackgroundTold, TerminalDriver
@@ -25,7 +25,7 @@ _KEY = "theme"
 """By which the choice is kept."""
 
 
-class ThemedApp(TalkingApp):
+class ThemedApp(CopyingApp):
     """In colours that can be read on a terminal of such abilities.
 
     `theme` is what is chosen, `current_theme` what comes of it on this terminal.
@@ -41,11 +41,10 @@ class ThemedApp(TalkingApp):
         self._is_light = abilities is not None and abilities.is_light
         if abilities is not None:
             self.abilities = abilities
-        super().__init__(home.clock)
+        super().__init__(home)
         if self.abilities.is_grey and not self.no_color:  # as Textual does for $NO_COLOR
             self.no_color = True
             self._filters.append(Monochrome())
-        self._home = home
         self._registered_themes = themes.available()
         self._unknown_theme = "" if wanted in self.available_themes else wanted
         known = [name for name in (home.kept.values.get(_KEY), wanted) if name in self.available_themes]

@@ -216,12 +216,10 @@ class RunListScreen(CursorKeys, KeepActions):
     async def _show_with_configs(self) -> None:
         """Configs are read where a column or the filter asks for them, and where a run has changed."""
         known = self._known
-        if self._selection.needs_configs:
-            old = [row for row in known.rows if known.of_rows.get(row.id) is not row]
+        old = [row for row in known.rows if known.of_rows.get(row.id) is not row]
+        if old and self._selection.needs_configs:
             try:
-                found = (
-                    await asyncio.to_thread(self.home.runs.configs, [row.id for row in old]) if old else {}
-                )
+                found = await asyncio.to_thread(self.home.runs.configs, [row.id for row in old])
             except RltuiError as error:
                 self._problem = error.title
             else:
