@@ -23,7 +23,7 @@ from rltui.ui.widgets.virtual_list import VirtualList
 
 Source = Callable[[], Coroutine[Any, Any, list[PaletteEntry]]]
 _FAINT = "$foreground 60%"
-_HINT = "> action  @ component  = knob  ~ run  # checkpoint  * theme  , setting  / all logs"
+_HINT = "> action @ component = knob ~ run # checkpoint * theme , setting / logs"
 _KIND_WIDTH = max(map(len, Kind)) + 2
 _LABEL_WIDTH = 18
 """Descriptions begin in one column behind labels up to this."""

@@ -143,13 +143,6 @@ class TourActions(PaneActions, ExperimentScreen):
     def on_screen_resume(self) -> None:
         """Somebody may have asked for it elsewhere."""
         self.begin_tour()
-        if (tour := self.tour) is not None:
-            tour.display = True
-
-    def on_screen_suspend(self) -> None:
-        """A dialog is read by itself."""
-        if (tour := self.tour) is not None:
-            tour.display = False
 
     def begin_tour(self) -> None:
         """Where it is wanted and there is room."""
