@@ -500,7 +500,7 @@ ACTIONS: tuple[Action, ...] = (
            "Read again all that was said: alerts, errors, what was done", Scope.GLOBAL,
            (Use(SCREENS, "show_messages"), Use((Place.MESSAGES,), "no", palette=False))),
     Action("theme", "ctrl+t", "theme", "Change the colours", Scope.GLOBAL,
-           (Use(SCREENS, "app.change_theme"),)),
+           (Use(SCREENS, "app.command_palette('*')"),)),
     _moving("pane.next", "tab", "next pane", "Go to the next pane or list",
             Use((_O, _ROLLOUTS), "focus_beside(1)"),
             Use((_CONFIG,), "switch_list", label="problems", footer=_YES,

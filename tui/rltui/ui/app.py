@@ -257,15 +257,11 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         return True
 
     def action_command_palette(self, typed: str = "") -> None:
-        """Find anything by a few letters."""
+        """Find anything by a few letters. `typed`: what its line begins with."""
         if isinstance(self.screen, MainScreen):
             from rltui.ui.palette import open_palette  # the first frame need not wait for it
 
             open_palette(self.screen, typed)
-
-    def search_themes(self) -> None:
-        """Choose colours, each tried while the cursor is on it."""
-        self.action_command_palette("*")
 
     def on_key(self, event: events.Key) -> None:
         """A letter that was typed just before the screen opened that has a line for it."""
