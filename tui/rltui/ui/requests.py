@@ -227,6 +227,9 @@ class MainScreen(TalkingScreen[None]):
         """A key that does nothing says why: where it would change something, each time; else once."""
         if isinstance(self.focused, Input):
             return
+        active = self.active_bindings.get(event.key)
+        if active is not None and active.enabled:  # the pane that has the keys does something else with it
+            return
         calls = changing_keys(self.place).get(event.key, ()) if self.readonly_text else ()
         if calls and not any(self.check_action(*call) for call in calls):
             self._say_readonly()
