@@ -33,6 +33,7 @@ def shortened(message: str, cells: int, lines: FigureLines | None = None) -> str
         (VLLM, 67, "Eng 000: pro 16.8 gen 34.4 Run 0 Wai 0 GPU 0.0% Pre 0.0%"),
         (STEP, 76, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
         (STEP, 72, "Step 13 Time 0.27s Rewa 0.8749 Thro 7817.5 Seq 16.2 Asyn 1 Max 0"),
+        (STEP, 66, "Step 13 Time 0.27s Rew 0.8749 Thr 7817.5 Seq 16.2 Asy 1 Max 0"),
         (STEP, 20, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
         ("Starting in World(rank=0, world_size=1, device=cpu, more=2)", 20, None),
         ("one 1, two 2, three 3", 5, None),

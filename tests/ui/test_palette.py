@@ -96,6 +96,18 @@ def test_ranked_puts_what_was_used_last_first_among_equals() -> None:
     assert labels(entries, "start", ("action:stop",)) == ["start"]
 
 
+def test_ranked_takes_the_name_of_a_kind_for_a_word() -> None:
+    entries = [entry(Kind.KNOB, "model.nord"), entry(Kind.THEME, "nord"), entry(Kind.THEME, "dracula")]
+    assert labels(entries, "theme") == ["nord", "dracula"]
+    assert labels(entries, "theme nord") == ["nord"]
+    assert labels(entries, "nord") == ["model.nord", "nord"]
+
+
+def test_ranked_keeps_the_order_of_whole_words() -> None:
+    entries = [entry(Kind.KNOB, "trainer.optim.lr"), entry(Kind.KNOB, "sft.optim.lr")]
+    assert labels(entries, "lr") == ["trainer.optim.lr", "sft.optim.lr"]
+
+
 def test_ranked_keeps_to_one_kind_by_its_prefix() -> None:
     entries = [entry(Kind.COMPONENT, "trainer"), entry(Kind.KNOB, "trainer.lr"), entry(Kind.THEME, "nord")]
     assert labels(entries, "@") == ["trainer"]

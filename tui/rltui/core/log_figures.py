@@ -13,6 +13,8 @@ _NO_NUMBER = ("nan", "inf", "-inf", "N/A")
 _FEWEST_FIELDS = 4
 """A line of so many figures is read for them, by somebody who knows their names."""
 _LONGEST = 600
+_SHORT = 4
+"""Letters of a word that is never cut."""
 _USUAL_FRACTION = 6
 """Cells of a figure with a point in it."""
 
@@ -122,7 +124,8 @@ def _name(message: str, word: _Word) -> str:
 
 
 def _piece(word: _Word, message: str, letters: int) -> tuple[int, int]:
-    return word.start, word.start + min(len(_name(message, word)), letters)
+    length = len(_name(message, word))
+    return word.start, word.start + (length if length <= _SHORT else min(length, letters))
 
 
 _FIGURE = re.compile(r"[-+]?(?:0x[0-9a-f]+|\d+(?:[.,]\d+)*(?:e[-+]?\d+)?)(?: ?[KMGT]i?B\b)?")

@@ -88,6 +88,10 @@ def narrowed(typed: str) -> tuple[Kind | None, str]:
     return (None, typed) if kind is None else (kind, typed[1:])
 
 
+_SHORTEST_KIND = 3
+"""Letters of a word that may mean a kind."""
+
+
 def ranked(
     entries: Sequence[PaletteEntry], typed: str, recent: Sequence[str] = ()
 ) -> tuple[PaletteEntry, ...]:
@@ -102,14 +106,17 @@ def ranked(
     for at, entry in enumerate(entries):
         if (kind is None or entry.kind is kind) and (rank := _rank(entry, words)) is not None:
             how, place = rank
-            found.append(
-                (how, used.get(entry.name, len(used)), _ORDER[entry.kind], place if words else 0, at, entry)
-            )
+            place = 0 if how == fuzzy.WORD else place
+            found.append((how, used.get(entry.name, len(used)), _ORDER[entry.kind], place, at, entry))
     found.sort(key=lambda each: each[:-1])
     return tuple(each[-1] for each in found)
 
 
 def _rank(entry: PaletteEntry, words: Sequence[str]) -> fuzzy.Rank | None:
+    """A word may also name the kind: `theme nord`."""
+    others = [word for word in words if len(word) < _SHORTEST_KIND or not entry.kind.startswith(word)]
+    if len(others) < len(words) and (rank := fuzzy.rank(others, entry.folded)) is not None:
+        return max(rank, (fuzzy.PREFIX, 0))
     rank = fuzzy.rank(words, entry.folded)
     if rank is not None or not entry.detail:
         return rank
