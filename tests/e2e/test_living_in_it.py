@@ -46,13 +46,15 @@ def test_who_comes_for_the_first_time_is_shown_around_once(running: Box) -> None
         assert "/5 " not in terminal.wait_for("J is no key here. j: next")
 
 
-def test_arrangement_and_theme_outlive_the_terminal(running: Box) -> None:
+def test_arrangement_theme_and_place_outlive_the_terminal(running: Box) -> None:
     with closing(opened(running)) as terminal:
         terminal.wait_for("Knobs")
         terminal.press("C-k", "C-w", "x")
         terminal.wait_until(lambda screen: "hidden" if "Knobs" not in screen else "", "the knobs hidden")
         terminal.press("Enter")
         terminal.wait_for("? help")
+        terminal.press("t")
+        terminal.wait_for("▸ trainer")
         terminal.press(":")
         terminal.press(*"dracula")
         terminal.wait_for("theme      dracula")
@@ -61,7 +63,7 @@ def test_arrangement_and_theme_outlive_the_terminal(running: Box) -> None:
         terminal.press("q")
         terminal.wait_for("Detached")
     with closing(opened(running)) as terminal:
-        assert "Knobs" not in terminal.wait_for("? help")
+        assert "Knobs" not in terminal.wait_for("▸ trainer")
         terminal.press("C-w", "0")
         terminal.wait_for("Knobs")
     with open(kept(running)) as file:  # noqa: PTH123

@@ -53,6 +53,15 @@ async def test_panes_and_logs_are_as_they_were_left(open_app: Opener) -> None:
         assert reader(pilot, "trainer").log_pane.follow
 
 
+async def test_what_was_done_just_before_leaving_is_kept(open_app: Opener) -> None:
+    runs = FakeRuns()
+    async with open_app(FakeExperiment(), runs=runs) as pilot:
+        await press(pilot, "t", "q")
+    async with open_app(FakeExperiment(), runs=runs) as pilot:
+        await settle(pilot)
+        assert overview(pilot).selected == "trainer"
+
+
 async def test_the_cursor_and_the_screen_are_as_they_were_left(open_app: Opener) -> None:
     runs = FakeRuns()
     async with open_app(FakeExperiment(), runs=runs) as pilot:

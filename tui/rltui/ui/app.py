@@ -159,6 +159,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     def _replace(self, overview: Overview) -> None:
         """The screens of the experiment that was open go, and nothing of it is asked any more."""
         self.workers.cancel_group(self, "events")
+        if self._overview is not None:
+            self._overview.note_place()
         if len(self.screen_stack) > 1 and isinstance(self.screen, MainScreen):
             self.screen.left()
             self.pop_screen()
@@ -283,6 +285,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         if self._overview is None:
             self.exit()
             return
+        self._overview.note_place()
         status = self._overview.status
         if status is not None and status.state == "stopped":
             name = clean_line(self._experiment.name)

@@ -49,7 +49,7 @@ class KeptPlace(ArrangedPanes):
         self.run_worker(self._read_run(), name="run's memory", group="memory")
 
     async def on_unmount(self) -> None:
-        """What has changed in the last moment."""
+        """What was noted last."""
         await self._write()
 
     async def _read_run(self) -> None:
@@ -82,12 +82,16 @@ class KeptPlace(ArrangedPanes):
 
     # the place
 
-    async def keep_place(self) -> None:
-        """Write down what has changed since the last time."""
+    def note_place(self) -> None:
+        """Remember where the person is; written within a second, or when this screen goes."""
         if self._is_restored and self._run_memory is not None and self.is_mounted:
             for body in self.query(Body):
                 for key, value in self._place_in(body).items():
                     self._run_memory.note(key, value)
+
+    async def keep_place(self) -> None:
+        """Write down what has changed since the last time."""
+        self.note_place()
         await self._write()
 
     async def _write(self) -> None:
