@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from contextlib import closing
@@ -63,7 +62,8 @@ def test_two_experiments_are_looked_at_one_after_the_other(box: Box) -> None:
         terminal.press("7")
         terminal.wait_for("2 in all")
         name = {"walker": "one", "sitter": "two"}[other]
-        put_cursor_on(terminal, name)
+        terminal.press(":", "~", *name)  # in the list it may be first or second, by when it was seen to live
+        terminal.wait_for(f"run        {name}")
         terminal.press("Enter")
         screen = terminal.wait_for(f"{other} is here")
         assert f"{first} is here" not in screen
@@ -80,19 +80,6 @@ def test_two_experiments_are_looked_at_one_after_the_other(box: Box) -> None:
     refused = {"RLTUI_EXPERIMENT": "one@/somewhere"}
     with closing(Terminal(argv, cwd=box.work, env=box.env | refused, columns=130, rows=40)) as terminal:
         terminal.wait_for("a terminal of one")
-
-
-def put_cursor_on(terminal: Terminal, name: str) -> None:
-    """Of the two, whatever their order: a run that is busy counts as living a moment later than another."""
-
-    def under_cursor(screen: str) -> str:
-        found = re.search(r"▸ \S+ (\w+)", screen)
-        return found[1] if found else ""
-
-    terminal.press("g")
-    if terminal.wait_until(under_cursor, "the cursor") != name:
-        terminal.press("j")
-        terminal.wait_until(lambda screen: under_cursor(screen) if under_cursor(screen) == name else "", name)
 
 
 def opened(terminal: Terminal) -> str:
