@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.runs import FakeRuns
-from tests.ui.conftest import Opener, press, settle
+from tests.ui.conftest import Opener, press, settle, until
 from textual import events
+from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import Static
@@ -26,6 +27,10 @@ def pane(pilot: Pilot[None], name: str) -> Widget:
     return next(each for each in body.panes if body.name_of(each) == name)
 
 
+def at(pilot: Pilot[None], name: str) -> Region:
+    return pane(pilot, name).region
+
+
 def names(pilot: Pilot[None]) -> list[str | None]:
     body = overview(pilot).body
     return [body.name_of(each) for each in body.panes]
@@ -40,18 +45,19 @@ async def test_keys_move_and_resize_the_panel_that_has_them(
         assert "Arrange trainer" in str(pilot.app.screen.query_one(Static).content)
         await press(pilot, "k")
         assert names(pilot) == ["inference", "trainer", "orchestrator", "gpus", "knobs"]
-        assert pane(pilot, "trainer").region.y < pane(pilot, "orchestrator").region.y
-        before = pane(pilot, "trainer").region.height
+        await until(pilot, lambda: at(pilot, "trainer").y < at(pilot, "orchestrator").y)
+        height, width = at(pilot, "trainer").height, at(pilot, "trainer").width
         await press(pilot, "plus")
-        assert pane(pilot, "trainer").region.height == before + 2
-        await press(pilot, "minus", "minus")
-        assert pane(pilot, "trainer").region.height == before - 2
-        before = pane(pilot, "trainer").region.width
+        await until(pilot, lambda: at(pilot, "trainer").height == height + 2)
+        await press(pilot, "minus")
+        await until(pilot, lambda: at(pilot, "trainer").height == height)
+        await press(pilot, "minus")
+        await until(pilot, lambda: at(pilot, "trainer").height == height - 2)
         await press(pilot, "less_than_sign")
-        assert pane(pilot, "trainer").region.width == before - 4
+        await until(pilot, lambda: at(pilot, "trainer").width == width - 4)
         await press(pilot, "l")
         assert names(pilot) == ["inference", "orchestrator", "gpus", "knobs", "trainer"]
-        assert pane(pilot, "trainer").region.x == pane(pilot, "gpus").region.x
+        await until(pilot, lambda: at(pilot, "trainer").x == at(pilot, "gpus").x)
         assert overview(pilot).current_pane is pane(pilot, "trainer"), "it keeps the keys"
         await press(pilot, "0")
         assert names(pilot) == ["inference", "orchestrator", "trainer", "gpus", "knobs"]
@@ -69,10 +75,10 @@ async def test_hidden_panels_leave_their_room_and_come_back(
         await press(pilot, "ctrl+w", "tab", "tab", "tab")
         assert overview(pilot).current_pane is pane(pilot, "gpus")
         await press(pilot, "x")
-        assert pane(pilot, "trainer").region.width == 150
+        await until(pilot, lambda: at(pilot, "trainer").width == 150)
         await press(pilot, "a", "escape")
         assert names(pilot) == ["inference", "orchestrator", "trainer", "gpus", "knobs"]
-        assert pane(pilot, "knobs").region
+        await until(pilot, lambda: at(pilot, "knobs"))
         for _ in range(5):
             await press(pilot, "H")
         assert names(pilot) == []
@@ -84,14 +90,17 @@ async def test_hidden_panels_leave_their_room_and_come_back(
 async def test_the_arrangement_is_kept_with_the_layout(experiment: FakeExperiment, open_app: Opener) -> None:
     runs = FakeRuns()
     async with open_app(experiment, runs=runs, size=(150, 42)) as pilot:
-        await press(pilot, "t", "ctrl+w", "k", "plus", "escape", "ctrl+k", "H")
-        height = pane(pilot, "trainer").region.height
+        await press(pilot, "t", "ctrl+w", "k")
+        await until(pilot, lambda: at(pilot, "trainer").y < at(pilot, "orchestrator").y)
+        height = at(pilot, "trainer").height
+        await press(pilot, "plus", "escape", "ctrl+k", "H")
+        await until(pilot, lambda: at(pilot, "trainer").height == height + 2)
     assert runs.kept_values["layout-fake"]["arrangement"]["hidden"] == ["charts", "knobs"]
     async with open_app(FakeExperiment(), runs=runs, size=(150, 42)) as pilot:
         assert names(pilot) == ["inference", "trainer", "orchestrator", "gpus"]
-        assert pane(pilot, "trainer").region.height == height
+        await until(pilot, lambda: at(pilot, "trainer").height == height + 2)
         await press(pilot, "ctrl+w", "a")
-        assert pane(pilot, "knobs").query_one("KnobRows").region
+        await until(pilot, lambda: pane(pilot, "knobs").query_one("KnobRows").region)
         assert overview(pilot).query_one(KnobPanel).rows.table.knobs, "it is filled"
     other = FakeExperiment()
     other.layout_name = "other"
@@ -120,13 +129,13 @@ async def move(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int],
 async def test_borders_are_dragged(experiment: FakeExperiment, open_app: Opener, button: int) -> None:
     async with open_app(experiment, size=(150, 42)) as pilot:
         body = overview(pilot).body
-        below = pane(pilot, "orchestrator").region
+        below = at(pilot, "orchestrator")
         await move(pilot, (50, below.y), (50, below.y + 5), button=button)
         moved = 5 if button == 1 else 0
-        assert pane(pilot, "orchestrator").region.y == below.y + moved
-        right = pane(pilot, "gpus").region
+        await until(pilot, lambda: at(pilot, "orchestrator").y == below.y + moved)
+        right = at(pilot, "gpus")
         await move(pilot, (right.x, 30), (right.x - 20, 35), button=button)
-        assert pane(pilot, "gpus").region.x == right.x - 4 * moved
+        await until(pilot, lambda: at(pilot, "gpus").x == right.x - 4 * moved)
         assert pilot.app.mouse_captured is None
         assert body.arrangement.widths != (2.0, 1.0) or button != 1
 
