@@ -17,7 +17,8 @@ from rltui.cli.arguments import _KEYMAPS
 from rltui.errors import ConfigError
 from rltui.ui import actions, keymap
 from rltui.ui.actions import ACTIONS, Place, key_of
-from rltui.ui.keymap import idle_key, presets, typed_key, written
+from rltui.ui.key_names import typed_key, written
+from rltui.ui.keymap import idle_key, presets
 from rltui.ui.screens.help import help_content
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.bars import footer_entries

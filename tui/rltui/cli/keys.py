@@ -9,7 +9,7 @@ import os
 from rltui import settings
 from rltui.cli.arguments import KEYMAP_VARIABLE
 from rltui.cli.table import Column, print_table
-from rltui.ui import actions, keymap
+from rltui.ui import actions, key_names, keymap
 from rltui.ui.actions import Action, Use
 
 _COLUMNS = (
@@ -49,7 +49,7 @@ def _matches(row: tuple[str, ...], words: list[str]) -> bool:
 def _rows(action: Action) -> list[tuple[str, ...]]:
     """One for each thing that it is done to."""
     changed = "* " if action.keys != action.default_keys else ""
-    keys = actions.key_text(action.keys) if action.keys else "-"
+    keys = key_names.key_text(action.keys) if action.keys else "-"
     return [(f"{changed}{keys}", action.id, _where(use), use.help or use.label) for use in action.uses]
 
 
@@ -63,8 +63,8 @@ def _where(use: Use) -> str:
 def _record(action: Action) -> dict[str, object]:
     return {
         "id": action.id,
-        "keys": keymap.written(action.keys),
-        "usual_keys": keymap.written(action.default_keys),
+        "keys": key_names.written(action.keys),
+        "usual_keys": key_names.written(action.default_keys),
         "changed": action.keys != action.default_keys,
         "label": action.label,
         "help": action.help,

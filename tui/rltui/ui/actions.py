@@ -7,15 +7,14 @@ an action that is there already means the same, the new one is a further `Use` o
 
 from __future__ import annotations
 
-import string
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 
 from textual.actions import parse
 from textual.binding import Binding, BindingType
-from textual.keys import KEY_NAME_REPLACEMENTS
+
+from rltui.ui.key_names import key_text
 
 
 class Scope(StrEnum):
@@ -89,8 +88,26 @@ class Footer(Enum):
     LAST_TO_GO = 3
 
 
+class _Keyed:
+    """Has the keys of an action."""
+
+    __slots__ = ()
+    id: str
+    label: str
+
+    @property
+    def keys(self) -> str:
+        """As they are mapped now."""
+        return keys_of(self.id)
+
+    @property
+    def shown_keys(self) -> str:
+        """As a person reads them; `:shell` where only the palette has it."""
+        return key_text(self.keys) if self.keys else f":{self.label}"
+
+
 @dataclass(frozen=True, slots=True)
-class Use:
+class Use(_Keyed):
     """An action in some places: what it is done to there. What is left empty is as the action has it."""
 
     places: tuple[Place, ...]
@@ -109,16 +126,6 @@ class Use:
     """Of its action, as all below: told by that."""
 
     @property
-    def keys(self) -> str:
-        """Of its action, as they are mapped now."""
-        return keys_of(self.id)
-
-    @property
-    def shown_keys(self) -> str:
-        """As a person reads them; `:shell` where only the palette has it."""
-        return key_text(self.keys) if self.keys else f":{self.label}"
-
-    @property
     def call(self) -> tuple[str, tuple[object, ...]]:
         """Method, without `action_`, and parameters, as `check_action` takes them."""
         _, method, parameters = parse(self.name)
@@ -126,7 +133,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class Action(_Keyed):
     """One thing a person can do."""
 
     id: str
@@ -160,16 +167,6 @@ class Action:
             for use in self.uses
         )
         object.__setattr__(self, "uses", tuple(completed))
-
-    @property
-    def keys(self) -> str:
-        """As they are mapped now."""
-        return keys_of(self.id)
-
-    @property
-    def shown_keys(self) -> str:
-        """As a person reads them; `:shell` where only the palette has it."""
-        return key_text(self.keys) if self.keys else f":{self.label}"
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -846,23 +843,3 @@ def changing_keys(place: Place) -> Mapping[str, Sequence[tuple[str, tuple[object
             for key in use.keys.split(","):
                 found.setdefault(key, []).append(use.call)
     return found
-
-
-def character_key(character: str) -> str:
-    """Textual's name of the key that gives a character: `question_mark`, `J`."""
-    if character.isalnum():
-        return character
-    name = unicodedata.name(character, "").lower().replace("-", "_").replace(" ", "_")
-    return KEY_NAME_REPLACEMENTS.get(name, name)
-
-
-_KEY_NAMES = {character_key(character): character for character in string.punctuation} | {
-    "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "backspace": "⌫", "delete": "del",
-    "up": "↑", "down": "↓", "left": "←", "right": "→",
-    "shift+up": "shift+↑", "shift+down": "shift+↓", "shift+left": "shift+←", "shift+right": "shift+→",
-}  # fmt: skip
-
-
-def key_text(keys: str) -> str:
-    """Keys as a person reads them: `?`, `j / ↓`."""
-    return " / ".join(_KEY_NAMES.get(key.strip(), key.strip()) for key in keys.split(","))

@@ -7,48 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from textual.keys import Keys
-
 from rltui import settings
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
-from rltui.ui.actions import ACTIONS, PANES, SCREENS, Place, character_key, key_of, key_text, uses
+from rltui.ui.actions import ACTIONS, PANES, SCREENS, Place, key_of, uses
+from rltui.ui.key_names import key_text, typed_key
 
-_OTHER_NAMES = {
-    "esc": "escape", "return": "enter", "pgdn": "pagedown", "pgup": "pageup", "del": "delete",
-    "⌫": "backspace", "↑": "up", "↓": "down", "←": "left", "→": "right",
-}  # fmt: skip
-_SAME_FOR_TERMINALS = {"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+h": "backspace"}
 _DEFAULTS = {action.id: action.default_keys for action in ACTIONS}
 _LABELS = {action.id: action.label for action in ACTIONS}
-
-
-def typed_key(text: str) -> str:
-    """Textual's name of a key as a person writes it: `?`, `J`, `ctrl+r`, `shift+up`, `esc`.
-
-    Raises:
-        ValueError: if there is no such key, or a terminal cannot tell it from another one.
-    """
-    if len(text) == 1 and text.isprintable() and text not in _OTHER_NAMES:
-        return character_key(text)
-    *modifiers, base = text.lower().split("+")
-    base = _OTHER_NAMES.get(base, base)
-    if modifiers == ["shift"] and len(base) == 1:
-        raise ValueError(f"{text}: write the character that it gives, such as {base.upper()}")
-    name = "+".join([*modifiers, base])
-    if other := _SAME_FOR_TERMINALS.get(name):
-        raise ValueError(f"{text}: for a terminal it is the same as {other}")
-    if "alt" in modifiers:
-        raise ValueError(f"{text}: many terminals keep alt for themselves")
-    if name not in {key.value for key in Keys}:
-        raise ValueError(f"{text!r} is no key: write it as ?, J, ctrl+r, shift+up, space, pagedown")
-    return name
-
-
-def written(keys: str) -> list[str]:
-    """As `typed_key` takes them."""
-    names = filter(None, keys.split(","))
-    return [text if len(text := key_text(name)) == 1 and text.isascii() else name for name in names]
 
 
 @cache

@@ -1,7 +1,9 @@
-"""What the screens share: the newest values, and the edits that were collected."""
+"""What the screens share: the newest values, the edits that were collected, and what is kept of them."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -13,8 +15,10 @@ from rltui.core.api import Plan, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.core.knobs import KnobValue
-from rltui.ui.remembered import Remembered
+from rltui.errors import RltuiError
 from rltui.ui.text import clean_line
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,34 @@ class TextDraft:
     seen: ConfigText
     """The file as it was when it was first opened."""
     text: str
+
+
+class Remembered:
+    """The values of one owner (`Runs.kept`). Who changes them calls `write` now and then, and at the end."""
+
+    def __init__(self, runs: Runs, owner: str) -> None:
+        """Blocking: it reads a small file."""
+        self._runs, self._owner = runs, owner
+        self.values: Mapping[str, Any] = dict(runs.kept(owner))
+        self._changed: dict[str, Any] = {}
+
+    def note(self, key: str, value: object) -> None:
+        """Keep this from now on; plain JSON."""
+        if self.values.get(key) != value:
+            self.values = {**self.values, key: value}
+            self._changed[key] = value
+
+    async def write(self) -> None:
+        """What has changed since, beside what another rltui has written meanwhile."""
+        if self._changed:
+            changed, self._changed = self._changed, {}
+            await asyncio.to_thread(self._write, changed)
+
+    def _write(self, changed: Mapping[str, Any]) -> None:
+        try:
+            self._runs.keep(self._owner, {**self._runs.kept(self._owner), **changed})
+        except RltuiError as error:  # the screen is as it should be; the next one is as usual
+            logger.warning("not kept: %s", error)
 
 
 _MOST_RECENT = 20

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.arrangement import CHARTS, Arrangement, Direction
 from rltui.ui.borders import border_of, dragged
-from rltui.ui.remembered import Remembered
+from rltui.ui.shared import Remembered
 from rltui.ui.widgets.body import Body, PaneActions
 
 _ROWS, _CELLS = 2, 4

@@ -20,8 +20,9 @@ from rltui.core.api import Alert, Link, Plan
 from rltui.core.config_report import KnobInfo, PendingKnob, Problem
 from rltui.core.events import LONGEST_NOTE
 from rltui.errors import RltuiError
-from rltui.ui.actions import ACTION_IDS, Place, bindings, key_of, key_text, label_of
+from rltui.ui.actions import ACTION_IDS, Place, bindings, key_of, label_of
 from rltui.ui.copying import CopyWanted
+from rltui.ui.key_names import key_text
 from rltui.ui.messages import TalkingScreen, alert_mark
 from rltui.ui.plan_view import diff_lines, pending_lines, plan_content, plan_steps
 from rltui.ui.text import age, clean, clean_line

@@ -13,10 +13,9 @@ from rltui.client.protocol import Experiment
 from rltui.core.edit_log import edited_keys
 from rltui.errors import RltuiError
 from rltui.ui.arrangement import Arrangement
-from rltui.ui.remembered import Remembered
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.arranging import ArrangedPanes
-from rltui.ui.shared import Home, Shared
+from rltui.ui.shared import Home, Remembered, Shared
 from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 

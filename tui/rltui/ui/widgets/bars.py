@@ -18,7 +18,8 @@ from rltui.core.api import ComponentState, Orphan, Status
 from rltui.core.curve import curve_rows
 from rltui.core.servers import ServerStatus
 from rltui.core.text import duration, figure, gib, listed, shortened, sparkline
-from rltui.ui.actions import NO_KEY, key_of, key_text, uses
+from rltui.ui.actions import NO_KEY, key_of, uses
+from rltui.ui.key_names import key_text
 from rltui.ui.states import SEPARATOR, STALLED, TROUBLES, experiment_badge
 from rltui.ui.text import clean_line, progress_bar, rate
 from rltui.wording import (
