@@ -72,6 +72,28 @@ class Concern(Value):
     """Edits of the config since that checkpoint, in words, oldest first."""
 
 
+class HostStatus(Value):
+    """What is known of a component that runs elsewhere. Times are seconds since 1970."""
+
+    where: str
+    """`job 1234 on node-[1-2]`, `node-2`, `pod my-exp-trainer-0`."""
+    phase: Literal["pending", "running", "ended"]
+    """`pending`: its host has not begun to run it, for this `reason`."""
+    reason: str = ""
+    """In words; of a running one, what its host wants to be known."""
+    since: float
+    starts: int = 0
+    """How often its host has started it."""
+    ends_at: float | None = None
+    """When its host will end it, whatever it does: the time limit of a job."""
+    lost_at: float | None = None
+    """Since when nobody answers there: all else that is said of it is as old."""
+    problem: str = ""
+    """Why nobody answers, in words."""
+    script: str = ""
+    """The file that was submitted, where it is a job."""
+
+
 class ComponentStatus(Value):
     """One component, as the supervisor sees it now."""
 
@@ -103,6 +125,8 @@ class ComponentStatus(Value):
     log_end: int | None = None
     """Of one that was not ready in time: bytes of its log by then. Behind it stands how it was stopped."""
     """Path of the newest attempt's output file."""
+    host: HostStatus | None = None
+    """Where it runs, if not on this machine, and what is said of it there; `None` until it was started."""
     port: int | None = None
     gpus: tuple[int, ...] = ()
     """NVML's indices of the devices it was given, as far as that is known."""
@@ -314,6 +338,8 @@ class OrphanReport(Value):
     """Those that live now."""
     ended: tuple[Orphan, ...] = ()
     """Those that `--free` ended."""
+    elsewhere: dict[str, str] = Field(default_factory=dict)
+    """Component → where it may go on, on another machine, without being followed from here."""
     strangers: tuple[Orphan, ...] = ()
     """Other processes of this user's that hold GPU memory and belong to no living component. They are ended
     only where they are named."""

@@ -9,7 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+
+from rltui.core.hosts import HostSpec, NodeSpec, PodSpec, SlurmSpec
+from rltui.core.values import LayoutSection
 
 ComponentId = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
 
@@ -27,12 +30,6 @@ def address_fault(name: str, text: str) -> str | None:
         return None
     example = "a URL such as http://127.0.0.1:8000/health" if is_url else "host:port, such as 127.0.0.1:8000"
     return f"{name} is {text!r}; use {example}"
-
-
-class LayoutSection(BaseModel):
-    """Base of the tables in a layout: frozen, unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 PROBES = ("http", "tcp", "log", "file")
@@ -159,16 +156,21 @@ class ComponentSpec(LayoutSection):
     """Programs that it starts itself, by the ids they have as components elsewhere: what those read of the
     config, it reads."""
     cwd: str = "{workspace}"
-    env: dict[str, str] = {}
+    env: dict[str, str] = Field(default={})
     each: str = ""
     """One such component per instance that the framework names under this word, such as `env_servers`. The
     ids are `<id>-<instance>`, and `{instance}` in its values is the instance's name, also inside another
-    placeholder. A config that names other instances later needs `rltui up --resume`."""
+    placeholder. A config that names other instances later needs `rltui up --resume`. With `nodes` or
+    `nodes.GROUP`, one per `[[node]]`, on which it runs: `{rank}` is its number among them from 0, `{nodes}`
+    how many there are, `{head.address}` the address of the first; they restart together."""
     gpus: str = ""
     """Its devices, in the grammar of `CUDA_VISIBLE_DEVICES`, numbers as NVML has them; usually `{gpus.<id>}`.
     Empty: those that its `CUDA_VISIBLE_DEVICES` in `env` names, if any."""
     port: str = ""
     """TCP port it listens on; must be free before it starts. Usually `{port.<id>}`."""
+    ports: tuple[str, ...] = ()
+    """Further ports that must be free before it starts, on the machine where it runs: of a rendezvous, of
+    vLLM's data-parallel RPC."""
     gpu_memory: str = ""
     """Makes it an inference engine: the fraction of the memory of each of its `gpus` that it takes, and that
     must be free before it starts (vLLM's `gpu_memory_utilization`)."""
@@ -198,9 +200,32 @@ class ComponentSpec(LayoutSection):
     """Whether this job writes the run: ends with it, resumes from its checkpoints, is why files move aside.
     Left out: those jobs that the framework knows by their ids; where it knows none of them, every job."""
     ready: Ready | None = None
+    node: str = ""
+    """The `[[node]]` on which it runs, by name; `{instance}` with `each = "nodes"`. Empty: here."""
+    slurm: SlurmSpec | None = None
+    """It runs as a SLURM job."""
+    pod: PodSpec | None = None
+    """It runs in a Kubernetes pod that is there already."""
+    forward: tuple[str, ...] = ()
+    """Ports of this machine that lead to it while it runs, `PORT` or `HERE:THERE`, where a node or pod cannot
+    be reached otherwise; `ready` and `metrics` may use them."""
     stop: Stop = Stop()
     restart: Restart = Restart()
     stall: Stall = Stall()
+
+    @model_validator(mode="after")
+    def _has_one_host(self) -> ComponentSpec:
+        named = [name for name in ("node", "slurm", "pod") if getattr(self, name)]
+        if len(named) > 1:
+            raise ValueError(f"it can run at one place only: leave out all but one of {', '.join(named)}")
+        if self.is_elsewhere and self.stop.leftovers == "keep":
+            raise ValueError('stop.leftovers = "keep" is for this machine: elsewhere they are ended')
+        return self
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Its processes are not this machine's. With a terminal, what leads there runs here, and is it."""
+        return not self.tty and (bool(self.node) or self.slurm is not None or self.pod is not None)
 
     @field_validator("outcome")
     @classmethod
@@ -241,7 +266,9 @@ class ComponentSpec(LayoutSection):
         """Its values that may hold placeholders."""
         ready = () if self.ready is None else (self.ready.http, self.ready.tcp, self.ready.file)
         single = (self.cwd, self.like, self.gpus, self.port, self.gpu_memory, self.metrics, self.creates)
-        return (*self.command, *self.check, *self.env.values(), *single, *filter(None, ready))
+        several = (*self.command, *self.check, *self.env.values(), *self.ports, *self.forward)
+        several += () if self.pod is None else (self.pod.name, self.pod.namespace)
+        return (*several, *single, *filter(None, ready))
 
     @field_validator("metrics")
     @classmethod
@@ -301,7 +328,68 @@ class Layout(LayoutSection):
     """Empty only where `log` panes observe a run that somebody else started."""
     log: tuple[LogSpec, ...] = ()
     gpu_source: tuple[GpuSourceSpec, ...] = ()
+    node: tuple[NodeSpec, ...] = ()
     screen: Screen = Screen()
+
+    @model_validator(mode="after")
+    def _nodes_are_known(self) -> Layout:
+        known = [node.name for node in self.node]
+        if twice := sorted({name for name in known if known.count(name) > 1}):
+            raise ValueError(f"node name {twice[0]!r} is used more than once")
+        for spec in self.component:
+            named = ", ".join(known) or "none; write a [[node]]"
+            if spec.each.partition(".")[0] == _NODES and not self.nodes_of(spec.each):
+                raise ValueError(f"component {spec.id!r} has each = {spec.each!r}: there is no such [[node]]")
+            if spec.node and "{" not in spec.node and spec.node not in known:
+                raise ValueError(f"component {spec.id!r} runs on unknown node {spec.node!r}; known: {named}")
+            host = next((node for node in self.node if node.name == spec.node), None)
+            if host is not None and spec.forward and host.reach[0].rpartition("/")[2] != "ssh":
+                raise ValueError(f"component {spec.id!r}: forward is for a node that is reached by ssh")
+        return self
+
+    def node_values(self, component_id: str) -> dict[str, str]:
+        """What placeholders of nodes mean to it: `node.NAME.address`; where it runs on one, `node.name`,
+        `node.address`, and, as in a pod, `workspace` and `python` as they are there.
+        """
+        if (pod := self[component_id].pod) is not None:
+            return {"python": pod.python, "workspace": pod.cwd or "."}
+        values = {f"node.{node.name}.address": node.address or node.name for node in self.node}
+        for node in self.node:
+            if node.name == self[component_id].node:
+                values |= {"node.name": node.name, "node.address": node.address or node.name}
+                values |= {"python": node.python} | ({"workspace": node.cwd} if node.cwd else {})
+        return values
+
+    def with_slurm(self, given: Mapping[str, Any]) -> Layout:
+        """The layout with what a command line says of its SLURM jobs; further options go behind its own.
+
+        Raises:
+            ValidationError: if that is none of what a job can be told.
+        """
+        if not given:
+            return self
+        specs = [
+            spec if spec.slurm is None else spec.model_copy(update={"slurm": spec.slurm.with_given(given)})
+            for spec in self.component
+        ]
+        return self.model_copy(update={"component": tuple(specs)})
+
+    @property
+    def submits(self) -> bool:
+        """Something of it runs as a SLURM job."""
+        return any(spec.slurm is not None for spec in self.component)
+
+    def nodes_of(self, each: str) -> tuple[NodeSpec, ...]:
+        """The nodes that `each = "nodes"` or `"nodes.GROUP"` means; none for other words."""
+        word, dot, group = each.partition(".")
+        return tuple(node for node in self.node if word == _NODES and (not dot or node.group == group))
+
+    def host(self, component_id: str) -> HostSpec | None:
+        """Where it runs, as the layout says; `None`: on this machine."""
+        spec = self[component_id]
+        if spec.node:
+            return next(node for node in self.node if node.name == spec.node)
+        return spec.slurm or spec.pod
 
     @model_validator(mode="after")
     def _sources_have_names_of_their_own(self) -> Layout:
@@ -403,6 +491,8 @@ class Layout(LayoutSection):
         raise KeyError(component_id)
 
 
+_NODES = "nodes"
+"""Behind `each`: the machines of the layout."""
 _PLACEHOLDER = "{instance}"
 _LONGEST_ID = 32
 _NOT_IN_IDS = re.compile(r"[^a-z0-9]+")
@@ -412,7 +502,8 @@ def expanded(
     layout: Layout, instances: Mapping[str, Sequence[str]], *, without: Collection[str] = ()
 ) -> Layout:
     """The layout with each component that has `each` once per instance of that name, in their order, and
-    `without` the components and logs of these ids, whose programs run elsewhere.
+    `without` the components and logs of these ids, whose programs run elsewhere. Instances of `nodes` are the
+    layout's own; such components are ranks of one program, and restart together unless the layout says else.
 
     Where others name such a component (`after`, `restart.together`, the screen), all of them are meant; none
     where there is no instance.
@@ -422,12 +513,19 @@ def expanded(
     """
     if not without and not any(spec.each for spec in layout.component):
         return layout
+    of_nodes = {spec.each: layout.nodes_of(spec.each) for spec in layout.component}
+    instances = {
+        **instances,
+        **{word: [node.name for node in nodes] for word, nodes in of_nodes.items() if nodes},
+    }
     ids = {
         spec.id: instance_ids(spec.id, instances.get(spec.each, ())) if spec.each else (spec.id,)
         for spec in layout.component
     } | dict.fromkeys(without, ())
     here = [spec for spec in layout.component if spec.id not in without]
-    components = [one for spec in here for one in _components(spec, ids, instances)]
+    components = [
+        one for spec in here for one in _components(spec, ids, instances, of_nodes.get(spec.each, ()))
+    ]
     logs = [spec for spec in layout.log if spec.id not in without]
     columns = [_named(column, ids) for column in layout.screen.columns]
     return Layout.model_validate(
@@ -454,8 +552,9 @@ def completed(layout: Layout, parts: Iterable[ComponentSpec]) -> Layout:
 
 
 def needed(layout: Layout, instances: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Of all instances there are, those that the layout has components for."""
-    return {spec.each: instances.get(spec.each, ()) for spec in layout.component if spec.each}
+    """Of all instances that a framework names, those that the layout has components for."""
+    words = (spec.each for spec in layout.component if spec.each and not layout.nodes_of(spec.each))
+    return {word: instances.get(word, ()) for word in words}
 
 
 def instance_ids(component: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -477,17 +576,31 @@ def _id(component: str, slug: str, name: str, *, is_clear: bool) -> str:
 
 
 def _components(
-    spec: ComponentSpec, ids: Mapping[str, Sequence[str]], instances: Mapping[str, Sequence[str]]
+    spec: ComponentSpec,
+    ids: Mapping[str, Sequence[str]],
+    instances: Mapping[str, Sequence[str]],
+    nodes: Sequence[NodeSpec],
 ) -> Iterable[dict[str, Any]]:
+    """`nodes`: on which it runs, where its instances are those."""
     values = spec.model_dump(exclude_unset=True)  # what a layout leaves out may mean more than the default
     values["after"] = _named(spec.after, ids)
     if spec.restart.together:
         values["restart"]["together"] = _named(spec.restart.together, ids)
     if not spec.each:
         return [values]
+    common = {}
+    if nodes:
+        values.setdefault("node", _PLACEHOLDER)
+        common = {"{nodes}": str(len(nodes)), "{head.address}": nodes[0].address or nodes[0].name}
+        if "together" not in spec.restart.model_fields_set:
+            restart = {"because": "they are ranks of one program"} | values.get("restart", {})
+            values["restart"] = restart | {"together": ids[spec.id]}
     return [
-        _filled_table(values, name) | {"id": component_id, "each": ""}
-        for component_id, name in zip(ids[spec.id], instances.get(spec.each, ()), strict=True)
+        _filled_table(values, {**common, _PLACEHOLDER: name, **({"{rank}": str(rank)} if nodes else {})})
+        | {"id": component_id, "each": ""}
+        for rank, (component_id, name) in enumerate(
+            zip(ids[spec.id], instances.get(spec.each, ()), strict=True)
+        )
     ]
 
 
@@ -495,18 +608,20 @@ def _named(names: Iterable[str], ids: Mapping[str, Sequence[str]]) -> tuple[str,
     return tuple(one for name in names for one in ids.get(name, (name,)))
 
 
-def _filled(value: object, instance: str) -> object:
-    """Every text below `value` with the instance's name in place of the placeholder."""
+def _filled(value: object, texts: Mapping[str, str]) -> object:
+    """Every text below `value` with `texts` in place of the placeholders that they are for."""
     match value:
         case str():
-            return value.replace(_PLACEHOLDER, instance)
+            for placeholder, text in texts.items():
+                value = value.replace(placeholder, text)
+            return value
         case tuple() | list():
-            return tuple(_filled(item, instance) for item in value)
+            return tuple(_filled(item, texts) for item in value)
         case dict():
-            return _filled_table(value, instance)
+            return _filled_table(value, texts)
         case _:
             return value
 
 
-def _filled_table(values: Mapping[str, Any], instance: str) -> dict[str, Any]:
-    return {key: _filled(value, instance) for key, value in values.items()}
+def _filled_table(values: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    return {key: _filled(value, texts) for key, value in values.items()}

@@ -163,6 +163,7 @@ def detect_level(text: str) -> Level | None:
     return Level.WARNING if _PYTHON_WARNING.search(head) else None
 
 
+@lru_cache(maxsize=64)
 def parse_level(name: str) -> Level | None:
     """Return the level called `name`, in any case and under the usual synonyms, or `None`."""
     upper = name.upper()
@@ -344,6 +345,8 @@ class LogChange(StrEnum):
     NONE = "none"
     GREW = "grew"
     """More text: line `stop - 1` of before may read differently, lines before it are unchanged."""
+    FILLED = "filled"
+    """Lines that were under way are there, and may be any; new ones too."""
     RESET = "reset"
     """Other text: all line numbers start anew."""
 
@@ -367,8 +370,15 @@ class LogSource(Protocol):
     def problem(self) -> str | None:
         """Why nothing can be read, in a few words; `None` while all is well."""
 
+    @property
+    def is_waiting(self) -> bool:
+        """A place that was looked for is under way: ask again. Never of a log on this machine."""
+
     def line(self, number: int) -> str:
-        """Return a line, decoded, with colours and other escape sequences still in it."""
+        """Return a line, decoded, with colours and other escape sequences still in it.
+
+        Empty while it is under way: a poll says `FILLED` once it is there.
+        """
 
     def offset(self, number: int) -> int:
         """Where a line begins in its file, in bytes; of a log that is no file, the number.

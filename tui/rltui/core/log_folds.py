@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rltui.core.lines import Level
@@ -35,24 +36,29 @@ _TALK = (Level.TRACE, Level.DEBUG, Level.INFO)
 class _Known(NamedTuple):
     head: LogHead
     same: str
-    """The message and the log that it is from; equal for lines that say the same, whenever and whoever."""
+    """Equal for lines that say the same at the same level in the same log, whenever and whoever."""
     again: str
     """Equal for lines of which the newest nearby is enough; of bars it begins with `_BAR`."""
+    may_be_of_traceback: bool
+    """By its head."""
     is_traceback: bool
 
-    @property
-    def may_be_of_traceback(self) -> bool:
-        """By its head."""
-        return bool(self.head.rank) and (self.head.level is None or self.head.level.severity >= _ERROR)
 
+@dataclass(slots=True)
+class _Block:
+    """A traceback as one rank told it, as far as it is read."""
 
-class _Block(NamedTuple):
-    """A traceback as one rank told it."""
-
-    lines: tuple[int, ...]
+    rank: str
+    lines: list[int]
     """Those of others may stand between them."""
-    said: str
-    """Without what differs between ranks."""
+    said: list[str]
+    """What each says, without what differs between ranks."""
+    read_to: int
+    """Up to but not including this line."""
+
+    def is_as(self, other: _Block) -> bool:
+        """More than its first line, and the same."""
+        return len(self.lines) > 1 and self.said == other.said
 
 
 _ERROR = Level.ERROR.severity
@@ -67,37 +73,62 @@ class LogFolds:
     def __init__(self, text: Callable[[int], str], label: Callable[[int], str]) -> None:
         self._text, self._label = text, label
         self._known: dict[int, _Known] = {}
+        self._doubtful: dict[int, _Known] = {}
+        """Lines as they were, which may read differently now."""
         self._blocks: dict[int, _Block | None] = {}
+        self._above: dict[int, int | None] = {}
+        """Of the first line of a traceback, that of the one above."""
         self._hidden: dict[int, bool] = {}
+        self._repeated: dict[int, bool] = {}
+        """Of tracebacks, by their first lines."""
         self.start = self.stop = 0
         """The lines there are."""
 
     def clear(self) -> None:
         """Forget all lines."""
         self._known.clear()
+        self._doubtful.clear()
         self._forget_folds()
 
     def forget(self, number: int) -> None:
-        """Forget a line that may read differently now."""
-        self._known.pop(number, None)
-        self._forget_folds()
+        """Read a line again, which may say something else now."""
+        if (known := self._known.pop(number, None)) is not None:
+            self._doubtful[number] = known
 
     def _forget_folds(self) -> None:
-        self._blocks.clear()
-        self._hidden.clear()
+        for known in (self._blocks, self._above, self._hidden, self._repeated):
+            known.clear()
 
-    def set_range(self, start: int, stop: int) -> range:
-        """Which lines there are. Returns those of before that may stand for more or less now."""
-        if (start, stop) == (self.start, self.stop):
-            return range(0)
-        before = self.stop
-        self._forget_folds()
+    def set_range(self, start: int, stop: int) -> Collection[int]:
+        """Which lines there are. Returns those of before that may stand for more or less now.
+
+        A log is looked at several times a second: what new lines cannot change is kept.
+        """
+        before, has_grown = self.stop, start == self.start < self.stop <= stop
         self.start, self.stop = start, stop
-        if not start < before <= stop:
-            return range(0)
-        newest = self._known.get(before - 1)
-        is_open = newest is not None and newest.may_be_of_traceback
-        return range(max(start, before - (_LONGEST_REGION if is_open else _NEARBY)), before)
+        doubtful, self._doubtful = self._doubtful, {}
+        if not has_grown:
+            self._forget_folds()
+            return ()
+        if stop - before > _LONGEST_REGION:  # what was in view is hardly any more
+            self._forget_folds()
+            return range(max(start, before - _LONGEST_REGION), before)
+        is_other = any(self._at(number) != known for number, known in doubtful.items())
+        if stop == before and not is_other:
+            return ()
+        touched = range(max(start, before - _NEARBY), before)
+        told = self._told_since(before - _LONGEST_REGION) if self._at(before - 1).head.rank else []
+        self._repeated.clear()
+        for number in touched:
+            self._hidden.pop(number, None)
+        if is_other or len(self._hidden) + len(self._blocks) > _KEPT:
+            self._forget_folds()
+        return {*touched, *told}
+
+    def _told_since(self, lowest: int) -> list[int]:
+        """The lines of tracebacks that begin there or below: more of them, or of their lines, may be new."""
+        blocks = self._blocks.items()
+        return [number for number, block in blocks if block is not None and block.lines[0] >= lowest]
 
     def head(self, number: int) -> LogHead:
         """What stands before its message."""
@@ -105,10 +136,12 @@ class LogFolds:
 
     def is_hidden(self, number: int) -> bool:
         """A line near it says the same, or another rank said it before."""
-        if (block := self._block(number)) is not None:
-            number = block.lines[0]
-        if (known := self._hidden.get(number)) is None:
-            known = self._hidden[number] = self._repeats_a_rank(block) if block else self._is_old(number)
+        if (known := self._hidden.get(number)) is not None:
+            return known
+        if (block := self._block(number)) is None:
+            known = self._hidden[number] = self._is_old(number)
+        elif (known := self._repeated.get(block.lines[0])) is None:
+            known = self._repeated[block.lines[0]] = self._repeats_a_rank(block)
         return known
 
     def _is_old(self, number: int) -> bool:
@@ -138,18 +171,14 @@ class LogFolds:
     def _is_same(self, one: int, other: int) -> bool:
         if not (self.start <= one and other < self.stop):
             return False
-        first, second = self._at(one), self._at(other)
-        return bool(first.same) and first.same == second.same and first.head.level == second.head.level
-
-    def _is_again(self, one: _Known, other: _Known) -> bool:
-        return one.again == other.again and one.head.level == other.head.level
+        return bool(same := self._at(one).same) and same == self._at(other).same
 
     def _has_newer(self, number: int) -> bool:
         """Lines of talk right behind each other are a list, unless they are the same."""
-        known = self._at(number)
-        is_apart = known.again.startswith(_BAR)
+        again = self._at(number).again
+        is_apart = again.startswith(_BAR)
         for other in range(number + 1, min(self.stop, number + _NEARBY)):
-            if not self._is_again(known, self._at(other)):
+            if self._at(other).again != again:
                 is_apart = True
             elif is_apart:
                 return True
@@ -157,16 +186,16 @@ class LogFolds:
 
     def _counted(self, number: int) -> tuple[int, bool]:
         """Itself and the hidden ones above that it stands for, and whether these are all."""
-        known = self._at(number)
+        again = self._at(number).again
         count, newest = 1, number
         lowest = max(self.start, number - _COUNTED)
         for other in range(number - 1, lowest - 1, -1):
-            if not known.again:
+            if not again:
                 if not self._is_same(other, number) or not self.is_hidden(other):
                     return count, True
             elif newest - other >= _NEARBY:
                 return count, True
-            elif not self._is_again(known, self._at(other)) or not self.is_hidden(other):
+            elif self._at(other).again != again or not self.is_hidden(other):
                 continue
             count, newest = count + 1, other
         return count, lowest == self.start or number - newest < _COUNTED - _NEARBY
@@ -175,80 +204,100 @@ class LogFolds:
 
     def _block(self, number: int) -> _Block | None:
         """The traceback that a line is of."""
-        if not self._at(number).may_be_of_traceback:
+        known = self._at(number)
+        if not known.may_be_of_traceback:
             return None
         if number not in self._blocks:
-            lines = self._block_lines(number)
-            said = "\n".join(without_figures(self._at(line).same) for line in lines)
-            self._blocks |= dict.fromkeys(lines or (number,), _Block(lines, said) if lines else None)
-        return self._blocks[number]
+            self._blocks[number] = self._begun(number, known.head.rank)
+        if (block := self._blocks[number]) is not None:
+            self._read_on(block)
+        return block
 
-    def _block_lines(self, number: int) -> tuple[int, ...]:
-        rank = self._at(number).head.rank
-        above: list[int] = []
+    def _begun(self, number: int, rank: str) -> _Block | None:
+        """The traceback of that rank which goes on to there."""
+        block: _Block | None = None
         for other in range(number, max(self.start, number - _LONGEST_REGION) - 1, -1):
             known = self._at(other)
-            if not known.head.rank or len(above) > _LONGEST_BLOCK:
-                return ()
-            if known.head.rank == rank:
-                if not known.may_be_of_traceback:
-                    return ()
-                above.append(other)
-                if known.is_traceback:
-                    break
-        else:
-            return ()
-        return (*reversed(above), *self._below(number, rank))
-
-    def _below(self, number: int, rank: str) -> list[int]:
-        below: list[int] = []
-        for other in range(number + 1, min(self.stop, number + _LONGEST_REGION)):
-            known = self._at(other)
-            if not known.head.rank or len(below) > _LONGEST_BLOCK:
+            if not known.head.rank or (known.head.rank == rank and not known.may_be_of_traceback):
                 break
-            if known.head.rank == rank:
-                if known.is_traceback or not known.may_be_of_traceback:
-                    break
-                below.append(other)
-        return below
+            if other in self._blocks and known.head.rank == rank:
+                block = self._blocks[other]
+                break
+            if known.is_traceback and known.head.rank == rank:
+                block = self._blocks[other] = _Block(rank, [], [], other)
+                break
+        if block is not None:
+            self._read_on(block)
+        return block if block is not None and number in block.lines else None
+
+    def _read_on(self, block: _Block) -> None:
+        """Take in what is new of it."""
+        stop = min(self.stop, (block.lines or [block.read_to])[0] + _LONGEST_REGION)
+        while block.read_to < stop and len(block.lines) <= _LONGEST_BLOCK:
+            number, known = block.read_to, self._at(block.read_to)
+            if not known.head.rank:
+                return
+            if known.head.rank == block.rank:
+                if block.lines and (known.is_traceback or not known.may_be_of_traceback):
+                    return
+                block.lines.append(number)
+                block.said.append(without_figures(known.same))
+                self._blocks[number] = block
+            block.read_to += 1
 
     def _repeats_a_rank(self, block: _Block) -> bool:
         """Another rank told it as often before."""
+        told: Counter[str] = Counter()
         first = block.lines[0]
-        above = range(first - 1, max(self.start, first - _LONGEST_REGION) - 1, -1)
-        told = Counter(self._tellers(above, block))
-        own = told.pop(self._at(first).head.rank, 0)
+        above = self._traceback_above(first)
+        while above is not None and above >= first - _LONGEST_REGION:
+            if (other := self._block(above)) is not None and other.is_as(block):
+                told[other.rank] += 1
+            above = self._traceback_above(above)
+        own = told.pop(block.rank, 0)
         return any(count > own for count in told.values())
+
+    def _traceback_above(self, number: int) -> int | None:
+        """Where the nearest one begins, if all lines between have a rank."""
+        if number not in self._above:
+            self._above[number] = None
+            for other in range(number - 1, max(self.start, number - _LONGEST_REGION) - 1, -1):
+                known = self._at(other)
+                if not known.head.rank:
+                    break
+                if known.is_traceback:
+                    self._above[number] = other
+                    break
+        return self._above[number]
 
     def _ranks(self, block: _Block) -> int:
         """How many told it, until one tells it again."""
-        first = block.lines[0]
-        ranks = {own := self._at(first).head.rank}
-        for rank in self._tellers(range(first + 1, min(self.stop, first + _LONGEST_REGION)), block):
-            if rank == own:
-                break
-            ranks.add(rank)
-        return len(ranks)
-
-    def _tellers(self, numbers: range, block: _Block) -> Iterator[str]:
-        """The ranks whose tracebacks are like it and begin there, up to a line of none."""
-        for number in numbers:
+        first, ranks = block.lines[0], {block.rank}
+        for number in range(first + 1, min(self.stop, first + _LONGEST_REGION)):
             known = self._at(number)
             if not known.head.rank:
-                return
-            if known.is_traceback and len(block.lines) > 1:
-                other = self._block(number)
-                if other is not None and other.said == block.said:
-                    yield known.head.rank
+                break
+            if known.is_traceback and (other := self._block(number)) is not None and other.is_as(block):
+                if other.rank == block.rank:
+                    break
+                ranks.add(other.rank)
+        return len(ranks)
 
 
 def _read(text: str, label: str) -> _Known:
     head = log_head(text)
     message = text[head.length :]
     again = ""
-    if _PROGRESS.search(message[:_LONGEST_BAR]):
-        again = _BAR + _MOVING.sub("", message[:_LONGEST_BAR]).partition("|")[0]
+    bar = message[:_LONGEST_BAR]
+    if ("%" in bar or "<" in bar) and _PROGRESS.search(bar):  # a search for signs is a tenth of the other
+        again = _BAR + _MOVING.sub("", bar).partition("|")[0]
     elif head.level in _TALK:
         again = recurrence(message)
-    said = message + label if message.strip() else ""
-    return _Known(head, said, again + label if again else "", _TRACEBACK in text)
+    level, source = head.level, f"{label}{head.level}"
+    return _Known(
+        head,
+        same=message + source if message.strip() else "",
+        again=again + source if again else "",
+        may_be_of_traceback=bool(head.rank) and (level is None or level.severity >= _ERROR),
+        is_traceback=_TRACEBACK in text,
+    )

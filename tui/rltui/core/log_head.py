@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rltui.core.lines import Level, parse_level
 
@@ -35,8 +35,7 @@ _LETTERS = {"I": Level.INFO, "W": Level.WARNING, "E": Level.ERROR, "F": Level.CR
 _LONGEST = 400
 
 
-@dataclass(frozen=True, slots=True)
-class LogHead:
+class LogHead(NamedTuple):
     """The head of a line, as far as it has one."""
 
     length: int = 0
@@ -57,12 +56,22 @@ def log_head(text: str) -> LogHead:
     """The head of a line as it is shown."""
     head = text[:_LONGEST]
     rank, start = "", 0
-    while (found := _RANK.match(head, start) or _PROCESS.match(head, start)) is not None:
+    while (found := _before_all(head, start)) is not None:
         rank, start = found[1], found.end()
     for form in _FORMS:
         if (found := form.match(head, start)) is not None:
             return _head(found, rank)
     return LogHead(length=start, rank=rank) if start else _NONE
+
+
+def _before_all(head: str, start: int) -> re.Match[str] | None:
+    """A rank or a process there. Most lines have none, which their first letter says at once."""
+    match head[start : start + 1]:
+        case "[":
+            return _RANK.match(head, start)
+        case "(":
+            return _PROCESS.match(head, start)
+    return None
 
 
 def _head(found: re.Match[str], rank: str) -> LogHead:

@@ -31,7 +31,8 @@ _MOST_ENDED = 200
 _RULE = re.compile(r"(?P<condition>.+?)(?:\s+at\s+(?:step\s+)?(?P<step>\d+))?", re.DOTALL)
 _KEPT_VARIABLE = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|TMPDIR|TMUX_TMPDIR|VIRTUAL_ENV|PYTHONPATH|LD_LIBRARY_PATH|LD_PRELOAD"
-    r"|(CUDA|NVIDIA|HF|RLTUI|XDG|LC|CONDA|UV|TORCH|NCCL|OMP|VLLM|WANDB|PRIME)_.+"
+    r"|SLURM_CONF|SLURM_CLUSTERS"
+    r"|(CUDA|NVIDIA|HF|RLTUI|XDG|LC|CONDA|UV|TORCH|NCCL|OMP|VLLM|WANDB|PRIME|SBATCH)_.+"
 )
 
 
@@ -53,6 +54,8 @@ class QueueOptions(Value):
 
     gpus: int | None = None
     """So many devices it needs; `None`: it needs none, or nobody knows."""
+    is_job: bool = False
+    """It is submitted to SLURM: it takes nothing of this machine, and waits for nothing here."""
     gpu_bytes: int = 0
     """Memory that it needs of each, as far as that is known."""
     retries: int = 0
@@ -79,6 +82,8 @@ class QueueEntry(QueueOptions):
     """What `rltui up` is told: files and options."""
     overrides: tuple[str, ...] = ()
     """What stands behind `--`."""
+    array: str = ""
+    """The job array that its first start becomes a task of, and which one."""
     told: str = ""
     """What is its own in a sweep, in words: `lr=1e-06 seed=0`."""
     files: dict[str, str] = Field(default_factory=dict)
@@ -90,7 +95,7 @@ class QueueEntry(QueueOptions):
     outcome: Outcome | None = None
     """What it will be once it has ended, in state `ending`."""
     why: str = ""
-    """Why it waits, failed or was stopped, in words."""
+    """Why it waits (also in the queue of SLURM), failed or was stopped, in words."""
     failure: str = ""
     """Why it failed last, in words."""
     failures: int = 0
@@ -136,7 +141,7 @@ class RunQueue(Value):
     boot: str = ""
     """Of the machine when it was written last."""
     max_parallel: int | None = None
-    """So many at once, of all; `None`: as devices allow, without devices one."""
+    """So many at once, of all on this machine; `None`: as devices allow, without devices one."""
     told: str = ""
     """What a person should know of the queue itself, such as that its file was damaged."""
 
@@ -201,26 +206,26 @@ def decide(
 ) -> NextStart:
     """Who starts next. At most one, and none while another start is under way: what that takes shows later.
 
-    Of those that wait for a place or for devices, none overtakes another; who waits for something of its own
-    (its sweep, its back-off, a file) holds up nobody. `changed`: what is not as it was when the entry was
-    added, in words.
+    Of those that wait for a place or for devices, none overtakes another; jobs need neither. Who waits for
+    something of its own (its sweep, its back-off, a file) holds up nobody. `changed`: what is not as it was
+    when the entry was added, in words.
     """
     holding = [each for each in queue.entries if each.state in _HOLDING]
     waits: dict[str, str] = {}
     start: QueueEntry | None = None
     ahead = next((each.name for each in holding if each.state == "starting"), "")
-    behind = f"{ahead} is being started" if ahead else ""
+    behind = dict.fromkeys((True, False), f"{ahead} is being started" if ahead else "")  # jobs, others
     for entry in sorted(
         (each for each in queue.entries if each.state == "waiting"), key=lambda each: -each.priority
     ):
-        why = _own_reason(queue, entry, holding, now) or changed(entry) or behind
+        why = _own_reason(queue, entry, holding, now) or changed(entry) or behind[entry.is_job]
         if not why:
             given, why = _place(queue, entry, holding, devices)
             if why:
-                behind = f"behind {entry.name}: {why}"
+                behind[entry.is_job] = f"behind {entry.name}: {why}"
             else:
                 start = entry.model_copy(update={"devices": given})
-                behind = f"{entry.name} is being started"
+                behind = {kind: each or f"{entry.name} is being started" for kind, each in behind.items()}
                 continue
         waits[entry.id] = why
     return NextStart(start, waits)
@@ -243,12 +248,15 @@ def _place(
     queue: RunQueue, entry: QueueEntry, holding: Sequence[QueueEntry], devices: Devices
 ) -> tuple[str, str]:
     """Its devices, and why it has no place; empty where it has."""
-    if queue.max_parallel is not None and len(holding) >= queue.max_parallel:
-        return "", f"{len(holding)} at work, of at most {queue.max_parallel}"
+    if entry.is_job:
+        return "", ""
+    here = [each for each in holding if not each.is_job]
+    if queue.max_parallel is not None and len(here) >= queue.max_parallel:
+        return "", f"{len(here)} at work, of at most {queue.max_parallel}"
     if entry.gpus:
         return devices(entry)
     if queue.max_parallel is None and entry.max_parallel is None:
-        others = [each.name for each in holding if not each.gpus]
+        others = [each.name for each in here if not each.gpus]
         if others:
             return "", f"{others[0]} runs, and without devices one runs at a time"
     return "", ""

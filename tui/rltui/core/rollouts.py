@@ -114,6 +114,28 @@ class SampleTable:
         put[11](sample.failed)
         put[12](sample.at)
 
+    @property
+    def texts(self) -> Sequence[str]:
+        """What the columns of texts have the places of; it gets longer as the table does."""
+        return self._texts
+
+    def extend(self, columns: Mapping[str, array[Any]], texts: Iterable[str]) -> None:
+        """More samples, as columns of one length, and texts behind those that there are.
+
+        Raises:
+            ValueError: for columns of other lengths, or a text that is not there. Then nothing is changed.
+        """
+        new = [*texts]
+        count = len(self._texts) + len(new)
+        lengths = {len(columns[name]) for name in self.columns}
+        places = [place for name in _TEXTS for place in columns[name]]
+        if len(lengths) != 1 or not all(0 <= place < count for place in places):
+            raise ValueError("samples that do not belong together")
+        self._numbers.update(zip(new, range(len(self._texts), count), strict=True))
+        self._texts += new
+        for name in Sample._fields:  # the last one counts them: another thread may read
+            self.columns[name].extend(columns[name])
+
     def text(self, name: str, at: int) -> str:
         """Column `name`, one of the texts, of the sample at `at`."""
         return self._texts[int(self.columns[name][at])]

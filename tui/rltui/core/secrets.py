@@ -46,11 +46,16 @@ _PLAIN_TOKENS = _words(
 _HOLDERS = _words("access admin api auth hf hub private refresh ssh wandb")
 """Of several: `api_keys`, `hf_tokens`; other keys and tokens are no secrets."""
 _PART = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|[^."\']+')
+_QUOTED = r"""(?:"[^"\n]*"|'[^'\n]*')"""
 _ASSIGNMENT = re.compile(
-    r"""(?<![\w.-])(?P<key>(?:[\w.-]|"[^"\n]*"|'[^'\n]*')+)(?P<equals>[ \t]*=[ \t]*)"""
-    r"""(?P<value>"(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?|[^\s#,}\]]+)"""
+    # Quoted parts of a key stand beside dots, and are not many: else what begins at each of many quotes would
+    # be read to the end of the line.
+    rf"""(?<![\w.-])(?P<key>(?:[\w.-]+|{_QUOTED})(?:(?<=\.){_QUOTED}|(?<=["'])\.[\w.-]*){{0,16}}+)"""
+    r"""(?P<equals>[ \t]*+=[ \t]*+)"""
+    r"""(?P<value>"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?|[^\s#,}\]]*[^\s#,}\];])"""
 )
-_LOOKED_AT = 4096
+_REFERENCE = re.compile(r"""(["']?)\$(?:(?P<name>\w+)|\{(?P<braced>\w+)(?::?-)?\})\1""")
+"""A variable of a shell, in place of a value."""
 _NUMBER_OR_BOOL = re.compile(r"true|false|[+-]?(?:[\d_.]+(?:e[+-]?\d+)?|inf|nan)", re.IGNORECASE)
 
 
@@ -77,11 +82,12 @@ def masked(key: str, value: Any) -> Any:  # noqa: ANN401  (whatever TOML can hol
 
 
 def masked_text(text: str) -> str:
-    """A TOML text, or what was to become one, as it may be told: with its lines as they are.
+    """A TOML text, what was to become one, or a shell script, as it may be told: with its lines as they are.
 
-    In a comment, and in a text that is no TOML, what looks like `key = value` counts.
+    In a comment, and in a text that is no TOML, what looks like `key = value` counts. The time it takes grows
+    with the length of the text, whatever it says.
     """
-    return "\n".join(map(_masked_line, _without_strings(text).split("\n")))
+    return "\n".join(_ASSIGNMENT.sub(_masked_assignment, line) for line in _without_strings(text).split("\n"))
 
 
 def _is_secret_name(name: str) -> bool:
@@ -109,21 +115,25 @@ def _without_strings(text: str) -> str:
         (entry.value_start, entry.value_end)
         for section in sections
         for entry in section.entries
-        if text[entry.value_start : entry.value_start + 1] in ("'", '"') and is_secret(".".join(entry.path))
+        if text[entry.value_start : entry.value_start + 1] in ("'", '"')
+        and is_secret(".".join(entry.path))
+        and not _is_reference(text[entry.value_start : entry.value_end])
     }
-    for start, end in sorted(found, reverse=True):
-        lines = text.count("\n", start, end)
-        text = f'{text[:start]}"{MASK}"' + "\n" * lines + text[end:]
-    return text
-
-
-def _masked_line(line: str) -> str:
-    """Long ones only at their beginning: they hold data, and take long."""
-    return _ASSIGNMENT.sub(_masked_assignment, line[:_LOOKED_AT]) + line[_LOOKED_AT:]
+    told, at = [], 0
+    for start, end in sorted(found):
+        told += [text[at:start], f'"{MASK}"', "\n" * text.count("\n", start, end)]
+        at = end
+    return "".join((*told, text[at:]))
 
 
 def _masked_assignment(found: re.Match[str]) -> str:
     value = found["value"]
     if not is_secret(found["key"]) or _NUMBER_OR_BOOL.fullmatch(value) or value[0] in "[{":
         return found[0]
-    return f'{found["key"]}{found["equals"]}"{MASK}"'
+    return found[0] if _is_reference(value) else f'{found["key"]}{found["equals"]}"{MASK}"'
+
+
+def _is_reference(value: str) -> bool:
+    """It names the variable that holds the secret."""
+    found = _REFERENCE.fullmatch(value)
+    return found is not None and is_secret(found["name"] or found["braced"])

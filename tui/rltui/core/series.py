@@ -164,8 +164,14 @@ class SeriesSource(Protocol):
         """When the run went back, oldest first: what `Series.lines` takes."""
         ...
 
+    def prepare(self, keys: Iterable[SeriesKey]) -> None:
+        """These are read next: what is far away comes at once then."""
+        ...
+
     def read(self, key: SeriesKey, start: int = 0) -> Series:
-        """The points of a series from index `start` on, in the order they were written; empty for none."""
+        """The points of a series from index `start` on, in the order they were written; empty for none. Of a
+        long one on another machine, some thousand that have its shape.
+        """
         ...
 
 

@@ -1,4 +1,4 @@
-"""The base of every value that crosses a process boundary."""
+"""The bases of values that cross a process boundary, or come from a layout file."""
 
 from __future__ import annotations
 
@@ -12,3 +12,9 @@ class Value(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+class LayoutSection(BaseModel):
+    """Base of the tables in a layout: frozen, unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

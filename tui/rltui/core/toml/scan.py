@@ -1,4 +1,7 @@
-"""Where keys and values lie in a TOML text. Expects text that `tomllib` accepts; offsets count characters."""
+"""Where keys and values lie in a TOML text. Expects text that `tomllib` accepts; offsets count characters.
+
+Of any other text it finds something, or ends with IndexError, ValueError or RecursionError.
+"""
 
 from __future__ import annotations
 
@@ -120,6 +123,8 @@ class _Scanner:
 
     def _entry(self, start: int, table: KeyPath, entries: list[Entry], *, inline: bool) -> int:
         keys, key_end = self._key(start)
+        if not keys:
+            raise ValueError(f"no key at {start}")
         value_start = self._skip(_EQUALS, key_end)
         path = table + keys
         value_end = self._value(value_start, path, entries)
@@ -131,7 +136,9 @@ class _Scanner:
         opening = self._text[at]
         if opening not in "[{":
             match = _SCALAR.match(self._text, at)
-            return match.end() if match else at
+            if match is None:
+                raise ValueError(f"no value at {at}")
+            return match.end()
         closing = "]" if opening == "[" else "}"
         at, index = self._skip(_BLANK, at + 1), 0
         while self._text[at] != closing:
