@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,8 +15,9 @@ from rltui.core.evals import SERVER
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
+from rltui.core.hosts import HostSpec, PodSpec
 from rltui.core.knobs import KnobValue
-from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
+from rltui.core.layout import PROBES, ComponentSpec, GpuSourceSpec, Layout, Ready, address_fault
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.errors import ConfigError
 from rltui.frameworks.base import (
@@ -41,6 +42,9 @@ from rltui.services.gpu.cuda import (
     usable_devices,
     visible_devices,
 )
+from rltui.services.gpu.other_hosts import GpuCommand
+from rltui.services.kube import pod_words
+from rltui.services.nodes import gpu_command, terminal_words
 from rltui.services.resolved_configs import read_made
 from rltui.services.runs.experiment_files import ExperimentRecord
 
@@ -62,6 +66,8 @@ class Launch:
     """What the layout adds to the user's environment."""
     ready: Ready | None
     port: int | None
+    ports: tuple[int, ...] = ()
+    """Others that must be free where it runs."""
     metrics: str | None = None
     """URL of its Prometheus metrics."""
     gpus: GpuChoice = ""
@@ -72,6 +78,8 @@ class Launch:
     """What must succeed before."""
     given: Given = field(default_factory=dict)
     """What the request said that started it, where it is manual."""
+    host: Mapping[str, Any] | None = None
+    """Where it runs: the layout's entry for that, filled in, with its `kind`. `None`: on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +145,42 @@ class Launcher:
                 )
         port = render(spec.port, values, where=where)
         housed = component if "cwd" in spec.model_fields_set else self._model(component, files)
-        return Launch(
+        launch = Launch(
             argv=render_arguments(spec.command, values, where=where),
             cwd=render(self._layout[housed].cwd, self._values_of(housed, files, start), where=where),
             env=self._environment(component, files, start),
             ready=_filled(spec.ready, values, where) if spec.ready is not None else None,
             port=_port_number(port, where) if port else None,
+            ports=self._ports(component, values),
             metrics=_address("metrics", render(spec.metrics, values, where=where), where) or None,
             gpus=self.gpus(component, files),
             gpu_memory=self._gpu_memory(component, files),
             check=render_arguments(spec.check, values, where=where),
             given=given,
+            host=self._host(component, values),
         )
+        return self._in_terminal(launch) if spec.tty else launch
+
+    def _in_terminal(self, launch: Launch) -> Launch:
+        """What leads to a node or into a pod has the terminal here, and is the component."""
+        host = launch.host
+        if host is None or "reach" not in host:
+            return launch
+        reach = pod_words(host, tty=True) if host["kind"] == "kube" else host["reach"]
+        env = {**host["env"], **launch.env}
+        argv = terminal_words(reach, launch.argv, cwd=launch.cwd, env=env, login=host["login"])
+        return replace(launch, argv=argv, cwd=self._record.workspace, env={}, port=None, ports=(), host=None)
+
+    def _ports(self, component: str, values: Mapping[str, TemplateValue]) -> tuple[int, ...]:
+        where = self._where(component)
+        texts = render_arguments(self._layout[component].ports, values, where=where)
+        return tuple(_port_number(text, where) for text in texts if text)
+
+    def _host(self, component: str, values: Mapping[str, TemplateValue]) -> Mapping[str, Any] | None:
+        host = self._layout.host(component)
+        if host is None:
+            return None
+        return _filled_host(host, self._layout[component], values, f"{self._where(component)}: {host.kind}")
 
     def resolutions(
         self, component: str, files: ConfigFiles, *, resume_step: int | None, run_id: str
@@ -223,9 +255,22 @@ class Launcher:
         text = self._one(component, self._layout[component].port, files)
         return _port_number(text, self._where(component)) if text else None
 
+    def there(self, component: str, files: ConfigFiles) -> tuple[Mapping[str, str], tuple[int, ...]]:
+        """Of one that runs on a node: what is added to its environment there, and the ports that it wants."""
+        values = self._values_of(component, files, _Start())
+        host = self._host(component, values) or {"env": {}}
+        ports = self._ports(component, values)
+        port = self.port(component, files)
+        env = {**host["env"], **self._environment(component, files, _Start())}
+        return env, ports if port is None else (port, *ports)
+
     def gpus(self, component: str, files: ConfigFiles) -> GpuChoice:
-        """The devices it is given: what the layout's `gpus` says, else its `CUDA_VISIBLE_DEVICES`."""
+        """The devices of this machine that it is given: what the layout's `gpus` says, else its
+        `CUDA_VISIBLE_DEVICES`.
+        """
         spec = self._layout[component]
+        if spec.is_elsewhere:
+            return ""
         if text := self._one(component, spec.gpus, files):
             return text
         if spec.like:
@@ -237,7 +282,9 @@ class Launcher:
         return tuple(self._choose(self.gpus(component, files)))
 
     def engine(self, component: str, files: ConfigFiles) -> EngineMemory | None:
-        """What it does with their memory, where it is an inference engine."""
+        """What it does with their memory, where it is an inference engine and they are of this machine."""
+        if self._layout[component].is_elsewhere:
+            return None
         named = self._engine_memory(files)
         fraction = self._gpu_memory(component, files)
         if named is not None and named.component == component:
@@ -247,13 +294,15 @@ class Launcher:
             return replace(named, component=component, utilization=fraction, model=str(model or "") or None)
         return None if fraction is None else EngineMemory(component, fraction)
 
-    def gpu_sources(self, files: ConfigFiles) -> tuple[GpuSourceSpec, ...]:
-        """The commands that read other machines' GPUs."""
-        values = self._values(files, _Start())
-        return tuple(
-            source.model_copy(update={"command": self._source_command(source, values)})
-            for source in self._layout.gpu_source
-        )
+    def gpu_sources(self, files: ConfigFiles) -> tuple[GpuCommand, ...]:
+        """The commands that read other machines' GPUs: the layout's own, of nodes, of pods."""
+        sources = self._layout.gpu_source
+        pods = [spec for spec in self._layout.component if spec.pod is not None and spec.pod.gpus]
+        values = self._values(files, _Start()) if sources or pods else {}
+        named = [GpuCommand(source.name, self._source_command(source, values)) for source in sources]
+        hosts = [host for spec in pods if (host := self._host(spec.id, values)) is not None]
+        tag = self._record.tag
+        return (*named, *_of_nodes(self._layout, tag), *_of_pods(hosts, tag))
 
     def creates(self, component: str, files: ConfigFiles) -> Path | None:
         """What this job makes, `None` for any other component."""
@@ -267,6 +316,8 @@ class Launcher:
         return render_arguments(source.command, values, where=where)
 
     def _gpu_memory(self, component: str, files: ConfigFiles) -> float | None:
+        if self._layout[component].is_elsewhere:
+            return None
         text = self._one(component, self._layout[component].gpu_memory, files)
         return _fraction(text, self._where(component))
 
@@ -274,6 +325,8 @@ class Launcher:
         """What framework and layout add, the layout last. Devices are counted as NVML counts them."""
         where, model = self._where(component), self._model(component, files)
         added = {**self._framework.environment(model, files, self._context(files, start))}
+        if self._layout[component].is_elsewhere:  # it knows of the devices of this machine alone
+            added.pop(VISIBLE_DEVICES, None)
         for name in dict.fromkeys((model, component)):
             values = self._values_of(name, files, start)
             env = self._layout[name].env
@@ -299,7 +352,7 @@ class Launcher:
 
     def _values_of(self, component: str, files: ConfigFiles, start: _Start) -> Mapping[str, TemplateValue]:
         """Those of the config, and what was given; empty where nothing was, as before the first start."""
-        values = self._values(files, start)
+        values = {**self._values(files, start), **self._layout.node_values(component)}
         names = [name for name in placeholders(self._layout[component].templates) if name.startswith(GIVEN)]
         if not names:
             return values
@@ -326,6 +379,7 @@ class Launcher:
         checkout = self._framework.checkout
         config_files = [Path(name) for name in self._record.config_files]
         return RunContext(
+            submits=self._layout.submits,
             workspace=self._record.workspace,
             output_dir=self._record.output_dir,
             run_dir=self._record.run_dir,
@@ -344,6 +398,48 @@ class Launcher:
 
     def _where(self, component: str) -> str:
         return f"{self._record.layout_file}: component {component!r}"
+
+
+def _of_nodes(layout: Layout, tag: str) -> Iterator[GpuCommand]:
+    """What reads the GPUs of each node, unless a source of the layout has its name."""
+    known = {source.name for source in layout.gpu_source}
+    for node in layout.node:
+        if node.gpus and node.name not in known:
+            words = gpu_command(node.reach, python=node.python, login=node.login, tag=tag)
+            yield GpuCommand(node.name, *words)
+
+
+def _of_pods(hosts: Iterable[Mapping[str, Any]], tag: str) -> Iterator[GpuCommand]:
+    """What reads the GPUs of each pod, once, whatever runs in it."""
+    for name, host in {host["name"]: host for host in hosts}.items():
+        words = gpu_command(host["reach"], python=host["python"], login=False, tag=tag)
+        yield GpuCommand(name, *words)
+
+
+def _filled_host(
+    host: HostSpec, spec: ComponentSpec, values: Mapping[str, TemplateValue], where: str
+) -> Mapping[str, Any]:
+    """What a follower is told of where the component runs."""
+    said: dict[str, Any] = {
+        key: _rendered(value, values, where) for key, value in host.model_dump().items() if key != "done"
+    }
+    if isinstance(host, PodSpec):
+        said |= {"done": host.done, "reach": pod_words(said), "login": False, "env": {}, "send_env": ()}
+    forward = render_arguments(spec.forward, values, where=where)
+    return {"kind": host.kind, **said, "forward": forward, "wait_s": spec.wait_s}
+
+
+def _rendered(value: object, values: Mapping[str, TemplateValue], where: str) -> object:
+    """Every text below `value` with its placeholders filled."""
+    match value:
+        case str():
+            return render(value, values, where=where)
+        case tuple():
+            return render_arguments(value, values, where=where)
+        case dict():
+            return {key: _rendered(item, values, where) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _filled(ready: Ready, values: Mapping[str, TemplateValue], where: str) -> Ready:

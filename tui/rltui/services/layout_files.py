@@ -11,6 +11,7 @@ import platformdirs
 from pydantic import BaseModel, ValidationError
 
 from rltui import paths
+from rltui.core.hosts import NodeSpec, PodSpec, SlurmSpec
 from rltui.core.layout import (
     ComponentSpec,
     GpuSourceSpec,
@@ -37,6 +38,9 @@ _TABLES: Mapping[str, type[BaseModel]] = {
     "component": ComponentSpec,
     "log": LogSpec,
     "gpu_source": GpuSourceSpec,
+    "node": NodeSpec,
+    "slurm": SlurmSpec,
+    "pod": PodSpec,
     "ready": Ready,
     "stop": Stop,
     "restart": Restart,
@@ -44,7 +48,7 @@ _TABLES: Mapping[str, type[BaseModel]] = {
     "screen": Screen,
 }
 """Models by the name of the key that holds them."""
-_NAMES = {"component": "id", "log": "id", "gpu_source": "name"}
+_NAMES = {"component": "id", "log": "id", "gpu_source": "name", "node": "name"}
 """What a table of those that may come several times is known by."""
 
 
@@ -111,6 +115,7 @@ def load_for(record: ExperimentRecord) -> Layout:
     """
     path = Path(record.layout_file)
     layout = with_instances(load(path), record.instances, path, without=record.external)
+    layout = layout.with_slurm(record.slurm)
     framework = _LIKE.get(record.framework, record.framework)
     return layout if record.observed else completed(layout, parts(framework))
 

@@ -88,8 +88,8 @@ async def run(
     return Outcome(code, bytes(output.data), bytes(errors.data))
 
 
-async def follow(command: Sequence[str], take: Take) -> str | None:
-    """Run `command` until it ends, giving its stdout to `take` in pieces.
+async def follow(command: Sequence[str], take: Take, *, stdin: bytes = b"") -> str | None:
+    """Run `command`, which may read `stdin`, until it ends, giving its stdout to `take` in pieces.
 
     Nothing of it lives when this returns or is cancelled.
 
@@ -99,7 +99,7 @@ async def follow(command: Sequence[str], take: Take) -> str | None:
         RltuiError: It cannot be run.
     """
     errors = _Newest(KEPT_ERRORS_BYTES)
-    code = await _run(command, take, errors.take, leaves_nothing=True)
+    code = await _run(command, take, errors.take, stdin=stdin, leaves_nothing=True)
     return failure_text(code, bytes(errors.data))
 
 

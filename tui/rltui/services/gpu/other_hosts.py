@@ -8,11 +8,11 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport, GpuSource
-from rltui.core.layout import GpuSourceSpec
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.text import duration
 from rltui.errors import RltuiError
@@ -182,10 +182,21 @@ SILENCE_S = 60.0
 and started again: ssh does not notice that the other side is gone."""
 
 
+@dataclass(frozen=True, slots=True)
+class GpuCommand:
+    """What reads the GPUs of another machine: a `[[gpu_source]]` of the layout, a node, a pod, a job."""
+
+    name: str
+    """What its GPUs are shown under."""
+    command: tuple[str, ...]
+    """Prints a report, once or again and again."""
+    stdin: bytes = b""
+
+
 class _Source:
     """One command. `run` never ends."""
 
-    def __init__(self, spec: GpuSourceSpec, changed: Callable[[], None], problem: str | None) -> None:
+    def __init__(self, spec: GpuCommand, changed: Callable[[], None], problem: str | None) -> None:
         self.spec = spec
         self._changed = changed
         self._report: GpuReport | None = None
@@ -229,7 +240,9 @@ class _Source:
             async with asyncio.timeout(None) as limit:
                 watching = asyncio.create_task(self._watch_silence(reader, limit))
                 try:
-                    failure = await follow(self.spec.command, lambda data: self._take(data, reader))
+                    failure = await follow(
+                        self.spec.command, lambda data: self._take(data, reader), stdin=self.spec.stdin
+                    )
                 finally:
                     watching.cancel()
         except TimeoutError:
@@ -283,27 +296,45 @@ class _Source:
 
 
 class GpuSources:
-    """All sources of a layout. Lives on one loop."""
+    """Several sources, which may come and go. Lives on one loop."""
 
     def __init__(
-        self, specs: Sequence[GpuSourceSpec], changed: Callable[[], None], *, problem: str | None = None
+        self, specs: Sequence[GpuCommand], changed: Callable[[], None], *, problem: str | None = None
     ) -> None:
         """`specs` have their placeholders filled in, where they are to be run. `changed` is called when
         `devices` or `sources` did. `problem`: why they are not run.
         """
+        self._changed, self._problem = changed, problem
         self._sources = [_Source(spec, changed, problem) for spec in specs]
+        self._came_or_went = asyncio.Event()
+
+    def become(self, specs: Sequence[GpuCommand]) -> None:
+        """From now on it is these. What was among them goes on, what is not any more is ended."""
+        known = {source.spec: source for source in self._sources}
+        sources = [known.get(spec) or _Source(spec, self._changed, self._problem) for spec in specs]
+        if sources != self._sources:
+            self._sources = sources
+            self._came_or_went.set()
+            self._changed()
 
     async def run(self) -> None:
         """For ever. Cancelled, it ends the commands, and returns when nothing of them is left."""
+        running: dict[_Source, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
-            for source in self._sources:
-                group.create_task(source.run(), name=f"gpu source {source.spec.name}")
-            await asyncio.Event().wait()
+            while True:
+                self._came_or_went.clear()
+                for source in running.keys() - set(self._sources):
+                    running.pop(source).cancel()
+                for source in self._sources:
+                    if source not in running:
+                        name = f"gpu source {source.spec.name}"
+                        running[source] = group.create_task(source.run(), name=name)
+                await self._came_or_went.wait()
 
     def devices(self) -> tuple[GpuDevice, ...]:
-        """Of all sources, in the order of the layout; `host` names the source."""
+        """Of all sources, in their order; `host` names the source."""
         return tuple(device for source in self._sources for device in source.devices)
 
     def sources(self) -> tuple[GpuSource, ...]:
-        """One for each command, in the order of the layout."""
+        """One for each command, in their order."""
         return tuple(source.state for source in self._sources)

@@ -151,6 +151,11 @@ class LogFile:
         return self._file.problem
 
     @property
+    def is_waiting(self) -> bool:
+        """It is here."""
+        return False
+
+    @property
     def bytes_read(self) -> int:
         """How much was read from the file so far, for measurements."""
         return self._file.bytes_read

@@ -107,6 +107,11 @@ class MergedLog:
         problems = (f"{part.name}: {part.log.problem}" for part in self._parts if part.log.problem)
         return next(problems, None) if self.start == self.stop else None
 
+    @property
+    def is_waiting(self) -> bool:
+        """It is here."""
+        return False
+
     def line(self, number: int) -> str:
         if (place := self._place(number)) is None:
             return ""

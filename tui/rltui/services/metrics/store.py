@@ -18,7 +18,7 @@ import struct
 import sys
 import uuid
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -212,9 +212,19 @@ class SeriesReader:
         self._rewinds = tuple(_rewinds_in(self._folder))
         return LogChange.RESET if is_other else LogChange.GREW
 
+    @property
+    def stamp(self) -> tuple[str, int, int]:
+        """As of the last look: which store it is (empty: none), how much is in it, how often it went back."""
+        return (
+            ("", 0, 0) if self._head is None else (self._head.id.hex(), self._head.next, self._head.rewinds)
+        )
+
     def keys(self) -> tuple[SeriesKey, ...]:
         """All series, sorted."""
         return tuple(sorted(self._of_key))
+
+    def prepare(self, keys: Iterable[SeriesKey]) -> None:
+        """They are read from the disk when they are asked for."""
 
     def rewinds(self) -> tuple[Rewind, ...]:
         """When the run went back, oldest first: what `Series.lines` takes."""

@@ -49,6 +49,8 @@ class ExperimentRecord:
     """Those that it uses, as `CUDA_VISIBLE_DEVICES` lists them. Left out: all that its supervisor sees."""
     forced: bool = False
     """No rule of ours refuses its config: what we know against it are warnings."""
+    slurm: Mapping[str, str | bool | tuple[str, ...]] = field(default_factory=dict)
+    """What a command line said of its SLURM jobs: goes before what the layout says."""
     observed: bool = False
     """Somebody else runs it: only its files are looked at, and nothing can be started or stopped."""
 
@@ -270,6 +272,8 @@ def _validated(data: Mapping[str, Any]) -> ExperimentRecord:
     for key in ("external", "inference"):
         known[key] = tuple(known.get(key, ()))
     known["instances"] = {key: tuple(names) for key, names in known.get("instances", {}).items()}
+    asked = known.get("slurm", {}).items()
+    known["slurm"] = {key: tuple(item) if isinstance(item, list) else item for key, item in asked}
     return ExperimentRecord(**known)
 
 
@@ -279,6 +283,12 @@ def _is_texts(value: object) -> bool:
 
 def _is_options(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(item, int | str) for item in value.values())
+
+
+def _is_asked(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(item, str | bool) or _is_texts(item) for item in value.values()
+    )
 
 
 def _is_instances(value: object) -> bool:
@@ -314,6 +324,7 @@ _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "inference_of": (_is_text, "a text"),
     "forced": (lambda value: isinstance(value, bool), "true or false"),
     "devices": (_is_text, "a text"),
+    "slurm": (_is_asked, "a table of texts, lists of texts, and true or false"),
     "observed": (lambda value: isinstance(value, bool), "true or false"),
 }
 """By key of a record: what its value must be, and that in words."""
@@ -379,13 +390,7 @@ class KeptFiles:
         Raises:
             RltuiError: if it cannot be written.
         """
-        stem, dot, suffix = _NOT_IN_NAMES.sub("-", name).strip("-.")[-_LONGEST_NAME:].rpartition(".")
-        if not dot:
-            stem, suffix = suffix or "export", "txt"
-        number, path = 1, self._exports / f"{stem}.{suffix}"
-        while path.exists():
-            number += 1
-            path = self._exports / f"{stem}-{number}.{suffix}"
+        path = free_file(self._exports, name)
         self._write(path, text)
         return path
 
@@ -393,3 +398,15 @@ class KeptFiles:
     def _write(path: Path, text: str) -> None:
         make_folder(path.parent)
         write_atomically(path, text.encode("utf-8", "surrogateescape"))
+
+
+def free_file(folder: Path, name: str) -> Path:
+    """A file in `folder` that is not there, whose name is like `name`."""
+    stem, dot, suffix = _NOT_IN_NAMES.sub("-", name).strip("-.")[-_LONGEST_NAME:].rpartition(".")
+    if not dot:
+        stem, suffix = suffix or "export", "txt"
+    number, path = 1, folder / f"{stem}.{suffix}"
+    while path.exists():
+        number += 1
+        path = folder / f"{stem}-{number}.{suffix}"
+    return path

@@ -141,6 +141,7 @@ def new_record(
     inference_of: str = "",
     devices: str = "",
     forced: bool = False,
+    slurm: Mapping[str, str | bool | tuple[str, ...]] | None = None,
 ) -> ExperimentRecord:
     """A record for a new experiment. `run_dir` is relative to the output folder.
 
@@ -163,6 +164,7 @@ def new_record(
         inference_of=inference_of,
         devices=devices,
         forced=forced,
+        slurm=dict(slurm or {}),
     )
 
 

@@ -114,21 +114,36 @@ class _Rollouts:
             return self._stream.task(key, sample) if self._stream.table(key) is not None else ""
 
     def export(self, transcripts: Sequence[Transcript], path: Path) -> None:
-        """Write them into a new file: as Markdown where its name ends in `.md`, else as JSONL."""
-        write = _as_markdown if path.suffix == ".md" else _as_line
-        try:
-            with path.open("x", encoding="utf-8", errors="replace") as file:
-                file.writelines(write(transcript) for transcript in transcripts)
-        except FileExistsError:
-            raise ConflictError(f"{path} exists", hint="choose another name, or remove it") from None
-        except OSError as error:
-            raise RltuiError(f"cannot write {path}: {error.strerror}") from error
+        """Write them into a new file."""
+        export_transcripts(transcripts, path)
 
     def keep(self, transcripts: Sequence[Transcript], ending: str) -> Path:
         """As `export`, into a file of its own in the working folder: its path."""
-        path = Path.cwd() / f"rollouts-{time.strftime('%Y%m%d-%H%M%S')}.{ending}"
-        self.export(transcripts, path)
-        return path
+        return keep_transcripts(transcripts, ending)
+
+
+def export_transcripts(transcripts: Sequence[Transcript], path: Path) -> None:
+    """Write them into a new file: as Markdown where its name ends in `.md`, else as JSONL.
+
+    Raises:
+        ConflictError: if it exists.
+        RltuiError: if it cannot be written.
+    """
+    write = _as_markdown if path.suffix == ".md" else _as_line
+    try:
+        with path.open("x", encoding="utf-8", errors="replace") as file:
+            file.writelines(write(transcript) for transcript in transcripts)
+    except FileExistsError:
+        raise ConflictError(f"{path} exists", hint="choose another name, or remove it") from None
+    except OSError as error:
+        raise RltuiError(f"cannot write {path}: {error.strerror}") from error
+
+
+def keep_transcripts(transcripts: Sequence[Transcript], ending: str) -> Path:
+    """As `export_transcripts`, into a file of its own in the working folder: its path."""
+    path = Path.cwd() / f"rollouts-{time.strftime('%Y%m%d-%H%M%S')}.{ending}"
+    export_transcripts(transcripts, path)
+    return path
 
 
 _RANKS = {"live": 0, "train": 1, "eval": 2}

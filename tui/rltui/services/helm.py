@@ -1,0 +1,131 @@
+"""Helm releases of prime-rl's chart: what helm is asked, and what it answers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rltui.errors import RltuiError, UsageError
+from rltui.services import outside
+from rltui.services.kube import Kubectl
+
+_ANSWER_S = 60.0
+_CHART = Path("k8s/prime-rl")
+"""In a checkout of prime-rl."""
+_EXAMPLES = "examples"
+_VALUES = frozenset({".yaml", ".yml", ".json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Helm:
+    """Helm where kubectl is."""
+
+    kubectl: Kubectl
+
+    def words(self, *words: str) -> tuple[str, ...]:
+        """The whole command."""
+        where = [f"--kube-context={self.kubectl.context}"] if self.kubectl.context else []
+        where += [f"--namespace={self.kubectl.namespace}"] if self.kubectl.namespace else []
+        return ("helm", *words, *where)
+
+    def said(self, *words: str) -> Any:  # noqa: ANN401 - JSON
+        """The document that it answers with.
+
+        Raises:
+            RltuiError: if it fails, or answers with something else.
+        """
+        if shutil.which("helm") is None:
+            raise RltuiError("there is no helm on this machine", hint="https://helm.sh/docs/intro/install")
+        said = outside.ask(self.words(*words, "-o", "json"), timeout_s=_ANSWER_S)
+        try:
+            return json.loads(said)
+        except ValueError as error:
+            raise RltuiError(f"helm {words[0]} answers what is no JSON") from error
+
+    def release(self, name: str) -> Mapping[str, Any] | None:
+        """What its list says of a release; `None` where it has none of that name. Raises RltuiError."""
+        listed = self.said("list", "--all", "--filter", f"^{name}$")
+        return next((each for each in listed or () if each.get("name") == name), None)
+
+    def values(self, name: str, *, every: bool) -> Mapping[str, Any]:
+        """Those of a release that is there; `every`: also what its chart says. Raises RltuiError."""
+        return self.said("get", "values", name, *(["--all"] if every else [])) or {}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseWish:
+    """What a release is to be."""
+
+    name: str
+    chart: str
+    """Path or address, as helm takes it."""
+    files: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+
+    def words(self, verb: Literal["install", "upgrade"]) -> tuple[str, ...]:
+        """For `Helm.words`."""
+        files = [word for file in self.files for word in ("-f", file)]
+        sets = [word for value in self.sets for word in ("--set", value)]
+        return (verb, self.name, self.chart, *files, *sets)
+
+    def values(self, helm: Helm, verb: Literal["install", "upgrade"]) -> Mapping[str, Any]:
+        """What its values would be, beside those of the chart: helm's own reading of them.
+
+        Raises:
+            RltuiError: if helm refuses it; nothing was made.
+        """
+        said = helm.said(*self.words(verb), "--dry-run")
+        return (said.get("config") if isinstance(said, dict) else None) or {}
+
+
+def chart_folder(named: str | None, checkout: Path | None) -> str:
+    """The chart: as named, else the one here or in `checkout`, of prime-rl.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    if named is not None:
+        if (Path(named) / "Chart.yaml").is_file() or named.endswith(".tgz") or "://" in named:
+            return named
+        raise UsageError(f"{named} is no chart: there is no Chart.yaml in it", hint="name the folder of one")
+    places = [Path("prime-rl"), _CHART, *([] if checkout is None else [checkout / _CHART])]
+    for path in places:
+        if (path / "Chart.yaml").is_file():
+            return str(path) if path.is_absolute() else f"./{path}"
+    raise UsageError(
+        "there is no chart of prime-rl here",
+        hint="run it in a checkout of prime-rl or in its folder k8s, or name the chart: --chart DIR",
+    )
+
+
+def values_files(named: Sequence[str], chart: str) -> tuple[str, ...]:
+    """Their paths: a plain word is one of the chart's examples.
+
+    Raises:
+        UsageError: if one is not there.
+    """
+    return tuple(_values_file(name, chart) for name in named)
+
+
+def _values_file(name: str, chart: str) -> str:
+    if Path(name).is_file() or "://" in name:
+        return name
+    folder = sorted(Path(chart, _EXAMPLES).glob("*"))
+    examples = {path.stem: path.name for path in folder if path.suffix in _VALUES}
+    if name in examples:
+        return f"{chart}/{_EXAMPLES}/{examples[name]}"
+    known = f"examples of the chart: {', '.join(examples)}" if examples else ""
+    raise UsageError(f"there is no file {name}", hint=known or "name a file of values")
+
+
+def flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted key and value of each leaf, as `--set` has them."""
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value if isinstance(value, str) else json.dumps(value)

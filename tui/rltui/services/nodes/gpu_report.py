@@ -1,0 +1,184 @@
+# ruff: noqa: PTH116, PTH123
+"""Runs on a node, as text that is sent there: its GPUs by nvidia-smi, again and again, a line of JSON each.
+
+The lines are `GpuReport`s, as `rltui gpus --json --watch` prints them. Standard library only, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import select
+import subprocess
+import time
+from typing import Any
+
+INTERVAL_S = 5.0
+_ABSENT_S = 60.0
+"""Between two looks where there is no GPU."""
+_ANSWER_S = 30.0
+_MIB = 1 << 20
+_FIGURES = {
+    "memory.total": ("total_bytes", _MIB),
+    "memory.used": ("used_bytes", _MIB),
+    "memory.free": ("free_bytes", _MIB),
+    "memory.reserved": ("reserved_bytes", _MIB),
+    "utilization.gpu": ("utilization", 0.01),
+    "utilization.memory": ("memory_utilization", 0.01),
+    "power.draw": ("power_w", 1.0),
+    "power.limit": ("power_limit_w", 1.0),
+    "temperature.gpu": ("temperature_c", 1.0),
+}
+"""What nvidia-smi calls it, and what the report does, in units of so much."""
+_SHIM = "/daemon/shim/__main__.py"
+
+
+def _smi(query: str) -> list[list[str]]:
+    """Rows of words. Raises OSError, subprocess.SubprocessError."""
+    command = ["nvidia-smi", f"--query-{query}", "--format=csv,noheader,nounits"]
+    said = subprocess.run(command, stdout=subprocess.PIPE, timeout=_ANSWER_S, check=True).stdout
+    return [[word.strip() for word in line.split(",")] for line in said.decode(errors="replace").splitlines()]
+
+
+def devices(tag: str, of_job: tuple[str, int] | None) -> list[dict[str, Any]]:
+    """One for each GPU. `tag`: that of the experiment whose components are told by their names alone.
+
+    `of_job`: the component and attempt that the job of SLURM is in which this runs.
+    """
+    names = list(_FIGURES)
+    try:
+        rows = _smi(f"gpu=index,uuid,name,{','.join(names)}")
+    except subprocess.CalledProcessError:  # a driver that does not know memory.reserved
+        names.remove("memory.reserved")
+        rows = _smi(f"gpu=index,uuid,name,{','.join(names)}")
+    holders: dict[str, list[dict[str, Any]]] = {}
+    for row in _smi("compute-apps=gpu_uuid,pid,used_memory"):
+        if len(row) == 3 and row[1].isdigit():
+            size = int(row[2]) * _MIB if row[2].isdigit() else None
+            holders.setdefault(row[0], []).append(process(int(row[1]), size, tag, of_job))
+    found = []
+    for row in rows:
+        device: dict[str, Any] = {"index": int(row[0]), "uuid": row[1], "name": row[2]}
+        for name, text in zip(names, row[3:]):  # noqa: B905 - strict= is of Python 3.10
+            key, unit = _FIGURES[name]
+            if text.replace(".", "", 1).isdigit():  # else [N/A]
+                device[key] = int(float(text) * unit) if unit == _MIB else float(text) * unit
+        device["processes"] = holders.get(row[1], [])
+        device["shares"] = _shares(device["processes"])
+        found.append(device)
+    return found
+
+
+def _shares(processes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What each owner holds."""
+    shares: dict[str, dict[str, Any]] = {}
+    for each in processes:
+        whose = {name: each[name] for name in ("owner", "experiment", "component", "user")}
+        share = shares.setdefault(json.dumps(whose), {**whose, "pids": [], "used_bytes": 0})
+        share["pids"].append(each["pid"])
+        share["used_bytes"] += each["used_bytes"] or 0
+    return list(shares.values())
+
+
+def process(pid: int, used_bytes: int | None, tag: str, of_job: tuple[str, int] | None) -> dict[str, Any]:
+    """By what it and those above it tell."""
+    words = _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
+    user = _user(pid)
+    found = {
+        "pid": pid,
+        "used_bytes": used_bytes,
+        "name": os.path.basename(words.partition(" ")[0]),  # noqa: PTH119
+        "command": words[:200],
+        "user": user,
+        "owner": "unknown" if user is None else "mine" if user == _user(os.getpid()) else "other",
+        "experiment": None,
+        "component": None,
+        "attempt": None,
+    }
+    attempt = _attempt(pid)
+    if attempt is None and of_job is not None and _is_of_this_job(pid):
+        attempt = {"experiment": tag, "component": of_job[0], "attempt": of_job[1]}
+    if attempt is not None:
+        is_ours = attempt["experiment"] == tag
+        found.update(attempt, owner="component" if is_ours else "experiment")
+        found["experiment"] = str(attempt["experiment"]).partition("@")[0]
+    return found
+
+
+def _attempt(pid: int) -> dict[str, Any] | None:
+    """The attempt of rltui that started it: its shim, somewhere above it, tells; or its variables."""
+    while pid > 1:
+        words = _read(pid, "cmdline").decode(errors="replace").split("\0")
+        if len(words) > 2 and words[-3].endswith(_SHIM):
+            try:
+                with open(f"{words[-2]}/attempt.json", encoding="utf-8") as file:
+                    record = json.load(file)
+                return {name: record[name] for name in ("experiment", "component", "attempt")}
+            except (OSError, ValueError, KeyError):
+                return None
+        variables = _variables(pid, "RLTUI_")
+        if variables.get("RLTUI_ATTEMPT", "").isdigit() and {"RLTUI_EXPERIMENT", "RLTUI_COMPONENT"} <= set(
+            variables
+        ):
+            return {
+                "experiment": variables["RLTUI_EXPERIMENT"],
+                "component": variables["RLTUI_COMPONENT"],
+                "attempt": int(variables["RLTUI_ATTEMPT"]),
+            }
+        stat = _read(pid, "stat")
+        pid = int(stat[stat.rindex(b")") + 2 :].split()[1]) if stat else 0
+    return None
+
+
+def _is_of_this_job(pid: int) -> bool:
+    mine = os.environ.get("SLURM_JOB_ID")
+    return mine is not None and _variables(pid, "SLURM_JOB_ID").get("SLURM_JOB_ID") == mine
+
+
+def _variables(pid: int, prefix: str) -> dict[str, str]:
+    """Those of its environment whose names begin so."""
+    entries = _read(pid, "environ").decode(errors="replace").split("\0")
+    return dict(entry.split("=", 1) for entry in entries if entry.startswith(prefix) and "=" in entry)
+
+
+def _user(pid: int) -> str | None:
+    try:
+        uid = os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return None
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _read(pid: int, name: str) -> bytes:
+    """Empty where it is gone, or not for us to read."""
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def report(tag: str, of_job: tuple[str, int] | None) -> dict[str, Any]:
+    """One reading."""
+    try:
+        found = devices(tag, of_job)
+    except FileNotFoundError:
+        return {"available": False, "reason": "has no GPU: there is no nvidia-smi", "interval_s": _ABSENT_S}
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        return {"available": False, "reason": f"nvidia-smi: {error}", "interval_s": _ABSENT_S}
+    return {"available": True, "devices": found, "sampled_at": time.time(), "interval_s": INTERVAL_S}
+
+
+def watch(tag: str, of_job: tuple[str, int] | None) -> None:
+    """Until nobody reads any more. `tag`, `of_job`: as for `devices`."""
+    reader = select.poll()
+    reader.register(1, 0)  # only that it is gone
+    is_there = True
+    while is_there:
+        found = report(tag, of_job)
+        print(json.dumps(found), flush=True)
+        is_there = not reader.poll(1000 * found["interval_s"])

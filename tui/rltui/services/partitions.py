@@ -1,0 +1,45 @@
+"""Where jobs of SLURM may run, for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rltui.services import outside, slurm
+
+
+@dataclass(frozen=True, slots=True)
+class JobPartition:
+    """Where jobs run."""
+
+    name: str
+    is_default: bool
+    is_up: bool
+    time_limit: str
+    """SLURM's own words: `1-00:00:00`, `infinite`."""
+    nodes: int
+    gres: str
+    """Devices of a node: `gpu:h200:8`; empty: none that SLURM knows of."""
+
+
+def partitions(*, timeout_s: float) -> tuple[JobPartition, ...]:
+    """In the order of SLURM; empty where there is none.
+
+    Raises:
+        RltuiError: if it does not answer.
+    """
+    if slurm.is_absent():
+        return ()
+    printed = outside.ask(("sinfo", "--noheader", "--format=%P|%a|%l|%D|%G"), timeout_s=timeout_s)
+    found: dict[str, JobPartition] = {}
+    for line in printed.decode(errors="replace").splitlines():
+        name, state, limit, nodes, gres = line.split("|")
+        before = found.get(name.rstrip("*"))
+        found[name.rstrip("*")] = JobPartition(
+            name=name.rstrip("*"),
+            is_default=name.endswith("*"),
+            is_up=state == "up",
+            time_limit=limit,
+            nodes=int(nodes) + (before.nodes if before is not None else 0),
+            gres=before.gres if before is not None and before.gres else gres.replace("(null)", ""),
+        )
+    return tuple(found.values())

@@ -1,0 +1,454 @@
+"""Jobs of SLURM: the script and command that submit one, and what SLURM says of it, in words.
+
+The follower of a job imports it: standard library only. Times are seconds since 1970.
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+import shlex
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+SCRIPT_FILE = "job.sh"
+"""In the attempt's folder: what was submitted. As the command of the job it names the attempt in SLURM."""
+LOG_FILE = "job.log"
+"""Beside it: output of a script of ours."""
+END_FILE = "job.end"
+"""Beside it: a line for each start of such a script that came to its end: restart count and exit code."""
+
+_OPTIONS = (
+    "partition",
+    "account",
+    "qos",
+    "time",
+    "nodes",
+    "tasks_per_node",
+    "gpus_per_node",
+    "cpus_per_task",
+    "mem",
+    "nodelist",
+    "exclude",
+    "dependency",
+)
+_OF_SBATCH = {"tasks_per_node": "ntasks-per-node"}
+_ONLY_FROM_US = (
+    "--output",
+    "-o",
+    "--error",
+    "-e",
+    "--open-mode",
+    "--array",
+    "-a",
+    "--wait",
+    "-W",
+    "--parsable",
+)
+"""Options that a layout cannot have: what follows the job would not find it."""
+
+Phase = Literal["pending", "running", "ended"]
+_PENDING = {
+    "PENDING",
+    "CONFIGURING",
+    "REQUEUED",
+    "REQUEUE_FED",
+    "REQUEUE_HOLD",
+    "RESV_DEL_HOLD",
+    "SPECIAL_EXIT",
+}
+_ENDED = {
+    "COMPLETED": "",
+    "FAILED": "",
+    "CANCELLED": "cancelled in SLURM",
+    "TIMEOUT": "SLURM ended it at its time limit",
+    "DEADLINE": "SLURM ended it at its deadline",
+    "PREEMPTED": "SLURM ended it for a job of higher priority",
+    "NODE_FAIL": "a node of the job failed",
+    "BOOT_FAIL": "a node of the job did not boot",
+    "OUT_OF_MEMORY": "it used more memory than the job has",
+    "REVOKED": "it went to another cluster",
+    "LAUNCH_FAILED": "SLURM could not launch it",
+    "RECONFIG_FAIL": "SLURM could not reconfigure a node for it",
+}
+"""What is to be said of an end beside code and signal."""
+_WHILE_RUNNING = {
+    "SUSPENDED": "suspended in SLURM",
+    "STOPPED": "stopped in SLURM",
+    "COMPLETING": "SLURM ends its processes",
+    "STAGE_OUT": "SLURM moves its files",
+}
+
+_REASONS = {
+    "None": "waits for the scheduler to look at it",
+    "Priority": "waits behind jobs of higher priority",
+    "Resources": "waits for free nodes",
+    "Dependency": "waits for another job",
+    "DependencyNeverSatisfied": "never starts: the job that it waits for did not end as it had to",
+    "BeginTime": "waits for its begin time",
+    "JobHeldUser": "held by its user: `scontrol release` lets it go",
+    "JobHeldAdmin": "held by an administrator",
+    "JobHoldMaxRequeue": "held: it was requeued too often",
+    "JobArrayTaskLimit": "waits for other tasks of its array",
+    "Licenses": "waits for a licence",
+    "Reservation": "waits for its reservation",
+    "ReqNodeNotAvail": "waits for nodes that are down, drained or reserved",
+    "NodeDown": "waits for a node that is down",
+    "PartitionDown": "its partition is down",
+    "PartitionInactive": "its partition takes no jobs",
+    "PartitionNodeLimit": "never starts: it asks for more nodes than the partition has or allows",
+    "PartitionTimeLimit": "never starts: it asks for more time than the partition allows",
+    "BadConstraints": "never starts: no node is as it asks",
+    "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions": (
+        "waits for nodes that are down, drained or reserved"
+    ),
+    "NonZeroExitCode": "requeued after it failed",
+    "SystemFailure": "SLURM failed to start it",
+    "launch_failed_requeued_held": "held: SLURM failed to start it",
+    "InvalidAccount": "never starts: its account is not valid",
+    "InvalidQOS": "never starts: its QOS is not valid",
+    "Prolog": "the nodes are being prepared",
+    "BurstBufferStageIn": "its files are being brought in",
+    "FrontEndDown": "waits for a front-end node that is down",
+    "Cleaning": "what is left of its last start is being cleared away",
+}
+"""What SLURM's reasons for a pending job mean; those that begin with QOS, Assoc or Max are limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What `scontrol show job` says of one."""
+
+    id: str
+    state: str
+    """SLURM's own word: `PENDING`, `RUNNING`, `NODE_FAIL`."""
+    reason: str = "None"
+    restarts: int = 0
+    """How often it was requeued."""
+    start: float | None = None
+    """When it began to run, or is expected to."""
+    end: float | None = None
+    """When its time limit is over."""
+    time_limit: str = ""
+    nodes: str = ""
+    exit_code: int = 0
+    signal: int = 0
+    """0: none."""
+    output: str = ""
+    """Path of the file with its output, as its nodes see it."""
+    command: str = ""
+
+    @property
+    def phase(self) -> Phase:
+        if self.state in _ENDED:
+            return "ended"
+        return "pending" if self.state in _PENDING else "running"
+
+    @property
+    def why_ended(self) -> str:
+        """Beside code and signal; empty where those tell all."""
+        text = _ENDED.get(self.state, "")
+        return f"{text} of {self.time_limit}" if self.state == "TIMEOUT" and self.time_limit else text
+
+    def reason_text(self, now: float) -> str:
+        """Why it is pending and when it is expected to start, or what is to be said of it while it runs."""
+        if self.phase != "pending":
+            return _WHILE_RUNNING.get(self.state, "")
+        if self.state == "CONFIGURING":
+            return f"{self.nodes or 'its nodes'}: being made ready"
+        again = f"requeued, start {self.restarts + 1}: " if self.restarts else ""
+        start = f", starts about {_clock(self.start, now)}" if self.start and self.start > now else ""
+        return f"{again}{_reason_words(self.reason)} ({self.reason}){start}"
+
+
+def _reason_words(code: str) -> str:
+    if code in _REASONS:
+        return _REASONS[code]
+    if code.startswith(("QOS", "Assoc", "Max", "GrpAssoc")):
+        return "waits for a limit of its account or QOS"
+    return _REASONS.get(code.partition(",")[0], "waits")
+
+
+def _clock(at: float, now: float) -> str:
+    then = time.localtime(at)
+    today = time.localtime(now)
+    is_today = (then.tm_year, then.tm_yday) == (today.tm_year, today.tm_yday)
+    return time.strftime("%H:%M" if is_today else "%a %d %b %H:%M", then)
+
+
+def parse_job(text: str) -> Job:
+    """The first job of what `scontrol show job` prints.
+
+    Raises:
+        ValueError: if it prints no job.
+    """
+    record = text.strip().partition("\n\n")[0]
+    values: dict[str, str] = {}
+    for line in record.splitlines():
+        line = line.strip()
+        if line.startswith(("StdOut=", "Command=")):  # may have blanks in it
+            name, _, value = line.partition("=")
+            values.setdefault(name, value)
+            continue
+        for part in line.split():
+            name, equals, value = part.partition("=")
+            if equals:
+                values.setdefault(name, value)
+    try:
+        code, _, signal_ = values.get("ExitCode", "0:0").partition(":")
+        return Job(
+            id=_id(values),
+            state=values["JobState"],
+            reason=values.get("Reason", "None"),
+            restarts=int(values.get("Restarts", "0")),
+            start=_time(values.get("StartTime", "")),
+            end=_time(values.get("EndTime", "")),
+            time_limit=values.get("TimeLimit", ""),
+            nodes="" if (nodes := values.get("NodeList", "")) == "(null)" else nodes,
+            exit_code=int(code),
+            signal=int(signal_ or 0),
+            output=values.get("StdOut", ""),
+            command=values.get("Command", ""),
+        )
+    except (LookupError, ValueError) as error:
+        raise ValueError(f"scontrol says what is no job: {text[:200]!r}") from error
+
+
+def _id(values: Mapping[str, str]) -> str:
+    task = values.get("ArrayTaskId", "")
+    return f"{values['ArrayJobId']}_{task}" if task.isdecimal() else values["JobId"]
+
+
+def _time(text: str) -> float | None:
+    """Of the standard format, in this machine's zone; `None`: not known, or none."""
+    try:
+        return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
+    except ValueError:
+        return None
+
+
+def environment(base: Mapping[str, str]) -> dict[str, str]:
+    """`base` for SLURM's commands: what says that we are in a job, in tmux or a component ourselves is left
+    out, and times come in one format.
+    """
+    ours = {"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"}
+    is_in_job = "SLURM_JOB_ID" in base
+    kept = {"SLURM_CONF", "SLURM_CLUSTERS"}
+    return {
+        name: value
+        for name, value in base.items()
+        if name not in ours and not (is_in_job and name.startswith("SLURM_") and name not in kept)
+    } | {"SLURM_TIME_FORMAT": "standard"}
+
+
+def token_of_login(env: Mapping[str, str]) -> str | None:
+    """The token that Hugging Face's programs keep: of `HF_TOKEN_PATH`, else of their home folder."""
+    home = Path(env.get("HF_HOME") or Path(env.get("HOME", "~")).expanduser() / ".cache/huggingface")
+    path = Path(env.get("HF_TOKEN_PATH") or home / "token")
+    try:
+        return path.read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def options(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a layout's `slurm` table asks of sbatch.
+
+    Raises:
+        ValueError: for an option that rltui needs for itself.
+    """
+    named = tuple(
+        f"--{_OF_SBATCH.get(name, name.replace('_', '-'))}={spec[name]}"
+        for name in _OPTIONS
+        if spec.get(name)
+    )
+    for option in spec["options"]:
+        if option.partition("=")[0] in _ONLY_FROM_US:
+            raise ValueError(f"slurm: options has {option!r}, which rltui sets itself: leave it out")
+    return (*named, *spec["options"])
+
+
+def step_words(job: str, node: str, base: Mapping[str, str]) -> tuple[str, ...]:
+    """What goes before a command that is to run once in a running job, on one of its nodes, beside all that
+    runs there. `base`: the environment that this is run in.
+    """
+    misleading = sorted(base.keys() - environment(base).keys())
+    clean = ("env", *(word for name in misleading for word in ("-u", name))) if misleading else ()
+    srun: tuple[str, ...] = ("srun", "--overlap", f"--jobid={job}")
+    if "_" in job:  # a task of an array, which srun knows by its own number alone
+        number = 'number=$(squeue --noheader --jobs="$0" --format=%A) || exit'
+        srun = ("sh", "-c", f'{number}; exec srun --overlap --jobid="$number" "$@"', job)
+    return (*clean, *srun, f"--nodelist={node}", "--nodes=1", "--ntasks=1")
+
+
+_LONGEST_NODES = 4096
+"""So many nodes of one job are told apart at most: more are no list of nodes."""
+
+
+def node_names(listed: str) -> tuple[str, ...]:
+    """The nodes of a list as SLURM writes it, `a[08-10,12],b2`, in its order.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    names: list[str] = []
+    for item in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", listed):
+        before = [""]
+        for text, ranges in re.findall(r"([^\[\]]+)|\[([^\]]*)\]", item):
+            parts = [text] if text else list(_numbers(ranges))
+            before = [begin + part for begin in before for part in parts]
+        names += before
+    return tuple(names)
+
+
+def _numbers(ranges: str) -> Iterator[str]:
+    """`08-10,12` one by one, as wide as they are written."""
+    for part in ranges.split(","):
+        first, _, last = part.partition("-")
+        if int(last or first) - int(first) > _LONGEST_NODES:
+            raise ValueError(f"{ranges!r} are no numbers of nodes")
+        yield from (f"{number:0{len(first)}}" for number in range(int(first), int(last or first) + 1))
+
+
+def job_name(tag: str, component: str) -> str:
+    """What a job is called where the layout does not say."""
+    return f"{tag.partition('@')[0]}-{component}"
+
+
+def submit_command(spec: Mapping[str, Any], script: Path) -> tuple[str, ...]:
+    """Prints the number of the job. Of a script of ours, the options are in it; those on the command line win
+    over those in a launcher's script.
+    """
+    asked = options(spec) if spec["script"] else ()
+    # The scripts of launchers say --gres, beside which --gpus-per-node would be asked for, too.
+    words = (option.replace("--gpus-per-node=", "--gres=gpu:") for option in asked)
+    return ("sbatch", "--parsable", *words, str(script))
+
+
+def is_parallel(spec: Mapping[str, Any]) -> bool:
+    """The command runs more than once, by `srun`."""
+    return any(spec.get(name) not in ("", "1") for name in ("nodes", "tasks_per_node"))
+
+
+def script_text(spec: Mapping[str, Any], *, name: str, argv: Sequence[str], cwd: str, folder: Path) -> str:
+    """The script for a job that runs `argv`, with its files in `folder`.
+
+    It passes the signals that `scancel --batch` sends on to the command, and writes down how each start
+    ended.
+
+    Raises:
+        ValueError: for an option that rltui needs for itself.
+    """
+    given = [
+        f"--job-name={spec['job_name'] or name}",
+        f"--output={_pattern(folder / LOG_FILE)}",
+        "--open-mode=append",
+        *options(spec),
+    ]
+    step = ["srun", "--kill-on-bad-exit=1", "--unbuffered"] if is_parallel(spec) else []
+    if step and spec.get("cpus_per_task"):  # SLURM 22.05 and later: a step does not inherit it
+        step.append(f"--cpus-per-task={spec['cpus_per_task']}")
+    command = shlex.join([*step, *argv])
+    lines = [f"#SBATCH {_directive(option)}" for option in given]
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            *lines,
+            "",
+            f"cd -- {shlex.quote(cwd)} || exit 127",
+            "",
+            "# What `scancel --batch --signal=…` sends is for the command. It runs beside this shell, which",
+            "# would not look at signals before its end, and so has to be given its own INT and QUIT back.",
+            "command= passed=",
+            'pass_on() { passed=$1; [ -z "$command" ] || kill -s "$1" "$command" 2>/dev/null; }',
+            'for name in INT TERM HUP QUIT USR1 USR2; do trap "pass_on $name" "$name"; done',
+            f"(trap - INT TERM HUP QUIT USR1 USR2; exec {command}) &",
+            "command=$!",
+            '[ -z "$passed" ] || kill -s "$passed" "$command"',
+            "code=127",
+            "while :; do",
+            "    passed=",
+            '    wait "$command"; status=$?',
+            '    [ "$status" = 127 ] || code=$status    # 127: it was waited for already',
+            '    [ -n "$passed" ] || break',
+            "done",
+            "",
+            "# SLURM forgets a job some minutes after its end; this stays.",
+            f'echo "${{SLURM_RESTART_COUNT:-0}} $code" >> {shlex.quote(str(folder / END_FILE))}',
+            'exit "$code"',
+            "",
+        ]
+    )
+
+
+def _pattern(path: Path) -> str:
+    """A file name for sbatch, in which a percent sign begins a placeholder."""
+    return str(path).replace("%", "%%")
+
+
+def _directive(option: str) -> str:
+    """As a line of a script has it: sbatch splits it at blanks, and knows quotes and backslashes."""
+    if re.fullmatch(r"[\w@%+=:,./\[\]-]+", option):
+        return option
+    name, equals, value = option.partition("=")
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{name}{equals}"{escaped}"'
+
+
+def recorded_end(folder: Path, restarts: int) -> int | None:
+    """Exit code that the script wrote at the end of its last start; `None`: it did not come to that."""
+    try:
+        last = (folder / END_FILE).read_text(encoding="ascii").splitlines()[-1]
+        count, code = map(int, last.split())
+    except (OSError, ValueError, IndexError):
+        return None
+    return code if count >= restarts else None
+
+
+def find_command() -> tuple[str, ...]:
+    """Prints number and command of all jobs and job arrays of the user that SLURM knows, for `found`."""
+    return ("squeue", "--noheader", f"--user={getpass.getuser()}", "--states=all", "--format=%F %o")
+
+
+def found(printed: str, script: Path) -> str | None:
+    """The number of the job that was submitted with this script."""
+    for line in printed.splitlines():
+        number, _, command = line.strip().partition(" ")
+        if command == str(script):
+            return number
+    return None
+
+
+_NO_ANSWER = re.compile(
+    r"unable to contact slurm controller|socket timed out|connection refused|connect failure|"
+    r"communication connection failure|transport endpoint|zero bytes were transmitted|"
+    r"in standby|unexpected message received|could not establish a configuration source|temporarily unable",
+    re.IGNORECASE,
+)
+
+
+def is_no_answer(errors: str) -> bool:
+    """SLURM did not answer, or not now: what it was asked may or may not have been done."""
+    return bool(_NO_ANSWER.search(errors))
+
+
+def is_forgotten(errors: str) -> bool:
+    """SLURM does not know the job any more."""
+    return bool(re.search(r"invalid job id specified|^job \S+ not found", errors, re.IGNORECASE))
+
+
+def fault(errors: str) -> str:
+    """The last of what a command of SLURM said went wrong, without the names before it."""
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    if not lines:
+        return "it said nothing"
+    return re.sub(r"^(?:\w+: (?:error|fatal): |slurm_load_jobs error: )", "", lines[-1])
+
+
+def is_absent() -> bool:
+    """There is no SLURM on this machine."""
+    return shutil.which("sbatch") is None
