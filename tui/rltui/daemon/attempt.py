@@ -6,9 +6,12 @@ import asyncio
 import contextlib
 import json
 import signal
+import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.layout import ComponentSpec, Ready
@@ -18,6 +21,7 @@ from rltui.services import processes
 from rltui.services.launch import Launch
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.processes import ending
+from rltui.services.remote import Remote, read_remote
 from rltui.services.runs.attempt_end import exit_info, explained, oom_kills
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.shell import read_shell
@@ -30,6 +34,9 @@ _SPAWN_POLL_S = 0.02
 _RECORD_PATIENCE_S = 1.0
 """From the end of a main process to its shim's record of it."""
 _RECORD_POLL_S = 0.02
+REMOTE_MARGIN_S = 60.0
+"""Beyond its grace, a follower gets this long to have its component ended where that runs: SLURM waits for
+half a minute between SIGTERM and SIGKILL."""
 _CLEARING_UP_S = 0.5
 """A shim that takes longer than this over what a main process left is worth telling of."""
 
@@ -38,13 +45,15 @@ def read_launch(folder: Path) -> Launch | None:
     """What the attempt was started with; `None` where that was never written or is damaged."""
     try:
         values = json.loads(read_own(folder / _FILE))
-        ready = values["ready"]
+        ready, elsewhere = values["ready"], values.get("elsewhere")
+        run = values if elsewhere is None else elsewhere
         return Launch(
-            argv=tuple(values["argv"]),
-            cwd=values["cwd"],
-            env=values["env"],
+            argv=tuple(run["argv"]),
+            cwd=run["cwd"],
+            env=run["env"],
             ready=Ready(**ready) if ready else None,
             port=values["port"],
+            ports=tuple(values.get("ports", ())),
             metrics=values.get("metrics"),
             gpus=values.get("gpus", {}).get("text", ""),  # one from before an upgrade has none
             gpu_memory=values.get("gpu_memory"),
@@ -52,6 +61,7 @@ def read_launch(folder: Path) -> Launch | None:
                 name: value if isinstance(value, str) else tuple(value)
                 for name, value in values.get("given", {}).items()
             },
+            host=None if elsewhere is None else elsewhere["host"],
         )
     except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError):
         return None
@@ -82,26 +92,40 @@ class Attempt:
             RltuiError: if that cannot be written.
         """
         self.launch = launch
+        stop = self.spec.stop.model_dump(include={"signal", "grace_s", "again_s", "leftovers"})
+        run: dict[str, Any] = {"argv": launch.argv, "cwd": launch.cwd, "env": dict(launch.env), "stop": stop}
         values = {
             "experiment": self._tag,
             "component": self.spec.id,
             "attempt": self.number,
-            "argv": launch.argv,
-            "cwd": launch.cwd,
-            "tty": self.spec.tty,
-            "env": dict(launch.env),
             "shell": read_shell(self._control),
+            **(run if launch.host is None else self._follower(run, launch)),
+            "tty": self.spec.tty,
             "log": str(self.log),
-            "stop": self.spec.stop.model_dump(include={"signal", "grace_s", "again_s", "leftovers"}),
             "created_at": time.time(),
             "ready": launch.ready.model_dump(exclude_none=True) if launch.ready else None,
             "port": launch.port,
+            "ports": launch.ports,
             "metrics": launch.metrics,
             "gpus": {"text": launch.gpus},
             "gpu_memory": launch.gpu_memory,
             "given": dict(launch.given),
         }
         write_atomically(self.folder / _FILE, json.dumps(values, indent=1).encode())
+
+    def _follower(self, run: Mapping[str, Any], launch: Launch) -> dict[str, Any]:
+        """What the shim is to run here, for what is to be `run` elsewhere. The limits of the shell are not:
+        a word about them would be among the output.
+        """
+        ports = [port for port in (launch.port, *launch.ports) if port is not None]
+        return {
+            "argv": (sys.executable, "-I", "-m", "rltui.daemon.hosts", str(self.folder)),
+            "cwd": str(self.folder),
+            "env": {},
+            "stop": {"signal": "SIGTERM", "grace_s": self.spec.stop.grace_s + REMOTE_MARGIN_S},
+            "elsewhere": {**run, "host": {**(launch.host or {}), "ports": ports}},
+            "shell": {"environment": read_shell(self._control).get("environment", {})},
+        }
 
     def refresh(self) -> None:
         """Read again what the shim wrote. An unreadable record leaves the one known."""
@@ -110,6 +134,38 @@ class Attempt:
     def recover(self, traces: processes.Traces) -> None:
         """Where its record is gone or damaged, take what its living processes tell for it."""
         self.record = traces.attempt(self.folder, self._tag)
+
+    @property
+    def remote(self) -> Remote | None:
+        """What its follower last knew of it, where it runs elsewhere and has been started there."""
+        is_here = self.launch is not None and self.launch.host is None
+        return None if is_here else read_remote(self.folder)
+
+    def end_elsewhere(self, exit_info: ExitInfo) -> ExitInfo:
+        """`exit_info` of its follower, as the host says it of the component itself."""
+        remote = self.remote
+        if remote is None or remote.phase != "ended":
+            return exit_info
+        how = replace(exit_info, code=remote.exit_code, signal=remote.signal)
+        return replace(how, cause=remote.error) if remote.starts else replace(how, error=remote.error)
+
+    @property
+    def goes_on_elsewhere(self) -> bool:
+        """It was started on another machine, and nobody has seen it end."""
+        remote = self.remote
+        return remote is not None and remote.may_live
+
+    def forget_shim(self) -> None:
+        """What was written of its processes here does not count any more: another shim will come.
+
+        Raises:
+            RltuiError: if that cannot be removed.
+        """
+        self.record = None
+        try:
+            (self.folder / "attempt.json").unlink(missing_ok=True)
+        except OSError as error:
+            raise RltuiError(f"cannot remove the record in {self.folder}: {error.strerror}") from error
 
     @property
     def launch_age_s(self) -> float | None:
@@ -153,7 +209,8 @@ class Attempt:
         the cause. Not of an end that was asked for.
         """
         before, now = self._kills_before, oom_kills()
-        host_oom = before is not None and now is not None and now > before
+        is_here = self.launch is None or self.launch.host is None
+        host_oom = is_here and before is not None and now is not None and now > before
         return explained(exit_info, self.spec, self.log, patterns, host_oom=host_oom)
 
     # --- its processes ------------------------------------------------------------------------------------
@@ -196,8 +253,14 @@ class Attempt:
         self.record = record
 
     async def signal(self, number: signal.Signals) -> None:
-        """Tell its shim, also a stopped one, or end its processes from here where there is none."""
-        if (shim := self.shim) is not None:
+        """Tell its shim, also a stopped one, or end its processes from here where there is none.
+
+        What runs elsewhere can be ended there by its follower alone.
+        """
+        is_elsewhere = self.launch is not None and self.launch.host is not None
+        if is_elsewhere and number is signal.SIGUSR1 and (follower := self.main) is not None:
+            processes.send_signal(follower, number)
+        elif (shim := self.shim) is not None:
             processes.send_signal(shim, number)
             processes.send_signal(shim, signal.SIGCONT)
         else:
@@ -234,26 +297,22 @@ class Attempt:
 
 
 class Ending:
-    """The end of the attempt in `folder`, whose processes `record` names.
-
-    `keeps`: after an end by itself, the shim stays with what is left of the tree, and the end counts.
-    """
+    """The end of an attempt. Where leftovers are kept, an end by itself counts while the shim stays on."""
 
     def __init__(
         self,
-        folder: Path,
-        record: processes.AttemptRecord | None,
+        attempt: Attempt,
         *,
-        keeps: bool,
         main_ended: Callable[[ExitInfo], None],
         keeper_lost: Callable[[], None],
     ) -> None:
         """`main_ended` is called where clearing up behind the main process takes long, `keeper_lost` where
         the shim is gone before the main process.
         """
-        self._folder = folder
-        self._record = record
-        self._keeps = keeps
+        self._attempt = attempt
+        self._folder = attempt.folder
+        self._record = attempt.record
+        self._keeps = attempt.spec.stop.leftovers == "keep"
         self._main_ended = main_ended
         self._keeper_lost = keeper_lost
 
@@ -281,7 +340,7 @@ class Ending:
         gone = asyncio.create_task(ending.wait_for_exit(shim), name="shim")
         try:
             await asyncio.wait([gone], timeout=_CLEARING_UP_S)
-            if not gone.done():
+            if not gone.done() and not self._attempt.goes_on_elsewhere:
                 self._main_ended(self._exit_info())
             await gone
         finally:

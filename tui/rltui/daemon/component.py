@@ -7,7 +7,7 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -32,13 +32,15 @@ from rltui.core.lifecycle import (
     advance,
 )
 from rltui.core.text import duration
-from rltui.daemon.attempt import SPAWN_TIMEOUT_S, Attempt, Ending
+from rltui.daemon.attempt import REMOTE_MARGIN_S, SPAWN_TIMEOUT_S, Attempt, Ending
+from rltui.daemon.elsewhere import Elsewhere
 from rltui.daemon.tasks import Signal, spawn
 from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.launch import Launch
 from rltui.services.probes import Probe
 from rltui.services.processes import ending
+from rltui.services.remote import Remote
 from rltui.services.runs.attempt_end import ended_life, prune_attempts
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
@@ -104,6 +106,10 @@ class Surroundings(Protocol):
         """Called when the shim was killed and the component goes on."""
         ...
 
+    def remote_changed(self, runner: ComponentRunner, before: Remote | None) -> None:
+        """Called when something else is known of a component that runs elsewhere."""
+        ...
+
 
 @dataclass(slots=True, eq=False)
 class ComponentRunner:
@@ -112,6 +118,8 @@ class ComponentRunner:
     spec: ComponentSpec
     around: Surroundings
     life: Life = field(init=False)
+    elsewhere: Elsewhere = field(init=False)
+    """Used only by one that does not run on this machine."""
     newest: Attempt | None = None
     """The last attempt, running or not."""
     evidence: str | None = None
@@ -127,12 +135,18 @@ class ComponentRunner:
 
     def __post_init__(self) -> None:
         self.life = Life(kind=self.spec.kind, restart=self.spec.restart)
+        self.elsewhere = Elsewhere(lambda before: self.around.remote_changed(self, before))
 
     # --- asked from outside -------------------------------------------------------------------------------
 
     def start(self, *, automatic: bool = False) -> None:
         """Begin a start; returns at once. Does nothing where one is under way or the process lives."""
         if self.life.busy:
+            return
+        if self.newest is not None and self.newest.goes_on_elsewhere:
+            before = self.life
+            self._adopt_running(self.newest)  # never a second one beside it
+            self.around.life_changed(self, before)
             return
         self._advance(StartRequested(automatic=automatic))
         self._task = spawn(self._start(self.life.epoch, self._task), f"start {self.spec.id}")
@@ -147,10 +161,12 @@ class ComponentRunner:
             return True
         epoch, attempt = self.life.epoch, self.newest
         grace_s = 0.0 if kill else self.spec.stop.grace_s
+        margin_s = self.stop_margin_s + (REMOTE_MARGIN_S if self.spec.is_elsewhere else 0.0)
         await attempt.signal(signal.SIGUSR1 if kill else signal.SIGTERM)
         try:
-            async with asyncio.timeout(grace_s + self.stop_margin_s):
+            async with asyncio.timeout(grace_s + margin_s):
                 await self._until_ended()
+            return self.life.state is not ComponentState.FAILED or not attempt.goes_on_elsewhere
         except TimeoutError:
             logger.warning("%s did not end in time, ending its tree from here", self.spec.id)
             attempt.refresh()
@@ -185,9 +201,10 @@ class ComponentRunner:
             return
         attempt = self.newest = self._attempt(max(numbers))
         attempt.recover(traces)
-        if attempt.record is None and not was_alive:
+        self.elsewhere.remote = attempt.remote
+        if attempt.record is None and not was_alive and not attempt.goes_on_elsewhere:
             self._adopt_launch(attempt)
-        elif attempt.runs or was_alive:
+        elif attempt.runs or was_alive or attempt.goes_on_elsewhere:
             self._adopt_running(attempt)
         else:  # old news: it has been told when it happened
             ended = ended_life(self.spec, attempt.record, attempt.log, self.around.failure_patterns)
@@ -199,11 +216,6 @@ class ComponentRunner:
     def attempt(self) -> int | None:
         """Number of the newest attempt, counted from 1."""
         return self.newest.number if self.newest is not None else None
-
-    @property
-    def attempt_dir(self) -> Path | None:
-        """Folder of the newest attempt."""
-        return self.newest.folder if self.newest is not None else None
 
     @property
     def log(self) -> Path | None:
@@ -222,7 +234,9 @@ class ComponentRunner:
 
     @property
     def pid(self) -> int | None:
-        """Of the main process, while there is one."""
+        """Of the main process, while there is one on this machine."""
+        if self.spec.is_elsewhere:
+            return None
         main = self.record.main if self.record is not None else None
         return main.pid if main is not None and self.life.alive and self.life.exit is None else None
 
@@ -246,10 +260,14 @@ class ComponentRunner:
                 return
             keeper = self.newest.shim if self.newest is not None else None
             attempt = self.newest = self._attempt(self.around.control.new_attempt(self.spec.id))
-            self.log_end = self.phase = None
+            self.log_end = self.phase = self.elsewhere.remote = None
             await asyncio.to_thread(prune_attempts, self.around.control, self.spec.id)
             launch = await self.around.prepare(self.spec.id, attempt.folder)
-            await self._wait_for_room(epoch, launch)
+            await _wait_for_room(
+                self.spec,
+                lambda: self.around.unmet(self.spec.id, launch),
+                lambda reason: self._advance(Held(epoch=epoch, reason=reason)),
+            )
             if keeper is not None:  # of leftovers that are gone by now: it ends, and gives its window back
                 await ending.wait_for_exit(keeper)
             attempt.write_spec(launch)
@@ -268,7 +286,8 @@ class ComponentRunner:
             await attempt.kill()
             return
         attempt.begin()
-        self._advance(Spawned(epoch=epoch, ready=launch.ready is None, at=time.monotonic()))
+        runs = launch.host is None  # of what runs elsewhere, only the follower so far
+        self._advance(Spawned(epoch=epoch, ready=runs and launch.ready is None, at=time.monotonic()))
         await self._watch(epoch, attempt, launch.ready)
 
     async def _wait_for_dependencies(self, epoch: int) -> bool:
@@ -280,18 +299,6 @@ class ComponentRunner:
             self._advance(Held(epoch=epoch, reason=f"waits for {reason}"))
             await self.around.changes.wait()
         return True
-
-    async def _wait_for_room(self, epoch: int, launch: Launch) -> None:
-        deadline = time.monotonic() + self.spec.wait_s
-        pause, longest = _PRECONDITION_INTERVALS_S
-        while (unmet := await self.around.unmet(self.spec.id, launch)) is not None:
-            self._advance(Held(epoch=epoch, reason=f"waits for {unmet.text}"))
-            if unmet.passes:
-                deadline = time.monotonic() + self.spec.wait_s
-            if time.monotonic() > deadline:
-                raise RltuiError(f"waited {duration(self.spec.wait_s)} for {unmet.text}")
-            await asyncio.sleep(pause)
-            pause = min(longest, pause * 1.3)
 
     async def _open_window(self, attempt: Attempt) -> None:
         self._launching = True
@@ -312,7 +319,8 @@ class ComponentRunner:
     def _adopt_running(self, attempt: Attempt) -> None:
         ready = attempt.launch.ready if attempt.launch is not None and not attempt.was_ready else None
         waiting = advance(self.life, StartRequested(automatic=True))
-        spawned = Spawned(epoch=waiting.epoch, ready=ready is None, at=attempt.ready_since())
+        is_ready = ready is None and (attempt.was_ready or not self.spec.is_elsewhere)
+        spawned = Spawned(epoch=waiting.epoch, ready=is_ready, at=attempt.ready_since())
         self.life = advance(waiting, spawned)  # not told: nothing happened to the component
         if self.spec.creates:
             self.around.claim_turn(self.spec.id)
@@ -345,43 +353,42 @@ class ComponentRunner:
 
     async def _watch(self, epoch: int, attempt: Attempt, ready: Ready | None) -> None:
         """Probe until ready, and wait for the end."""
-        probing = spawn(self._probe(epoch, attempt, ready), f"probe {self.spec.id}") if ready else None
+        watches = [spawn(self._probe(epoch, attempt, ready), f"probe {self.spec.id}")]
+        if self.spec.is_elsewhere:
+            watches.append(spawn(self.elsewhere.watch(attempt), f"remote {self.spec.id}"))
         try:
-            ending = Ending(
-                attempt.folder,
-                attempt.record,
-                keeps=self.spec.stop.leftovers == "keep",
-                main_ended=lambda exit_info: self._advance(MainEnded(epoch=epoch, exit=exit_info)),
-                keeper_lost=lambda: self.around.keeper_lost(self),
-            )
-            exit_info = await ending.wait()
+            exit_info = await self._end_of(epoch, attempt)
+            while attempt.goes_on_elsewhere and not self.is_asked_to_stop:
+                await self.elsewhere.follow_again(attempt, self._open_window)
+                exit_info = await self._end_of(epoch, attempt)
+            exit_info = attempt.end_elsewhere(exit_info)
         finally:
-            if probing is not None:
-                probing.cancel()
+            for watch in watches:
+                watch.cancel()
         attempt.refresh()
-        is_unwanted = self.is_asked_to_stop or self.spec.stop.leftovers == "end"
-        if is_unwanted and not attempt.is_cleared_up:
+        self.elsewhere.look(attempt)
+        if attempt.goes_on_elsewhere:
+            self._advance(Stuck(epoch=epoch, reason=f"cannot be ended: {self.elsewhere.why_it_goes_on()}"))
+            return
+        if (self.is_asked_to_stop or self.spec.stop.leftovers == "end") and not attempt.is_cleared_up:
             await attempt.end_leftovers(grace_s=self.spec.stop.grace_s)
-        if not self.is_asked_to_stop:
-            exit_info = await self._explained(attempt, exit_info)
+        if not self.is_asked_to_stop and exit_info.cause is None:
+            exit_info = await _explained(attempt, exit_info, self.around.failure_patterns)
         self._advance(Ended(epoch=epoch, exit=exit_info, at=time.monotonic()))
 
-    async def _explained(self, attempt: Attempt, exit_info: ExitInfo) -> ExitInfo:
-        try:
-            return await asyncio.to_thread(attempt.explained, exit_info, self.around.failure_patterns)
-        except Exception:  # the end counts all the same
-            logger.exception("the output of %s does not let itself be read for a cause", self.spec.id)
-            return exit_info
+    async def _end_of(self, epoch: int, attempt: Attempt) -> ExitInfo:
+        ending = Ending(
+            attempt,
+            main_ended=lambda exit_info: self._advance(MainEnded(epoch=epoch, exit=exit_info)),
+            keeper_lost=lambda: self.around.keeper_lost(self),
+        )
+        return await ending.wait()
 
-    async def _probe(self, epoch: int, attempt: Attempt, ready: Ready) -> None:
-        probe = Probe(ready, attempt.log)
-        pause, longest = _PROBE_INTERVALS_S
-        try:
-            async with asyncio.timeout(ready.timeout_s):
-                while not await probe.succeeded():
-                    await asyncio.sleep(pause)
-                    pause = min(longest, pause * 1.3)
-        except TimeoutError:
+    async def _probe(self, epoch: int, attempt: Attempt, ready: Ready | None) -> None:
+        """Until it is ready, from when on it runs: a queue is no part of the time that it has for that."""
+        if self.spec.is_elsewhere:
+            await self.elsewhere.until_running()
+        if ready is not None and not await _succeeds(probe := Probe(ready, attempt.log), ready.timeout_s):
             with contextlib.suppress(OSError):  # without a log there are no words
                 self.log_end = attempt.log.stat().st_size
             await self.stop(reason=f"not ready after {duration(ready.timeout_s)} ({probe})")
@@ -405,3 +412,46 @@ class ComponentRunner:
             self.evidence = None
         if self.life is not before and self.life != before:
             self.around.life_changed(self, before)
+
+
+async def _wait_for_room(
+    spec: ComponentSpec,
+    unmet_now: Callable[[], Awaitable[Unmet | None]],
+    hold: Callable[[str], None],
+) -> None:
+    """Return when nothing on this box is in the way of a start any more; `hold` is told what is.
+
+    Raises:
+        RltuiError: if something is for longer than the layout's `wait_s`.
+    """
+    deadline = time.monotonic() + spec.wait_s
+    pause, longest = _PRECONDITION_INTERVALS_S
+    while (unmet := await unmet_now()) is not None:
+        hold(f"waits for {unmet.text}")
+        if unmet.passes:
+            deadline = time.monotonic() + spec.wait_s
+        if time.monotonic() > deadline:
+            raise RltuiError(f"waited {duration(spec.wait_s)} for {unmet.text}")
+        await asyncio.sleep(pause)
+        pause = min(longest, pause * 1.3)
+
+
+async def _succeeds(probe: Probe, timeout_s: float) -> bool:
+    """It does so within this time."""
+    pause, longest = _PROBE_INTERVALS_S
+    try:
+        async with asyncio.timeout(timeout_s):
+            while not await probe.succeeded():
+                await asyncio.sleep(pause)
+                pause = min(longest, pause * 1.3)
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _explained(attempt: Attempt, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
+    try:
+        return await asyncio.to_thread(attempt.explained, exit_info, patterns)
+    except Exception:  # the end counts all the same
+        logger.exception("the output of %s does not let itself be read for a cause", attempt.spec.id)
+        return exit_info

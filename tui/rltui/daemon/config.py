@@ -13,7 +13,7 @@ from rltui.core.api import Alert
 from rltui.core.config_report import DerivedValue, KnobTable, Problem
 from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.layout import GpuSourceSpec, Layout
+from rltui.core.layout import Layout
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
@@ -22,7 +22,9 @@ from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import LoadedFiles, load_snapshot, write_passed
 from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.store import ConfigStore, EditPreview
+from rltui.services.gpu.other_hosts import GpuCommand
 from rltui.services.launch import Launch, Launcher
+from rltui.services.nodes import command_input, reach_words
 from rltui.services.resolved_configs import Resolver
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
@@ -189,18 +191,19 @@ class Config:
         """
         return self.editor.knob_table(self.running(attempts))
 
-    def gpu_sources(self) -> tuple[tuple[GpuSourceSpec, ...], str | None]:
+    def gpu_sources(self) -> tuple[tuple[GpuCommand, ...], str | None]:
         """Commands that read other machines' GPUs, and why they must not be run; none where the config, which
         may name them, is broken.
         """
-        specs, folder = tuple(self._setup.layout.gpu_source), Path(self._setup.record.layout_file).parent
-        if specs and not trust.is_trusted(folder):
-            return specs, f"not asked: {trust.untrusted(folder)}"
+        folder = Path(self._setup.record.layout_file).parent
         try:
-            return self.launcher.gpu_sources(self.store.files), None
+            found = self.launcher.gpu_sources(self.store.files)
         except ConfigError as error:
             self._events.config_error(error)
             return (), None
+        if found and not trust.is_trusted(folder):
+            return found, f"not asked: {trust.untrusted(folder)}"
+        return found, None
 
     def is_made(self, component: str) -> bool:
         """Whether what this job makes is there. A config that cannot be read makes nothing."""
@@ -299,18 +302,24 @@ class Config:
 
 
 async def _succeed(launch: Launch) -> None:
-    """Run what must succeed before a start.
+    """Run what must succeed before a start, on its node or in its pod where it has one.
 
     Raises:
         RltuiError: if it cannot be run or fails; says how.
     """
-    done = await outside.run(
-        launch.check,
-        timeout_s=_CHECK_S,
-        variables=launch.env,
-        cwd=Path(launch.cwd),
-        leaves_nothing=True,
-    )
+    if launch.host is not None and "reach" in launch.host:
+        env = {**launch.host["env"], **launch.env}
+        said = command_input(launch.check, cwd=launch.cwd, env=env, login=launch.host["login"])
+        reach = reach_words(launch.host["reach"])
+        done = await outside.run([*reach, "sh"], timeout_s=_CHECK_S, stdin=said, leaves_nothing=True)
+    else:
+        done = await outside.run(
+            launch.check,
+            timeout_s=_CHECK_S,
+            variables=launch.env,
+            cwd=Path(launch.cwd),
+            leaves_nothing=True,
+        )
     failure = f"took longer than {_CHECK_S:g} s" if done.code is None else done.failure
     if failure is not None:
         raise RltuiError(f"`{shlex.join(launch.check)}` {failure}")

@@ -5,22 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import sys
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from rltui.core.api import ComponentState, Orphan
 from rltui.core.gpu.claims import with_claims
 from rltui.core.gpu.history import MemoryHistory, Peaks
 from rltui.core.gpu.report import GpuBudget, GpuClaim, GpuDevice, GpuHistories, GpuReport, GpuShare
-from rltui.core.layout import GpuSourceSpec
+from rltui.core.hosts import SlurmSpec
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.forecast import MemoryForecast
 from rltui.errors import RltuiError
+from rltui.services import slurm
 from rltui.services.gpu.accounting import GpuOwners, Holders, LivingComponent
 from rltui.services.gpu.memory_plan import read_peaks, write_peaks
-from rltui.services.gpu.other_hosts import GpuSources
+from rltui.services.gpu.other_hosts import GpuCommand, GpuSources
 from rltui.services.gpu.sampling import GpuReadings, GpuSampler
+from rltui.services.nodes import gpu_command
 
 _logger = logging.getLogger(__name__)
 
@@ -91,8 +96,8 @@ class GpuAccount:
 
     def _begin(self, item: LivingComponent) -> None:
         if (item.component, item.attempt) not in self._written:
-            folder = self._runners[item.component].attempt_dir
-            known = read_peaks(folder) if folder is not None else {}
+            attempt = self._runners[item.component].newest
+            known = read_peaks(attempt.folder) if attempt is not None else {}
             self._written[item.component, item.attempt] = known
             self._peaks.begin(item.component, item.attempt, known)
 
@@ -101,10 +106,10 @@ class GpuAccount:
             runner = self._runners[component]
             peaks = self._peaks.of(component)
             grown = any(size > _NOTABLE_GROWTH * written.get(key, 0) for key, size in peaks.items())
-            if runner.attempt != attempt or runner.attempt_dir is None or not grown:
+            if runner.newest is None or runner.attempt != attempt or not grown:
                 continue
             try:
-                write_peaks(runner.attempt_dir, peaks)
+                write_peaks(runner.newest.folder, peaks)
             except RltuiError as error:  # a full disk: the next growth tries again
                 _logger.warning("%s", error)
             self._written[component, attempt] = dict(peaks)
@@ -134,6 +139,44 @@ def _by_label(shares: Sequence[GpuShare]) -> dict[str, int]:
     return sizes
 
 
+_ENDS_WITH_US = """\
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG
+if os.getppid() == int(sys.argv[1]):
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Becomes a command that is asked to end when the supervisor is killed: `srun` goes on when nobody reads what
+it prints, and the step in the job with it."""
+
+
+def job_sources(runners: Iterable[ComponentRunner], tag: str) -> Iterator[GpuCommand]:
+    """What reads the GPUs of the nodes of each SLURM job that runs now. `tag`: of the experiment."""
+    for runner in runners:
+        launch, remote, attempt = runner.launch, runner.elsewhere.remote, runner.attempt
+        host = launch.host if launch is not None else None
+        if host is None or host["kind"] != SlurmSpec.kind or not host.get("gpus"):
+            continue  # one that was started before an upgrade has no such key
+        if runner.life.alive and remote is not None and remote.nodes and attempt is not None:
+            yield from _of_job(runner.spec.id, attempt, remote.id, remote.nodes, tag)
+
+
+@lru_cache(maxsize=64)  # asked for again and again while the job runs
+def _of_job(component: str, attempt: int, job: str, nodes: str, tag: str) -> tuple[GpuCommand, ...]:
+    """One for each node. By the component, too: two jobs may share a node, and each sees GPUs of its own."""
+    try:
+        names = slurm.node_names(nodes)
+    except ValueError as error:
+        _logger.warning("the GPUs of job %s are not shown: %s", job, error)
+        return ()
+    found = []
+    for name in names:
+        step = slurm.step_words(job, name, os.environ)
+        reach = (sys.executable, "-I", "-S", "-c", _ENDS_WITH_US, str(os.getpid()), *step)
+        words = gpu_command(reach, login=False, tag=tag, of_job=(component, attempt))
+        found.append(GpuCommand(f"{component}/{name}", *words))
+    return tuple(found)
+
+
 _WATCHED_S = 1.0
 _UNWATCHED_S = 5.0
 """While components live and nobody looks: short enough to see most of a trainer's peak."""
@@ -154,13 +197,15 @@ class GpuWatch:
         readings: GpuReadings,
         account: GpuAccount,
         *,
-        source_specs: Callable[[], tuple[Sequence[GpuSourceSpec], str | None]],
+        source_specs: Callable[[], tuple[Sequence[GpuCommand], str | None]],
+        job_specs: Callable[[], Sequence[GpuCommand]],
         orphans: Callable[[], Sequence[Orphan]],
         is_watched: Callable[[], bool],
         is_busy: Callable[[], bool],
         publish: Callable[[GpuReport], None],
     ) -> None:
         """`source_specs` also says why they must not be run, and is asked again until they may.
+        `job_specs` is asked again and again: jobs come and go.
 
         `is_busy`: some component lives. `publish` passes a new report on.
         """
@@ -168,6 +213,8 @@ class GpuWatch:
         self._account = account
         self._source_specs = source_specs
         self._sources = GpuSources((), self._sources_changed)
+        self._job_specs = job_specs
+        self._jobs = GpuSources((), self._sources_changed)
         self._orphans = orphans
         self._is_watched = is_watched
         self._is_busy = is_busy
@@ -187,9 +234,11 @@ class GpuWatch:
         sampler.set_interval(self._interval_s())
         sampler.start()
         sources: asyncio.Task[None] | None = None
+        jobs = asyncio.create_task(self._jobs.run(), name="gpu sources of jobs")
         try:
             while True:
                 sources = sources or self._begun_sources()
+                self._jobs.become(self._job_specs())
                 wanted = self._readings.wanted
                 with contextlib.suppress(TimeoutError):  # nobody waits for one
                     async with asyncio.timeout(_LOOK_S):
@@ -201,9 +250,10 @@ class GpuWatch:
                     self._tell_stuck(sampler.reader.driver)
         finally:
             sampler.close()
-            if sources is not None:
-                sources.cancel()
-                await asyncio.wait([sources])
+            begun = [jobs] if sources is None else [jobs, sources]
+            for task in begun:
+                task.cancel()
+            await asyncio.wait(begun)
 
     def _begun_sources(self) -> asyncio.Task[None] | None:
         specs, problem = self._source_specs()
@@ -235,8 +285,8 @@ class GpuWatch:
     def _tell(self, keep: Callable[[GpuReport], None]) -> None:
         """Keep and publish what is known of this machine and the others."""
         report = self._local
-        if sources := self._sources.sources():
-            devices = (*report.devices, *self._sources.devices())
+        if sources := (*self._sources.sources(), *self._jobs.sources()):
+            devices = (*report.devices, *self._sources.devices(), *self._jobs.devices())
             report = report.model_copy(update={"devices": devices, "sources": sources})
         keep(report)
         self._publish(report)

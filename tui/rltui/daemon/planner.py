@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from rltui.core.api import EDITS, JournalEntry, Lost, Plan, Request
 from rltui.core.config_report import PendingKnob, Problem
 from rltui.core.plan import Situation, Times, make_plan, times_from
-from rltui.core.text import unknown
+from rltui.core.text import listed, unknown
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.forecast import problems_of
 from rltui.daemon.observation import Observation
@@ -181,7 +181,9 @@ class Planner:
         resume_problem = draft.resume_problem
         told_of_point = (point.because, point.passed_over) if draft.begins and point.problem is None else ()
         because = tuple(filter(None, told_of_point))
-        reasons = (*plan.reasons, *map(_unseen, self._processes.remote(plan.stop)), *because)
+        unseen = map(_unseen, self._processes.remote(plan.stop))
+        pods = [name for name in plan.stop if self._setup.layout[name].pod is not None]
+        reasons = (*plan.reasons, *unseen, *([f"{listed(pods)}: {_OF_PODS}"] if pods else []), *because)
         told: dict[str, object] = {"reasons": reasons}
         problems: tuple[Problem, ...] = () if resume_problem is None else (resume_problem,)
         if draft.begins:
@@ -285,8 +287,13 @@ class _Draft:
         )
 
 
+_OF_PODS = (
+    "a pod that runs by itself is taken away (its StatefulSet is scaled below it), one that sleeps stays"
+)
+
+
 def _unseen(what: str) -> str:
-    return f"{what} by ssh: whether it ends there with its ssh here cannot be seen"
+    return f"{what} by ssh: whether it ends there cannot be seen (on a [[node]], without tty, it can)"
 
 
 def _without(pending: Sequence[PendingKnob], stopped: Sequence[str]) -> tuple[PendingKnob, ...]:

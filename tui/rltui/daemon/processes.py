@@ -21,6 +21,7 @@ from rltui.core.text import ssh_host
 from rltui.daemon.claims import ClaimDesk
 from rltui.daemon.component import ComponentRunner, Unmet
 from rltui.daemon.config import Config, Setup
+from rltui.daemon.elsewhere import news_of_host
 from rltui.daemon.events import EventBus
 from rltui.daemon.forecast import MemoryForecast
 from rltui.daemon.observation import Observation
@@ -33,8 +34,9 @@ from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.launch import Launch
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.probes import served_model
-from rltui.services.processes import Leftover
+from rltui.services.processes import Leftover, ProcessId
 from rltui.services.processes.orphans import described, end, find_leftovers, foreign_processes, leftovers_text
+from rltui.services.remote import Remote
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.tmux import TmuxHost, session_name
 
@@ -153,9 +155,22 @@ class Processes:
         hosts = {
             name: ssh_host(runner.launch.argv)
             for name in components
-            if (runner := self.runners[name]).launch is not None
+            if (runner := self.runners[name]).launch is not None and runner.launch.host is None
         }
         return tuple(f"{name} on {host}" for name, host in hosts.items() if host is not None)
+
+    def left(self) -> tuple[str, ...]:
+        """What could not be ended, here and on other machines, and why, in words."""
+        here = (
+            f"{processes.why_it_lives(ProcessId(orphan.pid, orphan.start))}"
+            + (f", of {orphan.component}" if orphan.component else "")
+            for orphan in self.orphans.orphans
+        )
+        return *here, *(
+            f"{name}: {runner.life.reason}"
+            for name, runner in self.runners.items()
+            if runner.newest is not None and runner.newest.goes_on_elsewhere
+        )
 
     def set_stall(self, component: str, evidence: str | None) -> None:
         """A living component gives no sign of life, by this evidence; `None`: it does again.
@@ -194,6 +209,16 @@ class Processes:
             self.claims.look()
         self._events.changed("status")
         self.changes.notify()
+
+    def remote_changed(self, runner: ComponentRunner, before: Remote | None) -> None:
+        """Something else is known of what runs elsewhere: show it, and tell what a person should notice."""
+        name, remote = runner.spec.id, runner.elsewhere.remote
+        assert remote is not None
+        if remote.id and (before is None or before.id != remote.id):
+            self._events.journal.add("notice", f"{name}: {remote.where}", component=name, remote=remote.id)
+        for alert in news_of_host(name, before, remote):
+            self._events.alert(alert)
+        self._events.changed("status")
 
     def keeper_lost(self, runner: ComponentRunner) -> None:
         """Its shim was killed and it goes on."""
@@ -304,12 +329,16 @@ def _stall_alert(component: str, evidence: str | None) -> Alert:
 
 
 def _keeper_alert(component: str, pid: int | None) -> Alert:
-    """Its shim was killed: what such a component leaves behind is harder to find."""
+    """Its shim was killed: what such a component leaves behind is harder to find.
+
+    `pid`: of its main process; `None` where that is on another machine.
+    """
+    as_pid = "" if pid is None else f" as pid {pid}"
     return Alert(
         kind="notice",
         severity="warning",
         title=f"the shim of {component} was killed",
-        text=f"{component} goes on as pid {pid}, watched from here. Its next start has a shim again.",
+        text=f"{component} goes on{as_pid}, watched from here. Its next start has a shim again.",
         component=component,
     )
 
@@ -329,10 +358,15 @@ async def unmet_precondition(
     await orphans.settled()
     if left := orphans.of(component):
         return f"{leftovers_text(left)} (`rltui orphans --free` ends them)"
-    if launch.port is not None and (holders := processes.port_holders(launch.port)):
-        model = await asyncio.to_thread(served_model, launch.port)
-        server = f" (a server is already there, serving {model})" if model else ""
-        return f"port {launch.port}, held by {' and '.join(map(str, holders))}{server}"
+    if launch.host is not None:
+        local = (int(port.partition(":")[0]) for port in launch.host["forward"])
+        held = [(port, held_by) for port in local if (held_by := processes.port_holders(port))]
+        return f"port {held[0][0]}, held by {' and '.join(map(str, held[0][1]))}" if held else None
+    for port in filter(None, (launch.port, *launch.ports)):
+        if holders := processes.port_holders(port):
+            model = await asyncio.to_thread(served_model, port) if port == launch.port else None
+            server = f" (a server is already there, serving {model})" if model else ""
+            return f"port {port}, held by {' and '.join(map(str, holders))}{server}"
     if not launch.gpus:
         return None
     # Read for every start: what others hold by now must not be counted as this component's, where that

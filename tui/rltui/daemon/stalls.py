@@ -68,14 +68,14 @@ class StallWatch:
         self._watched: dict[str, _Watched] = {}
 
     def look(self, monotonic_s: float) -> None:
-        """One look at each component that is ready; the others are forgotten."""
+        """One look at each component that is ready and within reach; the others are forgotten."""
         at = self._clock.read(monotonic_s)
         for name, runner in self._processes.runners.items():
             watched = self._watched.get(name)
             if watched is not None and not watched.is_of(runner):
                 self._forget(name)
                 watched = None
-            if runner.life.state is not ComponentState.READY:
+            if not _can_be_watched(runner):
                 continue
             if watched is None:
                 watched = self._watched[name] = _Watched(
@@ -123,8 +123,8 @@ class _Watched:
         self.is_over = False
 
     def is_of(self, runner: ComponentRunner) -> bool:
-        """`runner` is still in the same start, and ready."""
-        return runner.life.epoch == self._epoch and runner.life.state is ComponentState.READY
+        """`runner` is still in the same start, ready, and within reach."""
+        return runner.life.epoch == self._epoch and _can_be_watched(runner)
 
     def look(self, at: float) -> None:
         """Take in its signs of life, and tell what changed."""
@@ -139,7 +139,11 @@ class _Watched:
         if (before is None) != (self._evidence is None):
             self._processes.set_stall(self._name, self._evidence)
             self._told_at = at
-            if self._evidence is not None and self._runner.spec.stall.dump:
+            if (
+                self._evidence is not None
+                and self._runner.spec.stall.dump
+                and not self._runner.spec.is_elsewhere
+            ):
                 self._dump()
         elif self._evidence is not None and at - self._told_at >= _RETELL_S:
             self._processes.set_stall(self._name, self._evidence)
@@ -171,11 +175,10 @@ class _Watched:
             self._observation.set_activity(self._name, shown)
 
     def _dump(self) -> None:
-        record, folder = self._runner.record, self._runner.attempt_dir
-        main = record.living_main if record is not None else None
-        if main is not None and folder is not None:
+        attempt = self._runner.newest
+        if attempt is not None and attempt.main is not None:
             spawn(
-                _write_stacks(self._events, self._name, self._runner.attempt, main, folder),
+                _write_stacks(self._events, self._name, attempt.number, attempt.main, attempt.folder),
                 f"stacks of {self._name}",
             )
 
@@ -191,8 +194,14 @@ def rule_of(spec: ComponentSpec) -> StallRule:
     )
 
 
+def _can_be_watched(runner: ComponentRunner) -> bool:
+    """It is ready, and, where it runs elsewhere, its host answers: else its silence says nothing of it."""
+    remote = runner.elsewhere.remote
+    return runner.life.state is ComponentState.READY and (remote is None or remote.lost_at is None)
+
+
 def _signs(runner: ComponentRunner, observation: Observation) -> Signs:
-    main = runner.record.main if runner.record is not None else None
+    main = runner.record.main if runner.record is not None and not runner.spec.is_elsewhere else None
     stat = read_stat(main.pid) if main is not None else None
     rows = observation.progress.rows(runner.spec.id)
     return Signs(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rltui.core.api import ComponentState, ComponentStatus, Down, RollbackOffer, Status
+from rltui.core.api import ComponentState, ComponentStatus, Down, HostStatus, RollbackOffer, Status
 from rltui.core.evals import COMPONENT, SERVER, QueuedEval
 from rltui.core.text import listed
 from rltui.daemon.component import ComponentRunner
@@ -17,6 +17,7 @@ from rltui.daemon.processes import Processes
 from rltui.daemon.servers import Servers
 from rltui.errors import ConfigError
 from rltui.services.runs.observed import is_growing, title_of
+from rltui.services.slurm import SCRIPT_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ class StatusBuilder:
     def _component(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> ComponentStatus:
         name, life, record = runner.spec.id, runner.life, runner.record
         started = record.started_at if record is not None else None
+        if life.alive and runner.elsewhere.remote is not None:
+            started = runner.elsewhere.remote.since
         ended = None if life.alive or record is None else record.ended_at
         uptime = None if started is None or not life.alive else max(0.0, time.time() - started)
         retry_in_s = None if life.retry_at is None else life.retry_at - time.monotonic()
@@ -106,6 +109,7 @@ class StatusBuilder:
             uptime_s=uptime if ended is None else None,
             log=str(runner.log) if runner.log else None,
             log_end=runner.log_end,
+            host=_host(runner),
             port=runner.launch.port if runner.launch is not None else None,
             gpus=self._gpus(name),
             facts=self._facts(runner, evals),
@@ -144,3 +148,25 @@ class StatusBuilder:
         if runner.spec.id == "inference" and self.servers.users:
             facts = (*facts, f"used by {listed(self.servers.users)}")
         return facts if runner.life.alive else ()
+
+
+def _host(runner: ComponentRunner) -> HostStatus | None:
+    if (remote := runner.elsewhere.remote) is None:
+        return None
+    return HostStatus(
+        where=remote.where,
+        phase=remote.phase,
+        reason=remote.reason,
+        since=remote.since,
+        starts=remote.starts,
+        ends_at=remote.ends_at,
+        lost_at=remote.lost_at,
+        problem=remote.problem,
+        script=_script(runner),
+    )
+
+
+def _script(runner: ComponentRunner) -> str:
+    host = runner.launch.host if runner.launch is not None else None
+    is_job = host is not None and host["kind"] == "slurm"
+    return str(runner.newest.folder / SCRIPT_FILE) if is_job and runner.newest is not None else ""

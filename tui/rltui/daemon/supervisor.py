@@ -32,7 +32,7 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.measured import conversion
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
-from rltui.services.processes import ProcessId, Traces, why_it_lives
+from rltui.services.processes import Traces
 from rltui.services.runs.checkpoints import delete
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.intent import IntentFile, failures, intent_of
@@ -167,11 +167,7 @@ class Supervisor:
         await orphans.search()
         if orphans.orphans:
             await orphans.free(orphans.orphans)
-        left = tuple(
-            f"{why_it_lives(ProcessId(orphan.pid, orphan.start))}"
-            + (f", of {orphan.component}" if orphan.component else "")
-            for orphan in orphans.orphans
-        )
+        left = self.processes.left()
         ended = f"stopped, but cannot be ended: {'; '.join(left)}" if left else "stopped: no process is left"
         if unseen:
             ended += f" on this machine; whether what ssh ran has ended cannot be seen: {', '.join(unseen)}"

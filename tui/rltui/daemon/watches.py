@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rltui.core import metrics
 from rltui.core.api import Alert, ComponentState
 from rltui.core.gpu.report import GpuReport
 from rltui.core.metrics import NonFinite
+from rltui.core.time_limit import Written, lost_at_limit
 from rltui.daemon.checkpoints import DiskWatch
-from rltui.daemon.gpu import GpuWatch
+from rltui.daemon.gpu import GpuWatch, job_sources
 from rltui.daemon.supervisor import Supervisor
 from rltui.services.runs.disk import DiskMeter
 
@@ -135,6 +136,9 @@ async def watch_gpus(supervisor: Supervisor) -> None:
         supervisor.gpu_readings,
         supervisor.gpu_account,
         source_specs=supervisor.config.gpu_sources,
+        job_specs=lambda: tuple(
+            job_sources(supervisor.processes.runners.values(), supervisor.setup.record.tag)
+        ),
         orphans=lambda: supervisor.processes.orphans.orphans,
         is_watched=lambda: len(supervisor.events.broadcast) > 0,
         is_busy=lambda: bool(supervisor.processes.alive()),
@@ -174,8 +178,29 @@ async def carry_out_evals(supervisor: Supervisor) -> None:
     await supervisor.evals.run()
 
 
+def _tell_of_limits(supervisor: Supervisor, written: Sequence[Written], warned: set[float]) -> None:
+    """Alert once for each limit, also where what went well before goes slower now."""
+    for name, runner in supervisor.processes.runners.items():
+        remote = runner.elsewhere.remote
+        ends_at = remote.ends_at if remote is not None and remote.phase == "running" else None
+        if ends_at is None or ends_at in warned or ends_at < time.time():
+            continue
+        assert remote is not None
+        now = [each for each in written if each.at >= remote.since]  # not over the time in a queue
+        max_steps = supervisor.observation.progress.max_steps
+        if (cost := lost_at_limit(now, max_steps=max_steps, ends_at=ends_at)) is not None:
+            warned.add(ends_at)
+            title = f"{name}: its job ends before the next checkpoint"
+            alert = Alert(kind="notice", severity="warning", title=title, text=cost, component=name)
+            supervisor.events.alert(alert)
+
+
 async def watch_checkpoints(supervisor: Supervisor) -> None:
-    """Journal each checkpoint when it is complete; those there before are none of ours to tell."""
+    """Journal each checkpoint when it is complete; those there before are none of ours to tell. Alert where a
+    job ends before the next one.
+    """
+    written: list[Written] = []
+    warned: set[float] = set()
     folder, journal = supervisor.observation.folder, supervisor.events.journal
     known = frozenset(await asyncio.to_thread(folder.checkpoint_folders))
     was_growing = False
@@ -187,5 +212,8 @@ async def watch_checkpoints(supervisor: Supervisor) -> None:
             for step in sorted(there - known):
                 journal.add("checkpoint", f"checkpoint {step} is complete", step=step)
                 await supervisor.evals.checkpoint(step)
+                written.append(Written(step, time.time()))
             known = there
+        if len(written) > 1:
+            _tell_of_limits(supervisor, written[-2:], warned)
         was_growing = is_growing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import sys
 import termios
 import time
 import tty
@@ -19,7 +20,9 @@ _QUIET_S = 2.0
 """Until the next look otherwise: SIGIO tells of anything sooner."""
 _FAREWELL_S = 0.5
 """Longest time spent on the last of the output."""
-_USUAL_SIZE = (24, 80)
+_UNKNOWN_SIZE = bytes(8)
+"""Rows and columns, and twice nothing, in two bytes each."""
+_USUAL_SIZE = b"".join(number.to_bytes(2, sys.byteorder) for number in (24, 80, 0, 0))
 _SANE = b"\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?2004l\x1b[?25h\x1b[r\x1b[0m\x1b(B"
 """Ends what a program that was killed has left on: other screen, mouse, pasting, hidden cursor, colours."""
 
@@ -53,11 +56,12 @@ class Terminal:
 
     def resize(self) -> None:
         """As large as the screen, which the component is told."""
-        size = (0, 0)
+        size = _UNKNOWN_SIZE
         if self._screen is not None and self._modes is not None:
-            with contextlib.suppress(OSError, termios.error):
-                size = termios.tcgetwinsize(self._screen)
-        termios.tcsetwinsize(self._leader, size if all(size) else _USUAL_SIZE)
+            with contextlib.suppress(OSError):
+                size = fcntl.ioctl(self._screen, termios.TIOCGWINSZ, _UNKNOWN_SIZE)
+        is_known = any(size[:2]) and any(size[2:4])
+        fcntl.ioctl(self._leader, termios.TIOCSWINSZ, size if is_known else _USUAL_SIZE)
 
     def show(self) -> float:
         """Carry over what there is, both ways. Returns the seconds until the next look."""

@@ -39,10 +39,10 @@ def send_signal(pid: int, start: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):  # died meanwhile; runs as another user
         try:
             handle = os.pidfd_open(pid)
-        except OSError as error:
-            if error.errno != errno.ENOSYS:
+        except (OSError, AttributeError) as error:
+            if isinstance(error, OSError) and error.errno != errno.ENOSYS:
                 raise
-            if start_ticks(pid) == start:  # Linux before 5.3
+            if start_ticks(pid) == start:  # Linux before 5.3, or a Python that was built there
                 os.kill(pid, number)
             return
         try:

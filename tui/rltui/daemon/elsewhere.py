@@ -1,0 +1,105 @@
+"""What supervision needs besides, of a component that runs elsewhere: its follower's news, and a new one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Literal
+
+from rltui.core.api import Alert
+from rltui.core.text import duration
+from rltui.daemon.attempt import Attempt
+from rltui.daemon.tasks import Signal
+from rltui.errors import RltuiError
+from rltui.services.remote import Remote
+
+logger = logging.getLogger(__name__)
+
+_LOOK_INTERVAL_S = 0.5
+"""Between two looks at what the follower wrote."""
+_FOLLOW_INTERVALS_S = (1.0, 60.0)
+"""First and longest pause before a follower that ended soon is replaced; each is twice the one before."""
+
+
+class Elsewhere:
+    """The last attempt of a component at its host."""
+
+    def __init__(self, changed: Callable[[Remote | None], None]) -> None:
+        """`changed` is called, with what was known before, when something else is known."""
+        self.remote: Remote | None = None
+        """As last looked at; `None` until it was started there."""
+        self._changed = changed
+        self._news = Signal()
+        self._followed_at, self._pause_s = -math.inf, 0.0
+
+    def look(self, attempt: Attempt) -> None:
+        """Take in what the follower of `attempt` wrote."""
+        before, self.remote = self.remote, attempt.remote or self.remote
+        if self.remote != before:
+            self._news.notify()
+            self._changed(before)
+
+    async def watch(self, attempt: Attempt) -> None:
+        """Look at it by the clock, for ever."""
+        while True:
+            self.look(attempt)
+            await asyncio.sleep(_LOOK_INTERVAL_S)
+
+    async def until_running(self) -> None:
+        """Return when its host has begun to run it."""
+        while self.remote is None or self.remote.phase == "pending":
+            await self._news.wait()
+
+    async def follow_again(self, attempt: Attempt, open_window: Callable[[Attempt], Awaitable[None]]) -> None:
+        """Its follower ended before it: let another take its place, by `open_window`.
+
+        At once where that one had followed it for long, else after a pause that grows.
+        """
+        first, longest = _FOLLOW_INTERVALS_S
+        while True:
+            self._pause_s = 0.0 if time.monotonic() - self._followed_at >= longest else self._pause_s
+            await asyncio.sleep(self._pause_s)
+            self._pause_s = min(longest, max(first, 2 * self._pause_s))
+            self._followed_at = time.monotonic()
+            try:
+                attempt.forget_shim()
+                await open_window(attempt)
+            except RltuiError as error:
+                logger.warning("%s cannot be followed: %s", attempt.spec.id, error)
+            else:
+                return
+
+    def why_it_goes_on(self) -> str:
+        """Why it could not be ended there, in words."""
+        remote = self.remote
+        where = remote.where if remote is not None and remote.where else "its host"
+        if remote is None or remote.lost_at is None:
+            return f"it goes on: {where}"
+        since = duration(time.time() - remote.lost_at)
+        return f"{where} has not answered for {since} ({remote.problem}), and it may go on there"
+
+
+def news_of_host(component: str, before: Remote | None, remote: Remote) -> Iterator[Alert]:
+    """What a person should notice of a change of what is known."""
+
+    def alert(title: str, text: str, *, is_good: bool = False) -> Alert:
+        kind: Literal["recovered", "notice"] = "recovered" if is_good else "notice"
+        severity: Literal["information", "warning"] = "information" if is_good else "warning"
+        return Alert(kind=kind, severity=severity, title=title, text=text, component=component)
+
+    host = remote.where or "its host"
+    because = f": {remote.reason}" if remote.reason else ""
+    if before is not None and (before.phase, remote.phase) == ("running", "pending"):
+        yield alert(f"{component} was ended by its host, which will start it again", f"{host}{because}")
+    if before is not None and remote.starts > before.starts > 0:
+        yield alert(f"{component} was started again by its host", f"{host}, start {remote.starts}{because}")
+    lost_at = None if before is None else before.lost_at
+    if remote.lost_at is not None and lost_at is None:
+        text = f"{remote.problem}; it is asked again and again. What runs there goes on."
+        yield alert(f"{component}: no answer from {host}", text)
+    if remote.lost_at is None and lost_at is not None:
+        text = f"after {duration(time.time() - lost_at)}"
+        yield alert(f"{component}: {host} answers again", text, is_good=True)

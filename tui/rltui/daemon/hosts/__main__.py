@@ -1,0 +1,8 @@
+"""Started by the shim in place of a component."""
+
+import sys
+
+from rltui.daemon.hosts.follower import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
