@@ -67,14 +67,26 @@ def identify(
         raise ConfigError(
             f"{layout_file} is for {wanted}, not for {framework}", hint="leave --framework out, or --layout"
         )
-    if wanted or framework is not None:
-        return registry.get(wanted or str(framework)), layout_file
+    if wanted:
+        return registry.get(wanted, named_in=str(layout_file)), layout_file
+    if framework is not None:
+        return registry.get(framework), layout_file
     if not config_files:
         return GENERIC, layout_file
     try:
         return detect(config_files, workspace=workspace), layout_file
     except registry.UnknownConfigError:
         return registry.get("generic"), layout_file
+
+
+def cluster_layout(config_files: tuple[Path, ...], framework: str | None, *, workspace: Path | None) -> str:
+    """Name of the shipped layout that runs these files as SLURM jobs.
+
+    Raises:
+        ConfigError: as `identify`, or if there is none.
+    """
+    chosen, _ = identify(config_files, None, framework, workspace=workspace)
+    return registry.cluster_layout_for(chosen, load_files(config_files, chosen).sources)
 
 
 def _refuse_layouts(config_files: Iterable[Path]) -> None:
@@ -265,13 +277,15 @@ def _start_problems(
     found: dict[str, Problem] = {}
     checkout, paths = framework.checkout, [Path(file.path) for file in files.values()]
     context = RunContext(
+        submits=layout.submits,
         workspace=str(workspace),
         output_dir=str(workspace),
         python=sys.executable,
         traits=traits(checkout, workspace=workspace, config_files=paths) if checkout else None,
     )
-    values = framework.template_values(files, context)
+    common = framework.template_values(files, context)
     for spec in layout.component:
+        values = {**common, **layout.node_values(spec.id)}
         if _is_there(spec, values, workspace):
             continue
         for name in sorted(placeholders(spec.templates)):

@@ -145,7 +145,7 @@ class SupervisedExperiment(ReadExperiment):
 
     async def publication(self, what: str, repo: str) -> Publication:
         """What it consists of."""
-        return await asyncio.to_thread(publication, self._record, what, repo)
+        return await asyncio.to_thread(publication, self.record, what, repo)
 
     async def publish(self, published: Publication, *, private: bool) -> None:
         """Begin it."""
@@ -156,7 +156,7 @@ class SupervisedExperiment(ReadExperiment):
 
     async def open_shell(self, like: str | None) -> str:
         """Return once it runs, or has ended."""
-        await self.execute(await asyncio.to_thread(shell_request, self._record, like=like))
+        await self.execute(await asyncio.to_thread(shell_request, self.record, like=like))
         async with contextlib.aclosing(self.events()) as events:
             async for event in events:
                 if isinstance(event, Status) and not event.transaction and not _begins(event, SHELL):
@@ -187,14 +187,14 @@ class SupervisedExperiment(ReadExperiment):
         `changes_run`, an observed one is as good as any.
         """
         try:
-            reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=_LINE_LIMIT)
+            reader, writer = await asyncio.open_unix_connection(find_socket(self.record), limit=_LINE_LIMIT)
         except OSError:
             if not wished:
                 self._refuse_revival()
             if not self._may_start:
                 raise not_running(self.name) from None
             await self.start_supervisor()
-            reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=_LINE_LIMIT)
+            reader, writer = await asyncio.open_unix_connection(find_socket(self.record), limit=_LINE_LIMIT)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 check_hello(_message(await reader.readline()))

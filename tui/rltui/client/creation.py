@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from pydantic import ValidationError
+
 from rltui import paths
 from rltui.client import down, launch
 from rltui.client.checking import check, identify, runnable_layout
@@ -21,7 +23,7 @@ from rltui.core.layout import Layout, needed
 from rltui.core.runs import RunOrigin
 from rltui.core.servers import server_url
 from rltui.core.text import listed
-from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, trust
@@ -63,6 +65,9 @@ class ExperimentRequest:
     likewise, or as before where an earlier run goes on."""
     inference_of: str | None = None
     """The experiment whose inference server it uses."""
+    slurm: Mapping[str, str | bool | tuple[str, ...]] | None = None
+    """It is to run as SLURM jobs, which are told this besides what the layout says; `None`: as the layout
+    says."""
     devices: str | None = None
     """Those that it shall use, as `CUDA_VISIBLE_DEVICES` lists them; `None`: as before, or all."""
     force: bool = False
@@ -125,9 +130,12 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
     layout = runnable_layout(layout_file)
     framework = framework.fitted(layout)
     files = ConfigStore(list(paths_), framework).load()
-    instances = needed(layout, framework.instances(files))
     output_dir = _own_folder(request, _output_dir(request, workspace, framework, files))
     name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
+    if (goes_on := _as_jobs_before(request, output_dir, name, layout_file)) is not None:
+        return plan_record(goes_on)
+    _refuse_cluster(request, layout, layout_file, framework, files)
+    instances = needed(layout, framework.instances(files))
     earlier = _earlier_run(request, output_dir, layout, name, framework, files)
     if earlier is not None and request.earlier_run == "new":
         output_dir, earlier = earlier.next_free, None
@@ -154,8 +162,66 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
         inference_of=lent.owner,
         devices=request.devices or "",
         forced=request.force,
+        slurm=request.slurm,
     )
     return record, earlier
+
+
+def job_options(record: ExperimentRecord) -> Mapping[str, str | bool | tuple[str, ...]] | None:
+    """What was said of its jobs, for a run that goes on with or repeats it. What they waited for is over, and
+    so is the array that they were tasks of.
+    """
+    over = ("dependency", "array")
+    return {key: value for key, value in record.slurm.items() if key not in over} or None
+
+
+def _as_jobs_before(
+    request: ExperimentRequest, output_dir: Path, name: str, layout_file: Path
+) -> ExperimentRequest | None:
+    """Where it goes on with a run of jobs and does not say itself how that is submitted: with what was said
+    then. Else `None`.
+    """
+    before = ControlFolder(output_dir).read_record() if request.earlier_run == "resume" else None
+    if before is None or before.name != name:
+        return None
+    layout = request.layout
+    if layout is None and layout_files.load_for(before).submits:
+        layout = before.layout_file
+    elif request.slurm is None and str(layout_file) != before.layout_file:
+        return None
+    asked = {**(job_options(before) or {}), **(request.slurm or {})}
+    goes_on = replace(request, layout=layout, slurm=asked or request.slurm)
+    return None if goes_on == request else goes_on
+
+
+class ClusterConfigError(ConfigError):
+    """The config is for SLURM, and nobody has said that it shall be submitted."""
+
+
+def _refuse_cluster(
+    request: ExperimentRequest,
+    layout: Layout,
+    layout_file: Path,
+    framework: Framework,
+    files: ConfigFiles,
+) -> None:
+    """Where config, layout and command line do not agree on whether this machine is meant."""
+    if request.slurm is None:
+        if framework.asks_for_cluster(files) and not layout.submits:
+            names = listed([file.path for file in files.values()])
+            raise ClusterConfigError(
+                f"{names} asks for a cluster, with the table [slurm]",
+                hint="--slurm submits it as a job; to run it on this machine, remove [slurm]",
+            )
+    elif not layout.submits:
+        raise ConfigError(
+            f"{layout_file}: nothing in it runs as a SLURM job",
+            hint="write `slurm = {}` for the component that is to be one, or leave --layout out",
+        )
+    try:
+        layout.with_slurm(request.slurm or {})
+    except ValidationError as error:
+        raise UsageError(f"--slurm: {error.errors()[0]['msg']}", hint="rltui up --help") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ class FinishedRun(ReadExperiment):
     def __init__(self, record: ExperimentRecord, *, is_done: bool, may_write: bool = True) -> None:
         """`is_done`: it came to its end. `may_write`: also notes and pins, which are the person's own."""
         super().__init__(record)
-        self._is_done = is_done
+        self.is_done = is_done
+        """It came to its end."""
         self._may_write = may_write
 
     async def events(self) -> AsyncGenerator[Event, None]:
@@ -44,7 +45,7 @@ class FinishedRun(ReadExperiment):
         yield await asyncio.to_thread(self._knobs)
         is_alive = False
         while True:
-            was_alive, is_alive = is_alive, await asyncio.to_thread(launch.is_alive, self._record)
+            was_alive, is_alive = is_alive, await asyncio.to_thread(launch.is_alive, self.record)
             if is_alive and not was_alive:
                 yield Alert(
                     kind="client",
@@ -55,13 +56,13 @@ class FinishedRun(ReadExperiment):
             await asyncio.sleep(_LOOK_S)
 
     def _status(self) -> Status:
-        bring_series_up_to_date(self._record)
-        status = offline.offline_status(self._record)
-        return status.model_copy(update={"done": self._is_done and status.state == "stopped"})
+        bring_series_up_to_date(self.record)
+        status = offline.offline_status(self.record)
+        return status.model_copy(update={"done": self.is_done and status.state == "stopped"})
 
     def _knobs(self) -> KnobTable | Alert:
         try:
-            return offline.offline_knobs(self._record)
+            return offline.offline_knobs(self.record)
         except RltuiError as error:
             return Alert(
                 kind="config", severity="warning", title="the config cannot be read", text=str(error)
@@ -73,7 +74,7 @@ class FinishedRun(ReadExperiment):
 
     async def checkpoints(self) -> CheckpointReport:
         """Those that lie in the run's folder now."""
-        return await asyncio.to_thread(offline.offline_checkpoints, self._record)
+        return await asyncio.to_thread(offline.offline_checkpoints, self.record)
 
     async def plan_prune(self, retention: Retention) -> PrunePlan:
         """Which of them `retention` leaves over."""
@@ -87,7 +88,7 @@ class FinishedRun(ReadExperiment):
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
         """The batch counted the other way."""
-        return await asyncio.to_thread(offline.offline_conversion, self._record, to, mean_tokens)
+        return await asyncio.to_thread(offline.offline_conversion, self.record, to, mean_tokens)
 
     async def note(self, text: str) -> JournalEntry:
         """Into the journal."""

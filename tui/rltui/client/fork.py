@@ -136,6 +136,7 @@ def plan_fork(row: RunRow, wish: ForkWish) -> Iterator[Fork]:
                 workspace=workspace,
                 inference=record.inference or None,
                 inference_of=record.inference_of or None,
+                slurm=creation.job_options(record),
                 devices=record.devices if wish.devices is None else wish.devices,
                 force=record.forced,
                 origin=RunOrigin(parent=row.id, parent_step=step),

@@ -177,5 +177,5 @@ def _takes_options(layout: Layout, item: PortKnob) -> bool:
     """Whether every component that needs the option gets it, or needs none."""
     if not item.by_option:  # a launcher may choose all ports itself
         return any(spec.port for spec in layout.automatic)
-    readers = [spec for spec in layout.automatic if spec.id in item.readers]
+    readers = [spec for spec in layout.automatic if {spec.id, *spec.launches}.intersection(item.readers)]
     return bool(readers) and all(_OVERRIDES in spec.command for spec in readers)

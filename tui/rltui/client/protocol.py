@@ -76,6 +76,8 @@ class Experiment(Protocol):
     """One experiment as its clients see it. All calls may raise `RltuiError`."""
 
     name: str
+    host: str
+    """The machine that it is on, as the person calls it; empty: this one."""
     layout_name: str
     """Of its layout: what it is chosen by."""
     screen: Screen
@@ -180,8 +182,12 @@ class Experiment(Protocol):
         """Where the first line of a log begins that was written at the moment `at` or later. Blocking."""
         ...
 
-    def search_log(self, path: str, query: Query | None, level: Level | None, start: int) -> LogSearching:
-        """A search from the byte `start` of a log on, for a thread to go through."""
+    def search_log(
+        self, path: str, query: Query | None, level: Level | None, start: int, *, with_text: bool = True
+    ) -> LogSearching:
+        """A search from the byte `start` of a log on, for a thread to go through. Without `with_text`, the
+        texts of what is found may be empty, which spares a slow line.
+        """
         ...
 
     def open_series(self) -> SeriesSource:
@@ -251,6 +257,15 @@ class Runs(Protocol):
 
     readonly: bool
     """Nothing of a run is changed, and what is opened is read-only as well."""
+    host: str
+    """The other machine that all of them are on; empty: this one, or several."""
+    hosts: tuple[str, ...]
+    """Other machines whose runs are among those of this one: `RunRow.host` says of each which it is on."""
+
+    @property
+    def trouble(self) -> str:
+        """Why not all of them are as they are now, in words: a machine that cannot be reached; else empty."""
+        ...
 
     def rows(self) -> tuple[RunRow, ...]:
         """Those that the index has, in no order. The same tuple as before where nothing has changed, which

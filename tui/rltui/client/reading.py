@@ -44,9 +44,12 @@ def read_config(path: str) -> ConfigText:
 class ReadExperiment:
     """The part of `Experiment` for which no supervisor is asked."""
 
+    host = ""
+
     def __init__(self, record: ExperimentRecord) -> None:
         """Raises RltuiError if its layout cannot be understood."""
-        self._record = record
+        self.record = record
+        """What makes it."""
         self.name = record.name
         self.observed = record.observed
         self._control = ControlFolder(Path(record.output_dir))
@@ -80,7 +83,7 @@ class ReadExperiment:
 
     def logs(self) -> tuple[LogEntry, ...]:
         """Every log there is now."""
-        return all_logs(self._record)
+        return all_logs(self.record)
 
     def open_merged(self, logs: Sequence[LogEntry]) -> MergedSource:
         """Several of them as one."""
@@ -90,8 +93,11 @@ class ReadExperiment:
         """The place of a moment in one of them."""
         return offset_at(Path(log.path), at, log.started_at)
 
-    def search_log(self, path: str, query: Query | None, level: Level | None, start: int) -> LogSearching:
+    def search_log(
+        self, path: str, query: Query | None, level: Level | None, start: int, *, with_text: bool = True
+    ) -> LogSearching:
         """A search through one of them."""
+        del with_text  # it costs nothing here
         return LogSearch(Path(path), query, level=level, start=start)
 
     def open_series(self) -> SeriesSource:
@@ -114,7 +120,7 @@ class ReadExperiment:
         """The rollouts of the run, or of an evaluation."""
         from rltui.services.runs.rollouts import open_rollouts  # the first frame need not wait for it
 
-        return open_rollouts(Path(folder or self._record.run_dir))
+        return open_rollouts(Path(folder or self.record.run_dir))
 
     def pager_command(self, path: str) -> list[str]:
         """`$PAGER`, or less."""

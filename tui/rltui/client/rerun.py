@@ -77,6 +77,7 @@ def plan_rerun(
             workspace=Path(record.workspace),
             inference=record.inference or None,
             inference_of=record.inference_of or None,
+            slurm=creation.job_options(record),
             devices=record.devices if devices is None else devices,
             force=record.forced,
             origin=RunOrigin(again=row.id),

@@ -40,6 +40,9 @@ class KnownRuns:
     Much of what it needs is imported when it is asked for: an experiment's first frame need not wait for it.
     """
 
+    host = trouble = ""
+    hosts: tuple[str, ...] = ()
+
     def __init__(self, index: RunIndex | None = None, *, readonly: bool = False) -> None:
         """Without an index, the user's, which is opened when it is first asked."""
         self.readonly = readonly

@@ -51,6 +51,12 @@ class QueueWish:
     """The same as a part of a name."""
     needs: tuple[int | None, int] = (None, 0)
     """Devices, and memory of each in bytes, where nobody says how many."""
+    is_job: bool = False
+    """It is submitted to SLURM."""
+    jobs: tuple[str, ...] = ()
+    """Components that would be jobs now, where somebody asked."""
+    array: str = ""
+    """The job array that it becomes a task of, and which one."""
     is_taken: bool = False
     """Its folder holds an earlier run."""
     is_resumed: bool = False
@@ -120,7 +126,7 @@ def _entry(wish: QueueWish, others: Sequence[QueueEntry], fixed: dict[str, Any])
         told=wish.own,
         files=_contents(wish.files),
         added_at=time.time(),
-        **{**fixed, "gpus": gpus, "gpu_bytes": gpu_bytes},
+        **{**fixed, "gpus": gpus, "gpu_bytes": gpu_bytes, "is_job": wish.is_job, "array": wish.array},
     )
 
 

@@ -271,6 +271,9 @@ class QueueKeeper:
             if why:
                 _note(record, why)
         if outcome is None:
+            pending = _pending(status) if entry.is_job else ""
+            if pending != entry.why:
+                self._replace(entry, lambda now: now.model_copy(update={"why": pending}))
             return
         logger.info("%s: %s %s", entry.name, outcome, why)
         if living:
@@ -321,6 +324,12 @@ def verdict(status: Mapping[str, Any], *, living: bool) -> tuple[Outcome | None,
     return (None, "") if living else ("failed", "it ended, and nobody saw why")
 
 
+def _pending(status: Mapping[str, Any]) -> str:
+    """Why a job has not begun to run, in words; empty where it has."""
+    hosts = [each["host"] for each in status["components"] if each.get("host")]
+    return next((host["reason"] for host in hosts if host["phase"] == "pending"), "")
+
+
 def _is_spare(component: Mapping[str, Any]) -> bool:
     """It makes something that was there already."""
     return bool(component.get("prepares")) and component["attempt"] is None
@@ -330,8 +339,9 @@ def _up(entry: QueueEntry, *, resume: bool) -> list[str]:
     again = ["--resume"] if resume and "--resume" not in entry.words else []
     own = ["-n", entry.name, "-o", entry.folder, "--entry", entry.id, "--group", entry.group, *again]
     devices = ["--devices", entry.devices] if entry.devices else []
+    array = ["--array", entry.array] if entry.array and not resume else []
     behind = ["--", *entry.overrides] if entry.overrides else []
-    return ["up", *entry.words, *own, *devices, "--no-wait", "--json", *behind]
+    return ["up", *entry.words, *own, *devices, *array, "--no-wait", "--json", *behind]
 
 
 def _record(entry: QueueEntry) -> ExperimentRecord | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -93,6 +94,9 @@ class _UpTo:
 
     def rewinds(self) -> tuple[Rewind, ...]:
         return self.source.rewinds()
+
+    def prepare(self, keys: Iterable[SeriesKey]) -> None:
+        self.source.prepare(keys)
 
     def read(self, key: SeriesKey, start: int = 0) -> Series:
         whole, cut = self.source.read(key, start), Series()

@@ -1,0 +1,151 @@
+"""SLURM jobs of experiments: what would be submitted, and what was."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rltui.client import launch
+from rltui.core.layout import Layout
+from rltui.core.secrets import masked_text
+from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.frameworks.base import ConfigFiles
+from rltui.services import layout_files, slurm
+from rltui.services.config.store import ConfigStore
+from rltui.services.launch import Launch, Launcher
+from rltui.services.remote import read_remote
+from rltui.services.resolved_configs import Resolver
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.observed import framework_of
+
+_LAUNCHER_S = 300.0
+"""So long a launcher may take to write its script."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPreview:
+    """What would be submitted for a component."""
+
+    component: str
+    command: tuple[str, ...]
+    script: str
+    """Without secrets."""
+
+
+def previews(record: ExperimentRecord) -> tuple[JobPreview, ...]:
+    """For each component that would be a job, of an experiment that need not be there. Nothing is submitted.
+
+    A launcher that writes a script itself is run, on a scratch folder.
+
+    Raises:
+        ConfigError: if a command cannot be put together, or a launcher refuses.
+    """
+    layout, framework = layout_files.load_for(record), framework_of(record)
+    files = ConfigStore([Path(name) for name in record.config_files], framework).load()
+    scratch = Path(tempfile.mkdtemp(prefix="rltui-jobs-"))
+    try:
+        within = record.run_dir.removeprefix(record.output_dir).lstrip("/")
+        tried = replace(record, output_dir=str(scratch), run_dir=str(scratch / within))
+        launcher = Launcher(tried, layout, framework)
+        made = []
+        for name in _submitted(layout, launcher, files):
+            resolved = asyncio.run(_resolved(launcher, name, files, scratch, Path(record.workspace)))
+            found = launcher.launch(name, files, resume_step=None, resolved=resolved)
+            made.append(_preview(record, name, found, scratch))
+        return tuple(made)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def submitted(record: ExperimentRecord) -> tuple[str, ...]:
+    """The components of which a start of the experiment, which need not be there, would make jobs."""
+    layout, framework = layout_files.load_for(record), framework_of(record)
+    files = ConfigStore([Path(name) for name in record.config_files], framework).load()
+    return tuple(_submitted(layout, Launcher(record, layout, framework), files))
+
+
+def _submitted(layout: Layout, launcher: Launcher, files: ConfigFiles) -> Iterator[str]:
+    """Without those that make what is there already."""
+    for spec in layout.automatic:
+        made = launcher.creates(spec.id, files)
+        if spec.slurm is not None and (made is None or not made.exists()):
+            yield spec.id
+
+
+async def _resolved(
+    launcher: Launcher, component: str, files: ConfigFiles, scratch: Path, workspace: Path
+) -> Mapping[str, str]:
+    resolver = Resolver(scratch, workspace=workspace)
+    found: dict[str, str] = {}
+    for resolution in launcher.resolutions(component, files, resume_step=None, run_id=""):
+        run = launcher.run_prefix(files)
+        found |= (await resolver.make(resolution, files, run=run, into=scratch)).files
+    return found
+
+
+def _preview(record: ExperimentRecord, component: str, run: Launch, scratch: Path) -> JobPreview:
+    control = ControlFolder(Path(record.output_dir))
+    folder = control.attempt_dir(component, max(control.attempts(component), default=0) + 1)
+    spec = run.host
+    assert spec is not None
+    try:
+        if spec["script"]:
+            text = _written(run, spec["script"])
+        else:
+            name = slurm.job_name(record.tag, component)
+            text = slurm.script_text(spec, name=name, argv=run.argv, cwd=run.cwd, folder=folder)
+        command = slurm.submit_command(spec, folder / slurm.SCRIPT_FILE)
+    except ValueError as error:
+        raise ConfigError(f"{record.layout_file}: {error}") from error
+    return JobPreview(component, command, masked_text(text.replace(str(scratch), record.output_dir)))
+
+
+def _written(run: Launch, places: tuple[str, ...]) -> str:
+    """What a launcher writes when it is only to show its script."""
+    assert run.host is not None
+    argv = [*run.argv, *run.host["arguments"], *run.host["preview"]]
+    env = {**os.environ, **run.env}
+    try:
+        done = subprocess.run(
+            argv, cwd=run.cwd, env=env, capture_output=True, text=True, check=False, timeout=_LAUNCHER_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RltuiError(f"cannot run {argv[0]}: {error}") from error
+    said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()][-12:]
+    if done.returncode:
+        raise RltuiError(f"{' '.join(argv[:3])} … ended with code {done.returncode}", details=said)
+    for place in places:
+        path = Path(run.cwd, place)
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    raise RltuiError(f"no job script was written as {' or '.join(places)}", details=said)
+
+
+def newest_job(experiment: str) -> str:
+    """Number of the job that an experiment has submitted last.
+
+    Raises:
+        ConflictError: if there is none.
+        RltuiError: if there is no such experiment.
+    """
+    record = launch.choose(experiment)
+    layout, control = layout_files.load_for(record), ControlFolder(Path(record.output_dir))
+    numbers = [
+        (remote.since, remote.id)
+        for spec in layout.component
+        if spec.slurm is not None
+        for attempt in control.attempts(spec.id)[-1:]
+        if (remote := read_remote(control.attempt_dir(spec.id, attempt))) is not None and remote.id
+    ]
+    if not numbers:
+        raise ConflictError(
+            f"{experiment} has submitted no job",
+            hint="start it first, or name a job: --dependency afterok:1234",
+        )
+    return max(numbers)[1]

@@ -1,0 +1,187 @@
+"""From a Helm release to an experiment whose components are its pods."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from rltui import paths
+from rltui.errors import RltuiError, UsageError
+from rltui.services import kube
+from rltui.services.kube import Kubectl, Pod, PodSet
+from rltui.services.own_files import make_folder, write_atomically
+from rltui.services.runs.experiment_files import ControlFolder
+
+LAYOUT = "prime-rl-k8s"
+"""The shipped layout that others are made from."""
+FILE = "release.toml"
+"""The layout of a release, in the output folder of its experiment."""
+ROLES = ("inference", "orchestrator", "trainer")
+_SHARED = ("shell", "sft")
+"""Components that no StatefulSet stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What the cluster has of one."""
+
+    name: str
+    kubectl: Kubectl
+    sets: tuple[PodSet, ...]
+    pods: tuple[Pod, ...]
+
+
+def read_release(name: str, kubectl: Kubectl) -> Release:
+    """As it is now.
+
+    Raises:
+        UsageError: if nothing of it is there.
+        RltuiError: if nobody answers.
+    """
+
+    async def both() -> Release:
+        selector = f"{kube.RELEASE_LABEL}={name}"
+        sets, pods = await asyncio.gather(kube.read_sets(kubectl, name), kube.read_pods(kubectl, selector))
+        return Release(name, kubectl, sets, pods)
+
+    release = asyncio.run(both())
+    if not release.sets and not release.pods:
+        where = f" in the namespace {kubectl.namespace}" if kubectl.namespace else ""
+        raise UsageError(
+            f"there is no release {name}{where}",
+            hint=f"all there are: rltui k8s status; elsewhere: --namespace NS; make it: rltui k8s up {name}",
+        )
+    return release
+
+
+def component_ids(release: Release) -> dict[str, str]:
+    """Component → its pod: `trainer`, and of further pods `trainer-1`."""
+    found = {}
+    for each in _ordered(release.sets):
+        for number in range(max(1, each.replicas)):
+            role = each.role or each.name
+            found[role if number == 0 else f"{role}-{number}"] = f"{each.name}-{number}"
+    return found
+
+
+def _ordered(sets: Iterable[PodSet]) -> list[PodSet]:
+    known = {role: place for place, role in enumerate(ROLES)}
+    return sorted(sets, key=lambda each: (known.get(each.role, len(ROLES)), each.name))
+
+
+def write_layout(release: Release, values: Mapping[str, Any], output_dir: Path) -> Path:
+    """A layout that fits the release, in its folder. `values`: all of its values, where helm says them.
+
+    Raises:
+        RltuiError: if it cannot be written.
+    """
+    shipped = (paths.shipped_dir("layouts") / f"{LAYOUT}.toml").read_text(encoding="utf-8")
+    layout = fitted_layout(tomllib.loads(shipped), release, values)
+    head = f"# The release {release.name}. `rltui k8s watch {release.name}` writes this file anew.\n\n"
+    file = output_dir / FILE
+    make_folder(output_dir)
+    write_atomically(file, (head + tomlkit.dumps(layout)).encode())
+    return file
+
+
+def fitted_layout(shipped: Mapping[str, Any], release: Release, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The shipped layout with a component for each pod that the release has."""
+    entries = {each["id"]: each for each in shipped["component"]}
+    where = {
+        key: value
+        for key, value in (("namespace", release.kubectl.namespace), ("context", release.kubectl.context))
+        if value
+    }
+    components: list[dict[str, Any]] = []
+    for each in _ordered(release.sets):
+        entry = entries.get(each.role) or {"id": each.role or each.name}
+        components.extend(_of_set(entry, each, where, _command(each, values)))
+    ids = [each["id"] for each in components]
+    for made in components:
+        if together := [name for name in made.get("restart", {}).get("together", ()) if name in ids]:
+            made["restart"]["together"] = together
+        else:
+            made.pop("restart", None)
+    for name in _SHARED:
+        entry = copy.deepcopy(entries[name])
+        if name == "sft" and (example := values.get("config", {}).get("example")):
+            entry["command"][-1] = entry["command"][-1].replace(
+                "reverse_text", str(example).replace("-", "_")
+            )
+        entry["pod"] = {**entry["pod"], **where, "name": entry["pod"]["name"].replace("{name}", release.name)}
+        components.append(entry)
+    title = f"{release.name} in Kubernetes"
+    screen = {**shipped["screen"], "columns": [ids, *shipped["screen"]["columns"][1:]]}
+    return {**shipped, "title": title, "component": components, "screen": screen}
+
+
+def _of_set(
+    entry: Mapping[str, Any], each: PodSet, where: Mapping[str, str], command: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """A component for each of its pods."""
+    role = entry["id"]
+    for number in range(max(1, each.replicas)):
+        made = copy.deepcopy(dict(entry))
+        if number:
+            text = json.dumps(made).replace(f"{{port.{role}}}", f"{{port.{role}-{number}}}")
+            made = json.loads(text)
+            made["id"] = f"{role}-{number}"
+        pod = {**made.get("pod", {}), "name": f"{each.name}-{number}", "container": each.container, **where}
+        made["pod"] = {**pod, "gpus": True} if each.gpus else pod
+        if command or "command" not in made:
+            made["command"] = list(command) or ["true"]
+        yield made
+
+
+def _command(each: PodSet, values: Mapping[str, Any]) -> list[str]:
+    """What is run in a pod that sleeps: the chart's command for the role, without the sleep behind it."""
+    said = kube.without_sleep(each.command) or kube.without_sleep(
+        ["sh", "-c", str((values.get(each.role) or {}).get("command") or "")]
+    )
+    return ["bash", "-c", said] if said else []
+
+
+def to_follow(release: Release, output_dir: Path) -> tuple[str, ...]:
+    """The components whose pods run commands of their own, unless their end was seen already."""
+    control = ControlFolder(output_dir)
+    pods = {pod.name: pod for pod in release.pods}
+    found = []
+    for component, name in component_ids(release).items():
+        pod = pods.get(name)
+        if pod is None or pod.waits:
+            continue
+        numbers = control.attempts(component)
+        if not numbers or not kube.seen_to_end(control.attempt_dir(component, numbers[-1]), pod):
+            found.append(component)
+    return tuple(found)
+
+
+def pod_of_role(release: Release, role: str) -> Pod:
+    """The pod of `trainer`, or of `trainer-1`.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    wanted = component_ids(release).get(role)
+    if (pod := next((each for each in release.pods if wanted == each.name), None)) is not None:
+        return pod
+    known = ", ".join(component_ids(release)) or "none"
+    raise UsageError(f"{release.name} has no pod of {role} now", hint=f"it has: {known}")
+
+
+def read_values(release: str, kubectl: Kubectl) -> tuple[Mapping[str, Any], str]:
+    """All values of the release, and why they are not known where they are not."""
+    from rltui.services.helm import Helm
+
+    try:
+        return Helm(kubectl).values(release, every=True), ""
+    except RltuiError as error:
+        return {}, error.title

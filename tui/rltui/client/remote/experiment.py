@@ -1,0 +1,277 @@
+"""An experiment on another machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from rltui.client import programs
+from rltui.client.protocol import ConfigText, Event
+from rltui.client.remote import calls
+from rltui.client.remote.frames import Packet
+from rltui.client.remote.link import HostLink
+from rltui.client.remote.logs import RemoteLog, RemoteSearch
+from rltui.core.api import EVENT_MODELS, JournalEntry, Plan, Publication, Request
+from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
+from rltui.core.config_report import Conversion
+from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
+from rltui.core.gpu.report import GpuHistories
+from rltui.core.layout import Screen
+from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
+from rltui.core.log_query import Query
+from rltui.core.rollouts import RolloutSource
+from rltui.core.series import SeriesSource
+from rltui.errors import LinkDownError, RltuiError
+from rltui.services.runs.experiment_files import free_file
+
+_PAGER = "less"
+
+
+class RemoteExperiment:
+    """`Experiment` over a link. What is the person's own is done here: editor, browser, exports."""
+
+    def __init__(self, link: HostLink, opened: Mapping[str, Any]) -> None:
+        """`opened`: what the other end says of it."""
+        self._link, self._key = link, opened["key"]
+        self.host = link.host.name
+        self.name = str(opened["name"])
+        self.layout_name = str(opened["layout_name"])
+        self.screen = Screen.model_validate(opened["screen"])
+        self.readonly, self.observed = bool(opened["readonly"]), bool(opened["observed"])
+        self.finished = bool(opened["finished"])
+        self.component_ids = tuple(map(str, opened["component_ids"]))
+        self.log_ids = tuple(map(str, opened["log_ids"]))
+        self._run_id = str(opened["run_id"])
+        self._run_dir, self._series = str(opened["run_dir"]), str(opened["series"])
+        self._journal: list[JournalEntry] = []
+        self._told: list[Event] = [*map(_event, opened["events"])]
+        """What `events` begins with for the first time."""
+
+    @property
+    def run_id(self) -> str:
+        """As it was when it was opened; asked for again where it had none."""
+        if not self._run_id:
+            self._run_id = str(self._link.call("run id", {"key": self._key}).data)
+        return self._run_id
+
+    # --- what is asked there ------------------------------------------------------------------------------
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """As they are pushed there. Ends when the supervisor does.
+
+        Raises:
+            LinkDownError: while the link is down.
+        """
+        loop = asyncio.get_running_loop()
+        came: asyncio.Queue[Packet | RltuiError] = asyncio.Queue()
+
+        def take(answer: Packet | RltuiError) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(came.put_nowait, answer)
+
+        channel = self._link.ask(take, "events", {"key": self._key})
+        try:
+            told, self._told = self._told, []
+            for event in told:
+                yield event
+            while not isinstance(answer := await came.get(), RltuiError) and answer.data is not None:
+                yield _event(answer.data)
+        finally:
+            self._link.cancel(channel)
+        if isinstance(answer, RltuiError):
+            raise answer
+
+    def _asked(
+        self, name: str, arguments: Sequence[object], named: dict[str, object]
+    ) -> tuple[str, dict[str, Any]]:
+        asked = calls.of_experiment(name).asked(arguments, named)
+        return "experiment", {"key": self._key, "name": name, "arguments": asked}
+
+    async def _ask(self, name: str, *arguments: object, **named: object) -> Any:  # noqa: ANN401
+        """What a method of it answers there."""
+        answer = await asyncio.wrap_future(self._link.future(*self._asked(name, arguments, named)))
+        return calls.of_experiment(name).result(answer.data)
+
+    def _ask_now(self, name: str, *arguments: object) -> Any:  # noqa: ANN401
+        """Likewise, in a thread."""
+        return calls.of_experiment(name).result(self._link.call(*self._asked(name, arguments, {})).data)
+
+    async def plan(self, request: Request) -> Plan:
+        """There."""
+        plan: Plan = await self._ask("plan", request)
+        return plan
+
+    async def execute(self, request: Request) -> Plan:
+        """There."""
+        plan: Plan = await self._ask("execute", request)
+        return plan
+
+    async def gpu_history(self) -> GpuHistories:
+        """Of its devices."""
+        histories: GpuHistories = await self._ask("gpu_history")
+        return histories
+
+    async def checkpoints(self) -> CheckpointReport:
+        """Those that lie there."""
+        report: CheckpointReport = await self._ask("checkpoints")
+        return report
+
+    async def plan_prune(self, retention: Retention) -> PrunePlan:
+        """Of those."""
+        plan: PrunePlan = await self._ask("plan_prune", retention)
+        return plan
+
+    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+        """There."""
+        plan: PrunePlan = await self._ask("prune", retention, sorted(only))
+        return plan
+
+    async def evals(self) -> EvalReport:
+        """All of them."""
+        report: EvalReport = await self._ask("evals")
+        return report
+
+    async def evaluate(self, request: EvalRequest) -> QueuedEval:
+        """There."""
+        queued: QueuedEval = await self._ask("evaluate", request)
+        return queued
+
+    async def cancel_eval(self, id_: str) -> EvalReport:
+        """There."""
+        report: EvalReport = await self._ask("cancel_eval", id_)
+        return report
+
+    async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
+        """There."""
+        report: EvalReport = await self._ask("order_evals", every, request)
+        return report
+
+    async def convert(
+        self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
+    ) -> Conversion:
+        """By what was measured there."""
+        conversion: Conversion = await self._ask("convert", to, mean_tokens)
+        return conversion
+
+    async def note(self, text: str) -> JournalEntry:
+        """Into its journal."""
+        entry: JournalEntry = await self._ask("note", text)
+        return entry
+
+    async def publication(self, what: str, repo: str) -> Publication:
+        """Of weights that lie there."""
+        found: Publication = await self._ask("publication", what, repo)
+        return found
+
+    async def publish(self, published: Publication, *, private: bool) -> None:
+        """From there."""
+        await self._ask("publish", published, private=private)
+
+    async def open_shell(self, like: str | None) -> str:
+        """There; `attach_command` shows it here."""
+        component: str = await self._ask("open_shell", like)
+        return component
+
+    async def journal(self) -> tuple[JournalEntry, ...]:
+        """What is new of it is asked for; what is known, where nobody can be asked."""
+        known = self._journal
+        asked = {"key": self._key, "known": len(known), "last": known[-1].at if known else None}
+        try:
+            said = (await asyncio.wrap_future(self._link.future("journal", asked))).data
+        except LinkDownError:
+            return tuple(known)
+        new = [JournalEntry.model_validate(entry) for entry in said["entries"]]
+        if self._journal is known:  # nobody else has asked meanwhile
+            self._journal = new if said["is_new"] else [*known, *new]
+        return tuple(self._journal)
+
+    def read_config(self, path: str) -> ConfigText:
+        """As it is there."""
+        text: ConfigText = self._ask_now("read_config", path)
+        return text
+
+    def pins(self) -> tuple[str, ...]:
+        """Kept with the experiment."""
+        pins: tuple[str, ...] = self._ask_now("pins")
+        return pins
+
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        """Likewise."""
+        self._ask_now("keep_pins", pins)
+
+    # --- logs, metrics, rollouts --------------------------------------------------------------------------
+
+    def open_log(self, path: str) -> LogSource:
+        """It comes as it is looked at."""
+        return RemoteLog(self._link, {"key": self._key, "path": path})
+
+    def logs(self) -> tuple[LogEntry, ...]:
+        """Every log there is now."""
+        logs: tuple[LogEntry, ...] = self._ask_now("logs")
+        return logs
+
+    def open_merged(self, logs: Sequence[LogEntry]) -> MergedSource:
+        """Merged there."""
+        return RemoteLog(
+            self._link, {"key": self._key, "path": None, "entries": [asdict(log) for log in logs]}
+        )
+
+    def log_offset_at(self, log: LogEntry, at: float) -> int | None:
+        """Looked for there."""
+        offset: int | None = self._ask_now("log_offset_at", log, at)
+        return offset
+
+    def search_log(
+        self, path: str, query: Query | None, level: Level | None, start: int, *, with_text: bool = True
+    ) -> LogSearching:
+        """Searched there."""
+        return RemoteSearch(self._link, self._key, path, query, level, start, with_text=with_text)
+
+    def open_series(self) -> SeriesSource:
+        """Those that are looked at come."""
+        from rltui.client.remote.series import RemoteSeries  # the first frame need not wait for it
+
+        return RemoteSeries(self._link, self._series)
+
+    def open_rollouts(self, folder: str = "") -> RolloutSource:
+        """Those that are looked at come."""
+        from rltui.client.remote.rollouts import RemoteRollouts  # likewise
+
+        return RemoteRollouts(self._link, folder or self._run_dir)
+
+    # --- what is done here --------------------------------------------------------------------------------
+
+    def edit_text(self, path: str, text: str) -> str:
+        """In the editor of this machine."""
+        return programs.edit_text(path, text)
+
+    def save(self, name: str, text: str) -> str:
+        """Into the working folder here: what lies beside the run is out of reach."""
+        path = free_file(Path.cwd(), name)
+        try:
+            path.write_text(text, encoding="utf-8", errors="surrogateescape")
+        except OSError as error:
+            raise RltuiError(f"cannot write {path}: {error.strerror}") from error
+        return str(path)
+
+    def pager_command(self, path: str) -> list[str]:
+        """A pager there, on this terminal."""
+        return self._link.host.running([_PAGER, path], terminal=True)
+
+    async def open_url(self, url: str) -> bool:
+        """By the browser of this machine."""
+        return await programs.open_url(url)
+
+    def attach_command(self, component: str) -> list[str]:
+        """The terminal there, on this one."""
+        words = [self._link.host.rltui, "attach", component, "-n", self.name]
+        return self._link.host.running([*words, "--readonly"] if self.readonly else words, terminal=True)
+
+
+def _event(said: Mapping[str, Any]) -> Event:
+    """Of what the other end pushes, which has the same protocol."""
+    event: Any = EVENT_MODELS[said["event"]].model_validate(said["data"])
+    return cast("Event", event)

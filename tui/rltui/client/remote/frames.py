@@ -1,0 +1,306 @@
+"""Packets both ways over two pipes, such as those of ssh: compressed, in pieces, never much of it under way.
+
+Each direction begins with a line of text (`Hello`), behind whatever a login shell printed before. Then it
+is one zstd stream of pieces: channel, kind, length, bytes. A packet is the pieces of a channel up to one
+that is marked as its last; those of several channels take turns, so that a long answer does not hold up a
+short one. What was not acknowledged is bounded, as ssh alone would take megabytes in advance on a slow line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import zstandard
+
+from rltui.errors import RltuiError
+
+LINK_VERSION = 1
+"""Raised when the other end of the previous version would misunderstand a packet."""
+_MARK = b"rltui-link "
+_LONGEST_NOISE = 256 << 10
+"""Bytes before the hello."""
+_LONGEST_HELLO = 4096
+_LONGEST_PACKET = 256 << 20
+_PIECE = struct.Struct("!IBI")
+_LAST = 0x80
+_PIECE_BYTES = 8 << 10
+_UNDER_WAY_BYTES = 64 << 10
+"""Compressed bytes that the other end has not acknowledged: more than a second of a line of 50 kB/s, and what
+lets a line with 50 ms between question and answer carry a megabyte per second."""
+_ACKNOWLEDGED_BYTES = 16 << 10
+_READ_BYTES = 64 << 10
+_LEVEL = 5
+
+
+class PacketKind(IntEnum):
+    """What a packet is."""
+
+    CALL = 1
+    CANCEL = 2
+    ITEM = 3
+    """Of an answer that has several parts."""
+    RESULT = 4
+    """An answer, or the end of one."""
+    ERROR = 5
+    ACKNOWLEDGED = 6
+
+
+class Packet(NamedTuple):
+    """What travels."""
+
+    channel: int
+    """Of the call that it is, or answers."""
+    kind: PacketKind
+    data: Any = None
+    """Plain JSON, with NaN."""
+    blob: bytes = b""
+    """What JSON would make long."""
+
+
+class NoHelloError(RltuiError):
+    """The other end closed, or said something else for long. `said`: that."""
+
+    def __init__(self, said: bytes) -> None:
+        super().__init__("no rltui answers there")
+        self.said = said
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Who is at an end."""
+
+    version: str
+    """Of its rltui."""
+    link: int
+    api: int
+    """`PROTOCOL_VERSION` of the API, whose values travel here."""
+
+    def line(self) -> bytes:
+        """As it is said."""
+        said = {"version": self.version, "link": self.link, "api": self.api}
+        return _MARK + json.dumps(said).encode() + b"\n"
+
+
+def read_hello(descriptor: int) -> tuple[Hello, bytes]:
+    """What the other end says, and what came behind it already. What stands before it is passed over.
+
+    Raises:
+        NoHelloError: if it ends, or says nothing of the kind.
+    """
+    data = b""
+    while len(data) < _LONGEST_NOISE:
+        _, mark, behind = data.partition(_MARK)
+        line, newline, rest = behind.partition(b"\n")
+        if mark and newline:
+            try:
+                said = json.loads(line[:_LONGEST_HELLO])
+                return Hello(str(said["version"]), int(said["link"]), int(said["api"])), rest
+            except (ValueError, KeyError, TypeError, RecursionError):
+                break
+        if not (more := os.read(descriptor, _READ_BYTES)):
+            break
+        data += more
+    raise NoHelloError(data)
+
+
+class _Pending(NamedTuple):
+    """What is to be sent on a channel."""
+
+    kind: PacketKind
+    content: memoryview
+    on_sent: Callable[[], None] | None
+
+
+class Frames:
+    """Messages over a pair of descriptors, which it closes. `send` is for any thread, `receive` for one."""
+
+    def __init__(self, reading: int, writing: int) -> None:
+        """Sends at once; what is received begins behind the other end's hello (`hear`)."""
+        self._reading, self._writing = reading, writing
+        self._came = b""
+        self._pending: OrderedDict[int, deque[_Pending]] = OrderedDict()
+        """By channel, in their turns."""
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._under_way = 0
+        self._unacknowledged = 0
+        """Bytes that were read since the last acknowledgement."""
+        self._compressing = zstandard.ZstdCompressor(level=_LEVEL).compressobj()
+        self._decompressing = zstandard.ZstdDecompressor().decompressobj()
+        self._buffer = bytearray()
+        self._parts: dict[int, bytearray] = {}
+        self.bytes_sent = self.bytes_received = 0
+        """Compressed, for measurements."""
+        self._sender = threading.Thread(target=self._send_on, name="link", daemon=True)
+        self._sender.start()
+
+    # --- to the other end ---------------------------------------------------------------------------------
+
+    def send(self, packet: Packet, on_sent: Callable[[], None] | None = None) -> None:
+        """Have it sent in its turn. `on_sent` is called, in another thread, when all of it was, or never will
+        be.
+        """
+        text = b"" if packet.data is None else json.dumps(packet.data, default=str).encode()
+        content = memoryview(struct.pack("!I", len(text)) + text + packet.blob)
+        with self._changed:
+            if self._is_closed:
+                if on_sent is not None:
+                    on_sent()
+                return
+            queue = self._pending.setdefault(packet.channel, deque())
+            queue.append(_Pending(packet.kind, content, on_sent))
+            self._changed.notify_all()
+
+    def drop(self, channel: int) -> None:
+        """Nobody waits any more for what is to be sent there; what has begun is finished."""
+        with self._changed:
+            if (queue := self._pending.get(channel)) is not None:
+                while len(queue) > 1:
+                    if (on_sent := queue.pop().on_sent) is not None:
+                        on_sent()
+
+    def _send_on(self) -> None:
+        try:
+            while (data := self._next_piece()) is not None:
+                content, on_sent = data
+                while content:
+                    content = content[os.write(self._writing, content) :]
+                if on_sent is not None:
+                    on_sent()
+        except OSError:  # the other end is gone, which `receive` tells
+            pass
+        finally:
+            self.stop()
+            os.close(self._writing)
+
+    def _next_piece(self) -> tuple[memoryview, Callable[[], None] | None] | None:
+        """The next piece, compressed, and whom to tell; `None` at the end."""
+        with self._changed:
+            self._changed.wait_for(self._may_send)
+            if self._is_closed:
+                return None
+            channel, queue = self._pending.popitem(last=False)
+            pending = queue.popleft()
+            piece, rest = pending.content[:_PIECE_BYTES], pending.content[_PIECE_BYTES:]
+            if rest:
+                queue.appendleft(pending._replace(content=rest))
+            if queue:
+                self._pending[channel] = queue
+            kind = pending.kind if rest else pending.kind | _LAST
+            data = self._compressing.compress(_PIECE.pack(channel, kind, len(piece)) + piece)
+            data += self._compressing.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+            self._under_way += len(data)
+            self.bytes_sent += len(data)
+            return memoryview(data), None if rest else pending.on_sent
+
+    def _may_send(self) -> bool:
+        """Acknowledgements always: both ends might wait for each other's."""
+        if self._is_closed or not self._pending:
+            return self._is_closed
+        if self._under_way < _UNDER_WAY_BYTES:
+            return True
+        if _CONTROL in self._pending:
+            self._pending.move_to_end(_CONTROL, last=False)
+            return True
+        return False
+
+    # --- from the other end -------------------------------------------------------------------------------
+
+    def hear(self) -> Hello:
+        """The hello of the other end, which comes before anything can be received.
+
+        Raises:
+            NoHelloError: as `read_hello`.
+        """
+        hello, self._came = read_hello(self._reading)
+        return hello
+
+    def receive(self) -> Packet | None:
+        """The next packet; `None` where the other end has closed.
+
+        Raises:
+            RltuiError: for what cannot be understood.
+        """
+        try:
+            while True:
+                while (packet := self._next_packet()) is None:
+                    data = self._came or os.read(self._reading, _READ_BYTES)
+                    self._came = b""
+                    if not data:
+                        return None
+                    self._take(data)
+                if packet.kind is not PacketKind.ACKNOWLEDGED:
+                    return packet
+                with self._changed:
+                    self._under_way -= int(packet.data)
+                    self._changed.notify_all()
+        except OSError:
+            return None
+        except (zstandard.ZstdError, ValueError, TypeError, struct.error, RecursionError) as error:
+            raise RltuiError(
+                f"the other end of the connection says what cannot be understood: {error}"
+            ) from None
+
+    def _take(self, data: bytes) -> None:
+        self.bytes_received += len(data)
+        self._unacknowledged += len(data)
+        if self._unacknowledged >= _ACKNOWLEDGED_BYTES:
+            self.send(Packet(_CONTROL, PacketKind.ACKNOWLEDGED, self._unacknowledged))
+            self._unacknowledged = 0
+        self._buffer += self._decompressing.decompress(data)
+
+    def _next_packet(self) -> Packet | None:
+        """From what is read; `None` where that is no whole one."""
+        while len(self._buffer) >= _PIECE.size:
+            channel, marked, length = _PIECE.unpack_from(self._buffer)
+            end = _PIECE.size + length
+            if length > _PIECE_BYTES:
+                raise ValueError(f"a piece of {length} bytes")
+            if len(self._buffer) < end:
+                return None
+            parts = self._parts.setdefault(channel, bytearray())
+            parts += self._buffer[_PIECE.size : end]
+            del self._buffer[:end]
+            if len(parts) > _LONGEST_PACKET:
+                raise ValueError(f"a packet of more than {_LONGEST_PACKET} bytes")
+            if marked & _LAST:
+                del self._parts[channel]
+                (length,) = struct.unpack_from("!I", parts)
+                text = bytes(parts[4 : 4 + length])
+                return Packet(
+                    channel,
+                    PacketKind(marked & ~_LAST),
+                    json.loads(text) if text else None,
+                    bytes(parts[4 + length :]),
+                )
+        return None
+
+    # --- the end ------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Send nothing any more; the other end sees the end. For any thread."""
+        with self._changed:
+            self._is_closed = True
+            for queue in self._pending.values():
+                for pending in queue:
+                    if pending.on_sent is not None:
+                        pending.on_sent()
+            self._pending.clear()
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Send nothing any more. For the thread that receives, which is told nothing any more."""
+        self.stop()
+        os.close(self._reading)
+
+
+_CONTROL = 0
+"""The channel of what no call is about."""

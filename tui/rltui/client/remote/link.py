@@ -1,0 +1,386 @@
+"""The connection to the rltui of another machine, from here: made again by itself where it was lost.
+
+Calls are refused while it is down, never kept for later. One thread receives; whoever is called by it must
+not block.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from rltui import __version__
+from rltui.client.remote.frames import (
+    LINK_VERSION,
+    Frames,
+    Hello,
+    NoHelloError,
+    Packet,
+    PacketKind,
+)
+from rltui.client.remote.reach import Host
+from rltui.client.wire import PROTOCOL_VERSION, result_of
+from rltui.core.lines import decode_line, plain_text
+from rltui.core.text import duration
+from rltui.errors import ConflictError, LinkDownError, RltuiError
+
+Take = Callable[[Packet | RltuiError], None]
+"""Takes what answers a call: items, then the end or why there is none."""
+PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
+"""Between two attempts to connect; the last one repeats."""
+_HELLO_S = 20.0
+"""For a connection that is made in the background."""
+_END_S = 2.0
+"""For the other end to end once it is told to."""
+_KEPT_ERRORS_BYTES = 4096
+_NO_PROGRAM, _NO_CONNECTION = 127, 255
+"""Exit codes of a shell that finds no such command, and of ssh for failures of its own."""
+TAKEN_DOWN = "taken down"
+"""PacketKind of a refusal, besides what its exit code says."""
+OURS = Hello(__version__, LINK_VERSION, PROTOCOL_VERSION)
+
+
+@dataclass(slots=True)
+class _Carrier:
+    """A program that carries the link, and who it reached."""
+
+    process: subprocess.Popen[bytes]
+    frames: Frames
+    theirs: Hello
+
+
+class _Errors:
+    """What the program says on its stderr: shown until it is connected, its end kept."""
+
+    def __init__(self, process: subprocess.Popen[bytes], show: Callable[[str], None] | None) -> None:
+        assert process.stderr is not None
+        self._file = process.stderr
+        self.show = show
+        self._kept = b""
+        self._thread = threading.Thread(target=self._read, name="stderr of the link", daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._file:
+            while data := os.read(self._file.fileno(), _KEPT_ERRORS_BYTES):
+                self._kept = (self._kept + data)[-_KEPT_ERRORS_BYTES:]
+                if self.show is not None:
+                    lines = data.decode(errors="replace").replace("\r\n", "\n").split("\n")
+                    self.show("\n".join(map(plain_text, lines)))
+
+    def lines(self) -> list[str]:
+        """Those that it said last, once it has ended."""
+        self._thread.join(_END_S)
+        return [plain_text(decode_line(line)) for line in self._kept.splitlines() if line.strip()]
+
+
+class HostLink:
+    """One machine. `open` or `begin` it, and `close` it."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._lock = threading.Lock()
+        self._waiting: dict[int, Take] = {}
+        self._next_channel = 1
+        self._connection: _Carrier | None = None
+        self._connecting: subprocess.Popen[bytes] | None = None
+        self._lost_at: float | None = None
+        self._problem = ""
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._settled = threading.Event()
+        """The first attempt has come to its end."""
+        self.connections = 0
+        """How often it was connected."""
+
+    # --- coming and going ---------------------------------------------------------------------------------
+
+    def open(self, show: Callable[[str], None], word: str = "", *, readonly: bool = False) -> Future[Packet]:
+        """Connect; ssh may ask for a password. `show` gets what it says meanwhile. What `word` names there is
+        asked for along with the hello: the answer is for `RemoteRuns.opened`.
+
+        Raises:
+            RltuiError: why that did not work, in words.
+            ConflictError: if the rltui there is of a version that this one does not understand.
+        """
+        asked = {"word": word, "is_id": False, "again": False, "readonly": readonly}
+        question = Packet(self._next_channel, PacketKind.CALL, {"method": "open", "params": asked})
+        answer: Future[Packet] = Future()
+        self._waiting[question.channel] = _taker(answer)
+        self._next_channel += 1
+        self._start(_connect(self.host, show, lambda _: None, question))
+        return answer
+
+    def begin(self) -> None:
+        """Connect in the background, without a word. Again: nothing."""
+        if self._thread is None:
+            self._start(None)
+
+    def _start(self, connection: _Carrier | None) -> None:
+        if connection is not None:
+            self._go_up(connection)
+        self._thread = threading.Thread(target=self._keep_up, args=(connection,), name="link", daemon=True)
+        self._thread.start()
+
+    def _begun(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._connecting = process
+            if self._closing.is_set():
+                process.kill()
+
+    def close(self) -> None:
+        """End it. Nothing of it lives afterwards."""
+        with self._lock:
+            self._closing.set()
+            connection = self._connection
+            if connection is None and self._connecting is not None:
+                self._connecting.kill()
+        if connection is not None:
+            connection.frames.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _keep_up(self, connection: _Carrier | None) -> None:
+        failures = 0
+        while not self._closing.is_set():
+            try:
+                if connection is None:
+                    connection = _connect(self.host, None, self._begun)
+                    self._go_up(connection)
+                failures = 0
+                self._receive(connection)
+            except RltuiError as error:
+                self._problem = error.title
+                self._settled.set()
+            if connection is not None:
+                self._go_down(connection)
+                connection = None
+            self._closing.wait(PAUSES_S[min(failures, len(PAUSES_S) - 1)])
+            failures += 1
+
+    def _go_up(self, connection: _Carrier) -> None:
+        with self._lock:
+            self._connection, self._lost_at, self._problem = connection, None, ""
+            self.connections += 1
+        self._settled.set()
+
+    def _go_down(self, connection: _Carrier) -> None:
+        with self._lock:
+            self._connection, self._lost_at = None, time.time()
+            left, self._waiting = self._waiting, {}
+        connection.frames.close()
+        _end(connection.process)
+        for take in left.values():
+            take(
+                LinkDownError(
+                    self.told(), hint="it was lost before the answer came: look whether it was done"
+                )
+            )
+
+    def _receive(self, connection: _Carrier) -> None:
+        while (message := connection.frames.receive()) is not None:
+            with self._lock:
+                is_last = message.kind is not PacketKind.ITEM
+                waiting = self._waiting
+                take = waiting.pop(message.channel, None) if is_last else waiting.get(message.channel)
+            if take is not None:
+                take(_refusal(message.data) if message.kind is PacketKind.ERROR else message)
+
+    # --- how it is ----------------------------------------------------------------------------------------
+
+    @property
+    def is_up(self) -> bool:
+        """It can be asked."""
+        return self._connection is not None
+
+    def told(self) -> str:
+        """Why it cannot be asked, in words; empty where it can."""
+        if self._connection is not None:
+            return ""
+        problem = self._problem.removeprefix(f"{self.host.name} ").removeprefix("cannot be reached: ")
+        why = f" ({problem})" if problem else ""
+        if self._lost_at is None:
+            return self._problem or f"{self.host.name}: connecting"
+        ago = duration(max(0.0, time.time() - self._lost_at))
+        return f"{self.host.name}: connection lost {ago} ago, trying again{why}"
+
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Bytes that this connection has sent and received, for measurements."""
+        connection = self._connection
+        return (
+            (0, 0) if connection is None else (connection.frames.bytes_sent, connection.frames.bytes_received)
+        )
+
+    def wait_until_settled(self, timeout_s: float) -> None:
+        """For the first attempt to connect to come to its end."""
+        self._settled.wait(timeout_s)
+
+    # --- what is asked ------------------------------------------------------------------------------------
+
+    def ask(self, take: Take, method: str, params: object = None) -> int:
+        """Ask, and have `take` called with each item and with the end, in another thread. Returns what
+        `cancel` takes; 0 where the link is down, which `take` was told.
+        """
+        with self._lock:
+            connection, channel = self._connection, self._next_channel
+            if connection is not None:
+                self._next_channel += 1
+                self._waiting[channel] = take
+        if connection is None:
+            take(LinkDownError(self.told(), hint="nothing was done"))
+            return 0
+        connection.frames.send(Packet(channel, PacketKind.CALL, {"method": method, "params": params}))
+        return channel
+
+    def cancel(self, channel: int) -> None:
+        """Nobody wants the rest of that answer any more."""
+        with self._lock:
+            connection = self._connection
+            if self._waiting.pop(channel, None) is None or connection is None:
+                return
+        connection.frames.send(Packet(channel, PacketKind.CANCEL))
+
+    def call(self, method: str, params: object = None) -> Packet:
+        """Ask for one answer, and wait for it. Not for the event loop.
+
+        Raises:
+            LinkDownError: the link is down, or went down meanwhile.
+            RltuiError: it was refused.
+        """
+        return self.future(method, params).result()
+
+    def future(self, method: str, params: object = None) -> Future[Packet]:
+        """As `call`, later."""
+        found: Future[Packet] = Future()
+        self.ask(_taker(found), method, params)
+        return found
+
+
+def _taker(future: Future[Packet]) -> Take:
+    """What completes it, which nobody can cancel."""
+    future.set_running_or_notify_cancel()
+
+    def take(answer: Packet | RltuiError) -> None:
+        if isinstance(answer, RltuiError):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+
+    return take
+
+
+def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
+    """What the other end refused something with."""
+    try:
+        result_of({"error": data})
+    except RltuiError as error:
+        if data.get("kind") == TAKEN_DOWN:
+            from rltui.client.protocol import TakenDownError  # what it says needs pydantic
+
+            return TakenDownError(error.title, details=error.details, hint=error.hint)
+        return error
+    except (KeyError, TypeError, ValueError):  # no error as we send them: said below
+        pass
+    return RltuiError("the other end refused it in words that are not understood")
+
+
+def _connect(
+    host: Host,
+    show: Callable[[str], None] | None,
+    begun: Callable[[subprocess.Popen[bytes]], None],
+    first: Packet | None = None,
+) -> _Carrier:
+    """Raises as `HostLink.open`. Without `show`, nobody is asked anything, and it must not take long. `begun`
+    gets the program, whose end makes it fail. `first` goes along with the hello.
+    """
+    command = host.serving(prompts=show is not None)
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=show is None,
+        )
+    except OSError as error:
+        raise RltuiError(
+            f"cannot run {command[0]}: {error.strerror}",
+            hint="it is what reaches the other machine: install OpenSSH" if host.is_ssh else "",
+        ) from error
+    errors = _Errors(process, show)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with contextlib.suppress(BrokenPipeError):  # it has ended: its words say why
+        process.stdin.write(OURS.line())
+    frames = Frames(os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno()))
+    for file in (process.stdin, process.stdout):
+        file.close()
+    if first is not None:
+        frames.send(first)
+    limit = threading.Timer(_HELLO_S, process.kill)
+    if show is None:
+        limit.start()
+    try:
+        begun(process)
+        theirs = frames.hear()
+        errors.show = None
+        if (theirs.link, theirs.api) != (OURS.link, OURS.api):
+            raise ConflictError(
+                f"{host.name} has rltui {theirs.version} (protocol {theirs.link}.{theirs.api}), "
+                f"here is {OURS.version} ({OURS.link}.{OURS.api}): they do not understand each other",
+                hint="install the same version at both ends",
+            )
+    except BaseException as error:
+        frames.close()
+        _end(process)
+        if isinstance(error, NoHelloError):
+            asked = show is not None
+            raise _unreached(host, process.returncode, error.said, errors.lines(), is_asked=asked) from None
+        raise
+    finally:
+        limit.cancel()
+    return _Carrier(process, frames, theirs)
+
+
+def _unreached(host: Host, code: int | None, said: bytes, errors: list[str], *, is_asked: bool) -> RltuiError:
+    """Why nobody said hello, in words. `is_asked`: a person has seen what ssh said, and could answer it."""
+    last = errors[-1] if errors else ""
+    if code == _NO_PROGRAM or "command not found" in last:
+        return host.without_rltui(*errors[-1:])
+    if any("invalid choice: 'serve'" in line or "is no command" in line for line in errors):
+        return ConflictError(
+            f"the rltui on {host.name} cannot be looked at from here: it is older",
+            hint="install the same version at both ends",
+        )
+    if code == _NO_CONNECTION and host.is_ssh:
+        if not is_asked and "Permission denied" in last:
+            return RltuiError(f"{host.name} wants a password, or another key: leave, and open it again")
+        why = "" if is_asked else f": {last}"  # it was shown as it came
+        return RltuiError(f"{host.name} cannot be reached{why}", hint=f"ssh {host.name} must work")
+    words = [plain_text(decode_line(line)) for line in said.splitlines() if line.strip()][-3:]
+    return RltuiError(
+        f"no rltui answers on {host.name}: {last or f'the connection ended with code {code}'}",
+        details=[*errors[-4:-1], *(f"it said: {line}" for line in words)],
+        hint=f"does this work? {' '.join(host.running([host.rltui, '--version'], terminal=False))}",
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for its end, as its stdin is closed; by force where it does not come."""
+    for end in (None, process.terminate, process.kill):
+        if end is not None:
+            end()
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            continue
+        return

@@ -1,0 +1,161 @@
+"""A log as it is told to somebody far away: its end, as it grows, and what they ask for. On the machine that
+the log is on: the lines are numbered and found here, and searched here.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, NamedTuple
+
+from rltui.core.lines import LogChange, LogSource
+from rltui.services.logs.merged import MergedLog
+
+_TAIL_LINES = 150
+"""Told at once, and at most of what is new in one look: nobody reads more of a flood."""
+_MOST_LINES = 200
+_MOST_LETTERS = 48 * 1024
+"""In one answer."""
+_ABOVE = 60
+"""Lines told above the one that is looked for."""
+_SLICES = 16
+"""Of what is new, indexed in a look."""
+_SEEK_S = 0.5
+"""For how long older parts are indexed before an answer."""
+
+
+class KnownLine(NamedTuple):
+    """A line that the other end has, from an earlier connection."""
+
+    number: int
+    offset: int
+    text: str
+
+
+class LogFeed:
+    """One log that is looked at, or several as one. For any thread; one at a time is answered."""
+
+    def __init__(self, source: LogSource, known: KnownLine | None = None) -> None:
+        """`known`: the numbers are to go on as they were, if that line is still there."""
+        self._source = source
+        self._lock = threading.Lock()
+        self._shift = 0
+        """From a number of the source to what the other end calls it."""
+        self._is_reset = True
+        self._told_stop: int | None = None
+        self._told_problem: str | None = None
+        if known is not None:
+            self._go_on(known)
+
+    def _go_on(self, known: KnownLine) -> None:
+        number = self._index_to(known.offset)
+        if number is not None and self._source.line(number) == known.text:
+            self._shift, self._is_reset = known.number - number, False
+            self._told_stop = number + 1
+
+    def news(self) -> dict[str, Any] | None:
+        """What is new since the last call, the newest lines of it; `None` where nothing is."""
+        with self._lock:
+            source = self._source
+            is_news = self._told_stop is None or source.stop > self._told_stop
+            for _ in range(_SLICES):
+                change = source.poll(may_skip=False)
+                if change is LogChange.NONE:
+                    break
+                is_news = True
+                if change is LogChange.RESET:
+                    self._is_reset, self._shift, self._told_stop = True, 0, None
+            if not is_news and source.problem == self._told_problem:
+                return None
+            reset, self._is_reset = self._is_reset, False
+            # The line that was told last may have been unfinished.
+            newest = source.start if self._told_stop is None else self._told_stop - 1
+            self._told_stop, self._told_problem = source.stop, source.problem
+            lines = self._newest(max(newest, source.start, source.stop - _TAIL_LINES))
+            return {"reset": reset, "problem": source.problem, **self._range(), "lines": lines}
+
+    def lines(self, first: int, stop: int) -> dict[str, Any]:
+        """Those, as far as they are there, and as many as one answer may have."""
+        with self._lock:
+            first, stop = first - self._shift, stop - self._shift
+            return {**self._range(), "lines": self._block(first, min(stop, first + _MOST_LINES))}
+
+    def at(self, offset: int) -> dict[str, Any]:
+        """Those around the byte `offset`."""
+        with self._lock:
+            number = self._index_to(offset)
+            lines = None if number is None else self._block(number - _ABOVE, number + _ABOVE)
+            return {**self._range(), "lines": lines}
+
+    def older(self) -> dict[str, Any]:
+        """Index older lines for a while; `more`: there are still others."""
+        with self._lock:
+            until, more = time.monotonic() + _SEEK_S, True
+            while more and time.monotonic() < until:
+                more = self._source.load_older()
+            return {
+                **self._range(),
+                "more": more,
+                "lines": self._block(self._source.start, self._source.start + _ABOVE),
+            }
+
+    def near(self, at: float) -> dict[str, Any]:
+        """The number of the first line of the moment `at` or later; of several logs as one."""
+        with self._lock:
+            source, number, until = self._source, None, time.monotonic() + _SEEK_S
+            if isinstance(source, MergedLog):
+                while (number := source.number_near(at)) is None and time.monotonic() < until:
+                    if not source.load_older():
+                        break
+            number = source.start if number is None else number
+            return {
+                **self._range(),
+                "number": number + self._shift,
+                "lines": self._block(number - _ABOVE, number + _ABOVE),
+            }
+
+    def close(self) -> None:
+        """Give the files back."""
+        with self._lock:
+            self._source.close()
+
+    def _range(self) -> dict[str, int]:
+        return {"start": self._source.start + self._shift, "stop": self._source.stop + self._shift}
+
+    def _index_to(self, offset: int) -> int | None:
+        """The number of the line there, once it is indexed; `None` where there is none, or it takes long."""
+        source, until = self._source, time.monotonic() + _SEEK_S
+        while (number := source.number_at(offset)) is None and time.monotonic() < until:
+            if source.start < source.stop and offset < source.offset(source.start):
+                if not source.load_older():
+                    break
+            elif source.poll(may_skip=False) is not LogChange.GREW:
+                break
+        return number
+
+    def _newest(self, first: int) -> dict[str, Any]:
+        """From `first` to the end, or as many of the last ones as an answer may have."""
+        letters, number = 0, self._source.stop
+        while number > first and letters < _MOST_LETTERS:
+            number -= 1
+            letters += len(self._source.line(number))
+        return self._block(number, self._source.stop)
+
+    def _block(self, first: int, stop: int) -> dict[str, Any]:
+        source = self._source
+        first, stop = max(first, source.start), min(stop, source.stop)
+        offsets: list[int] = []
+        texts: list[str] = []
+        labels: list[str] = []
+        letters = 0
+        for number in range(first, stop):
+            text = source.line(number)
+            letters += len(text)
+            if texts and letters > _MOST_LETTERS:
+                break
+            offset = source.offset(number)
+            offsets.append(offset)
+            texts.append(text)
+            labels.append(source.label(number))
+        block: dict[str, Any] = {"first": first + self._shift, "offsets": offsets, "texts": texts}
+        return {**block, "labels": labels} if any(labels) else block

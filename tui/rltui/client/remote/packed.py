@@ -1,0 +1,117 @@
+"""Numbers as they travel: columns whose bytes are put together by their place, which zstd makes little of."""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+from rltui.core.series import Series
+
+MOST_POINTS = 2000
+"""Of a series that is read for the first time: more than a chart has room for."""
+_DIFFERING = frozenset("qil")
+"""Type codes of columns whose numbers are near those before."""
+
+
+def packed(columns: Iterable[array[Any]]) -> bytes:
+    """All of them, one behind the other."""
+    return b"".join(map(_packed, columns))
+
+
+def unpacked(codes: Sequence[str], lengths: Sequence[int], data: bytes) -> list[array[Any]]:
+    """Columns of these type codes and lengths.
+
+    Raises:
+        ValueError: if the data are of another length.
+    """
+    found, start = [], 0
+    for code, length in zip(codes, lengths, strict=True):
+        end = start + length * array(code).itemsize
+        found.append(_unpacked(code, data[start:end], length))
+        start = end
+    if start != len(data):
+        raise ValueError("more or less numbers than were told")
+    return found
+
+
+def _packed(column: array[Any]) -> bytes:
+    if column.typecode in _DIFFERING and column:
+        column = _wrapped(
+            column.typecode, (column[0], *(after - before for before, after in pairwise(column)))
+        )
+    data, size = _little(column).tobytes(), column.itemsize
+    return b"".join(data[at::size] for at in range(size))
+
+
+def _unpacked(code: str, data: bytes, length: int) -> array[Any]:
+    column = array(code)
+    size = column.itemsize
+    if len(data) != length * size:
+        raise ValueError("fewer numbers than were told")
+    mixed = bytearray(len(data))
+    for at in range(size):
+        mixed[at::size] = data[at * length : (at + 1) * length]
+    column.frombytes(bytes(mixed))
+    column = _little(column)
+    return _wrapped(code, accumulate(column)) if code in _DIFFERING else column
+
+
+def _wrapped(code: str, numbers: Iterable[int]) -> array[Any]:
+    """As the column holds them: differences may leave its range, and come back."""
+    bits = 8 * array(code).itemsize
+    half, whole = 1 << (bits - 1), 1 << bits
+    return array(code, [(number + half) % whole - half for number in numbers])
+
+
+def _little(column: array[Any]) -> array[Any]:
+    """As the other end reads it, whatever machine it is."""
+    if sys.byteorder == "big":
+        column = column[:]
+        column.byteswap()
+    return column
+
+
+def series_columns(series: Series) -> tuple[array[Any], ...]:
+    """Of a series: steps, the bits of times, which are near each other too, values."""
+    times = array("q")
+    times.frombytes(series.times.tobytes())
+    return series.steps, times, series.values
+
+
+SERIES_CODES = ("q", "q", "d")
+
+
+def series_of(columns: Sequence[array[Any]]) -> Series:
+    """Of what `series_columns` gave."""
+    steps, bits, values = columns
+    times = array("d")
+    times.frombytes(bits.tobytes())
+    return Series(steps, times, values)
+
+
+def thinned(series: Series, most: int = MOST_POINTS) -> Series:
+    """About so many of its points at most, in their order: the first and the last, and of each of equal parts
+    the lowest, the highest, and one that is no number where there is one.
+    """
+    count, values = len(series), series.values
+    if count <= most:
+        return series
+    size = -(-count // max(1, most // 2 - 1))
+    chosen = {0, count - 1}
+    for begin in range(0, count, size):
+        part = range(begin, min(begin + size, count))
+        numbers = [at for at in part if not math.isnan(values[at])]
+        if numbers:
+            chosen |= {min(numbers, key=values.__getitem__), max(numbers, key=values.__getitem__)}
+        if len(numbers) < len(part):
+            chosen.add(next(at for at in part if math.isnan(values[at])))
+    places = sorted(chosen)
+    return Series(
+        array("q", [series.steps[at] for at in places]),
+        array("d", [series.times[at] for at in places]),
+        array("d", [values[at] for at in places]),
+    )

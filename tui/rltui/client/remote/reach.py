@@ -1,0 +1,92 @@
+"""A machine that is looked at from here: how it is reached, and what rltui is called there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from rltui.errors import RltuiError, UsageError
+from rltui.settings import HostSettings
+
+_ALIVE = ("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
+"""ssh then sees within 15 s that the line is dead. On a quiet one it says a word every 5 s."""
+_NO_PROMPTS = ("-o", "BatchMode=yes")
+"""Once the screen has the terminal, nobody can answer one."""
+_WITH_PATH = re.compile(r"(?P<host>[^:]+):(?P<rltui>[/~].*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine with an rltui of its own."""
+
+    name: str
+    """As the person calls it."""
+    command: tuple[str, ...]
+    """The start of a command line that runs there what is its last word, by a shell: `ssh box`."""
+    rltui: str = "rltui"
+    """The program there."""
+
+    @property
+    def is_ssh(self) -> bool:
+        """Its options are known then."""
+        return PurePath(self.command[0]).name == "ssh"
+
+    def serving(self, *, prompts: bool) -> list[str]:
+        """The command line of the other end of a link. `prompts`: ssh may ask for a password."""
+        options = (*_ALIVE, "-T", *(() if prompts else _NO_PROMPTS))
+        return [*self._with(options), self._line([self.rltui, "serve", "--stdio"])]
+
+    def running(self, words: Sequence[str], *, terminal: bool) -> list[str]:
+        """The command line that runs `words` there, on this terminal or with pipes."""
+        return [*self._with((*_ALIVE, "-t" if terminal else "-T")), self._line(words)]
+
+    def without_rltui(self, *said: str) -> RltuiError:
+        """That there is none, and what to do. `said`: by the shell there."""
+        return RltuiError(
+            f"there is no {self.rltui} on {self.name}",
+            details=said,
+            hint=f"install it there (pip install rltui), or say where it is: "
+            f"--host {self.name}:/path/to/rltui, "
+            f'or in settings.toml [hosts.{self.name}] rltui = "/path/to/rltui"',
+        )
+
+    def _with(self, options: Sequence[str]) -> tuple[str, ...]:
+        return (self.command[0], *options, *self.command[1:]) if self.is_ssh else self.command
+
+    @staticmethod
+    def _line(words: Sequence[str]) -> str:
+        """For the shell there, which knows its own home."""
+        program = words[0]
+        home = "~/" if program.startswith("~/") else ""
+        return " ".join([home + shlex.quote(program.removeprefix(home)), *map(shlex.quote, words[1:])])
+
+
+def host_of(text: str, known: Mapping[str, HostSettings]) -> Host:
+    """What `--host` means: a name in the settings, or what ssh takes, and perhaps where rltui is there.
+
+    Raises:
+        UsageError: if it can be neither.
+    """
+    if (settings := known.get(text)) is not None:
+        return configured(text, settings)
+    with_path = _WITH_PATH.fullmatch(text)
+    name = with_path["host"] if with_path else text
+    if not name or name.startswith("-") or "/" in name or any(letter.isspace() for letter in name):
+        raise UsageError(
+            f"--host {text!r} is no host",
+            hint="as ssh takes it: box, me@box; with the rltui there: box:/opt/rltui/bin/rltui; "
+            "or a name of [hosts] in settings.toml",
+        )
+    if with_path is None:
+        return Host(name, ("ssh", name))
+    if (settings := known.get(name)) is not None:
+        return Host(name, configured(name, settings).command, with_path["rltui"])
+    return Host(name, ("ssh", name), with_path["rltui"])
+
+
+def configured(name: str, settings: HostSettings) -> Host:
+    """One of the settings."""
+    return Host(name, settings.reach or ("ssh", name), settings.rltui)

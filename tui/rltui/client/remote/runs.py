@@ -1,0 +1,352 @@
+"""All runs of another machine, and those of several machines in one list."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from threading import Condition
+from typing import TYPE_CHECKING, Any
+
+from rltui.client.protocol import Experiment, Runs, SettingsText
+from rltui.client.remote import calls
+from rltui.client.remote.experiment import RemoteExperiment
+from rltui.client.remote.frames import Packet
+from rltui.client.remote.link import HostLink
+from rltui.client.runs import KnownRuns
+from rltui.core.rollouts import RolloutSource
+from rltui.core.runs import RunChange, RunRow
+from rltui.core.series import SeriesSource
+from rltui.errors import LinkDownError, RltuiError, UsageError
+
+if TYPE_CHECKING:
+    from rltui.core.compare import Comparison
+    from rltui.core.forks import ForkPlan, ForkWish
+    from rltui.core.queue import QueueAction, RunQueue
+    from rltui.core.report import Draw
+
+_FIRST_S = 5.0
+"""For the first rows: who asks is a thread, and shows nothing meanwhile."""
+_UNSEEN_S = 10.0
+"""The list is not told any more when nobody has looked at it for so long."""
+
+
+class OwnFiles:
+    """The part of `Runs` that is the person's own, and of this machine, wherever the runs are."""
+
+    def __init__(self, own: KnownRuns) -> None:
+        self._own = own
+        self.readonly = own.readonly
+
+    def kept(self, owner: str) -> Mapping[str, Any]:
+        """Of this machine."""
+        return self._own.kept(owner)
+
+    def keep(self, owner: str, values: Mapping[str, Any]) -> None:
+        """Likewise."""
+        self._own.keep(owner, values)
+
+    def give_to_tmux(self, text: str) -> bool:
+        """To that of this terminal."""
+        return self._own.give_to_tmux(text)
+
+    def keep_copy(self, text: str) -> str:
+        """Here."""
+        return self._own.keep_copy(text)
+
+    def settings(self) -> SettingsText:
+        """Of this machine."""
+        return self._own.settings()
+
+    def edit_settings(self, text: str, line: int) -> str:
+        """Here."""
+        return self._own.edit_settings(text, line)
+
+    def replace_settings(self, seen: SettingsText, text: str) -> None:
+        """Here."""
+        self._own.replace_settings(seen, text)
+
+
+class RemoteRuns(OwnFiles):
+    """`Runs` of one other machine. For threads."""
+
+    hosts: tuple[str, ...] = ()
+
+    def __init__(self, link: HostLink, own: KnownRuns) -> None:
+        """`own`: of this machine, for what is the person's own."""
+        super().__init__(own)
+        self.link, self.host = link, link.host.name
+        self._changed = Condition()
+        self._channel = 0
+        self._known: dict[str, RunRow] = {}
+        self._rows: tuple[RunRow, ...] | None = ()
+        """As they were asked for last; `None`: something has changed since."""
+        self._queue: RunQueue | None = None
+        self._before: set[str] = set()
+        """Runs that were known when they began to be told, and have not been told yet."""
+        self._looked_at = 0.0
+        self._problem = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why they may be old."""
+        return self.link.told() or self._problem
+
+    def rows(self) -> tuple[RunRow, ...]:
+        """Those that were told; the first time, once they were."""
+        with self._changed:
+            found = self.told_rows()
+            if self._queue is None and self._channel:
+                self._changed.wait_for(lambda: self._queue is not None or not self._channel, _FIRST_S)
+                found = self.told_rows()
+            return found
+
+    def told_rows(self) -> tuple[RunRow, ...]:
+        """Those that were told up to now. From now on they are, for as long as somebody asks."""
+        self._looked_at = time.monotonic()
+        with self._changed:
+            if not self._channel:
+                self._before = set(self._known)
+                self._channel = self.link.ask(self._take, "rows", None)
+            if self._rows is None:
+                self._rows = tuple(self._known.values())
+            return self._rows
+
+    def _take(self, answer: Packet | RltuiError) -> None:
+        """From the link's thread; or at once, where it is down."""
+        with self._changed:
+            if isinstance(answer, RltuiError):
+                self._channel = 0
+                self._problem = "" if isinstance(answer, LinkDownError) else answer.title
+            else:
+                self._take_rows(answer.data)
+                if time.monotonic() - self._looked_at > _UNSEEN_S:
+                    self._channel = 0
+                    self.link.cancel(answer.channel)
+            self._changed.notify_all()
+
+    def _take_rows(self, said: Any) -> None:  # noqa: ANN401 - JSON
+        from rltui.core.queue import RunQueue
+
+        try:
+            new = [RunRow.parsed(row) for row in said["rows"]]
+            gone = set(map(str, said["gone"]))
+            if said["queue"] is not None:
+                self._queue = RunQueue.model_validate(said["queue"])
+            is_whole = bool(said["is_whole"])
+        except (KeyError, TypeError, ValueError):
+            self._problem = f"what {self.host} says of its runs is not understood"
+            return
+        self._problem = ""
+        self._before -= {row.id for row in new}
+        self._known |= {row.id: replace(row, host=self.host) for row in new}
+        if is_whole:  # those of an earlier connection that were not told again are not there any more
+            gone |= self._before
+            self._before = set()
+        self._known = {id_: row for id_, row in self._known.items() if id_ not in gone}
+        self._rows = None
+
+    def queue(self) -> RunQueue:
+        """As it was told with the rows."""
+        from rltui.core.queue import RunQueue
+
+        return self._queue or RunQueue()
+
+    def _ask(self, name: str, *arguments: object, **named: object) -> Any:  # noqa: ANN401
+        """What a method of it answers there."""
+        call = calls.of_runs(name)
+        asked = {"name": name, "readonly": self.readonly, "arguments": call.asked(arguments, named)}
+        return call.result(self.link.call("runs", asked).data)
+
+    def catch_up(self) -> tuple[str, ...]:
+        """There. Nothing, while nobody can be asked: that is told all the time."""
+        try:
+            told: tuple[str, ...] = self._ask("catch_up")
+        except LinkDownError:
+            return ()
+        return told
+
+    def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
+        """Of these."""
+        configs: Mapping[str, Mapping[str, Any]] = self._ask("configs", [*ids])
+        return configs
+
+    def change(self, id_: str, change: RunChange) -> RunRow:
+        """There."""
+        row: RunRow = self._ask("change", id_, change)
+        return replace(row, host=self.host)
+
+    def opened(self, answer: Packet) -> Experiment | None:
+        """What was named when the link was opened; of no name the only one that lives, `None` where it is not
+        just one.
+        """
+        return None if answer.data is None else RemoteExperiment(self.link, answer.data)
+
+    def open(self, id_: str, *, again: bool = False) -> Experiment:
+        """As it is there."""
+        said = self.link.call("open", {"word": id_, "is_id": True, "again": again, "readonly": self.readonly})
+        return RemoteExperiment(self.link, said.data)
+
+    def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
+        """There."""
+        found: Comparison = self._ask("compare", [*ids], [*metrics])
+        return found
+
+    def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
+        """There."""
+        plan: ForkPlan = self._ask("plan_fork", id_, wish)
+        return plan
+
+    def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
+        """There."""
+        told: tuple[str, ...] = self._ask("fork", id_, wish)
+        return told
+
+    def row(self, id_: str) -> RunRow:
+        """One of them.
+
+        Raises:
+            UsageError: if there is no such run any more.
+        """
+        if (row := self._known.get(id_)) is None:
+            raise UsageError("that run is not in the index any more")
+        return row
+
+    def open_series(self, id_: str) -> SeriesSource:
+        """Those that are looked at come."""
+        from rltui.client.remote.series import RemoteSeries
+
+        return RemoteSeries(self.link, f"{self.row(id_).control}/metrics")
+
+    def open_rollouts(self, id_: str) -> RolloutSource:
+        """Those that are looked at come."""
+        from rltui.client.remote.rollouts import RemoteRollouts
+
+        row = self.row(id_)
+        return RemoteRollouts(self.link, row.run_dir or row.folder)
+
+    def export(self, id_: str, folder: str, draw: Draw, *, samples: int) -> str:
+        """Refused: a report is made of all files of a run."""
+        del folder, draw, samples
+        raise UsageError(
+            f"a report is written where the run is, on {self.host}",
+            hint=f"rltui --host {self.host} export {self.row(id_).name}",
+        )
+
+    def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
+        """There."""
+        self._ask("change_queue", action, entry, place=place)
+
+
+class AllRuns(OwnFiles):
+    """`Runs` of this machine and of others, in one list. For threads."""
+
+    host = ""
+
+    def __init__(self, own: KnownRuns, others: Sequence[RemoteRuns]) -> None:
+        super().__init__(own)
+        self._others = tuple(others)
+        self.hosts = tuple(other.host for other in others)
+        self._parts: tuple[tuple[RunRow, ...], ...] = ()
+        self._rows: tuple[RunRow, ...] = ()
+
+    @property
+    def trouble(self) -> str:
+        """Of those that cannot be reached."""
+        return "; ".join(other.trouble for other in self._others if other.trouble)
+
+    def rows(self) -> tuple[RunRow, ...]:
+        """One that two of them have, through a folder that they share, is that of the first."""
+        for other in self._others:
+            other.link.begin()
+        parts = (self._own.rows(), *(other.told_rows() for other in self._others))
+        if len(parts) != len(self._parts) or any(
+            new is not old for new, old in zip(parts, self._parts, strict=True)
+        ):
+            self._parts = parts
+            by_id: dict[str, RunRow] = {}
+            for part in parts:
+                for row in part:
+                    by_id.setdefault(row.id, row)
+            self._rows = tuple(by_id.values())
+        return self._rows
+
+    def _owner(self, id_: str) -> Runs:
+        owners: tuple[Runs, ...] = (self._own, *self._others)
+        for owner, part in zip(owners, self._parts, strict=False):
+            if any(row.id == id_ for row in part):
+                return owner
+        return self._own  # which says that there is none
+
+    def _by_owner(self, ids: Iterable[str]) -> dict[Runs, list[str]]:
+        found: dict[Runs, list[str]] = {}
+        for id_ in ids:
+            found.setdefault(self._owner(id_), []).append(id_)
+        return found
+
+    def catch_up(self) -> tuple[str, ...]:
+        """Of those that can be reached."""
+        up: list[Runs] = [other for other in self._others if other.link.is_up]
+        return tuple(text for runs in [self._own, *up] for text in runs.catch_up())
+
+    def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
+        """Those of a machine that cannot be reached are empty."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for owner, own in self._by_owner(ids).items():
+            try:
+                found |= owner.configs(own)
+            except LinkDownError:
+                found |= {id_: {} for id_ in own}
+        return found
+
+    def change(self, id_: str, change: RunChange) -> RunRow:
+        """Where it is."""
+        return self._owner(id_).change(id_, change)
+
+    def open(self, id_: str, *, again: bool = False) -> Experiment:
+        """Where it is."""
+        return self._owner(id_).open(id_, again=again)
+
+    def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
+        """Wherever they are."""
+        from rltui.core.compare import compared_metrics, comparison
+
+        owners = self._by_owner(ids)
+        if len(owners) == 1:
+            return next(iter(owners)).compare(ids, metrics)
+        known = {row.id: row for row in self.rows()}
+        if not known.keys() >= {*ids}:
+            raise UsageError("one of these runs is not in the index any more")
+        rows = [known[id_] for id_ in ids]
+        series = [self.open_series(id_) for id_ in ids]
+        for each in series:
+            each.look()
+        return comparison(rows, self.configs(ids), compared_metrics(rows, series, metrics))
+
+    def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
+        """Where it is."""
+        return self._owner(id_).plan_fork(id_, wish)
+
+    def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
+        """Where it is."""
+        return self._owner(id_).fork(id_, wish)
+
+    def open_series(self, id_: str) -> SeriesSource:
+        """From where it is."""
+        return self._owner(id_).open_series(id_)
+
+    def open_rollouts(self, id_: str) -> RolloutSource:
+        """From where it is."""
+        return self._owner(id_).open_rollouts(id_)
+
+    def export(self, id_: str, folder: str, draw: Draw, *, samples: int) -> str:
+        """Where it is."""
+        return self._owner(id_).export(id_, folder, draw, samples=samples)
+
+    def queue(self) -> RunQueue:
+        """Of this machine."""
+        return self._own.queue()
+
+    def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
+        """Likewise."""
+        self._own.change_queue(action, entry, place=place)
