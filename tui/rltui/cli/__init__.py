@@ -8,7 +8,7 @@ import os
 import sys
 
 from rltui.cli import terminal
-from rltui.cli.arguments import KEYMAP_VARIABLE, looks_of
+from rltui.cli.arguments import KEYMAP_VARIABLE, host_of, looks_of
 from rltui.cli.colour import paint, switch
 from rltui.cli.parser import parse
 from rltui.errors import ExitCode, RltuiError
@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
         finally:
             out.flush()
             switch(is_on=False)
-    except BrokenPipeError:  # the reader of a pipe (`| head`) has had enough
+    except (BrokenPipeError, terminal.NobodyReads):  # the reader of a pipe (`| head`) has had enough
         terminal.abandon_output()
         return int(ExitCode.DONE)
     except terminal.UnwritableError as error:
@@ -39,6 +39,11 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
     try:
         looks, words = looks_of(argv)
         terminal.guard(looks.colours, is_ascii=looks.is_ascii)
+        host, words = host_of(words)
+        if host:
+            from rltui.cli.host import through  # the settings need pydantic
+
+            return through(host, words)
         arguments = parse(words)
         out.is_json = getattr(arguments, "json", False)
         if keymap := getattr(arguments, "keymap", None):  # found there by whatever opens the TUI in the end

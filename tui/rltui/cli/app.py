@@ -6,6 +6,8 @@ import asyncio
 import gc
 import os
 import sys
+import threading
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,8 @@ from rltui.services.runs.experiment_files import ExperimentRecord
 
 if TYPE_CHECKING:
     from rltui.client.protocol import Experiment, Runs
+    from rltui.client.remote.reach import Host
+    from rltui.client.runs import KnownRuns
     from rltui.ui.app import RltuiApp
     from rltui.ui.terminal.abilities import Abilities
 
@@ -66,6 +70,35 @@ def show_runs(*, readonly: bool) -> int:
     return _run_app(None, KnownRuns(readonly=readonly))
 
 
+def show_remote(host: Host, word: str, *, readonly: bool) -> int:
+    """Run the TUI here on what is there: the experiment or run called `word`; of no word the one that lives,
+    where it is just one, else all runs there.
+
+    Raises:
+        RltuiError: if it cannot be reached, or there is none of that name.
+    """
+    from rltui.client.remote.link import HostLink
+
+    threading.Thread(target=_load_app).start()  # while the line is waited for
+    link = HostLink(host)
+    try:
+        answer = link.open(
+            lambda text: print(text, end="", file=sys.stderr, flush=True), word, readonly=readonly
+        )
+        from rltui.client.remote.runs import RemoteRuns
+        from rltui.client.runs import KnownRuns
+
+        runs = RemoteRuns(link, KnownRuns(readonly=readonly))
+        return _show_app(runs.opened(answer.result()), runs, _settings())
+    finally:
+        link.close()
+
+
+def _load_app() -> None:
+    for name in ("rltui.client.remote.runs", "rltui.ui.app"):
+        import_module(name)
+
+
 def need_terminal() -> None:
     """To be called before anything is made for the TUI.
 
@@ -102,12 +135,28 @@ def _run_supervised(record: ExperimentRecord, *, readonly: bool) -> int:
     return _run_app(SupervisedExperiment(record, readonly=readonly), KnownRuns(readonly=readonly))
 
 
-def _run_app(experiment: Experiment | None, runs: Runs) -> int:
+def _run_app(experiment: Experiment | None, runs: KnownRuns) -> int:
+    """With the runs of the other machines that the settings name, which are reached once they are listed."""
+    chosen = _settings()
+    if not chosen.hosts:
+        return _show_app(experiment, runs, chosen)
+    from rltui.client.remote.link import HostLink
+    from rltui.client.remote.reach import configured
+    from rltui.client.remote.runs import AllRuns, RemoteRuns
+
+    links = [HostLink(configured(name, host)) for name, host in chosen.hosts.items()]
+    try:
+        return _show_app(experiment, AllRuns(runs, [RemoteRuns(link, runs) for link in links]), chosen)
+    finally:
+        for link in links:
+            link.close()
+
+
+def _show_app(experiment: Experiment | None, runs: Runs, chosen: settings.Settings) -> int:
     from rich.console import Console
 
     from rltui.ui.app import RltuiApp
 
-    chosen = _settings()
     keys, trouble = _keys()
     app = RltuiApp(
         experiment,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast, get_args
 
 from rltui.cli.colour import When
 from rltui.core.text import number, unknown
+from rltui.errors import UsageError
 
 Commands = argparse._SubParsersAction  # noqa: SLF001  (argparse has no public name for it)
 
@@ -110,6 +111,48 @@ def add_creation(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_slurm(parser: argparse.ArgumentParser) -> None:
+    """That a run is submitted to a cluster, and what its job is told."""
+    jobs = parser.add_argument_group("as a SLURM job, with --slurm")
+    jobs.add_argument("--slurm", action="store_true", help="submit it as a job, and follow that")
+    for option, metavar, text in (
+        ("--partition", "PARTITION", "where it runs"),
+        ("--time", "LIMIT", "its time limit: 30 (minutes), 4:00:00, 2-12 (days-hours)"),
+        ("--nodes", "N", "how many nodes"),
+        ("--gpus", "N", "GPUs of each node"),
+        ("--account", "ACCOUNT", "who pays"),
+        ("--qos", "QOS", "quality of service"),
+        ("--dependency", "WHAT", "what it waits for: afterok:1234"),
+        ("--job-name", "JOB", "what it is called in SLURM (default: by the experiment)"),
+    ):
+        jobs.add_argument(option, metavar=metavar, default="", help=text)
+    jobs.add_argument(
+        "--after-run",
+        metavar="EXPERIMENT",
+        default="",
+        help="it waits until the job of that experiment has succeeded, such as SFT before RL",
+    )
+    jobs.add_argument(
+        "--slurm-option",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="a further option of sbatch, as often as needed: --slurm-option=--constraint=h200",
+    )
+    jobs.add_argument(
+        "--launcher-option",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="a further word for a launcher that writes the job's script, as often as needed",
+    )
+    jobs.add_argument(
+        "--auto-auth",
+        action="store_true",
+        help="where HF_TOKEN is not set, the job gets the token of `hf auth login`; it is written nowhere",
+    )
+
+
 def add_set(parser: argparse.ArgumentParser) -> None:
     """What a run's own copy of the config says in place of the files."""
     parser.add_argument(
@@ -175,6 +218,28 @@ def looks_of(argv: Sequence[str]) -> tuple[Looks, list[str]]:
     return looks, [*rest, *argv[end:]]
 
 
+def host_of(argv: Sequence[str]) -> tuple[str, list[str]]:
+    """The machine that a command is for (empty: this one), and the other words.
+
+    It stands before the command: behind it, `--host` may be for a program that somebody starts.
+
+    Raises:
+        UsageError: where it is not said, or twice.
+    """
+    hosts, rest = [], [*argv]
+    at = 0
+    while at < len(rest) and rest[at].startswith("-") and rest[at] != "--":
+        name, equals, value = rest[at].partition("=")
+        if name == "--host":
+            hosts.append(value if equals else "".join(rest[at + 1 : at + 2]))
+            del rest[at : at + 1 if equals else at + 2]
+        else:
+            at += 1
+    if len(hosts) > 1 or "" in hosts:
+        raise UsageError("--host takes the name of one machine", hint="rltui --host gpubox")
+    return "".join(hosts), rest
+
+
 def add_looks(parser: argparse.ArgumentParser) -> None:
     """For the help: `looks_of` has taken them by then."""
     shared = parser.add_argument_group("with every command, before it or behind")
@@ -186,6 +251,12 @@ def add_looks(parser: argparse.ArgumentParser) -> None:
     )
     shared.add_argument("--no-color", action="store_true", help="as --color=never")
     shared.add_argument("--ascii", action="store_true", help="no signs but those of ASCII")
+    above = parser.add_argument_group("before any command")
+    above.add_argument(
+        "--host",
+        metavar="HOST",
+        help="on another machine, which ssh reaches; alone: the TUI here, on what is there",
+    )
 
 
 def tokens(text: str) -> float:

@@ -1,4 +1,4 @@
-"""`doctor`: what this box has and lacks; no experiment needed."""
+"""`doctor`: what this box has and lacks, and what the nodes of a layout do; no experiment needed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ import pwd
 import resource
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 
 from rltui import paths, settings
 from rltui.cli.colour import meaning_of, paint
+from rltui.cli.progress import working
 from rltui.cli.table import room, wrapped
 from rltui.core.text import GIB, gib
-from rltui.errors import RltuiError
+from rltui.errors import RltuiError, UsageError
 from rltui.services import outside
 
 _CONFIG_DIRS = ("etc/systemd", "run/systemd", "usr/lib/systemd")
@@ -112,18 +114,47 @@ class _Finding:
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Run every check; fails where something essential is missing."""
+    """Run every check, of this box or of a layout's nodes; fails where something essential is missing."""
+    if arguments.nodes:
+        return _of_nodes(arguments)
+    if arguments.config or arguments.layout or arguments.name:
+        raise UsageError(
+            "a config, a layout or an experiment is for --nodes", hint="add --nodes, or leave it out"
+        )
     findings = [check() for check in _CHECKS]
     if arguments.json:
         print(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
     else:
-        width = room()
-        for finding in findings:
-            symbol = "✓" if finding.ok else "✗" if finding.essential else "–"
-            lines = wrapped(f"{'':{_NAME_WIDTH}}{finding.text}", width)
-            name = f"{paint(symbol, meaning_of(symbol))} {finding.name:<{_NAME_WIDTH - 2}}"
-            print("\n".join([f"{name}{lines[0].lstrip()}", *lines[1:]]))
+        _show(findings)
     return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
+
+
+def _of_nodes(arguments: argparse.Namespace) -> int:
+    from rltui.client.creation import ExperimentRequest
+    from rltui.client.nodes import check_nodes
+
+    request = None
+    if arguments.config or arguments.layout:
+        files = tuple(Path(name) for name in arguments.config)
+        request = ExperimentRequest(files, layout=arguments.layout, name=arguments.name, earlier_run="resume")
+    with working("asks the nodes"):
+        findings = check_nodes(request, arguments.name)
+    if arguments.json:
+        print(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
+    else:
+        for node, own in groupby(findings, key=lambda finding: finding.node):
+            print(node or "compared with each other")
+            _show([_Finding(each.name, each.ok, each.text, each.essential) for each in own])
+    return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
+
+
+def _show(findings: Iterable[_Finding]) -> None:
+    width = room()
+    for finding in findings:
+        symbol = "✓" if finding.ok else "✗" if finding.essential else "–"
+        lines = wrapped(f"{'':{_NAME_WIDTH}}{finding.text}", width)
+        name = f"{paint(symbol, meaning_of(symbol))} {finding.name:<{_NAME_WIDTH - 2}}"
+        print("\n".join([f"{name}{lines[0].lstrip()}", *lines[1:]]))
 
 
 def _python() -> _Finding:
@@ -225,6 +256,51 @@ def _verifiers() -> _Finding:
     return _Finding("vf-rl", bool(version), text, essential=False)
 
 
+def _slurm() -> _Finding:
+    from rltui.services.partitions import partitions
+    from rltui.services.slurm import is_absent
+
+    if is_absent():
+        text = "not here; jobs are submitted (--slurm) from a machine that has sbatch, mostly a login node"
+        return _Finding("slurm", False, text, essential=False)
+    try:
+        found = partitions(timeout_s=4 * _ANSWER_S)
+    except RltuiError as error:
+        text = f"it does not answer: {str(error).replace(chr(10), ' ')}"
+        return _Finding("slurm", False, text, essential=False)
+    parts = [
+        f"{each.name}{' (default)' if each.is_default else ''}"
+        f"{'' if each.is_up else ' (down)'}: {each.nodes} nodes, up to {each.time_limit}"
+        + (f", {each.gres}" if each.gres else ", no GPUs that it knows of")
+        for each in found
+    ]
+    parts.append("whether nodes see this folder is seen when a job runs")
+    parts.append("rltui was tried with SLURM 22.05 on two CPU nodes, never on a cluster with GPUs")
+    return _Finding("slurm", bool(found), " · ".join(parts), essential=False)
+
+
+def _kubernetes() -> _Finding:
+    if shutil.which("kubectl") is None:
+        return _Finding("kubernetes", False, "not here: there is no kubectl (rltui k8s)", essential=False)
+    context = _said(["kubectl", "config", "current-context"])
+    if not context:
+        return _Finding("kubernetes", False, "kubectl has no current context", essential=False)
+    parts = [f"context {context}"]
+    if shutil.which("helm") is None:
+        parts.append("no helm: releases can be opened, not made")
+    else:
+        parts.append(f"helm {_said(['helm', 'version', '--short'])}".strip())
+    try:
+        outside.ask(["kubectl", "auth", "can-i", "list", "pods", "--quiet"], timeout_s=_ANSWER_S)
+        is_allowed = True
+        parts.append("pods can be listed")
+    except RltuiError as error:
+        is_allowed = False
+        parts.append(f"pods cannot be listed: {error.title}")
+    parts.append("rltui was tried with kubectl 1.32 and a stand-in for the cluster, never with a real one")
+    return _Finding("kubernetes", is_allowed, " · ".join(parts), essential=False)
+
+
 def _terminal() -> _Finding:
     term, encoding = os.environ.get("TERM", ""), sys.stdout.encoding
     if term in ("", "dumb"):
@@ -306,6 +382,8 @@ _CHECKS: tuple[Callable[[], _Finding], ...] = (
     _uv,
     _prime_rl,
     _verifiers,
+    _slurm,
+    _kubernetes,
     _open_files,
     _disk,
     _settings,

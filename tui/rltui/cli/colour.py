@@ -29,7 +29,9 @@ _MEANINGS: dict[str, Meaning] = {
     **dict.fromkeys(("ready", "running", "done", "exited", "growing", "valid", "✓", "●"), "good"),
     **dict.fromkeys(("failed", "damaged", "broken", "not answering", "error", "not valid", "✗"), "bad"),
     **dict.fromkeys(("stopped", "quiet", "gone", "○", "■", "–"), "faint"),
-    **dict.fromkeys(("waiting", "starting", "stopping", "ending", "backoff", "stalled", "warning"), "busy"),
+    **dict.fromkeys(
+        ("waiting", "pending", "starting", "stopping", "ending", "backoff", "stalled", "warning"), "busy"
+    ),
     **dict.fromkeys("◌◐◑↻⚠", "busy"),
     **dict.fromkeys("→↗", "key"),
 }

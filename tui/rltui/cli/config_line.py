@@ -25,7 +25,7 @@ _OTHERS = {"dry_run": "rltui check validates, and changes nothing", "dump_config
 
 _SET = "--set"
 """Of the commands that take it, the option for a knob's value."""
-_MEDARC = "medarc_train"
+_MEDARC, _MEDARC_SLURM = "medarc_train", "medarc_slurm"
 _COUNTS = {
     "--gpus": "--deployment.num_gpus",
     "--train-gpus": "--deployment.num_train_gpus",
@@ -34,36 +34,55 @@ _COUNTS = {
 """Its options for numbers of devices, and the keys that say the same."""
 _SWITCHES = ("--single-gpu", "--resume", "--no-resume")
 """Its options without a value."""
+_OF_SLURM = frozenset(
+    {"--cpus-per-gpu", "--job-name", "--project-dir", "--hf-cache-dir", "--train-gpus", "--infer-gpus"}
+    | {"--teacher-gpus", "--priority", "--nice", "--mail", "--mail-user", "--source-dir"}
+)
+"""Options of `medarc_slurm` with a value that it is given as they are, in whatever release."""
+_SLURM_SWITCHES = frozenset(
+    {"--single-gpu", "--hf-hub-offline", "--no-hf-hub-offline", "--test-only", "--slurm-resume"}
+)
+"""Likewise, without a value."""
 
 
 def is_launcher(word: str) -> bool:
     """With it begins a command line that somebody pasted."""
-    return word in (_MEDARC, "medarc_slurm")
+    return word in (_MEDARC, _MEDARC_SLURM)
 
 
 def _without_medarc(words: list[str], options: Mapping[str, argparse.Action]) -> list[str]:
-    """What `medarc_train sft|rl` is told, in the words of ours; other words as they are.
+    """What `medarc_train sft|rl` or `medarc_slurm sft|rl` is told, in the words of ours; other words as they
+    are. What of the latter is no key is kept for it.
 
     Raises:
-        UsageError: for its command that submits to a cluster.
+        UsageError: for a command that submits nothing.
     """
-    if "medarc_slurm" in words:
-        raise UsageError("medarc_slurm submits to a cluster", hint=f"on this machine: {_MEDARC}")
-    if _MEDARC not in words:
+    program = next((word for word in words if is_launcher(word)), None)
+    if program is None:
         return words
-    words = [*words[: words.index(_MEDARC)], *words[words.index(_MEDARC) + 1 :]]
-    ours: list[str] = []
+    is_job = program == _MEDARC_SLURM
+    if is_job and "--slurm" not in options:
+        raise UsageError("medarc_slurm submits to a cluster", hint="rltui up medarc_slurm …")
+    is_sft = words[words.index(program) + 1 :][:1] == ["sft"]
+    words = [*words[: words.index(program)], *words[words.index(program) + 1 :]]
+    ours = ["--slurm", "--framework", "medarc"] if is_job else []
     keys: list[str] = []
     files: list[str] = []
     while words:
         word = words.pop(0)
         name, equals, value = word.partition("=")
-        is_switch = name in _SWITCHES or (name in options and options[name].nargs == 0)
+        is_switch = (
+            name in _SWITCHES or name in _SLURM_SWITCHES or (name in options and options[name].nargs == 0)
+        )
         takes_one = word.startswith("-") and not is_switch and bool(words) and not _is_option(words[0])
         values = [value] if equals else [words.pop(0)] if takes_one else []
         if name in ("--config", "--config-toml"):
             files += values
-        elif name in _COUNTS:
+        elif is_job and (name in _OF_SLURM or name in _SLURM_SWITCHES):
+            ours += [f"--launcher-option={part}" for part in (name, *values)]
+        elif is_job and name == "--no-auto-auth":
+            continue
+        elif name in _COUNTS and (is_sft or not is_job):
             keys += [_COUNTS[name], *values]
         elif name in options:
             ours += [name, *values]

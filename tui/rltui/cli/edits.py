@@ -23,7 +23,7 @@ from rltui.core.api import Plan, Request
 from rltui.core.batch import Way
 from rltui.core.config_data import deep_leaves
 from rltui.core.config_report import Conversion
-from rltui.core.knobs import split_assignment
+from rltui.core.knobs import split_assignments
 from rltui.core.text import duration, value_text
 from rltui.errors import ConfigError, ConflictError, ExitCode, UsageError
 from rltui.frameworks import registry
@@ -48,7 +48,7 @@ def set_knobs(arguments: argparse.Namespace) -> int:
     """Edit knobs, all in one write: of an experiment, or of files that need never have run."""
     files = [text for text in arguments.edit if text.endswith(".toml") and "=" not in text]
     assignments = [text for text in arguments.edit if text not in files]
-    edits: dict[str, str | None] = dict(map(split_assignment, assignments))
+    edits: dict[str, str | None] = {**split_assignments(assignments)}
     for key in arguments.unset:
         if key in edits:
             raise UsageError(f"{key} is both set and unset", hint="give each knob once")

@@ -20,6 +20,7 @@ from rltui.cli.arguments import (
     add_looks,
     add_name,
     add_set,
+    add_slurm,
     add_wait,
     add_watch,
     command,
@@ -107,7 +108,12 @@ def _parsed(
 
 def is_file_name(word: str) -> bool:
     """It names a config file, or their folder, rather than an experiment."""
-    return word.endswith(".toml") or "/" in word or Path(word).exists()
+    path = Path(word)
+    if "/" not in word and path.is_dir() and not any(path.glob("*.toml")):  # mostly an output folder
+        from rltui.services.runs.experiments import find_experiment
+
+        return find_experiment(word) is None
+    return word.endswith(".toml") or "/" in word or path.exists()
 
 
 def _refuse_unless_experiment(word: str, commands: Iterable[str]) -> None:
@@ -139,11 +145,11 @@ def _some(names: Sequence[str]) -> str:
 
 
 _JOBS: Mapping[str, str] = {
-    "start and end a run": "open demo up down watch check init queue sweep fork rerun",
+    "start and end a run": "open demo up down watch check init queue sweep fork rerun k8s",
     "look at it": "ls status logs metrics rollouts events gpus evals checkpoints orphans knobs diff attach",
     "change it": "set undo redo convert use-checkpoint start stop restart eval note shell publish promote",
     "all runs": "runs compare export add tag describe best archive unarchive rm restore trash",
-    "this box, and help": "doctor layouts trust keys completion help man",
+    "this box, and help": "doctor layouts trust serve keys completion help man",
 }
 """Commands by what people want to do; one that is nowhere comes last."""
 
@@ -228,6 +234,7 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
         help="only look; in place of CONFIG, the experiment's name may follow",
     )
     add_creation(opening)
+    add_slurm(opening)
     add_keymap(opening)
     demo = command(commands, "demo", "running:demo", "a real small run on the CPU, in the TUI")
     demo.add_argument("-o", "--output-dir", metavar="DIR", help="folder of the demo (default: outputs/demo)")
@@ -244,6 +251,10 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     up = command(commands, "up", "running:up", "start an experiment headless; returns when all is ready")
     up.add_argument("config", nargs="*", metavar="CONFIG", help=_CONFIG_HELP)
     add_creation(up)
+    add_slurm(up)
+    up.add_argument(
+        "--dry-run", action="store_true", help="with --slurm: print the job's script, and submit nothing"
+    )
     up.add_argument("--only", metavar="C,…", help="start only these components (and what they need)")
     up.add_argument(
         "--resume-step",
@@ -252,8 +263,8 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
         help="as --resume, from the checkpoint of this step rather than the newest",
     )
     _add_moved(up, "--from-checkpoint", "up --resume-step STEP")
-    up.add_argument("--entry", default="", help=argparse.SUPPRESS)  # of the queue that starts it
-    up.add_argument("--group", default="", help=argparse.SUPPRESS)  # the sweep that it is one of
+    for name in ("--entry", "--group", "--array"):  # of the queue that starts it: its sweep and job array
+        up.add_argument(name, default="", help=argparse.SUPPRESS)
     add_wait(up)
     up.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
     add_json(up)
@@ -307,6 +318,11 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
         type=int,
         metavar="PID",
         help="end these (all, where no pid is given); asks first",
+    )
+    orphans.add_argument(
+        "--forget",
+        metavar="C",
+        help="take it for ended where it ran, on a machine that is gone for good; asks",
     )
     orphans.add_argument("--yes", action="store_true", help="do not ask")
     add_json(orphans)
@@ -584,7 +600,7 @@ def _add_rollouts(commands: Commands[argparse.ArgumentParser]) -> None:
     ):
         chosen.add_argument(f"--{name}", type=count, metavar="N", help=f"{text}, in full")
     rollouts.add_argument("--grep", metavar="RE", help="those whose text matches, in full")
-    rollouts.add_argument("--group", metavar="ID", help="only this group")
+    rollouts.add_argument("--group", metavar="ID", help="only this group of the step")
     rollouts.add_argument(
         "--export",
         metavar="FILE",
@@ -681,7 +697,17 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     keys.add_argument("word", nargs="*", metavar="WORD", help="only those with all these words")
     add_keymap(keys)
     add_json(keys)
-    doctor = command(commands, "doctor", "box:doctor", "check that this box has what rltui needs")
+    served = command(commands, "serve", "host:serve", "what an rltui on another machine starts here: --host")
+    served.add_argument("--stdio", action="store_true", help="talk over stdin and stdout")
+    doctor = command(commands, "doctor", "box:doctor", "check that this box, or nodes, have what rltui needs")
+    doctor.add_argument("config", nargs="*", metavar="CONFIG", help="with --nodes: what would be run")
+    doctor.add_argument(
+        "--nodes",
+        action="store_true",
+        help="ask the nodes of a layout: reached, folder shared, clocks, ports, GPUs, versions, interfaces",
+    )
+    doctor.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
+    add_name(doctor)
     add_json(doctor)
 
 

@@ -6,7 +6,9 @@ import argparse
 import asyncio
 import contextlib
 import sys
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rltui.cli.colour import paint
@@ -20,13 +22,14 @@ from rltui.client.wire import Wire
 from rltui.core.api import Orphan, OrphanReport, Plan, Request, Status
 from rltui.core.gpu.report import GpuReport
 from rltui.core.plan import freed
-from rltui.core.text import short_command
+from rltui.core.text import duration, short_command
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import processes
 from rltui.services.gpu.sampling import read_once
 from rltui.services.processes import ProcessId
 from rltui.services.processes import orphans as leftovers
 from rltui.services.processes.orphans import foreign_processes
+from rltui.services.remote import Remote, read_remote, write_remote
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import Journal
 from rltui.services.runs.observed import refuse_observed
@@ -95,10 +98,12 @@ def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> 
 def orphans(arguments: argparse.Namespace) -> int:
     """List them, or plan, ask, end them and say so."""
     record = launch.choose(arguments.experiment or arguments.name)
-    if arguments.free is None:
+    if arguments.free is None and arguments.forget is None:
         _list(_look(record), as_json=arguments.json)
         return 0
     refuse_observed(record)
+    if arguments.forget is not None:
+        return _forget(record, arguments)
     wire = launch.connect(record)
     if wire is None:
         ended = _free_offline(record, arguments)
@@ -126,7 +131,52 @@ def _look(record: ExperimentRecord) -> OrphanReport:
         with wire:
             found = Status.model_validate(wire.call("status", timeout_s=_ANSWER_S)).orphans
             gpus = GpuReport.model_validate(wire.call("gpus", timeout_s=2 * _ANSWER_S))
-    return OrphanReport(experiment=record.name, orphans=found, strangers=foreign_processes(gpus, found))
+    elsewhere = {name: _where(remote) for name, (_, remote) in _unfollowed(record).items()}
+    strangers = foreign_processes(gpus, found)
+    return OrphanReport(experiment=record.name, orphans=found, strangers=strangers, elsewhere=elsewhere)
+
+
+def _unfollowed(record: ExperimentRecord) -> dict[str, tuple[Path, Remote]]:
+    """Component → folder of what may go on on another machine, which nobody here follows any more."""
+    found = {}
+    for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
+        remote, attempt = read_remote(folder), processes.read_attempt(folder)
+        if remote is not None and remote.may_live and (attempt is None or attempt.living_main is None):
+            found[folder.parent.name] = folder, remote
+    return found
+
+
+def _where(remote: Remote) -> str:
+    since = f", silent for {duration(time.time() - remote.lost_at)}" if remote.lost_at is not None else ""
+    return f"{remote.where}{since}"
+
+
+def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
+    """Take it for ended, so that it can be started again: the machine is gone for good."""
+    name = arguments.forget
+    found = _unfollowed(record)
+    if name not in found:
+        raise UsageError(
+            f"nothing of {name} goes on elsewhere without being followed from here",
+            hint=f"end what is followed: rltui stop {name} -n {record.name}",
+        )
+    folder, remote = found[name]
+    print(
+        f"{name} is taken for ended: {_where(remote)}. If it goes on there, nobody will know.",
+        file=sys.stderr,
+    )
+    if not (arguments.yes or confirm("forget it?")):
+        print("nothing was done", file=sys.stderr)
+        return 1
+    try:
+        write_remote(folder, replace(remote, phase="ended", since=time.time(), error="it was given up"))
+    except OSError as error:
+        raise RltuiError(f"cannot write in {folder}: {error.strerror}") from error
+    journal = Journal(ControlFolder(Path(record.output_dir)).journal_file)
+    journal.add("orphan", f"{name} was given up, at {remote.where}", component=name)
+    if arguments.json:
+        print(_look(record).model_dump_json())
+    return 0
 
 
 def _list(report: OrphanReport, *, as_json: bool) -> None:
@@ -136,6 +186,8 @@ def _list(report: OrphanReport, *, as_json: bool) -> None:
     if not report.orphans:
         print(f"{report.experiment} has no leftover process")
     _print_processes(report.orphans)
+    for name, where in report.elsewhere.items():
+        print(f"{name} may go on: {where}; if that is gone for good: rltui orphans --forget {name}")
     if report.strangers:
         print("besides, on the GPU and of no component that lives; to end one: rltui orphans --free PID")
     _print_processes(report.strangers)

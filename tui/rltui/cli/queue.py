@@ -26,6 +26,7 @@ from rltui.core.queue import QueueEntry, QueueOptions, RunQueue
 from rltui.core.runs import RunRow
 from rltui.core.text import listed
 from rltui.errors import RltuiError, UsageError
+from rltui.services.job_arrays import make_array
 from rltui.services.queue_file import read_queue
 from rltui.services.runs.index import RunIndex
 from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order
@@ -61,6 +62,7 @@ def add(arguments: argparse.Namespace) -> int:
     """Queue one run."""
     options = _options(arguments)
     with _planned(arguments.words, arguments.overrides, with_needs=True) as wish:
+        _refuse_devices(wish, options)
         added = asking.add_to_queue([wish], options, after_reboot=arguments.after_reboot)
     _tell_added(added, arguments)
     return 0
@@ -68,14 +70,16 @@ def add(arguments: argparse.Namespace) -> int:
 
 def sweep(arguments: argparse.Namespace) -> int:
     """Queue a run for each combination of values, or for some of them by chance."""
-    options = _options(arguments).model_copy(update={"max_parallel": arguments.max_parallel})
+    options = _options(arguments)
     axes = [_axis(word) for word in arguments.axes]
     if not axes:
         raise UsageError("a sweep needs values", hint="rltui sweep rl.toml lr=1e-6,3e-6 seed=0..2")
     words = arguments.words
     points = _points(axes, arguments.random)
     with _planned(words, [*arguments.overrides, *_as_options(points[0])], with_needs=True) as first:
-        pass
+        _refuse_devices(first, options)
+        if arguments.array:
+            _refuse_array(first)
     for values in _each_value_once(points):
         with _planned(words, [*arguments.overrides, *values]):
             pass  # refused now rather than in the night
@@ -92,6 +96,11 @@ def sweep(arguments: argparse.Namespace) -> int:
         _tell_points(wishes, arguments)
         return 0
     group = f"{first.name}-sweep" if not first.is_named else first.name
+    if arguments.array:  # then SLURM sees to it that not too many run
+        folder = make_array(group, first.jobs[0], size=len(wishes), limit=arguments.max_parallel)
+        wishes = [replace(wish, array=f"{folder}:{number}") for number, wish in enumerate(wishes)]
+    else:
+        options = options.model_copy(update={"max_parallel": arguments.max_parallel})
     added = asking.add_to_queue(wishes, options, group=group, after_reboot=arguments.after_reboot)
     _tell_added(added, arguments)
     return 0
@@ -117,6 +126,7 @@ def _planned(
     """The run that `rltui up` would make of these; what it would refuse is refused."""
     from rltui.cli.running import wanted_run  # knows the frameworks, which `rltui queue` needs not
     from rltui.client import creation
+    from rltui.client.jobs import submitted
     from rltui.services.config import origins
 
     behind = ["--", *overrides] if overrides else []
@@ -134,7 +144,35 @@ def _planned(
             is_named=up.name is not None,
             is_taken=earlier is not None,
             is_resumed=wanted.earlier_run == "resume",
-            needs=_needs(record) if with_needs else (None, 0),
+            is_job=(is_job := _is_job(record)),
+            jobs=submitted(record) if with_needs and is_job else (),
+            needs=_needs(record) if with_needs and not is_job else (None, 0),
+        )
+
+
+def _is_job(record: ExperimentRecord) -> bool:
+    """All that it starts is submitted to SLURM."""
+    from rltui.services import layout_files
+
+    return all(spec.slurm is not None for spec in layout_files.load_for(record).automatic)
+
+
+def _refuse_devices(wish: QueueWish, options: QueueOptions) -> None:
+    if wish.is_job and options.gpus is not None:
+        raise UsageError(
+            f"{wish.name} is submitted to SLURM, and needs no GPUs of this machine",
+            hint="GPUs of each node of its job: --slurm --gpus N",
+        )
+
+
+def _refuse_array(wish: QueueWish) -> None:
+    if not wish.is_job:
+        raise UsageError("only jobs can be an array", hint="--slurm submits each run as one")
+    if len(wish.jobs) != 1:
+        jobs = f"{len(wish.jobs)} jobs: {listed(wish.jobs)}" if wish.jobs else "no job"
+        raise UsageError(
+            f"each run is {jobs}; a job array has one of each",
+            hint="leave out --array, or have what one job makes for another made before, by a run of its own",
         )
 
 

@@ -36,6 +36,7 @@ from rltui.services.runs.rollouts import open_rollouts
 _LISTED_BATCHES = 20
 _BINS = 10
 _GROUP_WIDTH = 16
+_NAMED_GROUPS = 8
 _READ_S = 1.0
 
 _SAMPLES = (
@@ -48,13 +49,12 @@ _SAMPLES = (
 
 
 def rollouts(arguments: argparse.Namespace) -> int:
-    """Print the steps; with a step, its samples; with a selection, those in full."""
+    """Print the steps; with a step or a group, its samples; with a selection, those in full."""
     source = open_rollouts(_folder(arguments))
     pattern = _pattern(arguments.grep)
     while source.look(budget_s=_READ_S):
         pass
-    is_listing = arguments.step is None and not arguments.live and not _selects(arguments)
-    if is_listing:
+    if arguments.step is None and arguments.group is None and not arguments.live and not _selects(arguments):
         _list_batches(source, [batch.key for batch in _candidates(source, arguments)], arguments)
         return 0
     key = _chosen(source, arguments)
@@ -146,7 +146,12 @@ def _places(
     if arguments.group is not None:
         places = [at for at in places if table.text("group", at) == arguments.group]
         if not places:
-            raise UsageError(f"{key.label} has no group {arguments.group!r}")
+            groups = list(dict.fromkeys(table.text("group", at) for at in range(len(table))))
+            shown = ", ".join(shortened(each, _GROUP_WIDTH) for each in groups[:_NAMED_GROUPS] if each)
+            raise UsageError(
+                f"{'step ' if key.kind == 'train' else ''}{key.label} has no group {arguments.group!r}",
+                hint=f"it has {shown}{' …' if groups[_NAMED_GROUPS:] else ''}" if shown else "it has none",
+            )
     if pattern is not None:
         matches = source.search(key, (table[at] for at in places), pattern)
         places = [at for at, matching in zip(places, matches, strict=True) if matching]

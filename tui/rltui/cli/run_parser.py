@@ -1,4 +1,4 @@
-"""Arguments of the commands about many runs: their list, keeping, comparing, forking, queueing."""
+"""Arguments of the commands about many runs (list, keeping, comparing, forking, queueing), and of `k8s`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from rltui.cli.arguments import (
     add_creation,
     add_devices,
     add_json,
+    add_keymap,
     add_set,
+    add_slurm,
     add_wait,
     command,
     count,
@@ -28,6 +30,7 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
         _add_comparing,
         _add_rerun,
         _add_forking,
+        _add_k8s,
     ):
         add_some(commands)
 
@@ -130,7 +133,7 @@ def _add_queue(commands: Commands[argparse.ArgumentParser]) -> None:
     moved = command(verbs, "move", "queue:move", "let one start earlier, or later")
     moved.add_argument("entry", metavar="ENTRY", help="name or id; or a sweep")
     moved.add_argument("place", metavar="PLACE", help="first, last, up, down, or its number in the queue")
-    limit = command(verbs, "limit", "queue:limit", "how many run at once")
+    limit = command(verbs, "limit", "queue:limit", "how many run at once on this machine")
     limit.add_argument("most", metavar="N|none", help="none: as GPUs allow; without GPUs one")
     for parser in (listing, asked, paused, resumed, removed, again, moved, limit):
         add_json(parser)
@@ -140,14 +143,27 @@ def _add_queue(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     sweep.add_argument("--random", type=positive, metavar="K", help="only K of the combinations, by chance")
     sweep.add_argument("--dry-run", action="store_true", help="only list them; queue nothing")
-    sweep.add_argument("--max-parallel", type=positive, metavar="N", help="so many of them at once")
+    sweep.add_argument(
+        "--max-parallel",
+        type=positive,
+        metavar="N",
+        help="so many of them at once (SLURM jobs: so many submitted)",
+    )
+    sweep.add_argument(
+        "--array", action="store_true", help="with --slurm: the jobs are one job array (then N at once run)"
+    )
     _add_queued(sweep)
     add_creation(sweep)
     add_json(sweep)
 
 
 def _add_queued(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--gpus", type=positive, metavar="N", help="wait until so many GPUs are free")
+    parser.add_argument(
+        "--gpus",
+        type=positive,
+        metavar="N",
+        help="wait until so many GPUs are free (of a SLURM job: GPUs of each node)",
+    )
     parser.add_argument("--retries", type=positive, default=0, metavar="N", help="start it again if it fails")
     parser.add_argument(
         "--stop-if",
@@ -160,6 +176,9 @@ def _add_queued(parser: argparse.ArgumentParser) -> None:
         "--priority", type=int, default=0, metavar="P", help="higher ones go first (default: 0)"
     )
     _add_after_reboot(parser)
+    parser.add_argument(
+        "--slurm", action="store_true", help="each run is a SLURM job; with all that `rltui up` says of one"
+    )
 
 
 def _add_after_reboot(parser: argparse.ArgumentParser) -> None:
@@ -171,7 +190,7 @@ def _add_after_reboot(parser: argparse.ArgumentParser) -> None:
 
 
 _WITH_VALUE = frozenset({"--gpus", "--retries", "--stop-if", "--priority", "--random", "--max-parallel"})
-_OWN_WORDS = _WITH_VALUE | {"--dry-run", "--after-reboot", "--no-after-reboot", "--json"}
+_OWN_WORDS = _WITH_VALUE | {"--dry-run", "--array", "--after-reboot", "--no-after-reboot", "--json"}
 """Of `queue add` and `sweep`; all others are for `rltui up`."""
 
 
@@ -185,15 +204,19 @@ def queued(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespa
     """
     of_up = argparse.ArgumentParser(add_help=False)
     add_creation(of_up)
+    add_slurm(of_up)
     known = of_up._option_string_actions  # noqa: SLF001
     with_value = {name for name in known if known[name].nargs != 0} | {*_OF_UP_WITH_VALUE}
     begin = 1 if argv[0] == "sweep" else 2
     end = argv.index("--") if "--" in argv else len(argv)
     own, words, axes, rest = [], [], [], argv[begin:end]
+    ours = _OWN_WORDS
+    if "--slurm" in rest or "medarc_slurm" in rest:  # then these are of each node of the job
+        ours -= {"--gpus"}
     while rest:
         word = rest.pop(0)
         name, equals, _ = word.partition("=")
-        if name in ("-h", "--help") or name in _OWN_WORDS:
+        if name in ("-h", "--help") or name in ours:
             takes_one = not equals and name in _WITH_VALUE and bool(rest)
             own += [word, rest.pop(0)] if takes_one else [word]
         elif not equals and name in with_value and rest:
@@ -284,3 +307,84 @@ def _add_forking(commands: Commands[argparse.ArgumentParser]) -> None:
     promote.add_argument("--yes", action="store_true", help="do not ask")
     promote.epilog = "A key that both have changed is not written, and told; the exit code is 4 then."
     add_json(promote)
+
+
+_K8S_CONFIG = """\
+A run in pods has its config in the image and on /data, which rltui cannot edit from here: its knobs are what
+the chart has values for (rltui k8s upgrade RELEASE -f FILE --set trainer.command=…), seen before they count.
+"""
+
+
+def _add_k8s(commands: Commands[argparse.ArgumentParser]) -> None:
+    """`k8s` and its verbs."""
+    k8s = command(commands, "k8s", "k8s:status", "Helm releases of prime-rl's chart, on Kubernetes")
+    k8s.epilog = _K8S_CONFIG
+    k8s.set_defaults(release=None, namespace=None, context=None)
+    add_json(k8s)
+    verbs = k8s.add_subparsers(title="what to do", metavar="VERB")
+    for name, text in (
+        ("up", "install a release; shows its values, and asks"),
+        ("upgrade", "give a release other values; shows what changes, and asks"),
+    ):
+        _add_making(command(verbs, name, f"k8s:{name}", text))
+    status = command(verbs, "status", "k8s:status", "pods, why they wait, what runs in them; the shared data")
+    status.add_argument("release", nargs="?", metavar="RELEASE", help="which (default: all)")
+    watch = command(verbs, "watch", "k8s:watch", "open a release: its pods are followed like components here")
+    _add_release(watch)
+    watch.add_argument("-n", "--name", metavar="NAME", help="name of the experiment (default: the release's)")
+    watch.add_argument("-o", "--output-dir", metavar="DIR", help="its folder here (default: outputs/NAME)")
+    watch.add_argument("--no-tui", action="store_true", help="only begin, and print the status")
+    add_keymap(watch)
+    logs = command(verbs, "logs", "k8s:logs", "what a pod prints, from the cluster itself")
+    _add_role(logs)
+    logs.add_argument("-f", "--follow", action="store_true", help="go on, until ctrl+c")
+    logs.add_argument("--previous", action="store_true", help="of the container before its last restart")
+    execute = command(verbs, "exec", "k8s:execute", "a shell in a pod, or a command")
+    _add_role(execute)
+    execute.add_argument("command", nargs="*", metavar="COMMAND", help="after --: what to run")
+    down = command(verbs, "down", "k8s:down", "uninstall a release; its data stays unless you say so")
+    _add_release(down)
+    down.add_argument(
+        "--delete-data", action="store_true", help="also the shared volume; its name is to be typed"
+    )
+    down.add_argument("--yes", action="store_true", help="do not ask about the release")
+    for parser in (status, watch, logs, execute, down):
+        _add_place(parser)
+    for parser in (status, watch):
+        add_json(parser)
+
+
+def _add_making(parser: argparse.ArgumentParser) -> None:
+    _add_release(parser)
+    parser.add_argument(
+        "--chart", metavar="DIR", help="the chart (default: prime-rl here, k8s/prime-rl, or of the checkout)"
+    )
+    parser.add_argument(
+        "-f", "--values", action="append", default=[], metavar="FILE",
+        help="file of values, or the name of one of the chart's examples; as often as needed",
+    )  # fmt: skip
+    parser.add_argument(
+        "--set", dest="edits", action="append", default=[], metavar="K=V", help="a value, as helm takes it"
+    )
+    parser.add_argument(
+        "--sft", action="store_true", help="let the pods sleep (autoStart=false), to run SFT in one first"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only show the command and the values")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    add_wait(parser)
+    _add_place(parser)
+
+
+def _add_release(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("release", metavar="RELEASE", help="name of the release")
+
+
+def _add_role(parser: argparse.ArgumentParser) -> None:
+    _add_release(parser)
+    parser.add_argument("role", metavar="ROLE", help="trainer, inference, …; of several pods trainer-1")
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    """Which cluster, and where in it."""
+    parser.add_argument("--namespace", metavar="NS", help="namespace (default: the context's)")
+    parser.add_argument("--context", metavar="CONTEXT", help="of the kubeconfig (default: the current one)")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,7 +21,9 @@ from rltui.cli.status import print_status, read_status
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, painted, plan_of, wait_until_settled
 from rltui.client import creation, launch
+from rltui.client.checking import cluster_layout
 from rltui.client.down import take_down
+from rltui.client.jobs import newest_job, previews
 from rltui.client.observation import ObservationRequest, observe
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
@@ -47,6 +50,21 @@ comes to an end: as many tokens as the context has room for."""
 
 def open_config(arguments: argparse.Namespace) -> int:
     """Attach to the experiment of this config, or create it and let the TUI ask before anything starts."""
+    return _or_submitted(_open_config, arguments)
+
+
+def _or_submitted(start: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+    """Where a config asks for a cluster and nobody has said that it shall be one, a person is asked."""
+    try:
+        return start(arguments)
+    except creation.ClusterConfigError as error:
+        if not sys.stdin.isatty() or not confirm(f"{error.title}. Submit it as a job?"):
+            raise
+    arguments.slurm = True
+    return start(arguments)
+
+
+def _open_config(arguments: argparse.Namespace) -> int:
     with wanted_run(arguments) as wanted:
         planned, _ = creation.plan_record(wanted)
         known = find_experiment(planned.name)
@@ -129,9 +147,15 @@ def _copy_example(folder: Path) -> Path:
 
 def up(arguments: argparse.Namespace) -> int:
     """Create and start an experiment without a terminal."""
+    return _or_submitted(_up, arguments)
+
+
+def _up(arguments: argparse.Namespace) -> int:
     components = tuple(arguments.only.split(",")) if arguments.only else ()
     with wanted_run(arguments) as wanted:
         creation.trust_what_runs(wanted)
+        if arguments.dry_run:
+            return _print_jobs(wanted)
         return start_headless(
             wanted,
             Request(action="start", components=components, resume_step=arguments.resume_step),
@@ -139,6 +163,18 @@ def up(arguments: argparse.Namespace) -> int:
             timeout_s=arguments.timeout,
             as_json=arguments.json,
         )
+
+
+def _print_jobs(wanted: creation.ExperimentRequest) -> int:
+    """The script of each job, and how it would be submitted."""
+    planned, _ = creation.plan_record(wanted)
+    with working("writes the job's script"):
+        found = previews(planned)
+    for preview in found:
+        print(f"# {preview.component}: {shlex.join(preview.command)}")
+        print(preview.script)
+    print("nothing was submitted", file=sys.stderr)
+    return 0
 
 
 def start_headless(
@@ -201,15 +237,17 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
     here = workspace or Path.cwd()
     choose = WhoseConfig(arguments, workspace)
     devices = wanted_devices(arguments)
+    slurm = _asked_of_slurm(arguments)
 
     def request(copies: Staged) -> creation.ExperimentRequest:
         return creation.ExperimentRequest(
             config_files=copies.files,
             copies=copies,
-            layout=arguments.layout,
-            framework=choose.named(copies.files),
+            layout=_layout(arguments, copies.files, framework := choose.named(copies.files), workspace),
+            framework=framework,
             name=arguments.name,
             output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
+            slurm=slurm,
             workspace=workspace,
             checkpoint=checkpoint,
             devices=devices,
@@ -238,6 +276,46 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
         yield request(copies)
 
 
+def _layout(
+    arguments: argparse.Namespace, files: tuple[Path, ...], framework: str | None, workspace: Path | None
+) -> str | None:
+    if not arguments.slurm or arguments.layout is not None:
+        return str(arguments.layout) if arguments.layout is not None else None
+    return cluster_layout(files, framework, workspace=workspace)
+
+
+_OF_JOBS = ("partition", "time", "nodes", "account", "qos", "dependency", "job_name")
+
+
+def _asked_of_slurm(arguments: argparse.Namespace) -> Mapping[str, str | bool | tuple[str, ...]] | None:
+    """What the options say of its jobs; `None`: it is not to be one.
+
+    Raises:
+        UsageError: for an option that has no meaning without a job.
+    """
+    texts = {name: getattr(arguments, name) for name in _OF_JOBS} | {"gpus_per_node": arguments.gpus}
+    if arguments.after_run:
+        before = [texts["dependency"]] if texts["dependency"] else []
+        texts["dependency"] = ",".join([*before, f"afterok:{newest_job(arguments.after_run)}"])
+    words = {"options": arguments.slurm_option, "arguments": arguments.launcher_option}
+    asked: dict[str, str | bool | tuple[str, ...]] = {
+        **{name: text for name, text in texts.items() if text},
+        **{name: tuple(value) for name, value in words.items() if value},
+        **({"auto_auth": True} if arguments.auto_auth else {}),
+        **({"array": array} if (array := getattr(arguments, "array", "")) else {}),
+    }
+    if arguments.slurm or (arguments.layout is not None and asked):
+        return asked
+    if getattr(arguments, "dry_run", False):
+        raise UsageError(
+            "a dry run shows the script of a job, and this is none",
+            hint="with --slurm; rltui check validates a config",
+        )
+    if asked:
+        raise UsageError("what is said of a job has no meaning here", hint="--slurm submits the run as one")
+    return None
+
+
 def _addresses(given: list[str]) -> tuple[str, ...]:
     """Of `--inference`, which may come several times; `config`: none but what the config says."""
     return () if given == ["config"] else tuple(given)
@@ -259,11 +337,13 @@ def down(arguments: argparse.Namespace) -> int:
         )
         return int(ExitCode.INTERRUPTED)
     if done.left:
-        raise RltuiError(f"{record.name} is down, but cannot be ended:", details=done.left)
+        hint = f"once it is reached again: rltui down {record.name}; see rltui orphans {record.name}"
+        raise RltuiError(f"{record.name} is down, but cannot be ended:", details=done.left, hint=hint)
     status = read_status(record)
     ended = f"{record.name} is down; no process is left"
     if done.unseen:
         ended += f" on this machine. Whether what ssh ran has ended cannot be seen: {', '.join(done.unseen)}"
+        ended += " (of what runs on a [[node]] and has no tty, it can)"
     if record.observed:
         forget(record)
         ended = f"{record.name} is not observed any more; the run in {record.run_dir} was left alone"

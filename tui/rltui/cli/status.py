@@ -27,9 +27,11 @@ from rltui.wording import (
     RUN_SYMBOLS,
     STALLED_SYMBOL,
     STATE_SYMBOLS,
+    host_texts,
     log_state,
     orphan_text,
     server_text,
+    state_word,
 )
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ _COMPONENTS = (
     Column("PORT", is_right=True, goes=2),
     Column("NOW", least=30),
 )
+_ALIVE = ("starting", "ready", "stopping")
+"""States of a component that has a process."""
 _LOGS = (Column("LOG"), Column("STATE"), Column("FILE", least=14, cut="start"))
 _LONG_REASON = 56
 """A longer one has a line of its own."""
@@ -178,7 +182,7 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
     lines.extend(table_lines(_LOGS, logs, width=width, indent="  "))
     lines.extend(signed(f"  {LINK_SIGN} {link['title']}: {link['url']}") for link in status.get("links", ()))
     lines.extend(_eval_lines(status.get("evals", ())))
-    still = [each["id"] for each in status["components"] if each["pid"] is not None]
+    still = [each["id"] for each in status["components"] if each["state"] in _ALIVE]
     if status.get("done") and still:
         lines.append(f"  still running: {', '.join(still)}; end everything: rltui down")
     lines.extend(map(signed, _orphan_lines(status.get("orphans", ()))))
@@ -273,8 +277,10 @@ def run_state(text: str, state: str = "") -> str:
 
 def _component_rows(component: dict[str, Any], now: float) -> list[Row]:
     """A row of `_COMPONENTS`, and lines below it."""
-    state, below = component["state"], _memory_lines(component)
+    state, below = state_word(component["state"], component.get("host")), _memory_lines(component)
     told = [retry_text(component, now)] if state == "backoff" else []
+    if host := component.get("host"):
+        told.extend(host_texts(host, now))
     told.extend(component["facts"])
     if (reason := component["reason"]) and not below:
         if len(reason) <= _LONG_REASON:
@@ -291,7 +297,7 @@ def _component_rows(component: dict[str, Any], now: float) -> list[Row]:
         "" if component["uptime_s"] is None else duration(component["uptime_s"]),
         "" if pid is None else str(pid),
         "" if component["attempt"] is None else f"{component['attempt']}",
-        "" if port is None or pid is None else f":{port}",
+        "" if port is None or component["state"] not in _ALIVE else f":{port}",
         " · ".join(told),
     )
     return [cells, *map(signed, below)]
@@ -367,4 +373,6 @@ def gist_of(component: Mapping[str, Any]) -> tuple[object, ...]:
     reason = component["reason"] or ""
     if component["state"] != "backoff":
         reason = re.sub(r"\d+\.\d+", "#", reason)
-    return component["state"], component["attempt"], reason
+    host = component.get("host") or {}
+    at_host = (host.get(key) for key in ("where", "phase", "reason", "starts", "lost_at"))
+    return component["state"], component["attempt"], reason, *at_host

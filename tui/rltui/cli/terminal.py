@@ -187,9 +187,13 @@ def _raw(stream: TextIO) -> TextIO:
     return stream.raw if isinstance(stream, CleanStream) else stream
 
 
+class NobodyReads(BaseException):
+    """No `Exception`: it may come in the middle of a try to connect, where those are caught."""
+
+
 @contextmanager
 def while_read() -> Iterator[None]:
-    """Within, `BrokenPipeError` is raised once nobody reads stdout any more, also while nothing is printed.
+    """Within, `NobodyReads` is raised once nobody reads stdout any more, also while nothing is printed.
 
     Such is a pipe whose reader has ended: `ssh BOX rltui logs trainer -f`, and the connection is lost.
     """
@@ -201,7 +205,7 @@ def while_read() -> Iterator[None]:
         poll.poll()
         signal.pthread_kill(main, signal.SIGPIPE)
 
-    before = signal.signal(signal.SIGPIPE, _raise_broken_pipe)
+    before = signal.signal(signal.SIGPIPE, _raise_nobody_reads)
     threading.Thread(target=watch, daemon=True).start()
     try:
         yield
@@ -209,8 +213,8 @@ def while_read() -> Iterator[None]:
         signal.signal(signal.SIGPIPE, before)
 
 
-def _raise_broken_pipe(number: int, _: object) -> None:
-    raise BrokenPipeError(number, "nobody reads the output")
+def _raise_nobody_reads(_: int, __: object) -> None:
+    raise NobodyReads
 
 
 def shown(text: str) -> str:

@@ -6,7 +6,7 @@ import argparse
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +20,7 @@ from rltui.core.api import Plan, Request
 from rltui.core.text import duration
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.services.logs.tail import tail_lines
-from rltui.wording import STATE_SYMBOLS, plan_text
+from rltui.wording import STATE_SYMBOLS, host_texts, plan_text, state_word
 
 _LAST_LINES = 8
 _LINE_WIDTH = 200
@@ -115,14 +115,16 @@ class StateChanges:
         return watched
 
     def _tell(self, item: dict[str, Any]) -> None:
-        id_, state, now = item["id"], item["state"], time.monotonic()
+        id_, now, host = item["id"], time.monotonic(), item.get("host")
+        state = state_word(item["state"], host)
         since = self._since.setdefault(id_, now)
-        is_on_the_way = state in _ON_THE_WAY
+        is_on_the_way = item["state"] in _ON_THE_WAY
         if not is_on_the_way:
             del self._since[id_]
         took = now - since
         after = f" after {duration(took)}" if not is_on_the_way and took >= 1 else ""
-        reason = f": {item['reason']}" if item["reason"] else ""
+        told = [item["reason"], *(host_texts(host, time.time()) if host else ())]
+        reason = f": {' · '.join(filter(None, told))}" if any(told) else ""
         if state == "backoff":
             reason += f", {retry_text(item, time.time())}"
         sign = paint(STATE_SYMBOLS.get(state, "?"), meaning_of(state))
@@ -144,11 +146,18 @@ def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
             failed = [item for item in watched if item["state"] == "failed"]
             if failed:
                 raise failure(failed)
-            if not any(item["state"] in _ON_THE_WAY for item in watched):
+            if not any(item["state"] in _ON_THE_WAY for item in watched) or _is_queued(watched):
                 return status
     if down:
         raise RltuiError(f"it was taken down by {down['by']} while we waited")
     raise RltuiError("the supervisor ended while we waited", hint="look with `rltui status`")
+
+
+def _is_queued(watched: Sequence[Mapping[str, Any]]) -> bool:
+    """All that is on its way waits for a queue elsewhere, for hours perhaps, or for what does."""
+    waiting = [item for item in watched if item["state"] in _ON_THE_WAY]
+    hosts = [item.get("host") or {} for item in waiting if item["state"] != "waiting"]
+    return bool(hosts) and all(host.get("phase") == "pending" and host["reason"] for host in hosts)
 
 
 def failure(failed: list[dict[str, Any]]) -> ComponentFailedError:

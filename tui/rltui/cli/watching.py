@@ -18,6 +18,7 @@ from rltui.client import launch
 from rltui.core.text import duration
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.wording import host_texts, state_word
 
 _STEPS_S = 60.0
 """Sentences about steps are so far apart: they come faster than anybody listens."""
@@ -113,16 +114,18 @@ class Sentences:
             yield "step", status["step"] if status.get("done") else self._steps_at, _steps(status)
 
     def _component(self, component: Mapping[str, Any], now: float) -> str:
-        id_, state, reason = component["id"], component["state"], component["reason"]
+        id_, reason, host = component["id"], component["reason"], component.get("host")
+        state = state_word(component["state"], host)
         words = {"exited": "is done", "failed": "has failed", "backoff": "has failed and starts again"}
         text = f"{id_} {words.get(state, f'is {state}')}"
-        if state in ("waiting", "starting"):
+        if state in ("waiting", "pending", "starting"):
             self._begun.setdefault(id_, now)
         elif (begun := self._begun.pop(id_, None)) is not None and state == "ready":
             text += f" after {duration(now - begun)}"
         if (component["attempt"] or 0) > 1:
             text += f", attempt {component['attempt']}"
-        return f"{text}: {reason}" if reason else text
+        told = ", ".join([*([reason] if reason else []), *(host_texts(host, now) if host else [])])
+        return f"{text}: {told}" if told else text
 
 
 def _steps(status: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rltui.cli import parser as command_line
-from rltui.cli.arguments import looks_of
+from rltui.cli.arguments import host_of, looks_of
 from rltui.cli.completion import sources
 from rltui.cli.completion.sources import Words
 from rltui.errors import RltuiError
@@ -20,7 +20,12 @@ _SAFE = re.compile(r"[A-Za-z0-9_.,:/=@%+#-]+")
 _WIDEST_HELP = 70
 _BREAKS = re.compile(r"[=:]+")
 """Words by themselves to bash (COMP_WORDBREAKS), which completes what stands behind them."""
-_LOOKS = {"--color": "auto, always, never", "--no-color": "no colours", "--ascii": "no signs but ASCII's"}
+_LOOKS = {
+    "--color": "auto, always, never",
+    "--no-color": "no colours",
+    "--ascii": "no signs but ASCII's",
+    "--host": "on another machine",
+}
 
 
 class TypedLine(NamedTuple):
@@ -64,20 +69,26 @@ def _found(before: list[str], last: str) -> Iterator[tuple[str, str]]:
         prefix = "--color=" if last.startswith("--color=") else ""
         yield from ((f"{prefix}{when}", "") for when in _LOOKS["--color"].split(", "))
         return
+    if before[-1:] == ["--host"] or last.startswith("--host="):
+        prefix = "--host=" if last.startswith("--host=") else ""
+        yield from ((f"{prefix}{host}", text) for host, text in sources.hosts())
+        return
     if "--" in before:
         return
-    _, before = looks_of(before)
+    host, before = host_of(looks_of(before)[1])
     name = before[0] if before else ""
     top, commands = command_line.build(name)
     if not before:
         yield from _options(commands.choices["open"] if last.startswith("-") else None, last)
         yield from (() if last.startswith("-") else command_line.commands_with_help(top))
-        yield from (() if last.startswith("-") else sources.opened(last))
+        yield from (() if last.startswith("-") or host else sources.opened(last))
         return
     known = name in commands.choices
     parser = commands.choices[name] if known else command_line.build("open")[1].choices["open"]
     given = _given(parser, before[1:] if known else before)
     option, equals, _ = last.partition("=")
+    if host and (given.pending is not None or not last.startswith("-") or equals):
+        return  # what it may be there is not known here
     if given.pending is not None:
         yield from sources.values(given.pending, last, given.words)
     elif last.startswith("-") and equals:

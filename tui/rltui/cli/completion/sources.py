@@ -55,6 +55,20 @@ def opened(typed: str) -> Iterator[tuple[str, str]]:
     yield from _configs(typed, {})
 
 
+def hosts() -> Iterator[tuple[str, str]]:
+    """Machines that `--host` may name: those of the settings, and of the user's ssh."""
+    from rltui.settings import settings_file  # pydantic takes 60 ms, which other tabs need not pay
+
+    with suppress(OSError, ValueError):
+        named = tomllib.loads(settings_file().read_text(encoding="utf-8")).get("hosts")
+        yield from ((name, "") for name in (named if isinstance(named, dict) else ()))
+    with suppress(OSError, ValueError):
+        for line in (Path.home() / ".ssh" / "config").read_text(encoding="utf-8").splitlines():
+            words = line.split()
+            if words and words[0].lower() == "host":
+                yield from ((name, "of ssh") for name in words[1:] if not set(name) & {"*", "?", "!"})
+
+
 def _names(_: str, __: Words) -> Found:
     return [(record.name, record.output_dir) for record in known_experiments()]
 
@@ -256,11 +270,18 @@ def _topics(_: str, __: Words) -> Found:
     return topics().items()
 
 
+def _partitions(_: str, __: Words) -> Found:
+    from rltui.services.partitions import partitions
+
+    return [(each.name, f"up to {each.time_limit}, {each.nodes} nodes") for each in partitions(timeout_s=2.0)]
+
+
 BY_DEST: Mapping[str, Source] = {
     "experiment": _names,
     "n": _names,
     "name": _names,
     "inference_of": _names,
+    "after_run": _names,
     "framework": _frameworks,
     "to": _frameworks,
     "metric": _metrics,
@@ -285,6 +306,9 @@ BY_METAVAR: Mapping[str, Source] = {
     "KEY=VALUE": _sets,
     "L": _levels,
     "LAYOUT": _layouts,
+    "PARTITION": _partitions,
+    "RELEASE": _names,
+    "ROLE": lambda _, __: [(role, "") for role in ("inference", "orchestrator", "trainer")],
     "RUN_DIR": _folders,
     "RUN|+TAG": _runs,
     "STEP": _steps,

@@ -1,0 +1,101 @@
+"""`rltui --host HOST …`: the command there, or the TUI here on what is there; and `serve`, the other end."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from rltui import settings
+from rltui.client.remote.reach import Host, host_of
+from rltui.errors import ExitCode, RltuiError, UsageError
+
+_OF_THIS_MACHINE = frozenset({"completion", "help", "keys", "man", "serve"})
+"""Commands that are not about the runs of a machine."""
+_NO_PROGRAM, _NO_CONNECTION = 127, 255
+"""Exit codes of a shell that finds no such command, and of ssh for failures of its own."""
+
+
+def through(name: str, words: Sequence[str]) -> int:
+    """Carry out a command line on another machine.
+
+    Raises:
+        UsageError: for what is no host, or a command of this machine.
+        RltuiError: if it cannot be reached, or has no rltui.
+    """
+    from rltui.cli.parser import build
+
+    host = host_of(name, settings.load(settings.settings_file()).hosts)
+    if words and words[0] in _OF_THIS_MACHINE:
+        raise UsageError(f"{words[0]} is about this machine", hint="leave --host out")
+    if words and (words[0] in ("-h", "--help", "--version") or words[0] in build(words[0])[1].choices):
+        return _run(host, words)
+    return _show(host, words)
+
+
+def _run(host: Host, words: Sequence[str]) -> int:
+    """There, with this terminal where there is one."""
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    command = host.running([host.rltui, *words], terminal=terminal)
+    sys.stdout.flush()
+    interrupts: list[int] = []
+    before = signal.signal(
+        signal.SIGINT, lambda number, _: interrupts.append(number)
+    )  # it is for the command
+    try:
+        code = subprocess.run(command, check=False).returncode
+    except OSError as error:
+        raise RltuiError(f"cannot run {command[0]}: {error.strerror}", hint="install OpenSSH") from error
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if interrupts:
+        return int(ExitCode.INTERRUPTED)
+    if code == _NO_PROGRAM:
+        raise host.without_rltui()
+    if code == _NO_CONNECTION and host.is_ssh:
+        raise RltuiError(f"{host.name} cannot be reached", hint=f"ssh {host.name} must work")
+    return code if code >= 0 else 128 - code
+
+
+def _show(host: Host, words: Sequence[str]) -> int:
+    """The TUI, here."""
+    from rltui.cli.app import need_terminal, show_remote
+
+    parser = argparse.ArgumentParser(prog="rltui --host HOST", add_help=False)
+    parser.add_argument("name", nargs="?", default="")
+    parser.add_argument("-n", dest="named", default="")
+    parser.add_argument("--readonly", action="store_true")
+    parser.add_argument("--keymap", choices=("vim", "k9s"))
+    arguments, unknown = parser.parse_known_args([*words])
+    name = arguments.name or arguments.named
+    if unknown or name.endswith(".toml"):
+        raise UsageError(
+            f"what is opened on {host.name} is an experiment or a run, by its name: not {' '.join(words)}",
+            hint=f"start one there: rltui --host {host.name} up CONFIG.toml, a file of {host.name}",
+        )
+    need_terminal()
+    return show_remote(host, name, readonly=arguments.readonly)
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """The other end of a link, on stdin and stdout.
+
+    Raises:
+        UsageError: where a person called it.
+    """
+    if not arguments.stdio or sys.stdin.isatty():
+        raise UsageError(
+            "serve is what an rltui on another machine starts here", hint="there: rltui --host THIS_MACHINE"
+        )
+    from rltui.client.remote.serving import serve as answer
+
+    reading, writing = os.dup(0), os.dup(1)
+    os.dup2(2, 1)  # nothing else may be written there
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    answer(reading, writing)
+    return int(ExitCode.DONE)

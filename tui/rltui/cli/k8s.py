@@ -1,0 +1,393 @@
+"""`k8s`: Helm releases of prime-rl's chart: made, looked at, opened as an experiment, ended."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+from rltui.cli.app import need_terminal, show
+from rltui.cli.colour import Meaning, paint
+from rltui.cli.progress import Waiting, working
+from rltui.cli.running import start_headless
+from rltui.cli.status import print_status, read_status
+from rltui.cli.table import Column, print_table
+from rltui.cli.terminal import ask, confirm
+from rltui.cli.waiting import StateChanges
+from rltui.client import creation, launch
+from rltui.client.down import take_down
+from rltui.client.release import (
+    FILE,
+    ROLES,
+    pod_of_role,
+    read_release,
+    read_values,
+    to_follow,
+    write_layout,
+)
+from rltui.core.api import Request
+from rltui.errors import ExitCode, RltuiError, UsageError
+from rltui.frameworks import registry
+from rltui.services import checkout, kube, outside
+from rltui.services.helm import Helm, ReleaseWish, chart_folder, flat, values_files
+from rltui.services.kube import Claim, Inside, Kubectl, Pod
+from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.experiments import find_experiment
+
+_LOOK_S = 2.0
+"""Between two looks at pods that are waited for."""
+_PODS = (
+    Column("POD", least=16, cut="middle"),
+    Column("STATE"),
+    Column("INSIDE", least=12, goes=1),
+    Column("RESTARTS", is_right=True, goes=2),
+    Column("NODE", least=8, cut="middle", goes=3),
+    Column("WHY", least=20),
+)
+
+
+_STATES: Mapping[str, Meaning] = {
+    "runs": "good",
+    "by hand": "good",
+    "pending": "busy",
+    "ending": "busy",
+    "ended": "bad",
+    "sleeps": "faint",
+}
+
+
+def _kubectl(arguments: argparse.Namespace) -> Kubectl:
+    return Kubectl(arguments.context or "", arguments.namespace or "")
+
+
+# --- made, and changed ------------------------------------------------------------------------------------
+
+
+def up(arguments: argparse.Namespace) -> int:
+    """Install a release, having shown its values."""
+    helm = Helm(_kubectl(arguments))
+    if helm.release(arguments.release) is not None:
+        raise UsageError(
+            f"there is a release {arguments.release} already",
+            hint=f"change it: rltui k8s upgrade {arguments.release}; open it: rltui k8s watch "
+            f"{arguments.release}",
+        )
+    return _carry_out(arguments, helm, "install", {})
+
+
+def upgrade(arguments: argparse.Namespace) -> int:
+    """Give a release other values, having shown what they change."""
+    helm = Helm(_kubectl(arguments))
+    if helm.release(arguments.release) is None:
+        raise UsageError(
+            f"there is no release {arguments.release}", hint=f"make it: rltui k8s up {arguments.release}"
+        )
+    return _carry_out(arguments, helm, "upgrade", helm.values(arguments.release, every=False))
+
+
+def _carry_out(
+    arguments: argparse.Namespace, helm: Helm, verb: Literal["install", "upgrade"], before: Mapping[str, Any]
+) -> int:
+    wish = _wish(arguments)
+    with working("asks helm what the values would be"):
+        values = wish.values(helm, verb)
+    command = helm.words(*wish.words(verb))
+    print(shlex.join(command), file=sys.stderr)
+    changes = list(_changes(dict(flat(before)), dict(flat(values))))
+    for line in changes or [
+        "  no value differs from those of the chart" if not before else "  no value changes"
+    ]:
+        print(line, file=sys.stderr)
+    if arguments.dry_run:
+        print("nothing was done", file=sys.stderr)
+        return 0
+    if not arguments.yes and not confirm(f"{verb} {wish.name}?"):
+        print("nothing was done", file=sys.stderr)
+        return int(ExitCode.FAILED)
+    if (code := outside.in_terminal(command)) != 0:
+        raise RltuiError(f"helm {verb} failed (exit code {code})", hint="what it says stands above")
+    if arguments.wait:
+        _wait_for_pods(wish.name, helm.kubectl)
+    print(f"open it: rltui k8s watch {wish.name}{_where(helm.kubectl)}", file=sys.stderr)
+    return 0
+
+
+def _wish(arguments: argparse.Namespace) -> ReleaseWish:
+    wanted = registry.get("prime-rl").checkout
+    assert wanted is not None
+    chart = chart_folder(arguments.chart, checkout.find(wanted, workspace=Path.cwd(), config_files=()))
+    sets = list(arguments.edits)
+    if arguments.sft:
+        sets += [f"{role}.autoStart=false" for role in ROLES]
+    if arguments.namespace and not any(each.startswith("namespace=") for each in sets):
+        sets.append(f"namespace={arguments.namespace}")  # the chart puts its objects where this value says
+    return ReleaseWish(arguments.release, chart, values_files(arguments.values, chart), tuple(sets))
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    """A line for each value, or for each that is another than before."""
+    for key in sorted({*before, *after}):
+        if before.get(key) == after.get(key):
+            continue
+        new = paint(_line(after[key]), "good") if key in after else "as the chart says"
+        old = f"{_line(before[key])} → " if key in before else ""
+        yield f"  {key} = {old}{new}"
+
+
+def _line(value: str) -> str:
+    return " ⏎ ".join(line.strip() for line in value.splitlines() if line.strip())
+
+
+def _wait_for_pods(name: str, kubectl: Kubectl) -> None:
+    """Until each pod's container has run. Ctrl+c waits no longer, and ends nothing."""
+    began = time.monotonic()
+    with Waiting() as waiting:
+        told: dict[str, str] = {}
+        while True:
+            release = read_release(name, kubectl)
+            pods = {pod.name: pod for pod in release.pods}
+            left = 0
+            for each in release.sets:
+                for number in range(each.replicas):
+                    pod = pods.get(f"{each.name}-{number}")
+                    text = _why_awaited(pod, is_new=each.is_rolled_out)
+                    left += bool(text)
+                    line = f"{each.name}-{number}: {text or 'runs'}"
+                    if told.get(f"{each.name}-{number}") != line:
+                        waiting.tell(f"{each.name}-{number}", line, since=began if text else None)
+                        told[f"{each.name}-{number}"] = line
+            if not left:
+                return
+            time.sleep(_LOOK_S)
+
+
+def _why_awaited(pod: Pod | None, *, is_new: bool) -> str:
+    if pod is None:
+        return "is not made yet"
+    if pod.is_leaving or not is_new:
+        return "is made anew"
+    return pod.why
+
+
+def _where(kubectl: Kubectl) -> str:
+    """The options that lead there."""
+    words = [("--namespace", kubectl.namespace), ("--context", kubectl.context)]
+    return "".join(f" {option} {value}" for option, value in words if value)
+
+
+# --- looked at --------------------------------------------------------------------------------------------
+
+
+def status(arguments: argparse.Namespace) -> int:
+    """Pods with what runs in them, and the data; of all releases where none is named."""
+    kubectl = _kubectl(arguments)
+    with working("asks the cluster"):
+        found = asyncio.run(_status(kubectl, arguments.release))
+    if arguments.json:
+        print(json.dumps(found, ensure_ascii=False))
+        return 0
+    if not found:
+        print("there is no release of prime-rl's chart here", file=sys.stderr)
+    for each in found:
+        print(paint(str(each["release"]), "head"))
+        print_table(_PODS, [_row(pod) for pod in each["pods"]], indent="  ")
+        for claim in each["claims"]:
+            print(f"  data {claim['name']}: {claim['phase']}, {claim['size'] or 'size unknown'}")
+    return 0
+
+
+async def _status(kubectl: Kubectl, named: str | None) -> list[dict[str, Any]]:
+    selector = f"{kube.RELEASE_LABEL}={named}" if named else "app=prime-rl"
+    pods = await kube.read_pods(kubectl, selector)
+    names = [named] if named else sorted({pod.release for pod in pods})
+    inside = await asyncio.gather(*(_look_inside(kubectl, pod) for pod in pods))
+    claims = await asyncio.gather(*(_claims(kubectl, name) for name in names))
+    if named and not pods and not claims[0] and not await kube.read_sets(kubectl, named):
+        raise UsageError(f"there is no release {named}", hint="all there are: rltui k8s status")
+    return [
+        {
+            "release": name,
+            "pods": [
+                _described(pod, seen) for pod, seen in zip(pods, inside, strict=True) if pod.release == name
+            ],
+            "claims": [asdict(claim) for claim in of_release],
+        }
+        for name, of_release in zip(names, claims, strict=True)
+    ]
+
+
+async def _look_inside(kubectl: Kubectl, pod: Pod) -> Inside | None:
+    """`None` where nobody can look."""
+    if pod.phase != "running":
+        return None
+    try:
+        return await kube.read_inside(kubectl, pod)
+    except RltuiError:
+        return None
+
+
+async def _claims(kubectl: Kubectl, name: str) -> tuple[Claim, ...]:
+    """None where the user may not list them."""
+    try:
+        return await kube.read_claims(kubectl, name)
+    except RltuiError:
+        return ()
+
+
+def _described(pod: Pod, inside: Inside | None) -> dict[str, Any]:
+    programs = None if inside is None else {"own": inside.own, "by_hand": inside.by_hand}
+    return {
+        "name": pod.name,
+        "role": pod.role,
+        "state": _state(pod, inside),
+        "phase": pod.phase,
+        "why": pod.why,
+        "ready": pod.is_ready,
+        "inside": programs,
+        "restarts": pod.restarts,
+        "last_end": None if pod.end is None else pod.end.text,
+        "node": pod.node,
+        "started_at": pod.started_at,
+    }
+
+
+def _state(pod: Pod, inside: Inside | None) -> str:
+    if pod.is_leaving:
+        return "ending"
+    if pod.phase != "running":
+        return pod.phase
+    if pod.waits:
+        return "by hand" if inside is not None and inside.by_hand else "sleeps"
+    if pod.outlives_its_program and inside is not None and not inside.own:
+        return "ended"
+    return "runs"
+
+
+def _row(pod: Mapping[str, Any]) -> list[str]:
+    inside = pod["inside"]
+    programs = [] if inside is None else [*inside["own"], *inside["by_hand"]]
+    why = pod["why"]
+    if pod["state"] == "ended":
+        why = "its program has ended; the pod sleeps on and keeps its devices"
+    elif not why and pod["last_end"] is not None:
+        why = f"before: {pod['last_end']}"
+    restarts = str(pod["restarts"]) if pod["restarts"] else ""
+    shown = paint(pod["state"], _STATES.get(pod["state"]))
+    return [pod["name"], shown, " ".join(programs), restarts, pod["node"], why]
+
+
+def logs(arguments: argparse.Namespace) -> int:
+    """What a pod prints, from the cluster itself."""
+    kubectl = _kubectl(arguments)
+    pod = pod_of_role(read_release(arguments.release, kubectl), arguments.role)
+    options = ["--follow"] if arguments.follow else []
+    options += ["--previous"] if arguments.previous else []
+    command = kubectl.words("logs", pod.name, f"--container={pod.container}", *options)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                print(line, end="", flush=arguments.follow)
+        except BaseException:
+            process.terminate()
+            raise
+    return process.returncode
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """A command in a pod, or a shell, in this terminal."""
+    kubectl = _kubectl(arguments)
+    pod = pod_of_role(read_release(arguments.release, kubectl), arguments.role)
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    command = tuple(arguments.command) or kube.SHELL
+    return outside.in_terminal(kubectl.execute(pod.name, pod.container, command, tty=is_terminal))
+
+
+def watch(arguments: argparse.Namespace) -> int:
+    """The release as an experiment: what its pods run is followed."""
+    kubectl = _kubectl(arguments)
+    if not arguments.no_tui:
+        need_terminal()
+    name = arguments.name or arguments.release
+    folder = Path(arguments.output_dir or Path("outputs") / name).absolute()
+    known = find_experiment(name)
+    if known is not None and launch.lives(known):
+        return _shown(known, arguments)
+    with working("asks the cluster what the release has"):
+        release = read_release(arguments.release, kubectl)
+        values, unknown = read_values(arguments.release, kubectl)
+    if unknown:
+        print(f"commands for pods that sleep are those of the shipped layout: {unknown}", file=sys.stderr)
+    layout = write_layout(release, values, folder)
+    wanted = creation.ExperimentRequest(config_files=(), layout=str(layout), name=name, output_dir=folder)
+    creation.trust_what_runs(wanted)
+    followed = to_follow(release, folder)
+    if not followed:
+        return _shown(creation.create(wanted).record, arguments)
+    request = Request(action="start", components=followed)
+    code = start_headless(wanted, request, wait=False, timeout_s=None, as_json=arguments.json)
+    return code if arguments.no_tui or code else show(launch.choose(name))
+
+
+def _shown(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
+    if not arguments.no_tui:
+        return show(record)
+    print_status(read_status(record), as_json=arguments.json)
+    return 0
+
+
+# --- ended ------------------------------------------------------------------------------------------------
+
+
+def down(arguments: argparse.Namespace) -> int:
+    """Uninstall a release; its data stays, unless a person says otherwise."""
+    kubectl, name = _kubectl(arguments), arguments.release
+    helm = Helm(kubectl)
+    if helm.release(name) is not None:
+        pods = asyncio.run(kube.read_pods(kubectl, f"{kube.RELEASE_LABEL}={name}"))
+        print(f"{name}: {', '.join(pod.name for pod in pods) or 'no pod'}", file=sys.stderr)
+        if not arguments.yes and not confirm(f"uninstall {name}? what runs in its pods is ended"):
+            print("nothing was done", file=sys.stderr)
+            return int(ExitCode.FAILED)
+        if (code := outside.in_terminal(helm.words("uninstall", name))) != 0:
+            raise RltuiError(f"helm uninstall failed (exit code {code})", hint="what it says stands above")
+    else:
+        print(f"helm has no release {name}", file=sys.stderr)
+    _end_experiment(name)
+    for claim in asyncio.run(kube.read_claims(kubectl, name)):
+        _offer_to_delete(claim, name, kubectl, arguments)
+    return 0
+
+
+def _end_experiment(name: str) -> None:
+    """The one that follows its pods, where there is one."""
+    record = find_experiment(name)
+    if record is not None and Path(record.layout_file).name == FILE and launch.lives(record):
+        with StateChanges() as changes:
+            take_down(record, changes.show)
+
+
+def _offer_to_delete(claim: Claim, release: str, kubectl: Kubectl, arguments: argparse.Namespace) -> None:
+    """With *no* as the answer of whoever says nothing."""
+    what = f"{claim.name} ({claim.size or 'size unknown'}): all checkpoints and outputs of {release}"
+    command = kubectl.words("delete", "persistentvolumeclaim", claim.name, "--wait=false")
+    if arguments.delete_data:
+        if sys.stdin.isatty():
+            is_meant = ask(f"delete {what}? type its name:") == claim.name
+        else:
+            is_meant = bool(arguments.yes)
+    else:
+        is_meant = sys.stdin.isatty() and not arguments.yes and confirm(f"delete {what}?")
+    if not is_meant:
+        print(f"{claim.name} stays; to delete it: {shlex.join(command[:-1])}", file=sys.stderr)
+        return
+    outside.ask(command, timeout_s=60.0)
+    print(f"{claim.name} was deleted", file=sys.stderr)
