@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -16,8 +17,9 @@ from rltui.client.protocol import Experiment, Runs, TakenDownError
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
 from rltui.core.text import encodable
-from rltui.errors import RltuiError
+from rltui.errors import LinkDownError, RltuiError
 from rltui.ui.actions import NO_KEY, key_of, remap
+from rltui.ui.background import in_background
 from rltui.ui.copying import is_inside_tmux, passed_through
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
@@ -122,7 +124,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     @on(MainScreen.RunWanted)
     def _look_at(self, wanted: MainScreen.RunWanted) -> None:
         """The last one that was asked for counts."""
-        self.run_worker(self._open_run(wanted), name="open", group="open", exclusive=True)
+        in_background(self, partial(self._open_run, wanted), group="open")
 
     async def _open_run(self, wanted: MainScreen.RunWanted) -> None:
         """In place of the one that is open, which goes on; asks first where edits of that one are lost."""
@@ -175,8 +177,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     @on(Overview.Composed)
     def _listen(self) -> None:
         if self._overview is not None:
-            follow = self._follow_events(self._overview)
-            self.run_worker(follow, name="events", group="events", exclusive=True)
+            follow = partial(self._follow_events, self._overview)
+            in_background(self, follow, group="events")
 
     async def _follow_events(self, overview: Overview) -> None:
         """Show what is pushed; when the supervisor is gone, say so and ask again, for ever."""
@@ -198,6 +200,10 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
                     is_news = is_news or isinstance(event, KnobTable | Alert)
             except TakenDownError as error:
                 is_down, reason = True, clean_line(error.title)
+            except LinkDownError as error:  # it comes back by itself, and is asked as often as ages are told
+                overview.shared.show_connection(clean_line(error.title))
+                await asyncio.sleep(LOOK_AGAIN_S)
+                continue
             except RltuiError as error:
                 reason = clean_line(error.title)
             except (OSError, EOFError, ValueError) as error:  # hung up, cut off, or not understood
@@ -286,13 +292,14 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             self.exit()
             return
         self._overview.note_place()
-        status = self._overview.status
+        status, host = self._overview.status, clean_line(self._experiment.host)
+        rltui = f"rltui --host {host}" if host else "rltui"
         if status is not None and status.state == "stopped":
             name = clean_line(self._experiment.name)
-            self.exit(message=f"Detached: nothing of it runs. rltui {name} opens it again.")
+            self.exit(message=f"Detached: nothing of it runs. {rltui} {name} opens it again.")
             return
         ends = "ends the observation" if self._experiment.observed else "stops it"
-        self.exit(message=f"Detached: everything keeps running. rltui opens it again, rltui down {ends}.")
+        self.exit(message=f"Detached: everything keeps running. {rltui} opens it again, {rltui} down {ends}.")
 
     def action_explain_interrupt(self) -> None:
         """A habit that must not cost a run: it copies what is selected, else it says how to leave."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -172,7 +173,7 @@ class ConfigWork:
     async def _draft_of(self, path: str) -> TextDraft | None:
         """The file as it is, or what was left unwritten the last time."""
         kept = self._shared.drafts.get(path)
-        seen = self._experiment.read_config(path)
+        seen = await asyncio.to_thread(self._experiment.read_config, path)
         if kept is None:
             return TextDraft(seen, seen.text)
         choices = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from textual import events, on
@@ -15,6 +16,7 @@ from rltui.core import fuzzy
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.background import in_background
 from rltui.ui.palette_entries import Kind, PaletteEntry, at_once, carry_out, narrowed, ranked, sources
 from rltui.ui.requests import SEARCH_AIM, MainScreen
 from rltui.ui.screens.dialogs import TypingLine, TypingScreen
@@ -99,7 +101,7 @@ class Palette(TypingScreen[PaletteEntry]):
         """What is known is shown; the rest is asked for."""
         self._theme = self.app.theme
         for source in self._sources:
-            self.run_worker(self._load(source), group="load")
+            in_background(self, partial(self._load, source), group="load", exclusive=False)
         self.call_later(self._show)
 
     def type_ahead(self, text: str) -> None:

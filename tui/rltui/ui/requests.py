@@ -17,6 +17,7 @@ from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Link, 
 from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import CHANGING_CALLS, Place, Use, changing_keys, key_of
+from rltui.ui.background import in_background
 from rltui.ui.copying import Copyable, CopyWanted
 from rltui.ui.keymap import idle_key
 from rltui.ui.messages import MessageLine, TalkingApp, TalkingScreen, waiting
@@ -24,6 +25,7 @@ from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu, LinkMenu, MessageDialog, NoteDialog, PlanDialog
 from rltui.ui.shared import Home, Shared
 from rltui.ui.text import clean_line
+from rltui.ui.widgets.log_pane import LogPane
 from rltui.wording import checkpoint_words
 
 if TYPE_CHECKING:
@@ -202,7 +204,7 @@ class MainScreen(TalkingScreen[None]):
 
     def keep(self) -> None:
         """Have the next app know what this one does."""
-        self.app.run_worker(self.home.kept.write(), name="keep", group="keep")
+        in_background(self.app, self.home.kept.write, group="keep", exclusive=False)
 
     @property
     def is_open(self) -> bool:
@@ -476,6 +478,16 @@ class ComponentActions(ExperimentScreen):
         """The component that the keys act on."""
         raise NotImplementedError
 
+    def action_show_script(self) -> None:
+        """In the person's pager."""
+        if script := self._job_script:
+            self.post_message(LogPane.PagerWanted(script))
+
+    @property
+    def _job_script(self) -> str:
+        host = self.component.host if self.component is not None else None
+        return host.script if host is not None else ""
+
     def action_request(self, what: str) -> None:
         """Plan first, and ask: but for a plain start. A finished run is given a supervisor instead."""
         if self.experiment.finished:
@@ -565,6 +577,8 @@ class ComponentActions(ExperimentScreen):
                 return item is not None and item.state in ALIVE_STATES
             case "restart_menu":
                 return item is not None
+            case "show_script":
+                return bool(self._job_script)
             case "fix_memory":
                 return item is not None and bool(item.remedies)
             case _:

@@ -150,13 +150,19 @@ class Shared:
             "journal": [],
         }
 
+    @property
+    def full_name(self) -> str:
+        """Of the experiment, with the machine that it is on where that is another one: `gpubox:demo`."""
+        host = self.experiment.host
+        return f"{host}:{self.experiment.name}" if host else self.experiment.name
+
     def heading(self, *parts: Content | tuple[str, str] | str, problem: str | None = None) -> Content:
         """The first line of a screen: whose it is, its name, facts (each as it is or with its style; empty
         ones are left out), and why what is shown may be old, or not all there is.
         """
         line: list[Content | tuple[str, str]] = [
             (" rltui ", "bold $accent"),
-            (clean_line(self.experiment.name), "bold"),
+            (clean_line(self.full_name), "bold"),
         ]
         troubles = [f"⚠ {clean_line(text)}" for text in (problem, self.connection_problem) if text]
         for part in (*parts, *((text, "bold $text-warning") for text in troubles)):

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from rltui.core.api import ComponentState, ComponentStatus, Status
+from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Status
 from rltui.core.gpu.out_of_memory import verdict
 from rltui.core.runs import RunState
 from rltui.core.text import duration
 from rltui.ui.text import age, clean_line
-from rltui.wording import RUN_SYMBOLS, STALLED_SYMBOL, STATE_SYMBOLS, concern_text
+from rltui.wording import RUN_SYMBOLS, STALLED_SYMBOL, STATE_SYMBOLS, concern_text, host_texts, state_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ BADGES = {
 MEANINGS = {
     ComponentState.STOPPED: "never started, or stopped on request",
     ComponentState.WAITING: "held back: by a component, a port, GPU memory or leftover processes",
-    ComponentState.STARTING: "runs, but does not answer yet",
+    ComponentState.STARTING: "runs, but does not answer yet; pending: its host has not begun to run it",
     ComponentState.READY: "runs and answers",
     ComponentState.STOPPING: "was asked to end",
     ComponentState.EXITED: "a job that is done",
@@ -85,7 +85,7 @@ def _retry_text(status: ComponentStatus, now: float) -> str:
 
 def _state_text(status: ComponentStatus, now: float) -> str:
     """`● ready 41m`, `✓ exited 0`, `↻ backoff 12s`, `✗ failed code 1`."""
-    badge = BADGES[status.state]
+    word = state_word(status.state, None if status.host is None else status.host.model_dump())
     extra = ""
     match status.state:
         case ComponentState.READY | ComponentState.STARTING:
@@ -94,7 +94,7 @@ def _state_text(status: ComponentStatus, now: float) -> str:
             extra = _exit_text(status)
         case ComponentState.BACKOFF:
             extra = _retry_text(status, now)
-    return f"{badge.symbol} {badge.word} {extra}".rstrip()
+    return f"{STATE_SYMBOLS[word]} {word} {extra}".rstrip()
 
 
 def _behind_state(state: ComponentState, reason: str) -> list[tuple[str, str]]:
@@ -121,6 +121,10 @@ def component_title(
         (" ", ""),
         (_state_text(status, now), badge.style),
     ]
+    if status.host is not None and status.state in ALIVE_STATES:
+        for text in map(clean_line, host_texts(status.host.model_dump(), now)):
+            style = STALLED.style if text.startswith(STALLED.symbol) else ""
+            parts.extend([SEPARATOR, (text, style)])
     if status.stalled:
         parts.extend([SEPARATOR, (f"{STALLED.symbol} {STALLED.word}", STALLED.style)])
     reason = clean_line(status.reason or "")
@@ -131,7 +135,8 @@ def component_title(
             if width is None or Content.assemble(*longer).cell_length <= width:
                 parts, is_told = longer, text == reason
                 break
-    texts = [f":{status.port}"] if status.port is not None and status.pid is not None else []
+    has_port = status.port is not None and status.state in ALIVE_STATES
+    texts = [f":{status.port}"] if has_port else []
     texts.extend(clean_line(fact) for fact in status.facts)
     for text in texts:
         parts.extend([SEPARATOR, (text, "$foreground 60%" if text.startswith(":") else "")])

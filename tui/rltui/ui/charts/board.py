@@ -160,7 +160,9 @@ class Board:
             clock = next((key for key in found if key is not None), None)
             before = self._read[at].tracks
             tracks: dict[SeriesKey, _Track] = {}
-            for key in wanted & set(keys) | ({clock} if clock is not None else set()):
+            present = wanted & set(keys) | ({clock} if clock is not None else set())
+            run.source.prepare(present)
+            for key in present:
                 tracks[key] = before.get(key) or _Track()
                 tracks[key].update(run.source, key)
             self._read[at] = _with_clock(tracks, clock)

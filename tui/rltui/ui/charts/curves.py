@@ -123,11 +123,14 @@ def logarithms(values: Floats) -> Floats:
         return np.asarray(np.log10(np.where(values > 0, values, np.nan)))
 
 
+_MOST = 1e300
+
+
 def widened(span: tuple[float, float]) -> tuple[float, float]:
-    """Never empty."""
-    low, high = span
-    if high > low and math.isfinite(high - low):
-        return span
+    """Never empty, and with a width that is a number; what lies beyond is drawn at the edge."""
+    low, high = (min(max(end, -_MOST), _MOST) for end in span)
+    if high > low:
+        return low, high
     if not low:
         return 0.0, 1.0
     margin = abs(low) * 0.05

@@ -12,6 +12,7 @@ from textual.content import Content
 from rltui.core.marks import marks
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
+from rltui.ui.background import in_background
 from rltui.ui.charts.board import Board, Run
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.plot import Plot
@@ -61,7 +62,7 @@ class ChartPanel(Container, can_focus=True):
     def on_mount(self) -> None:
         """Read what is new, now and then."""
         self._arrange_plots()
-        self.run_worker(self._follow(), name="charts", group="charts")
+        in_background(self, self._follow, group="charts", exclusive=False)
 
     def on_resize(self) -> None:
         """There may be room for more."""
@@ -92,8 +93,10 @@ class ChartPanel(Container, can_focus=True):
 
     @property
     def _is_seen(self) -> bool:
+        if not (self.screen.is_current and self.size.height and self.region):
+            return False
         top = self.app.screen
-        return bool(self.size.height and self.region) and (self.screen is top or top.is_modal)
+        return self.screen is top or top.is_modal
 
     async def _catch_up(self, board: Board) -> None:
         is_new = await asyncio.to_thread(board.look)

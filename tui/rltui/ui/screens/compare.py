@@ -15,6 +15,7 @@ from rltui.core.compare import Comparison
 from rltui.core.rollouts import BatchKey, RolloutSource, Transcript, same_prompt_in
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.background import in_background
 from rltui.ui.charts.board import Run
 from rltui.ui.messages import waiting
 from rltui.ui.requests import HomeScreen, show_error
@@ -72,7 +73,7 @@ class CompareScreen(CursorKeys, HomeScreen):
 
     def on_screen_resume(self) -> None:
         """Catch up."""
-        self.run_worker(self._follow(), name="compare", group="compare", exclusive=True)
+        in_background(self, self._follow, group="compare")
 
     def left(self) -> None:
         """Nothing is read any more."""

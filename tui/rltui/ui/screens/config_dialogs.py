@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 from textual import on
@@ -18,6 +19,7 @@ from rltui.core.config_report import Conversion, KeyConflict, KnobTable
 from rltui.core.text import number, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, plan_steps, problem_lines
 from rltui.ui.screens.dialogs import Box, ButtonDialog, ToldKey, button
@@ -236,7 +238,7 @@ class ConverterDialog(Box[Conversion]):
     @on(Input.Changed, "#mean")
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.run_worker(self._reckon(event.value), group="convert", exclusive=True)
+        in_background(self, partial(self._reckon, event.value), group="convert")
 
     async def _reckon(self, text: str) -> bool:
         """Whether there is something to write."""
@@ -256,7 +258,7 @@ class ConverterDialog(Box[Conversion]):
     @on(Input.Submitted, "#mean")
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.run_worker(self._take(event.value), group="take", exclusive=True)
+        in_background(self, partial(self._take, event.value), group="take")
 
     async def _take(self, text: str) -> None:
         if await self._reckon(text):

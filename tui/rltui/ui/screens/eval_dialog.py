@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen, show_error
 from rltui.ui.screens.dialogs import Box, ToldKey
@@ -161,7 +162,7 @@ class EvalDialog(Box[str]):
 
     @on(Input.Submitted)
     def _submit(self) -> None:
-        self.run_worker(self._carry_out(), name="ask", group="ask", exclusive=True)
+        in_background(self, self._carry_out, group="ask")
 
     async def _carry_out(self) -> None:
         try:

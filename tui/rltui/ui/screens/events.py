@@ -18,6 +18,7 @@ from rltui.core.events import EventFilter
 from rltui.core.marks import mark_kind
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.screens import SCREENS
@@ -51,7 +52,7 @@ class EventScreen(CursorKeys, ExperimentScreen):
         self._shown = 0
         self._problem = ""
         self._is_behind = False
-        self._reader: Worker[None] | None = None
+        self._reader: Worker[object] | None = None
         self._wanted_at: float | None = None
         """A moment to go to, once the journal is read."""
         self._title = Static(id="events-title", markup=False)
@@ -89,7 +90,7 @@ class EventScreen(CursorKeys, ExperimentScreen):
         """Take in what was appended; once more, where more came meanwhile."""
         self._is_behind = True
         if self.is_open and (self._reader is None or self._reader.is_finished):
-            self._reader = self.run_worker(self._follow(), name="journal", group="journal")
+            self._reader = in_background(self, self._follow, group="journal", exclusive=False)
 
     async def _follow(self) -> None:
         while self._is_behind:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -19,6 +20,7 @@ from rltui.core.runs import RunRow
 from rltui.core.text import listed
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens.dialogs import Box, ToldKey
@@ -91,7 +93,7 @@ class ForkDialog(Box[str]):
 
     def _look(self, pause_s: float) -> None:
         if not self._is_busy:
-            self.run_worker(self._show_plan(pause_s), name="plan", group="plan", exclusive=True)
+            in_background(self, partial(self._show_plan, pause_s), group="plan")
 
     async def _show_plan(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
@@ -137,7 +139,7 @@ class ForkDialog(Box[str]):
         if not self._is_busy:
             self._is_busy = True
             self.workers.cancel_group(self, "plan")
-            self.run_worker(self._carry_out(), name="fork", group="fork", exclusive=True)
+            in_background(self, self._carry_out, group="fork")
 
     async def _carry_out(self) -> None:
         try:

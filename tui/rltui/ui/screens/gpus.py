@@ -18,6 +18,7 @@ from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport
 from rltui.core.text import duration, gib, short_command, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.background import in_background
 from rltui.ui.requests import AskedRequest, ExperimentScreen
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
@@ -307,7 +308,7 @@ class GpuScreen(CursorKeys, ExperimentScreen):
 
     def on_screen_resume(self) -> None:
         """Catch up."""
-        self.run_worker(self._follow_history(), name="history", group="history", exclusive=True)
+        in_background(self, self._follow_history, group="history")
         self._show_report()
 
     # values in

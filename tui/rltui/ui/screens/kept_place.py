@@ -13,6 +13,7 @@ from rltui.client.protocol import Experiment
 from rltui.core.edit_log import edited_keys
 from rltui.errors import RltuiError
 from rltui.ui.arrangement import Arrangement
+from rltui.ui.background import in_background
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.arranging import ArrangedPanes
 from rltui.ui.shared import Home, Remembered, Shared
@@ -45,7 +46,7 @@ class KeptPlace(ArrangedPanes):
     def on_mount(self) -> None:
         """The first frame need not wait for what comes now."""
         self.set_interval(_INTERVAL_S, self.keep_place, name="keep place")
-        self.run_worker(self._read_run(), name="run's memory", group="memory")
+        in_background(self, self._read_run, group="memory", exclusive=False)
 
     async def on_unmount(self) -> None:
         """What was noted last."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from textual import on, work
@@ -19,6 +20,7 @@ from rltui.core.api import Plan, Request
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.background import in_background
 from rltui.ui.knob_values import typed_value
 from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
@@ -172,7 +174,7 @@ class KnobEditor(Box[Decision]):
         self._bar.fraction = float(fraction) if isinstance(fraction, int | float) else None
 
     def _start_check(self) -> None:
-        self.run_worker(self._check(self._field.value), group="plan", exclusive=True)
+        in_background(self, partial(self._check, self._field.value), group="plan")
 
     async def _check(self, text: str, *, patience_s: float | None = None) -> Draft:
         """Plan what `text` would mean, and show it: at once, and again when the framework has had its say,

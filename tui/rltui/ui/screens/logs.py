@@ -18,6 +18,7 @@ from rltui.core.log_query import Query
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import SEARCH_AIM, ExperimentScreen, show_error
 from rltui.ui.screens.dialogs import SearchPrompt
@@ -29,6 +30,8 @@ from rltui.ui.widgets.log_pane import LogPane
 _LOOK_INTERVAL_S = 2.0
 """How often it looks for logs that are new."""
 _PROGRESS_INTERVAL_S = 0.2
+_WAIT_INTERVAL_S = 0.05
+"""Between two looks for a place in a log that is on another machine."""
 _MOST_FOUND = 50_000
 _MERGED, _FOUND = "all merged", "found"
 
@@ -45,6 +48,7 @@ class FoundLines:
     told: int = 0
     start: int = 0
     problem: str | None = None
+    is_waiting: bool = False
     searching: LogSearching | None = None
     is_done: bool = False
 
@@ -121,7 +125,7 @@ class LogScreen(ExperimentScreen):
 
     def on_screen_resume(self) -> None:
         """Show what there is."""
-        self.run_worker(self._look(), group="logs", exclusive=True)
+        in_background(self, self._look, group="logs")
 
     def on_resize(self, event: Resize) -> None:
         """As many names as fit."""
@@ -145,7 +149,7 @@ class LogScreen(ExperimentScreen):
 
     def _look_again(self) -> None:
         if self.is_open and self.is_current and self._shown != _FOUND:
-            self.run_worker(self._look(), group="logs", exclusive=True)
+            in_background(self, self._look, group="logs")
 
     async def _look(self) -> None:
         try:
@@ -190,7 +194,7 @@ class LogScreen(ExperimentScreen):
             return
         before, self._source, self._shown = self._source, source, shown
         if isinstance(shown, LogEntry):
-            search = partial(self.experiment.search_log, shown.path)
+            search = partial(self.experiment.search_log, shown.path, with_text=False)
             self._pane.log_path, self._pane.log_name = shown.path, shown.name
             self._pane.set_source(source, "Nothing printed yet.", search=search)
         else:
@@ -253,7 +257,7 @@ class LogScreen(ExperimentScreen):
                 self._go(log)
 
     def _go(self, shown: LogEntry | str) -> None:
-        self.run_worker(self._show(shown), group="show", exclusive=True)
+        in_background(self, partial(self._show, shown), group="show")
 
     @on(LogPane.AttemptWanted)
     def _show_attempt(self, wanted: LogPane.AttemptWanted) -> None:
@@ -273,7 +277,7 @@ class LogScreen(ExperimentScreen):
         """Show the lines of the moment `at`, of `component` or of all."""
         self._goal = (at, component)
         if self.is_open and self.is_current:
-            self.run_worker(self._look(), group="logs", exclusive=True)
+            in_background(self, self._look, group="logs")
 
     async def _to_moment(self, at: float, component: str | None) -> None:
         own = [log for log in self._logs if log.component == component]
@@ -287,7 +291,19 @@ class LogScreen(ExperimentScreen):
             return
         await self._show(_MERGED)
         if (merged := self._merged) is not None:
-            self._pane.go_to_offset(await _merged_to(merged, at))
+            self._pane.go_to_offset(await self._merged_to(merged, at))
+
+    async def _merged_to(self, merged: MergedSource, at: float) -> int:
+        """The line of a moment; as far back as it goes in reasonable time."""
+        while (number := merged.number_near(at)) is None and merged.stop - merged.start < _MOST_FOUND:
+            if merged.is_waiting:
+                await asyncio.sleep(_WAIT_INTERVAL_S)
+                self._pane.poll()
+            elif not merged.load_older():
+                break
+            else:
+                await asyncio.sleep(0)
+        return merged.start if number is None else number
 
     # search in all of them
 
@@ -344,7 +360,7 @@ class LogScreen(ExperimentScreen):
         number = self._pane.line_meant()
         if self._shown == _FOUND and self._found is not None and number is not None:
             log, offset, _ = self._found.lines[number]
-            self.run_worker(self._open_at(log, offset), group="show", exclusive=True)
+            in_background(self, partial(self._open_at, log, offset), group="show")
 
     async def _open_at(self, log: LogEntry, offset: int) -> None:
         await self._show(log)
@@ -366,12 +382,3 @@ class LogScreen(ExperimentScreen):
         if action == "focus_component":
             return any(log.component == parameters[0] for log in self._logs)
         return super().check_action(action, parameters)
-
-
-async def _merged_to(merged: MergedSource, at: float) -> int:
-    """The line of a moment; as far back as it goes in reasonable time."""
-    while (number := merged.number_near(at)) is None and merged.stop - merged.start < _MOST_FOUND:
-        if not merged.load_older():
-            break
-        await asyncio.sleep(0)
-    return merged.start if number is None else number

@@ -19,6 +19,7 @@ from rltui.core.marks import marks
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.background import in_background
 from rltui.ui.charts import export
 from rltui.ui.charts.board import Board, Run
 from rltui.ui.charts.catalog import Chart, charts
@@ -90,7 +91,7 @@ class MetricsScreen(ExperimentScreen):
 
     def on_screen_resume(self) -> None:
         """Catch up."""
-        self.run_worker(self._follow(), name="series", group="series", exclusive=True)
+        in_background(self, self._follow, group="series")
 
     def left(self) -> None:
         """Nothing is read any more."""

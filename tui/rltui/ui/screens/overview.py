@@ -79,7 +79,7 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
 
     def compose(self) -> ComposeResult:
         """Header, banner, leftovers, panes, keys."""
-        yield HeaderBar(access=self.access)
+        yield HeaderBar(access=self.access, host=self.experiment.host)
         yield RewardCurve()
         yield KeyBar()
         yield Static(id="banner", markup=False)
@@ -118,10 +118,14 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
     # values in
 
     async def show(self, event: Event) -> None:
-        """Take over a pushed value."""
+        """Take over a pushed value, unless all this goes: the app ends, or shows another run."""
+        if not self.display:  # says that too, which the parts of a screen do not outlive (Textual 8.2)
+            return
         match event:
             case Status():
                 await self._arrange(event)
+                if not self.display:
+                    return
                 self.status = event
                 self.restore_place()
             case GpuReport():

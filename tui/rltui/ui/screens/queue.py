@@ -17,6 +17,7 @@ from rltui.core.runs import RunRow
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import HomeScreen, show_error
 from rltui.ui.shared import Home
@@ -24,7 +25,7 @@ from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
 from rltui.ui.widgets.row_list import CursorKeys, Row, RowList, cells_line, fitting_columns
-from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order
+from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order, queue_state
 
 _INTERVAL_S = 1.0
 """Between two looks at its file."""
@@ -73,7 +74,7 @@ class QueueScreen(CursorKeys, HomeScreen):
 
     def on_screen_resume(self) -> None:
         """Catch up."""
-        self.run_worker(self._follow(), name="follow", group="follow", exclusive=True)
+        in_background(self, self._follow, group="follow")
 
     def left(self) -> None:
         """Nothing is asked any more."""
@@ -95,11 +96,12 @@ class QueueScreen(CursorKeys, HomeScreen):
 
     def _show(self) -> None:
         entries = () if self._queue is None else self._queue.entries
-        states = [each.state for each in entries]
+        states = [*map(queue_state, entries)]
         counts = [
             f"{count} {word}"
             for word, count in (
                 ("run", sum(state in ("running", "starting", "ending") for state in states)),
+                ("pending", states.count("pending")),
                 ("wait", states.count("waiting")),
                 ("failed", states.count("failed")),
             )

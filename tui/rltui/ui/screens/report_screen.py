@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from rltui.errors import RltuiError
+from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.shared import Shared
@@ -80,7 +81,7 @@ class ReportScreen(CursorKeys, ExperimentScreen):
 
     def on_screen_resume(self) -> None:
         """Catch up."""
-        self.run_worker(self._follow(), name="follow", group="follow", exclusive=True)
+        in_background(self, self._follow, group="follow")
         self.show()
 
     def left(self) -> None:

@@ -30,6 +30,7 @@ from rltui.core.rollouts import (
     narrowed,
     ordered,
 )
+from rltui.ui.background import in_background
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
@@ -123,7 +124,7 @@ class RolloutLists(ExperimentScreen):
 
     def on_screen_resume(self) -> None:
         """Catch up, and follow."""
-        self.run_worker(self._follow(), name="rollouts", group="rollouts", exclusive=True)
+        in_background(self, self._follow, group="rollouts")
 
     def left(self) -> None:
         """Nothing is read any more."""
@@ -216,7 +217,7 @@ class RolloutLists(ExperimentScreen):
         known = self._figures.get(key)
         self._table = SampleTable() if known is None else known.table
         self._lay_out(0)
-        self.run_worker(self._follow(), name="rollouts", group="rollouts", exclusive=True)
+        in_background(self, self._follow, group="rollouts")
 
     def _lay_out(self, at: int | None = None) -> None:
         """The list anew, with the cursor on the same sample, or at `at`."""
@@ -343,7 +344,7 @@ class RolloutLists(ExperimentScreen):
         if self._key is not None and self._key.step != NO_STEP and self._key.part in ("", ALL):
             self._key = self._key._replace(part=ALL if self._wants_all else "")
         self.notify("All that came in" if self._wants_all else "What the batches took", markup=False)
-        self.run_worker(self._follow(), name="rollouts", group="rollouts", exclusive=True)
+        in_background(self, self._follow, group="rollouts")
 
 
 def _differ(one: SampleTable, other: SampleTable) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -19,6 +20,7 @@ from rltui.core.log_query import Query
 from rltui.core.rollouts import BatchKey, RolloutSource, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.background import in_background
 from rltui.ui.copying import CopyWanted
 from rltui.ui.messages import waiting
 from rltui.ui.requests import show_error
@@ -74,7 +76,7 @@ class RolloutReading(RolloutLists):
             self._reading.show(None)
             self._reading_box.border_title = None
         elif self.has_class("-reading") or not self.has_class("-narrow"):
-            self.run_worker(self._load(), name="sample", group="sample", exclusive=True)
+            in_background(self, self._load, group="sample")
 
     async def _load(self) -> None:
         key, sample = self._key, self._sample
@@ -123,7 +125,7 @@ class RolloutReading(RolloutLists):
         ]
         self._compared, self._compared_at = marked, 0
         self._elsewhere = None if marked else self.prompts_elsewhere(key, transcript)
-        self.run_worker(self._compare(0), name="compare", group="compare", exclusive=True)
+        in_background(self, partial(self._compare, 0), group="compare")
 
     def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
         """The prompt of a sample at other steps, the nearest first. For a thread."""
@@ -326,7 +328,7 @@ class RolloutScreen(RolloutReading):
     def action_go_to_step(self, batches: int) -> None:
         """Up or down the list of steps; in a comparison, on to another step."""
         if self.has_class("-comparing"):
-            self.run_worker(self._compare(batches), name="compare", group="compare", exclusive=True)
+            in_background(self, partial(self._compare, batches), group="compare")
         else:
             self._steps.go_to(self._steps.at + batches)
 
@@ -354,7 +356,7 @@ class RolloutScreen(RolloutReading):
         except RltuiError as error:
             self.notify(clean_line(error.title), severity="error", markup=False)
             return
-        self.run_worker(self._find(pattern), name="search", group="search", exclusive=True)
+        in_background(self, partial(self._find, pattern), group="search")
 
     async def _find(self, pattern: re.Pattern[str]) -> None:
         """Show what matches as it is found."""

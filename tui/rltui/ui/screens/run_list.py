@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from textual import on
@@ -19,6 +20,7 @@ from rltui.core.run_tree import TreeLine, run_tree
 from rltui.core.runs import RunRow
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import key_of
+from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.dialogs import ChoiceMenu
@@ -45,11 +47,14 @@ class RunSelection:
     with_archived: bool = False
     filter: RunFilter | None = None
     folded: frozenset[str] = frozenset()
+    with_host: bool = False
+    """The runs are of several machines."""
 
     @property
     def columns(self) -> tuple[RunColumn, ...]:
         """Those that are shown."""
-        return columns_of(self.view.columns)
+        name, *others = self.view.columns
+        return columns_of((name, *(("host",) if self.with_host else ()), *others))
 
     @property
     def needs_configs(self) -> bool:
@@ -159,7 +164,7 @@ class RunListScreen(CursorKeys, KeepActions):
 
     def on_screen_resume(self) -> None:
         """Catch up."""
-        self.run_worker(self._follow(), name="follow", group="follow", exclusive=True)
+        in_background(self, self._follow, group="follow")
 
     def left(self) -> None:
         """Nothing is asked any more."""
@@ -177,7 +182,7 @@ class RunListScreen(CursorKeys, KeepActions):
         try:
             if not self._known.rows:
                 view = RunView.of(await asyncio.to_thread(self.home.runs.kept, "runs"))
-                self._selection = replace(self._selection, view=view)
+                self._selection = replace(self._selection, view=view, with_host=bool(self.home.runs.hosts))
             await self.look()
             async with waiting(self.app, "Bringing the index of runs up to date"):
                 texts = await asyncio.to_thread(self.home.runs.catch_up)
@@ -196,7 +201,7 @@ class RunListScreen(CursorKeys, KeepActions):
     async def look(self) -> None:
         """Read index and queue again; shown where something is another than before."""
         known, before = self._known, self._problem
-        self._problem = ""
+        self._problem = self.home.runs.trouble
         try:
             rows = await asyncio.to_thread(self.home.runs.rows)
         except RltuiError as error:
@@ -252,7 +257,8 @@ class RunListScreen(CursorKeys, KeepActions):
         living = sum(row.is_running for row in rows)
         listed = [row for row in rows if row.trashed_at is None]
         archived = sum(row.archived_at is not None for row in listed)
-        parts: list[tuple[str, str]] = [(" rltui ", "bold $accent"), ("Runs", "bold")]
+        title = f"{clean_line(host)}: Runs" if (host := self.home.runs.host) else "Runs"
+        parts: list[tuple[str, str]] = [(" rltui ", "bold $accent"), (title, "bold")]
         parts += [(f" · {living} running", "$text-success")] if living else []
         if waiting := len(self._known.waiting):
             paused = ", paused" if self._known.queue.paused else ""
@@ -302,12 +308,12 @@ class RunListScreen(CursorKeys, KeepActions):
     def _look_as(self, selection: RunSelection, key: str | None = None) -> None:
         """Show it so from now on."""
         self._selection = selection
-        self.run_worker(self._look_again(key), name="view", group="view", exclusive=True)
+        in_background(self, partial(self._look_again, key), group="view")
 
     def _keep_view(self, view: RunView) -> None:
         """Show it so from now on, also the next time."""
         self._look_as(replace(self._selection, view=view))
-        self.run_worker(self._write_view(), name="keep-view", group="keep-view", exclusive=True)
+        in_background(self, self._write_view, group="keep-view")
 
     async def _write_view(self) -> None:
         try:

@@ -56,16 +56,17 @@ _TO_METRICS, _TO_EVENTS = "show_screen('metrics')", "show_screen('events')"
 
 
 def _header_parts(
-    status: Status, *, bar_width: int, access: str = "", graph: bool = True
+    status: Status, *, bar_width: int, access: str = "", host: str = "", graph: bool = True
 ) -> list[HeaderPart]:
     """All that could be said, in the order of the line."""
+    name = f"{host}:{status.experiment}" if host else status.experiment
     badge = experiment_badge(status)
     progress = status.progress
     step = status.step if progress.step is None else progress.step
     max_steps = status.max_steps if progress.max_steps is None else progress.max_steps
     reward = status.reward if progress.reward is None else progress.reward
     parts = [
-        HeaderPart(0, ((clean_line(status.experiment), "bold"),), _TO_RUNS),
+        HeaderPart(0, ((clean_line(name), "bold"),), _TO_RUNS),
         HeaderPart(7, ((clean_line(status.title or status.framework), ""),), _TO_CONFIG),
         HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),), _to_trouble(status)),
     ]
@@ -118,21 +119,26 @@ def _to_trouble(status: Status) -> str:
 _NAME = " rltui "
 
 
-def _shown_parts(status: Status, width: int, *, access: str = "", graph: bool = True) -> list[HeaderPart]:
+def _shown_parts(
+    status: Status, width: int, *, access: str = "", host: str = "", graph: bool = True
+) -> list[HeaderPart]:
     """As many as fit `width` cells."""
-    parts = _header_parts(status, bar_width=max(8, min(24, width // 8)), access=access, graph=graph)
+    bar_width = max(8, min(24, width // 8))
+    parts = _header_parts(status, bar_width=bar_width, access=access, host=host, graph=graph)
     while len(parts) > 1 and len(_NAME) + sum(part.width for part in parts) > width:
         parts.remove(max(parts, key=lambda part: part.rank))
     return parts
 
 
-def header_line(status: Status, width: int, *, access: str = "", graph: bool = True) -> Content:
+def header_line(
+    status: Status, width: int, *, access: str = "", host: str = "", graph: bool = True
+) -> Content:
     """As much of the header as fits `width` cells, with a `graph` of the newest rewards or without.
 
-    `access`: that this client may only look, in words.
+    `access`: that this client may only look, in words. `host`: the machine, where it is another one.
     """
     spans: list[tuple[str, str]] = [(_NAME, "bold $accent")]
-    for position, part in enumerate(_shown_parts(status, width, access=access, graph=graph)):
+    for position, part in enumerate(_shown_parts(status, width, access=access, host=host, graph=graph)):
         spans.append(SEPARATOR if position else (" ", ""))
         spans.extend(part.spans)
     return Content.assemble(*spans)
@@ -145,22 +151,27 @@ class HeaderBar(Widget):
     graph: reactive[bool] = reactive(True)
     """The newest rewards are drawn in it."""
 
-    def __init__(self, *, access: str = "") -> None:
+    def __init__(self, *, access: str = "", host: str = "") -> None:
+        """As for `header_line`."""
         super().__init__()
-        self._access = access
+        self._access, self._host = access, host
 
     def render(self) -> Content:
         """One line, whatever the width."""
         if self.status is None:
             return Content.assemble((" rltui ", "bold $accent"), (" connecting…", "$foreground 60%"))
-        return header_line(self.status, self.size.width, access=self._access, graph=self.graph)
+        return header_line(
+            self.status, self.size.width, access=self._access, host=self._host, graph=self.graph
+        )
 
     async def on_click(self, event: Click) -> None:
         """Go to what tells more of the part there."""
         if self.status is None:
             return
         x = event.x - len(_NAME) + 2  # the first part has one blank before it, not three cells
-        for part in _shown_parts(self.status, self.size.width, access=self._access, graph=self.graph):
+        for part in _shown_parts(
+            self.status, self.size.width, access=self._access, host=self._host, graph=self.graph
+        ):
             if 0 <= x < part.width and part.leads_to:
                 await self.screen.run_action(part.leads_to)
             x -= part.width

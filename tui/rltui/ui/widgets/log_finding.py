@@ -95,6 +95,10 @@ class PickedLines:
     def problem(self) -> str | None:
         return self._whole.problem or self._finding.problem or None
 
+    @property
+    def is_waiting(self) -> bool:
+        return self._whole.is_waiting
+
     def line(self, number: int) -> str:
         offsets = self._finding.offsets
         return self._whole.line_at(offsets[number]) if 0 <= number < len(offsets) else ""
@@ -113,11 +117,13 @@ class PickedLines:
         return ""
 
     def poll(self, *, may_skip: bool) -> LogChange:
-        """Those that were found since; the whole log is looked at by the pane."""
-        del may_skip
+        """Those that were found since."""
+        is_filled = self._whole.poll(may_skip=may_skip) is LogChange.FILLED
         before, self._told = self._told, len(self._finding.offsets)
         if self._told < before:
             return LogChange.RESET
+        if is_filled:
+            return LogChange.FILLED
         return LogChange.GREW if self._told > before else LogChange.NONE
 
     def load_older(self) -> bool:
@@ -241,6 +247,7 @@ class SearchedLog(ScrolledLog):
         whole = self._whole
         if self._open_search is None or whole is None:
             return
+        finding.problem = ""
         finding.next_start = whole.offset(whole.stop - 1) if whole.stop > whole.start else 0
         while finding.offsets and finding.offsets[-1] >= start:
             finding.offsets.pop()
@@ -249,12 +256,12 @@ class SearchedLog(ScrolledLog):
         except RltuiError as error:
             finding.problem = clean_line(error.title)
             return
-        work = partial(self._search, finding, finding.searching, len(finding.offsets))
+        work = partial(self._search, finding, finding.searching, start, len(finding.offsets))
         self.run_worker(work, name="search log", group="search", thread=True)
         if self._progress_timer is None:
             self._progress_timer = self.set_interval(_PROGRESS_INTERVAL_S, self._show_progress)
 
-    def _search(self, finding: LogMatches, searching: LogSearching, before: int) -> None:
+    def _search(self, finding: LogMatches, searching: LogSearching, start: int, before: int) -> None:
         """In a thread."""
         try:
             for hits in searching.batches():
@@ -262,7 +269,7 @@ class SearchedLog(ScrolledLog):
                 if finding.is_full:
                     searching.cancel()
         except RltuiError as error:
-            finding.problem = clean_line(error.title)
+            finding.problem, finding.next_start = clean_line(error.title), start
         finally:
             finding.searching = None
             with suppress(RuntimeError):  # the app is gone
@@ -363,8 +370,6 @@ class SearchedLog(ScrolledLog):
         whole, finding = self._whole, self._finding
         if whole is None or finding is None or finding.searching is not None or not self._can_be_seen():
             return
-        if self._source is not whole:
-            whole.poll(may_skip=True)
         if finding.is_full or finding.is_first or whole.stop <= whole.start:
             return
         newest = whole.offset(whole.stop - 1)

@@ -27,6 +27,8 @@ After a reset all lines are new, so a jump to the end counts as a flood and a fr
 _SEEK_INTERVAL_S = 0.01
 _SEEK_SLICES = 3
 """Slices of a huge log indexed at a time while its start is looked for, and the pause between."""
+_WAIT_INTERVAL_S = 0.05
+"""Likewise where it is indexed on another machine."""
 _WHEEL_ROWS = 3
 _SIDEWAYS_CELLS = 8
 _CUT_MARK = "›"
@@ -289,6 +291,8 @@ class ScrolledLog(PaintedLog):
                 return
             case LogChange.GREW:
                 self._strips.forget(stop - 1)
+            case LogChange.FILLED:
+                self._strips.clear()
             case LogChange.RESET:
                 self._strips.clear()
                 painted_stop = self._source.start
@@ -378,8 +382,10 @@ class ScrolledLog(PaintedLog):
 
     def _can_be_seen(self) -> bool:
         """Whether part of the pane is on the top screen or behind a dialog, rather than scrolled away."""
+        if not self.screen.is_current:  # nor is it while the app closes, which has no screen at all
+            return False
         top = self.app.screen
-        if not (self.screen is top or (top.is_modal and self.screen.is_current)):
+        if not (self.screen is top or top.is_modal):
             return False  # `is_current` counts a covered screen
         try:
             return bool(self.screen.find_widget(self).visible_region)
@@ -396,20 +402,28 @@ class ScrolledLog(PaintedLog):
     def _seek_start(self) -> None:
         if not (self._seeking_start and self._source):
             return
+        if self._source.is_waiting:
+            self.poll()
         self._seeking_start = all(self._load_older() for _ in range(_SEEK_SLICES))
         self._viewport.top = ViewRow(self._source.start, 0)
         self._lay_out()
         if self._seeking_start:
-            self.set_timer(_SEEK_INTERVAL_S, self._seek_start, name="seek start of log")
+            pause_s = _WAIT_INTERVAL_S if self._source.is_waiting else _SEEK_INTERVAL_S
+            self.set_timer(pause_s, self._seek_start, name="seek start of log")
 
     def _seek_offset(self) -> None:
         source, offset = self._source, self._sought
         if source is None or offset is None:
             return
+        if source.is_waiting:
+            self.poll()
         number = source.number_at(offset)
-        if number is None and any(self._can_index_to(offset) for _ in range(_SEEK_SLICES)):
+        if number is None and (
+            source.is_waiting or any(self._can_index_to(offset) for _ in range(_SEEK_SLICES))
+        ):
             self._lay_out()
-            self.set_timer(_SEEK_INTERVAL_S, self._seek_offset, name="seek place in log")
+            pause_s = _WAIT_INTERVAL_S if source.is_waiting else _SEEK_INTERVAL_S
+            self.set_timer(pause_s, self._seek_offset, name="seek place in log")
             return
         self._sought = None
         if number is not None:

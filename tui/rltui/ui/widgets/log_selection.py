@@ -288,12 +288,12 @@ class SelectingLog(SearchedLog):
     def _numbers(self) -> range:
         """Of the lines that are selected, or in view."""
         assert self._source is not None
-        first, last = self._rows[0].line, self._rows[-1].line
-        if self._selected is not None:
-            ends = (self._selected.first, self._selected.last)
-            known = [number for spot in ends if (number := self._source.number_at(spot.offset)) is not None]
-            first, last = min(known, default=first), max(known, default=last)
-        return range(first, min(last + 1, first + _MOST_COPIED))
+        ends = () if self._selected is None else (self._selected.first, self._selected.last)
+        known = [number for spot in ends if (number := self._source.number_at(spot.offset)) is not None]
+        known = known or [row.line for row in self._rows]
+        if not known:  # a pane that has no room for a row
+            return range(0)
+        return range(min(known), min(max(known) + 1, min(known) + _MOST_COPIED))
 
     def _shown_lines(self, selected: Selected) -> list[str]:
         """As they stand in the pane: from cell to cell, and no line that another one stands for."""

@@ -18,6 +18,7 @@ from rltui.core.api import ComponentState, ComponentStatus, FollowedLog
 from rltui.core.lines import LogSource
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
+from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.shared import Shared
 from rltui.ui.states import SEPARATOR, STALLED, component_title, told_below, told_of_memory
@@ -74,7 +75,7 @@ class ReaderPane(Vertical):
     @on(LogPane.AttemptWanted)
     def _to_attempt(self, message: LogPane.AttemptWanted) -> None:
         message.stop()
-        self.run_worker(self._show_attempt(message.step), group="attempt", exclusive=True)
+        in_background(self, partial(self._show_attempt, message.step), group="attempt")
 
     async def _show_attempt(self, step: int) -> None:
         """The log of an earlier one, or back to the newest, which is followed."""
@@ -122,7 +123,7 @@ class ReaderPane(Vertical):
         if path is not None:
             try:
                 self._source = self._shared.experiment.open_log(path)
-                search = partial(self._shared.experiment.search_log, path)
+                search = partial(self._shared.experiment.search_log, path, with_text=False)
             except RltuiError as error:
                 self._path, placeholder = None, clean_line(error.title)
         self.log_pane.log_path, self.log_pane.log_name = self._path, self.reader_id
@@ -162,7 +163,9 @@ class ReaderPane(Vertical):
 def _component_placeholder(status: ComponentStatus, *, readonly: bool = False) -> str:
     """What an empty pane says, with the keys that help, unless this client may only look."""
     start, start_all, stop = map(key_of, ("component.start", "component.start-all", "component.stop"))
-    if status.state is ComponentState.WAITING:
+    if status.host is not None and status.host.phase == "pending" and status.host.reason:
+        text, keys = f"Pending: {clean_line(status.host.reason)}.", f"{stop} gives up."
+    elif status.state is ComponentState.WAITING:
         text, keys = "Starts by itself as soon as it can.", f"{stop} gives up."
     elif status.state is ComponentState.BACKOFF:
         text, keys = "Starts again by itself.", f"{start} starts it now, {stop} gives up."
