@@ -62,6 +62,12 @@ class ComponentFailedError(RltuiError):
     exit_code = ExitCode.COMPONENT_FAILED
 
 
+class LinkDownError(RltuiError):
+    """The machine that it is on cannot be reached at the moment; whoever holds the connection tries again by
+    itself. The title says which, and since when: nothing was asked, nothing done.
+    """
+
+
 ERROR_TYPES: dict[ExitCode, type[RltuiError]] = {
     kind.exit_code: kind
     for kind in (RltuiError, UsageError, ConfigError, ConflictError, ComponentFailedError)

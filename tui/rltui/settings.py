@@ -51,6 +51,22 @@ class AlertSettings(_Table):
         return value
 
 
+class HostSettings(_Table):
+    """Another machine whose runs are looked at from here."""
+
+    reach: tuple[_Word, ...] = ()
+    """What runs there the command that is put behind it; left out: `ssh NAME`."""
+    rltui: _Word = "rltui"
+    """The program there."""
+
+    @field_validator("reach", mode="before")
+    @classmethod
+    def _is_a_list(cls, value: object) -> object:
+        if isinstance(value, str):
+            raise ValueError(f'write it as a list: ["ssh", "{value}"]')
+        return value
+
+
 class Settings(_Table):
     """The whole file."""
 
@@ -61,6 +77,8 @@ class Settings(_Table):
     alerts: AlertSettings = AlertSettings()
     health: Thresholds = Thresholds()
     """When a run counts as unwell, and which rules say nothing."""
+    hosts: Mapping[str, HostSettings] = Field(default_factory=dict)
+    """Other machines, by name: the runs screen lists their runs too."""
     keymap: Literal["", "vim", "k9s"] = ""
     """Keys as another program has them."""
     keys: Mapping[str, tuple[_Word, ...]] = Field(default_factory=dict)
@@ -124,6 +142,8 @@ def understood(source: Source) -> Settings:
         return Settings.model_validate(source.data)
     except ValidationError as error:
         tables: dict[str, type[BaseModel]] = {"alerts": AlertSettings, "health": Thresholds}
+        hosts = source.data.get("hosts")
+        tables |= dict.fromkeys(map(str, hosts) if isinstance(hosts, dict) else (), HostSettings)
         found = model_faults.faults(source, error, root=Settings, tables=tables)
         raise ConfigError(
             found[0], details=found[1:], hint="fix it; until then the default settings hold"

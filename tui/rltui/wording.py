@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 STATE_SYMBOLS = {
     "stopped": "○",
     "waiting": "◌",
+    "pending": "◌",
     "starting": "◐",
     "ready": "●",
     "stopping": "◑",
@@ -40,7 +41,7 @@ STATE_SYMBOLS = {
     "backoff": "↻",
     "failed": "✗",
 }
-"""By component state."""
+"""By the word of a component's state."""
 RUN_SYMBOLS = {"running": "●", "done": "✓", "failed": "✗", "stopped": "○", "damaged": "⚠", "gone": "?"}
 """By the state of a run."""
 LINK_SIGN = "↗"
@@ -239,6 +240,26 @@ def server_text(server: Mapping[str, Any]) -> str:
         wanted = server["model"] if server["model"] in server["models"] else server["models"][0]
         parts.append(f"serves {wanted}")
     return " · ".join(parts)
+
+
+def state_word(state: str, host: Mapping[str, Any] | None) -> str:
+    """The state of a component; `pending` where its host has not begun to run it."""
+    return (
+        "pending"
+        if state in ("starting", "ready") and host is not None and host["phase"] == "pending"
+        else state
+    )
+
+
+def host_texts(host: Mapping[str, Any], now: float) -> list[str]:
+    """Of a `HostStatus`: `job 1234 on node-[1-2]`, `waits for others, starts about 14:05`, `ends in 12m`."""
+    started = f"start {host['starts']}" if host["starts"] > 1 else ""
+    texts = [host["where"], host["reason"], started]
+    if host["ends_at"] is not None and host["phase"] == "running":
+        texts.append(f"ends in {duration(host['ends_at'] - now)}")
+    if host["lost_at"] is not None:
+        texts.insert(0, f"⚠ no answer for {duration(now - host['lost_at'])}: {host['problem']}")
+    return [text for text in texts if text]
 
 
 CHECKPOINT_HEAD = ("step", "age", "reward", "eval", "parts", "size", "attempt", "")
@@ -477,6 +498,7 @@ QUEUE_HEAD = ("", "run", "state", "step", "reward", "what", "why")
 """Of `queue_cells`."""
 _ENTRY_SYMBOLS = {
     "waiting": "◌",
+    "pending": "◌",
     "starting": "◐",
     "running": "●",
     "ending": "◑",
@@ -504,9 +526,15 @@ def queue_cells(entry: QueueEntry, row: RunRow | None, now: float) -> tuple[str,
         step += f"/{row.max_steps}"
     reward = "" if row is None or row.reward is None else f"{row.reward:.3f}"
     why = entry.why
+    state = queue_state(entry)
     if entry.state == "waiting" and entry.not_before is not None and entry.not_before > now:
         why += f", in {duration(entry.not_before - now)}"
-    return _ENTRY_SYMBOLS[entry.state], entry.name, entry.state, step, reward, entry.told, why
+    return _ENTRY_SYMBOLS[state], entry.name, state, step, reward, entry.told, why
+
+
+def queue_state(entry: QueueEntry) -> str:
+    """Its state; `pending` where SLURM has its job and does not run it yet."""
+    return "pending" if entry.is_job and entry.state == "running" and entry.why else entry.state
 
 
 def queue_notices(queue: RunQueue) -> list[str]:

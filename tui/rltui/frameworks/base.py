@@ -83,6 +83,8 @@ class RunContext:
     cuda_devices: tuple[str, ...] = ()
     """Devices that a process started now would see as `cuda:0`, `cuda:1` …, named as in
     `CUDA_VISIBLE_DEVICES`. Empty where there is no GPU, or the interpreter's torch cannot use one."""
+    submits: bool = False
+    """The layout runs something as a SLURM job: a launcher that gets a config is to write a script."""
     devices: tuple[str, ...] = ()
     """The same devices, whatever this interpreter's torch can do: for programs with an interpreter of their
     own. By NVML's number where numbers count so (older vLLM cannot read UUIDs), else by UUID."""
@@ -350,6 +352,8 @@ class Framework:
     layouts: Mapping[str, str] = {}
     """Role → name of the shipped layout that runs a config with such a file; the first role that is there
     counts."""
+    cluster_layouts: Mapping[str, str] = {}
+    """Likewise, of the layout that runs it as SLURM jobs."""
     run_roles: frozenset[str] = frozenset()
     """Ids that the programs which write the run have in layouts. Others are not part of it, unless the layout
     says so."""
@@ -400,6 +404,10 @@ class Framework:
     def fitted(self, layout: Layout) -> Framework:
         """The same, with what only the layout says where the framework says nothing itself."""
         return self
+
+    def asks_for_cluster(self, files: ConfigFiles) -> bool:
+        """The config itself says that the run is to be submitted to SLURM."""
+        return False
 
     def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> Framework:
         """The same, for a run that is to use the inference servers at these addresses, whatever its config

@@ -47,6 +47,7 @@ class Generic(Framework):
 
     def __init__(self, layout: Layout | None = None) -> None:
         self._components = layout.automatic if layout is not None else ()
+        self._hosts = _hosts(layout) if layout is not None else {}
         self._patterns = {
             spec.id: tuple(map(re.compile, spec.progress))
             for spec in (layout.component if layout is not None else ())
@@ -87,9 +88,11 @@ class Generic(Framework):
         return next((steps for steps in named if type(steps) is int), None)
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
-        """What every framework knows, and `{port.X}` and `{host.X}`: components run on one machine."""
+        """What every framework knows, and `{port.X}` and `{host.X}`, where component X runs."""
         numbers = {item.knob: str(context.overrides.get(item.knob, item.port)) for item in self._ports}
-        hosts = {f"host.{item.component}": "127.0.0.1" for item in self._ports}
+        hosts = {
+            f"host.{item.component}": self._hosts.get(item.component, "127.0.0.1") for item in self._ports
+        }
         return {**common_values(files, context), **numbers, **hosts}
 
     def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
@@ -148,6 +151,15 @@ class Generic(Framework):
             yield from (
                 Fact(name, _HEADLINES[key], f"{key} {{:.3f}}") for key in ("reward", "loss") if key in own
             )
+
+
+def _hosts(layout: Layout) -> dict[str, str]:
+    """Component → address of its node, or the first of its nodes; not where a port here leads to it."""
+    addresses = {node.name: node.address or node.name for node in layout.node}
+    named = {spec.id: layout.nodes_of(spec.each)[:1] for spec in layout.component if not spec.forward}
+    heads = {name: addresses[nodes[0].name] for name, nodes in named.items() if nodes}
+    alone = {spec.id: addresses[spec.node] for spec in layout.component if spec.node in addresses}
+    return {name: address for name, address in {**heads, **alone}.items() if name in named}
 
 
 def common_values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:

@@ -45,6 +45,7 @@ _GENERATION = replace(
     id="medarc",
     title="med-lm-train (prime-rl of spring 2026)",
     layouts={"rl": "prime-rl-merged", "sft": "medarc-sft"},
+    cluster_layouts={"rl": "medarc-slurm", "sft": "medarc-sft-slurm"},
     signs=(),
 )
 _NO_CHECKOUT = Missing(

@@ -43,15 +43,16 @@ class UnknownConfigError(ConfigError):
     """No framework knows the files."""
 
 
-def get(framework_id: str) -> Framework:
+def get(framework_id: str, *, named_in: str = "") -> Framework:
     """The framework of that id.
 
     Raises:
-        ConfigError: if there is none.
+        ConfigError: if there is none; says which file it is `named_in`.
     """
     if framework_id not in _FRAMEWORKS:
         hint = did_you_mean(framework_id, IDS) or f"there are: {', '.join(IDS)}"
-        raise ConfigError(f"unknown framework {framework_id!r}", hint=hint)
+        where = f"{named_in}: framework: " if named_in else ""
+        raise ConfigError(f"{where}unknown framework {framework_id!r}", hint=hint)
     found: Framework = resolve_name(_FRAMEWORKS[framework_id])
     return found
 
@@ -119,10 +120,30 @@ def layout_for(framework: Framework, roles: Collection[str]) -> str:
     Raises:
         ConfigError: if there is none: the framework runs what a layout says.
     """
-    for role, layout in framework.layouts.items():
-        if role in roles:
-            return layout
-    raise ConfigError(f"{framework.title} has no layout of its own", hint="name one with --layout")
+    return _of_role(
+        framework.layouts, roles, f"{framework.title} has no layout of its own", hint="name one with --layout"
+    )
+
+
+def cluster_layout_for(framework: Framework, roles: Collection[str]) -> str:
+    """Likewise, of the shipped layout that runs it as SLURM jobs.
+
+    Raises:
+        ConfigError: if there is none: what works together on one box has no single command.
+    """
+    return _of_role(
+        framework.cluster_layouts,
+        roles,
+        f"{framework.title} has no layout for SLURM",
+        hint="write one, with `slurm = {}` for the component that is to be a job, and name it with --layout",
+    )
+
+
+def _of_role(layouts: Mapping[str, str], roles: Collection[str], lack: str, *, hint: str) -> str:
+    found = next((layout for role, layout in layouts.items() if role in roles), None)
+    if found is None:
+        raise ConfigError(lack, hint=hint)
+    return found
 
 
 def framework_of_tree(names: Collection[str]) -> str | None:

@@ -17,6 +17,7 @@ from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.log_lines import warning
 
 _PROGRAMS = {
+    "rl": "run the next three together, each with a log file: one command for a batch system",
     "inference": "serve the model over HTTP",
     "orchestrator": "draw rollouts, score them, ship batches",
     "trainer": "update the weights",
@@ -72,6 +73,8 @@ def _prepare(program: str, words: list[str]) -> Callable[[], int] | None:
         return lambda: _run_eval(eval_config)
     config = load_config(RlConfig, arguments)
     _check_modules()
+    if program == "rl":
+        return lambda: _run_rl(config, words)
     if program == "inference":
         from rltui.tinyrl.inference.listener import bind
 
@@ -92,6 +95,12 @@ def _run_eval(config: EvalConfig) -> int:
     from rltui.tinyrl import evaluation
 
     return evaluation.run(config)
+
+
+def _run_rl(config: RlConfig, words: list[str]) -> int:
+    from rltui.tinyrl import launcher
+
+    return launcher.run(config, words)
 
 
 def _run_inference(config: RlConfig, listener: socket.socket) -> int:

@@ -91,6 +91,7 @@ class Generation:
     id: str
     title: str
     layouts: Mapping[str, str]
+    cluster_layouts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     signs: tuple[str, ...]
     """Names in the output folder that tell."""
     rl_files: RunFiles
@@ -143,6 +144,7 @@ class Generation:
         return self.successor if configs.best(configs.CURRENT, "rl", data)[0] is newest else self
 
 
+_ON_CLUSTERS = {"rl": "prime-rl-slurm", "sft": "prime-rl-sft-slurm"}
 _DRY_RUN = ("rl", "@", "{input.rl}", "--dry-run")
 
 SPLIT = Generation(
@@ -168,6 +170,7 @@ MERGED = Generation(
     id=configs.MERGED,
     title="prime-rl, one file (until August 2026)",
     layouts={"rl": "prime-rl-merged", "sft": "prime-rl-sft"},
+    cluster_layouts=_ON_CLUSTERS,
     signs=("run_default", "configs/*.toml", "logs/envs", "logs/trainer.log", "logs/inference.log"),
     rl_files=_MERGED_RL,
     sft_files=_MERGED_SFT,
@@ -200,6 +203,7 @@ _CURRENT = Generation(
     id=configs.CURRENT,
     title="prime-rl (August 2026 on)",
     layouts={"rl": "prime-rl", "sft": "prime-rl-sft"},
+    cluster_layouts=_ON_CLUSTERS,
     signs=(
         *("logs/latest", "logs/attempt_*", "configs/*.json"),
         *("configs/latest", "configs/attempt_*", "configs/resolved", "monitors/file"),  # since September

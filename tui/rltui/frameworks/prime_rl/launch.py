@@ -77,6 +77,12 @@ _MODEL = ("inference.vllm.model", "inference.model.name", "model.name")
 _TENSOR_PARALLEL = ("inference.vllm.tensor_parallel_size", "inference.parallel.tp")
 
 
+_ON_CLUSTER = Missing(
+    "the config asks for a cluster with [slurm], and would run on this machine",
+    hint="--slurm submits it; to run it here, remove [slurm]",
+)
+
+
 class PrimeRlLaunch(SchemaFramework):
     """How one generation is run, and the one that its files may show."""
 
@@ -101,7 +107,10 @@ class PrimeRlLaunch(SchemaFramework):
         for_sft = ",".join(context.devices[: max(1, count(data, "deployment.num_gpus", 1))])
         return {
             **common_values(files, context),
-            **{f"config.{name}": fault or _MADE_AT_START for name, fault in _made(g, files, data).items()},
+            **{
+                f"config.{name}": fault or _MADE_AT_START
+                for name, fault in _made(g, files, data, context).items()
+            },
             **{f"config.{name}": path for name, path in context.resolved.items()},
             **ports.values(g, data, context, sources=sources(files), moving=self.ports(files)),
             **({"port.weights": ""} if split.is_shared else {}),
@@ -136,10 +145,18 @@ class PrimeRlLaunch(SchemaFramework):
             place = {"output_dir": str(folder.parent), "run.dir": folder.name}
         if role == "rl":
             common |= {**self._sent(files), **ports.edits(g, data, context.overrides)}
+        if context.submits:
+            place |= _slurm(data, context)
         launcher = Resolution(edits={role: {**common, **place}}, outputs={"launcher": (f"{role}.toml",)})
+        if _on_cluster(data, context) is not None:
+            return ()
         if role == "sft" or _not_by_parts(data) is not None:
             return (launcher,)
         return (launcher, _parts(g, files, data, context, common))
+
+    def asks_for_cluster(self, files: ConfigFiles) -> bool:
+        """It has the table [slurm], with which `rl` and `sft` submit."""
+        return any(is_table(file.data, "slurm") for file in files.values())
 
     def instances(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
         """The env servers."""
@@ -377,14 +394,16 @@ def _split(
     )
 
 
-def _made(g: Generation, files: ConfigFiles, data: Mapping[str, Any]) -> Mapping[str, Missing | None]:
+def _made(
+    g: Generation, files: ConfigFiles, data: Mapping[str, Any], context: RunContext
+) -> Mapping[str, Missing | None]:
     """Name of each file that resolutions make → why it cannot be made, if that is so."""
     inherits = _inherits(files)
     if not g.has_launchers:
         return dict.fromkeys(map(_name, files), inherits)
     fault = inherits or _not_by_parts(data)
     return {
-        "launcher": inherits,
+        "launcher": inherits or _on_cluster(data, context),
         "inference": fault or (None if is_table(data, "inference") else _NO_INFERENCE),
         **dict.fromkeys(("orchestrator", "trainer"), fault),
         **{f"env.{source.split}.{source.name}": fault for source in sources(files)},
@@ -413,12 +432,12 @@ def _not_by_parts(data: Mapping[str, Any]) -> Missing | None:
     """Why rltui cannot start the processes of a merged config itself, or should not."""
     deployment = data.get("deployment")
     if is_table(data, "slurm"):
-        return Missing(
-            "the config asks for a cluster with [slurm], and its parts would run on this machine",
-            hint=f"{SINGLE}, which submits it; to run it here, remove [slurm]",
-        )
+        return _ON_CLUSTER
     if isinstance(deployment, Mapping) and deployment.get("type", "single_node") != "single_node":
-        return Missing("the config is for several nodes, whose processes SLURM starts", hint=SINGLE)
+        return Missing(
+            "the config is for several nodes, whose processes SLURM starts",
+            hint="--slurm submits it; without SLURM, copy the layout prime-rl-nodes or torchrun-nodes",
+        )
     if is_table(data, "teacher_inference") or (
         isinstance(deployment, Mapping) and deployment.get("num_teacher_gpus")
     ):
@@ -426,6 +445,19 @@ def _not_by_parts(data: Mapping[str, Any]) -> Missing | None:
             "the config asks for a teacher's server, which this layout does not start", hint=SINGLE
         )
     return None
+
+
+def _on_cluster(data: Mapping[str, Any], context: RunContext) -> Missing | None:
+    """Its launcher would submit, and be gone, where the layout has it run here."""
+    return _ON_CLUSTER if is_table(data, "slurm") and not context.submits else None
+
+
+def _slurm(data: Mapping[str, Any], context: RunContext) -> Mapping[str, KnobValue]:
+    """What a job script needs and the config leaves out: the table [slurm], and where the checkout is."""
+    run = context.run if isinstance(context.run, tuple) else ()
+    folder = run[run.index("--project") + 1] if "--project" in run else context.workspace
+    wanted: Mapping[str, KnobValue] = {"slurm.job_name": context.name, "slurm.project_dir": folder}
+    return {key: value for key, value in wanted.items() if value_at(data, key) is None}
 
 
 def _copy(g: Generation, role: str, context: RunContext, moved: Mapping[str, KnobValue]) -> Resolution:

@@ -91,6 +91,7 @@ class _TinyRl(SchemaFramework):
 
     id, title = "tinyrl", "tinyrl (embedded)"
     layouts: Mapping[str, str] = {"rl": "tinyrl"}
+    cluster_layouts: Mapping[str, str] = {"rl": "tinyrl-slurm"}
     overlay = replace(Overlay.parse(_CONCEPTS), shared=SHARED)
     namespaces: Mapping[str, str] = {"rl": "", "sft": "sft"}
     reader = "the embedded engine"

@@ -1,0 +1,125 @@
+"""A whole run as one program: the server, then orchestrator and trainer, each with a log file of its own.
+
+What a batch system is given, which starts one command. One program that fails ends the others.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from rltui.tinyrl.config import RlConfig
+from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl.inference.listener import bind
+from rltui.tinyrl.log_lines import info, success
+
+_SERVER = "inference"
+_JOBS = ("orchestrator", "trainer")
+_GRACE_S = 20.0
+"""The trainer may be in the middle of a checkpoint."""
+_READY_S = 600.0
+_POLL_S = 0.2
+_STOPS = (signal.SIGTERM, signal.SIGINT)
+_EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104
+
+
+def run(config: RlConfig, words: list[str]) -> int:
+    """`words` are the command line of each program. Returns the first exit code that is not 0.
+
+    In a job that SLURM has started again, it goes on from the newest checkpoint, whatever `words` say.
+
+    Raises:
+        TinyrlError: if its port is busy, or it does not answer in time.
+    """
+    if int(os.environ.get("SLURM_RESTART_COUNT") or 0):
+        info("Started again by SLURM, going on from the newest checkpoint")
+        words = [*words, "--ckpt.resume-step", "-1"]
+    logs = Path(config.output_dir) / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    programs: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        bind(
+            config.inference.server.host, config.inference.server.port
+        ).close()  # else another's would answer
+        _start(_SERVER, words, logs, programs)
+        if _wait_for_server(config, programs[_SERVER]):
+            for name in _JOBS:
+                _start(name, words, logs, programs)
+            success("Startup complete")
+            _wait_for_end(programs)
+        ended = {name: code for name, each in programs.items() if (code := each.poll()) is not None}
+    finally:
+        _end(programs)
+    if all(ended.get(name) == 0 for name in _JOBS):
+        return 0
+    name = next((name for name, code in ended.items() if code), _SERVER)
+    sys.stderr.write(f"{name} ended with code {ended[name]}: {_last_line(logs / f'{name}.log')}\n")
+    return ended[name] or 1
+
+
+def _start(name: str, words: list[str], logs: Path, programs: dict[str, subprocess.Popen[bytes]]) -> None:
+    """Adds it to `programs`. A signal to stop that comes meanwhile counts when it is there to be ended."""
+    info(f"Starting {name}, log in {logs / name}.log")
+    came: list[int] = []
+    handlers = {each: signal.signal(each, lambda number, _: came.append(number)) for each in _STOPS}
+    try:
+        with (logs / f"{name}.log").open("ab") as log:
+            command = [sys.executable, "-m", "rltui.tinyrl", name, *words]
+            programs[name] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+    finally:
+        for stop, handler in handlers.items():
+            signal.signal(stop, handler)
+    for each in came:
+        signal.raise_signal(each)
+
+
+def _wait_for_server(config: RlConfig, server: subprocess.Popen[bytes]) -> bool:
+    """False where it has ended."""
+    listens = config.inference.server
+    host = listens.host or "127.0.0.1"
+    url = f"http://{_EVERY_INTERFACE.get(host, host)}:{listens.port}/health"
+    deadline = time.monotonic() + _READY_S
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            return False
+        try:
+            with urllib.request.urlopen(url, timeout=5.0):
+                return True
+        except (urllib.error.URLError, OSError):
+            time.sleep(_POLL_S)
+    raise TinyrlError(f"the inference server does not answer at {url} within {_READY_S:.0f} s")
+
+
+def _wait_for_end(programs: dict[str, subprocess.Popen[bytes]]) -> None:
+    """Until one has failed, the server has ended, or both of the others are done."""
+    jobs = [programs[name] for name in _JOBS]
+    while programs[_SERVER].poll() is None and not any(job.poll() for job in jobs):
+        if all(job.poll() == 0 for job in jobs):
+            return
+        time.sleep(_POLL_S)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "it wrote nothing")
+
+
+def _end(programs: dict[str, subprocess.Popen[bytes]]) -> None:
+    for program in programs.values():
+        if program.poll() is None:
+            program.terminate()
+    deadline = time.monotonic() + _GRACE_S
+    for program in programs.values():
+        try:
+            program.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            program.kill()
+            program.wait()
