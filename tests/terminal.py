@@ -24,7 +24,9 @@ class Terminal:
         # One of its own each time: a server that is about to leave would take new sessions with it.
         self._socket = f"term{next(_numbers)}-{env['RLTUI_TMUX_SOCKET']}"
         size = ("-x", str(columns), "-y", str(rows))
-        self._tmux("new-session", "-d", "-s", "term", *size, "-c", str(cwd), shlex.join(argv))
+        new = ("new-session", "-d", "-s", "term", *size, "-c", str(cwd), shlex.join(argv))
+        # Its end can be told from a broken server. Of its last words tmux may have lost some by then.
+        self._tmux(*new, ";", "set-option", "-g", "remain-on-exit", "on")
 
     def screen(self, *, styled: bool = False) -> str:
         """The text on the screen; `styled`: with its colours, as escape sequences."""
@@ -53,6 +55,10 @@ class Terminal:
             return retry_until(lambda: probe(self.screen()), timeout_s=timeout_s, interval_s=0.1)
         except TimeoutError:
             raise AssertionError(f"{what} never appeared on:\n{self.screen()}") from None
+
+    def wait_for_end(self) -> None:
+        """Until the program has ended."""
+        retry_until(lambda: self._tmux("display-message", "-p", "-t", "term", "#{pane_dead}") == "1\n")
 
     @property
     def pid(self) -> int:

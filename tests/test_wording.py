@@ -10,7 +10,8 @@ from rltui.wording import STATE_SYMBOLS, estimate_text, lost_text, orphan_detail
 
 
 def test_every_state_has_a_symbol_of_its_own() -> None:
-    assert set(STATE_SYMBOLS) == set(ComponentState)
+    assert set(STATE_SYMBOLS) == {*ComponentState, "pending"}
+    assert STATE_SYMBOLS["pending"] == STATE_SYMBOLS["waiting"]  # here, or in the queue of its host
     assert len(set(STATE_SYMBOLS.values())) == len(ComponentState)
 
 

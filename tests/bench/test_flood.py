@@ -20,6 +20,7 @@ from tests.bench.table import Row
 from tests.bench.terminal import Terminal, opened
 from tests.bench.usage import cpu_percents, memory, middle
 from tests.conftest import Box
+from tests.keys import typed
 from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(1200)]
@@ -165,10 +166,10 @@ def toggle_follow(terminal: Terminal, *, pause_s: float) -> float:
     """Seconds from a key to what it shows, at another phase of the polls each time."""
     time.sleep(pause_s)
     terminal.expect("lines below")
-    pressed = terminal.press("f")
+    pressed = terminal.press(typed("log.follow"))
     painted = terminal.painted_at()
     terminal.expect_that(lambda screen: "lines below" not in screen)
-    terminal.press("f")
+    terminal.press(typed("log.follow"))
     terminal.painted_at()
     return painted - pressed
 

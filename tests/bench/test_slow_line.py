@@ -16,6 +16,7 @@ from tests.bench.terminal import NEAR, Line, Terminal, opened
 from tests.bench.usage import middle
 from tests.conftest import Box
 from tests.engine import write_example
+from tests.keys import typed
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
 
@@ -26,13 +27,13 @@ KEYS = 40
 AT = "120×36"
 HTOP = ["htop", "-d", "10"]
 SCREENS = {
-    "4": "demo · Metrics",
-    "5": "demo · Rollouts",
-    "2": "all merged",
-    "8": "demo · Events",
-    "9": "demo · Checkpoints",
+    "screen.metrics": "demo · Metrics",
+    "screen.rollouts": "demo · Rollouts",
+    "screen.logs": "all merged",
+    "screen.events": "demo · Events",
+    "screen.checkpoints": "demo · Checkpoints",
 }
-"""Key → what its screen begins with."""
+"""Action → what its screen begins with."""
 
 
 @pytest.fixture
@@ -83,14 +84,14 @@ def delay(terminal: Terminal, key: str, shown: Callable[[str], bool]) -> float:
 
 
 def key_delays(terminal: Terminal) -> list[float]:
-    terminal.press("c")
+    terminal.press(typed("knob.focus"))
     terminal.wait_for("▸" if not knob(terminal.text) else knob(terminal.text))
     delays = []
     for turn in range(KEYS):
         time.sleep(0.3 + 0.037 * (turn % 11))  # at another phase of the frames each time
         if turn % 10 == 9:
-            delays.append(delay(terminal, "?", lambda screen: "Lower case is reversible" in screen))
-            terminal.press("\x1b")
+            delays.append(delay(terminal, typed("help"), lambda screen: "Lower case is reversible" in screen))
+            terminal.press(typed("help.close"))
             terminal.expect_that(lambda screen: "Lower case is reversible" not in screen)
             terminal.painted_at()
         else:
@@ -98,7 +99,7 @@ def key_delays(terminal: Terminal) -> list[float]:
             delays.append(
                 delay(
                     terminal,
-                    "j" if turn % 20 < 10 else "k",
+                    typed("cursor.next" if turn % 20 < 10 else "cursor.previous"),
                     lambda screen, before=before: knob(screen) not in ("", before),  # type: ignore[misc]
                 )
             )
@@ -123,9 +124,9 @@ def test_while_the_demo_trains(training: Box, table: list[Row]) -> None:
                 10_000,
             )
         )
-        opening = [cost(terminal, key) for key in ("?", "\x1b") * 3][::2]
+        opening = [cost(terminal, key) for key in (typed("help"), typed("help.close")) * 3][::2]
         table.append(Row(f"bytes of ?, training, {AT}", max(opening), "B", budget=12_000))
-        focus = [cost(terminal, "\t") for _ in range(5)]
+        focus = [cost(terminal, typed("pane.next")) for _ in range(5)]
         table.append(Row(f"bytes of a focus change, training, {AT}", middle(focus), "B", budget=4_000))
     with watched(training, SLOW) as terminal:
         table.append(
@@ -140,14 +141,14 @@ def test_while_the_demo_trains(training: Box, table: list[Row]) -> None:
 
 def test_screens_over_a_slow_line(training: Box, table: list[Row]) -> None:
     with watched(training, SLOW) as terminal:
-        for key, heading in SCREENS.items():
-            first = delay(terminal, key, lambda screen, heading=heading: heading in screen)  # type: ignore[misc]
+        for action, heading in SCREENS.items():
+            first = delay(terminal, typed(action), lambda screen, heading=heading: heading in screen)  # type: ignore[misc]
             time.sleep(SETTLE_S)
             name = heading.removeprefix("demo · ")
             table.append(Row(f"{name}: key to heading, line of 150 ms, 50 kB/s", first, "s", budget=1.5))
             table.append(
                 Row(f"{name}: bytes to the terminal, training", rate(terminal), "B/s", budget=10_000)
             )
-            back = delay(terminal, "1", lambda screen: "trainer ●" in screen)
+            back = delay(terminal, typed("screen.overview"), lambda screen: "trainer ●" in screen)
             table.append(Row(f"{name}: back to the overview, the same line", back, "s", budget=1))
             time.sleep(SETTLE_S)

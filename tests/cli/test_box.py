@@ -37,6 +37,7 @@ def told(box: Box, name: str, **environment: str) -> tuple[bool, str]:
     return item["ok"], item["text"]
 
 
+@pytest.mark.slow
 def test_doctor_looks_for_prime_rl_and_uv(box: Box) -> None:
     ok, text = told(box, "prime-rl", PATH="/usr/bin:/bin")
     assert not ok
@@ -57,6 +58,7 @@ def test_doctor_looks_for_prime_rl_and_uv(box: Box) -> None:
     assert "which is no checkout" in told(box, "prime-rl", RLTUI_PRIME_RL=str(box.work))[1]
 
 
+@pytest.mark.slow
 def test_doctor_says_whether_prime_rl_can_be_asked(box: Box, own_user: Path) -> None:
     checkout = make(box.work / "prime-rl")
     (checkout.root / "src/prime_rl/entrypoints").mkdir(parents=True)
@@ -69,6 +71,7 @@ def test_doctor_says_whether_prime_rl_can_be_asked(box: Box, own_user: Path) -> 
     assert told(box, "prime-rl")[1].endswith("its config models answer")
 
 
+@pytest.mark.slow
 def test_doctor_knows_what_terminals_lack(box: Box) -> None:
     assert told(box, "terminal", TERM="xterm", PYTHONIOENCODING="utf-8") == (True, "TERM=xterm, utf-8")
     ok, text = told(box, "terminal", TERM="dumb")

@@ -108,6 +108,7 @@ def test_ascii_is_ascii(own_user: object, capsys: pytest.CaptureFixture[str]) ->
     assert "✓ python" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_terminal_is_asked(box: Box) -> None:
     assert GREEN in in_terminal(box, "doctor").decode()
     box.env["NO_COLOR"] = "1"

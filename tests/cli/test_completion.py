@@ -22,9 +22,10 @@ from rltui.cli.parser import build
 from rltui.services.runs.experiment_files import ControlFolder
 
 FREE = {
-    "AGE", "COMMAND", "ENV", "EXPERIMENT", "FILE", "FILTER", "GLOB", "ID", "K", "M", "MODEL", "N", "N|none",
-    "NAME", "NAME='COMMAND'", "P", "PID", "PLACE", "R", "RE", "RULE", "S", "STEP|FOLDER", "T", "TEXT", "URL",
-    "USER/NAME", "WHEN", "WORD", "WORDS", "0,…",
+    "ACCOUNT", "AGE", "COMMAND", "CONTEXT", "ENV", "EXPERIMENT", "FILE", "FILTER", "GLOB", "ID", "JOB", "K",
+    "K=V", "LIMIT", "M", "MODEL", "N", "NAME", "NAME='COMMAND'", "NS", "N|none", "OPTION", "P", "PID",
+    "PLACE", "QOS", "R", "RE", "RULE", "S", "STEP|FOLDER", "T", "TEXT", "URL", "USER/NAME", "WHAT", "WHEN",
+    "WORD", "WORDS", "0,…",
 }  # fmt: skip
 """Arguments of which nobody can say what they may be: numbers, texts, new names; files are the shell's."""
 

@@ -55,6 +55,18 @@ from rltui.errors import UsageError
             {"deployment.num_infer_gpus": ("3",)},
         ),
         ("check medarc_train rl rl.toml --output-dir out --resume", ["rl.toml"], [], {}),
+        (
+            "up medarc_slurm sft sft.toml --output-dir out --gpus 1 --cpus-per-gpu 4 --auto-auth --dry-run",
+            ["sft.toml"],
+            [],
+            {"deployment.num_gpus": ("1",)},
+        ),
+        (
+            "medarc_slurm rl rl.toml --output-dir=out --single-gpu --account mine -- --ckpt.keep 2",
+            ["rl.toml"],
+            [],
+            {"ckpt.keep": ("2",)},
+        ),
     ],
 )  # fmt: skip
 def test_lines(
@@ -71,15 +83,26 @@ def test_lines(
         assert (arguments.single_gpu, arguments.resume) == ("--single-gpu" in line, "--resume" in line)
 
 
+def test_options_of_medarc_slurm_are_kept_for_it() -> None:
+    line = "up medarc_slurm sft a.toml --output-dir out --gpus 1 --hf-cache-dir=/c --auto-auth --dry-run"
+    arguments = parse(line.split())
+    assert (arguments.slurm, arguments.auto_auth, arguments.dry_run) == (True, True, True)
+    assert arguments.framework == "medarc"
+    assert arguments.launcher_option == ["--hf-cache-dir", "/c"]
+    line = "medarc_slurm rl a.toml --output-dir out --single-gpu --account mine"
+    arguments = parse(line.split())
+    assert arguments.launcher_option == ["--single-gpu"]
+    assert (arguments.account, arguments.single_gpu) == ("mine", False)
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("up rl.toml --max-steps 5", "behind --: rl.toml -- --max-steps"),
         ("up uv run inference @ infer.toml", "rltui starts inference, orchestrator and trainer itself"),
         ("up make @ rl.toml", "write it like: rl @ rl.toml"),
-        ("up rl @ rl.toml --dry-run", "rltui check validates"),
         ("up rl @", "@ needs a file"),
-        ("up medarc_slurm sft sft.toml --gpus 1", "on this machine: medarc_train"),
+        ("check medarc_slurm sft sft.toml --gpus 1", "submits to a cluster"),
         ("up rl.toml -- --=3", "names no key"),
         ("up rl.toml -- -x 3", "is no option of a config"),
     ],

@@ -56,6 +56,7 @@ def test_several_edits_are_one_write_and_are_taken_back(
     [
         (["set"], 2, "nothing to set"),
         (["set", "max_steps=1", "--unset", "max_steps"], 2, "both set and unset"),
+        (["set", "max_steps=1", "max_steps=2"], 2, "max_steps is set twice"),
         (["set", "max_stps=5"], 3, "did you mean max_steps?"),
         (["set", "max_steps=soon"], 3, "must be a whole number"),
         (["set", "env=5"], 3, "unknown knob env"),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rltui.cli import main
+from rltui.cli.arguments import host_of
 from rltui.cli.helping import page, topics
 from rltui.cli.parser import build, commands_with_help, parse
 
@@ -38,7 +39,7 @@ def test_a_page_is_a_screenful_of_commands_that_there_are(topic: str, tmp_path: 
     assert found
     for command in found:
         words = itertools.takewhile(lambda word: word not in ("|", ">"), shlex.split(command)[1:])
-        parse([*words])  # raises, or exits
+        parse(host_of([*words])[1])  # raises, or exits
 
 
 def test_pages_are_found_and_misspelt_ones_are_guessed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,3 +43,8 @@ def test_words_of_the_queue_and_of_up_are_told_apart() -> None:
     assert found.overrides == ["--model.name", "x"]
     assert (found.max_parallel, found.stop_if, found.retries) == (2, ["reward < 0.1 at 3"], 0)
     assert parse(["queue", "add", "rl.toml", "--gpus", "2", "--new"]).words == ["rl.toml", "--new"]
+    job = parse(
+        ["sweep", "rl.toml", "lr=1,2", "--slurm", "--gpus", "4", "--time", "9", "--max-parallel", "2"]
+    )
+    assert job.words == ["rl.toml", "--slurm", "--gpus", "4", "--time", "9"]
+    assert (job.gpus, job.max_parallel, job.axes) == (None, 2, ["lr=1,2"])

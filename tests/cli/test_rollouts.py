@@ -43,6 +43,9 @@ def test_samples_of_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     found = json.loads(run(capsys, str(tmp_path), "--step", "2", "--group", "1", "--json"))
     assert [sample["number"] for sample in found["samples"]] == [4, 5, 6, 7]
     assert found["batch"]["flat_groups"] == 1
+    newest = json.loads(run(capsys, str(tmp_path), "--group", "1", "--json"))
+    assert newest["batch"]["step"] == 3
+    assert {sample["group"] for sample in newest["samples"]} == {"1"}
 
 
 def test_selections_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +74,8 @@ def test_evaluations_and_single_files(tmp_path: Path, capsys: pytest.CaptureFixt
         (["--step", "9"], "step 9 has no rollouts"),
         (["--grep", "("], "no regular expression"),
         (["--live"], "no rollout is under way"),
-        (["--step", "1", "--group", "none"], "no group"),
+        (["--step", "1", "--group", "none"], "no group 'none'\n→ it has "),
+        (["--group", "none"], "step 3 has no group 'none'"),
     ],
 )
 def test_what_is_not_there(

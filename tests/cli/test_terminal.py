@@ -286,6 +286,7 @@ sys.exit(rltui.cli.main(["status"]))
     assert dangers(done.stderr) == set()
 
 
+@pytest.mark.slow
 def test_following_ends_with_its_reader_though_nothing_is_printed(stopped: Box) -> None:
     argv = [sys.executable, "-m", "rltui", "logs", "trainer", "-f", "--lines", "1"]
     process = subprocess.Popen(argv, env=stopped.env, stdout=subprocess.PIPE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +19,15 @@ from tests.ui.trouble import (
 )
 
 from rltui.cli.knobs import ENDED
+from rltui.cli.parser import is_file_name
 from rltui.cli.status import as_text, remedy_command
 from rltui.cli.waiting import wait_until_settled
 from rltui.client.wire import Wire
-from rltui.core.api import ALIVE_STATES, ComponentState, Down, Status
+from rltui.core.api import ALIVE_STATES, ComponentState, Down, HostStatus, Status
 from rltui.core.gpu.report import Remedy
 from rltui.errors import ComponentFailedError, RltuiError
+from rltui.services.runs import experiments
+from rltui.wording import host_texts
 
 
 def lines(status: Status) -> list[str]:
@@ -127,3 +131,62 @@ def test_figures_that_only_tick_are_not_told_again(capsys: pytest.CaptureFixture
 
     settle(waiting("12.1"), waiting("12.2"), waiting("13.0"), running_status())
     assert capsys.readouterr().err.count("waits for GPU 0") == 1
+
+
+def queued_status() -> Status:
+    """The trainer is a job that waits for nodes."""
+    host = HostStatus(
+        where="job 12", phase="pending", reason="waits for free nodes (Resources)", since=NOW - 180.0
+    )
+    trainer = (
+        running_status()
+        .components[2]
+        .model_copy(
+            update={"state": ComponentState.STARTING, "pid": None, "host": host, "started_at": NOW - 180.0}
+        )
+    )
+    return running_status().model_copy(update={"components": (*running_status().components[:2], trainer)})
+
+
+def test_what_waits_in_a_queue_elsewhere_is_told_and_not_waited_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = next(line for line in lines(queued_status()) if "trainer" in line)
+    assert "◌ trainer" in row
+    assert " pending " in row
+    assert "job 12 · waits for free nodes (Resources)" in row
+    settle(queued_status())
+    assert "◌ trainer pending: job 12 · waits for free nodes (Resources)" in capsys.readouterr().err
+
+
+def test_a_host_that_does_not_answer_is_told_first() -> None:
+    host = HostStatus(
+        where="job 12 on n1",
+        phase="running",
+        since=NOW - 60.0,
+        starts=2,
+        ends_at=NOW + 720.0,
+        lost_at=NOW - 90.0,
+        problem="Connection refused",
+    )
+    assert host_texts(host.model_dump(), NOW) == [
+        "⚠ no answer for 1m30s: Connection refused",
+        "job 12 on n1",
+        "start 2",
+        "ends in 12m",
+    ]
+
+
+def test_an_output_folder_does_not_hide_the_experiment_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "two/rl.toml").touch()
+    assert is_file_name("one")
+    assert is_file_name("two")
+    monkeypatch.setattr(experiments, "find_experiment", lambda name: object())
+    assert not is_file_name("one")
+    assert is_file_name("./one")
+    assert is_file_name("two")

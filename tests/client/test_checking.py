@@ -54,15 +54,16 @@ def test_what_a_layout_cannot_start_is_said_by_check_and_refused_by_up(
     assert main(["check", "--no-own", str(path)]) == 0
     out = capsys.readouterr().out
     assert words in out
-    assert "prime-rl-single" in out
+    assert "--slurm submits it" in out
     assert "valid, but not to be started so" in out
     with pytest.raises(ConfigError) as caught:
         examine(ExperimentRequest((path,)))
-    assert words in str(caught.value)
-    assert "prime-rl-single" in str(caught.value)
-    single = check((path,), "prime-rl-single")
-    assert single.valid
-    assert single.startable
+    assert "asks for a cluster, with the table [slurm]" in str(caught.value)
+    assert "--slurm submits it" in str(caught.value)
+    assert not check((path,), "prime-rl-single").startable  # it would submit, unseen
+    job = check((path,), "prime-rl-slurm")
+    assert job.valid
+    assert job.startable
 
 
 def test_a_placeholder_that_nobody_knows_is_an_error(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,3 +79,19 @@ def test_a_placeholder_that_nobody_knows_is_an_error(work: Path, capsys: pytest.
     assert error["file"] == str(layout)
     with pytest.raises(ConfigError, match="unknown placeholder"):
         examine(ExperimentRequest((path,), layout=str(layout)))
+
+
+def test_what_nobody_knows_is_an_invalid_config_and_says_where_it_stands(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = work / "own.toml"
+    layout.write_text('framework = "prime-lr"\n[[component]]\nid = "a"\ncommand = ["true"]\n')
+    path = str(config(work, PRIME))
+    for arguments, words in (
+        (["-l", str(layout)], f"{layout}: framework: unknown framework 'prime-lr'\n→ did you mean prime-rl"),
+        (["--framework", "prime-lr"], "unknown framework 'prime-lr'\n→ did you mean prime-rl"),
+        (["-l", "prime-lr"], "unknown layout 'prime-lr'"),
+        (["--", "--max-stps", "3"], "unknown knob max_stps\n→ did you mean max_steps?"),
+    ):
+        assert main(["check", path, *arguments]) == 3, arguments
+        assert words in capsys.readouterr().err

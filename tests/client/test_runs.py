@@ -12,6 +12,12 @@ from rltui.errors import UsageError
 from rltui.services.runs.index import RunIndex, index_file
 
 
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index leaves notes of its runs there, and is made anew from those it finds."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 def test_rows_are_read_once_and_then_only_what_changed(tmp_path: Path) -> None:
     index = RunIndex(tmp_path / "runs.sqlite")
     index.put([(run_row("a"), {"lr": 1.0}), (run_row("b"), {})])

@@ -92,6 +92,7 @@ def test_refusal_is_read_though_the_request_could_not_be_sent(path: Path) -> Non
     thread.join()
 
 
+@pytest.mark.slow
 def test_silent_supervisor_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stopped, as by ctrl-z or a debugger: the kernel still takes the connection."""
     monkeypatch.setattr(wire, "CONNECT_TIMEOUT_S", 0.1)

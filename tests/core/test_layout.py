@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rltui.core import layout
+from rltui.core import hosts, layout
 from rltui.core.layout import (
     ComponentSpec,
     Layout,
-    LayoutSection,
     Restart,
     Screen,
     completed,
     expanded,
     needed,
 )
+from rltui.core.values import LayoutSection
 
 LAYOUT = Layout.model_validate(
     {
@@ -74,6 +74,64 @@ def test_a_reference_means_all_of_them() -> None:
     assert layout["orchestrator"].restart.together == ("env-a", "env-b", "trainer")
     assert layout.screen.columns == (("orchestrator", "env-a", "env-b"), ("gpus",))
     assert layout.start_order().index("env-b") < layout.start_order().index("orchestrator")
+
+
+NODES = {
+    "node": [
+        {"name": "a", "reach": ["ssh", "a"], "address": "10.0.0.1", "group": "train"},
+        {"name": "b", "reach": ["ssh", "b"], "cwd": "/b", "python": "python3.12", "group": "train"},
+        {"name": "c", "reach": ["ssh", "c"]},
+    ],
+    "component": [
+        {"id": "all", "each": "nodes", "command": ["x", "{rank}/{nodes}", "{head.address}", "{instance}"]},
+        {"id": "trainer", "each": "nodes.train", "command": ["t", "--nnodes={nodes}", "--rank={rank}"]},
+        {"id": "lone", "each": "nodes", "command": ["x"], "restart": {"together": []}},
+        {"id": "here", "command": ["x", "{node.b.address}"], "after": ["trainer"]},
+    ],
+}
+
+
+def test_one_component_per_node_or_per_node_of_a_group() -> None:
+    unexpanded = Layout.model_validate(NODES)
+    assert needed(unexpanded, {}) == {}
+    layout = expanded(unexpanded, {})
+    assert [spec.node for spec in layout.component] == ["a", "b", "c", "a", "b", "a", "b", "c", ""]
+    assert layout["all-c"].command == ("x", "2/3", "10.0.0.1", "c")
+    assert layout["trainer-b"].command == ("t", "--nnodes=2", "--rank=1")
+    assert layout["trainer-b"].restart.together == ("trainer-a", "trainer-b")
+    assert layout["trainer-b"].restart.because == "they are ranks of one program"
+    assert layout["lone-b"].restart.together == ()
+    assert layout["here"].after == ("trainer-a", "trainer-b")
+    assert layout.node_values("here") == {
+        "node.a.address": "10.0.0.1",
+        "node.b.address": "b",
+        "node.c.address": "c",
+    }
+    there = layout.node_values("all-b")
+    assert (there["node.name"], there["workspace"], there["python"]) == ("b", "/b", "python3.12")
+
+
+@pytest.mark.parametrize(
+    ("component", "said"),
+    [
+        ({"node": "d"}, "unknown node 'd'; known: a, b, c"),
+        ({"each": "nodes.none"}, "there is no such [[node]]"),
+        ({"node": "a", "pod": {"name": "x"}}, "leave out all but one of node, pod"),
+        ({"node": "a", "stop": {"leftovers": "keep"}}, "elsewhere they are ended"),
+    ],
+    ids=["node", "group", "two places", "leftovers"],
+)
+def test_a_wrong_place_is_named(component: dict[str, object], said: str) -> None:
+    broken = {**NODES, "component": [{"id": "x", "command": ["x"], **component}]}
+    with pytest.raises(ValidationError, match=re.escape(said)):
+        Layout.model_validate(broken)
+
+
+def test_only_ssh_forwards() -> None:
+    node = {"name": "a", "reach": ["docker", "exec", "-i", "a"]}
+    part = {"id": "x", "command": ["x"], "node": "a", "forward": ["8000"]}
+    with pytest.raises(ValidationError, match="forward is for a node that is reached by ssh"):
+        Layout.model_validate({"node": [node], "component": [part]})
 
 
 def test_without_instances_there_is_none_and_nobody_waits() -> None:
@@ -133,6 +191,9 @@ TABLES = {
     "Stop": "`stop`, of a component",
     "Restart": "`restart`, of a component",
     "Stall": "`stall`, of a component",
+    "NodeSpec": "`[[node]]`",
+    "SlurmSpec": "`slurm`, of a component",
+    "PodSpec": "`pod`, of a component",
     "LogSpec": "`[[log]]`",
     "GpuSourceSpec": "`[[gpu_source]]`",
     "Screen": "`[screen]`",
@@ -173,6 +234,36 @@ Placeholders: `{python}`, `{workspace}`, `{output_dir}`, `{run_dir}`, `{name}`, 
 file `NAME.toml`, and, for any `X`, `{port.X}` (a free TCP port, the same wherever it stands) and `{host.X}`.
 Frameworks that rltui knows add their own; `rltui check` lists them where one is unknown.
 
+Components run on other machines by `node`, which names one, or by `each = "nodes"`, on all of them or on
+those of a group (`torchrun-nodes.toml`, `vllm-dp-nodes.toml` and `prime-rl-nodes.toml` are good to copy):
+
+```toml
+[[node]]
+name = "gpu-1"
+reach = ["ssh", "gpu-1"]            # words before a command; no password is asked for
+address = "10.15.42.1"
+send_env = ["WANDB_API_KEY"]        # exported here, not there
+env = { NCCL_SOCKET_IFNAME = "eth0" }
+
+[[component]]
+id = "trainer"
+each = "nodes"                      # trainer-gpu-1, …, which restart together
+command = [
+    "uv", "run", "torchrun", "--nnodes={nodes}", "--node-rank={rank}",
+    "--rdzv_endpoint={head.address}:29500", "train.py",
+]
+ports = ["29500"]                   # must be free there: who holds it is named
+```
+
+A node needs Python 3.9 and a way to it, nothing of rltui. What runs there has the environment of a login
+shell with `env` and `send_env`, goes on when the connection drops, and is followed again once that is back:
+no line is lost or comes twice, and its end is told as it was. A stop is passed on as the layout says it;
+where nobody answers, it says so and fails, and the next start takes up with what goes on there. Files that
+programs exchange, such as the output folder, must be shared. `rltui doctor --nodes` asks all that of the
+machines before a start. Further placeholders: `{rank}`, `{nodes}` and `{head.address}` with `each`,
+`{node.name}` and `{node.address}` on a node, `{node.NAME.address}` anywhere. A command that begins with ssh
+itself works, too, but nobody sees whether it ended there.
+
 `rltui eval` starts two components by hand, `eval` and, for what the server of the run does not have,
 `eval-server`:
 
@@ -210,14 +301,14 @@ empty where nobody named a limit. Layouts of frameworks that rltui knows have bo
 
 def reference() -> str:
     """The page, from the classes' fields and the texts below them."""
-    tree = ast.parse(inspect.getsource(layout))
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    bodies = (ast.parse(inspect.getsource(module)).body for module in (layout, hosts))
+    classes = {node.name: node for body in bodies for node in body if isinstance(node, ast.ClassDef)}
     parts = [HEAD]
     for name, title in TABLES.items():
         node = classes[name]
         rows = ["| key | type | default | |", "|---|---|---|---|"]
         for field, below in zip(node.body, [*node.body[1:], None], strict=True):
-            if not isinstance(field, ast.AnnAssign):
+            if not isinstance(field, ast.AnnAssign) or ast.unparse(field.annotation) == "ClassVar":
                 continue
             text = (
                 below.value.value
@@ -246,7 +337,7 @@ def _shown(default: object) -> str:
 def test_the_reference_page_is_that_of_the_model() -> None:
     if os.environ.get("RLTUI_WRITE_REFERENCE"):
         PAGE.write_text(reference(), encoding="utf-8")
-    hint = "write it: RLTUI_WRITE_REFERENCE=1 pytest tests/core/test_layout_reference.py"
+    hint = "write it: RLTUI_WRITE_REFERENCE=1 pytest tests/core/test_layout.py"
     assert PAGE.read_text(encoding="utf-8") == reference(), hint
 
 

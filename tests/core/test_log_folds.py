@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.log_folds import LogFolds
@@ -115,12 +118,13 @@ def test_tracebacks_of_further_ranks_are_one() -> None:
 
 
 def test_what_one_rank_says_after_the_others_joins_them() -> None:
-    lines = [*traceback(0), *traceback(1), *traceback(2)]
+    between = [f"[trainer3]: line {number}" for number in range(20)]
+    lines = [*traceback(0), *traceback(1), *between, *traceback(2)]
     folds = LogFolds(lambda number: lines[number], lambda number: "")
-    folds.set_range(0, 6)
+    folds.set_range(0, len(lines) - 3)
     assert folds.told(0) == "×2 ranks"
-    folds.head(5)
-    assert 0 in folds.set_range(0, 9)
+    folds.forget(len(lines) - 4)
+    assert 0 in folds.set_range(0, len(lines))
     assert folds.told(0) == "×3 ranks"
 
 
@@ -140,3 +144,40 @@ def test_a_recorded_run_of_prime_rl() -> None:
 
 def test_a_run_without_end_is_shown_now_and_then() -> None:
     assert len(visible(*["same"] * 1000)) == 8
+
+
+PIECES: list[list[str]] = [
+    *(
+        [text]
+        for text in ("12:00:00 INFO same", "12:00:00 ERROR same", "plain", "", "[trainer0]:12:00:00 INFO a")
+    ),
+    *(step(number) for number in (1, 2, 33)),
+    *(traceback(rank) for rank in range(3)),
+    traceback(1, "ValueError: other"),
+    traceback(2)[:2],
+    [line for lines in zip(traceback(0), traceback(1), strict=True) for line in lines],
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20), st.integers(0))
+def test_what_is_kept_while_a_log_grows_is_what_is_found_anew(pieces: list[list[str]], seed: int) -> None:
+    """Also where the newest line is read before it is whole; what is painted elsewhere is told of."""
+    whole = [line for piece in pieces for line in piece]
+    rng = random.Random(seed)
+    lines: list[str] = []
+    folds = LogFolds(lambda number: lines[number], lambda number: "")
+    painted: dict[int, tuple[bool, str]] = {}
+    while lines != whole:
+        if lines:
+            folds.forget(len(lines) - 1)
+            painted.pop(len(lines) - 1, None)
+        lines[:] = whole[: rng.randint(len(lines), len(whole))]
+        if lines and rng.random() < 0.3:
+            lines[-1] = lines[-1][: len(lines[-1]) // 2]
+        for number in folds.set_range(0, len(lines)):
+            painted.pop(number, None)
+        anew = LogFolds(lambda number: lines[number], lambda number: "")
+        anew.set_range(0, len(lines))
+        for number in rng.sample(range(len(lines)), rng.randint(0, len(lines))):
+            found = painted.setdefault(number, (folds.is_hidden(number), folds.told(number)))
+            assert found == (anew.is_hidden(number), anew.told(number)), number

@@ -57,6 +57,22 @@ def test_without_devices_one_runs_at_a_time_unless_the_sweep_or_the_queue_says_m
     assert next_of(queue(starting, b, max_parallel=9)) == ("", {"b": "a is being started"})
 
 
+def test_jobs_take_nothing_of_this_machine_and_wait_for_nothing_here_but_for_others_of_their_sweep() -> None:
+    here, big = entry("here", state="running"), entry("big", gpus=4)
+    jobs = [entry(name, is_job=True, group="s") for name in ("j1", "j2", "j3")]
+    start, waits = next_of(queue(here, big, *jobs, max_parallel=1))
+    assert start == "j1:"
+    assert waits["big"] == "1 at work, of at most 1"
+    assert waits["j2"] == "j1 is being started"
+    submitted = [each.model_copy(update={"state": "running"}) for each in jobs]
+    assert next_of(queue(*submitted, entry("b"), max_parallel=1))[0] == "b:"
+    limited = [each.model_copy(update={"max_parallel": 2}) for each in (*submitted[:2], jobs[2])]
+    assert next_of(queue(*limited)) == ("", {"j3": "s has 2 at work, of at most 2"})
+    starting = jobs[0].model_copy(update={"state": "starting"})
+    start, waits = next_of(queue(starting, jobs[1], entry("b", gpus=1)), free=1)
+    assert (start, set(waits.values())) == ("", {"j1 is being started"})
+
+
 def test_nobody_overtakes_who_waits_for_devices_but_those_who_wait_for_themselves_hold_up_nobody() -> None:
     big, small = entry("big", gpus=4), entry("small", gpus=1)
     start, waits = next_of(queue(big, small), free=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, strategies
 
 from rltui.core.config_report import KeyConflict, KeyDifference, KnobInfo, PendingKnob
 from rltui.core.secrets import MASK, OTHER_MASK, is_secret, masked, masked_text
@@ -57,12 +58,48 @@ def test_only_text_is_a_secret() -> None:
         ('api_key = "half\nx = 1\n', 'api_key = "(hidden)"\nx = 1\n'),
         ("api_key = sk-1\n[[", 'api_key = "(hidden)"\n[['),
         ("token = true\nkey = 3\n", "token = true\nkey = 3\n"),
+        ("export HF_TOKEN=hf_1; run\n", 'export HF_TOKEN="(hidden)"; run\n'),
+        ("srun --export=ALL,API_KEY=sk-1 run", 'srun --export=ALL,API_KEY="(hidden)" run'),
+        ("A_TOKEN=$B_TOKEN x", "A_TOKEN=$B_TOKEN x"),
+        ('A_TOKEN="${B_TOKEN:-}"\n', 'A_TOKEN="${B_TOKEN:-}"\n'),
+        ("A_TOKEN=${B_TOKEN:-hf_1}", 'A_TOKEN="(hidden)"}'),
+        ('PASSWORD="$ecret"', 'PASSWORD="(hidden)"'),
+        ("A_TOKEN=;", "A_TOKEN=;"),
         ("", ""),
     ],
 )
 def test_texts_are_told_without_secrets_line_by_line(text: str, told: str) -> None:
     assert masked_text(text) == told
     assert masked_text(text).count("\n") == text.count("\n")
+
+
+SCRIPT = """\
+#!/bin/bash
+#SBATCH --job-name=one
+export WANDB_API_KEY=sk-1
+[[ -n "$HF_TOKEN" ]] && { source .env; }
+cleanup() { kill %1, %2; }
+trap cleanup EXIT
+"""
+PIECES = (
+    """ ] } , [[ x=[ x={ " ' "." '.' "a". a= token= token="\\ token=; token='x'⏎ a.a. [a]⏎ [[a]]⏎ a=1⏎ """
+    """ \"\"\" ''' token=\"\"\"⏎ "a"x """
+)
+
+
+@pytest.mark.parametrize("piece", [SCRIPT, "a ", '"a" ', *PIECES.replace("⏎", "\n").split(" ")])
+def test_texts_of_any_kind_are_told_however_long_they_are(piece: str) -> None:
+    text = piece * (200_000 // max(1, len(piece)))
+    told = masked_text(text)
+    assert told.count("\n") == text.count("\n")
+    assert "sk-1" not in told
+
+
+@given(strategies.lists(strategies.sampled_from(["token", *"ab=. \t\n\"'#[]{},;$\\"])).map("".join))
+def test_telling_a_text_keeps_its_lines_whatever_they_say(text: str) -> None:
+    told = masked_text(f"{text}\napi_key = sk-1\n")
+    assert told.count("\n") == text.count("\n") + 2
+    assert "sk-1" not in told
 
 
 def test_what_is_told_of_keys_is_masked_wherever_it_is_made() -> None:

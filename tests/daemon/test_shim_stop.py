@@ -68,6 +68,7 @@ def test_only_the_main_process_is_asked_first(tmp_path: Path) -> None:
     assert run.log.read_text() == "ready\n"
 
 
+@pytest.mark.slow
 def test_a_stubborn_one_is_killed_after_its_grace(tmp_path: Path) -> None:
     with attempt(tmp_path, program("stubborn.py", tmp_path / "ready"), stop=STOP_AT_ONCE) as run:
         run.start()
@@ -149,6 +150,7 @@ def test_terminal_signals_do_not_touch_the_shim(tmp_path: Path, number: signal.S
         assert run.wait().exit_code == 4
 
 
+@pytest.mark.slow
 def test_a_shim_that_was_stopped_for_a_while_asks_nobody_to_stop(tmp_path: Path) -> None:
     """Its time ran out while it was stopped: CPython then makes up a signal (`sigtimedwait`)."""
     with attempt(tmp_path, ["sleep", "1000"]) as run:

@@ -22,6 +22,7 @@ from rltui.core.lifecycle import Life
 from rltui.core.stalls import InferenceActivity, WatchClock
 from rltui.daemon import stalls
 from rltui.daemon.component import ComponentRunner
+from rltui.daemon.elsewhere import Elsewhere
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import ProgressTracker
 from rltui.daemon.sampling import RunSampler
@@ -33,6 +34,7 @@ from rltui.services.launch import Launch
 from rltui.services.metrics.sources import RunMetrics
 from rltui.services.processes import AttemptRecord, boot_identity, read_process_id
 from rltui.services.processes.identity import read_stat
+from rltui.services.remote import Remote
 from rltui.services.runs.journal import read_journal
 from rltui.services.runs.run_folder import RunFolder
 from rltui.services.stack_dump import find_py_spy
@@ -64,6 +66,7 @@ class Runner:
     record: AttemptRecord | None = None
     launch: Launch | None = None
     attempt: int | None = 1
+    elsewhere: Elsewhere = field(default_factory=lambda: Elsewhere(lambda _: None))
 
     @property
     def log(self) -> Path:
@@ -158,6 +161,18 @@ def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(host: Host) 
         log.write("step 1\n")
     looks(watch, now, 4.0)
     assert host.stalls[2:] == [("trainer", None)]
+
+
+def test_the_silence_of_one_whose_host_does_not_answer_is_no_evidence(host: Host) -> None:
+    runner = host.add(spec(dump=False).model_copy(update={"node": "node-2"}))
+    watch = watch_of(host)
+    runner.elsewhere.remote = Remote(id="x", phase="running", lost_at=1.0)
+    now = looks(watch, 0.0, 1000.0)
+    runner.elsewhere.remote = Remote(id="x", phase="running")
+    now = looks(watch, now, 200.0)
+    assert host.stalls == []
+    looks(watch, now, 104.0)
+    assert host.stalls == [("trainer", "no output for 5m02s")]
 
 
 def test_only_ready_components_are_watched_and_a_new_start_begins_anew(host: Host) -> None:

@@ -22,6 +22,7 @@ from rltui.daemon.watches import follow_metrics
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.metrics.sources import RunMetrics
+from rltui.services.remote import Remote
 from rltui.services.runs.disk import Checkpoints, DiskMeter, DiskReading
 from rltui.services.runs.journal import Journal, read_journal
 from rltui.services.runs.run_folder import RunFolder
@@ -129,9 +130,15 @@ class FakeRun:
         """`looks`: what is there, and whether anything is alive then; the first one is before all."""
         self._looks = iter(looks)
         self._now: tuple[list[int], bool] = ([], False)
-        self.events = SimpleNamespace(journal=Journal(journal))
-        self.observation = SimpleNamespace(folder=SimpleNamespace(checkpoint_folders=lambda: self._now[0]))
-        self.processes = SimpleNamespace(alive=lambda: self._now[1])
+        self.alerts: list[Alert] = []
+        self.events = SimpleNamespace(journal=Journal(journal), alert=self.alerts.append)
+        self.observation = SimpleNamespace(
+            folder=SimpleNamespace(checkpoint_folders=lambda: self._now[0]),
+            progress=SimpleNamespace(max_steps=1000),
+        )
+        self.remote: Remote | None = None
+        runner = SimpleNamespace(elsewhere=self)
+        self.processes = SimpleNamespace(alive=lambda: self._now[1], runners={"rl": runner})
         self.setup = SimpleNamespace(record=SimpleNamespace(observed=False))
         self.evals = SimpleNamespace(checkpoint=self._evaluate)
 
@@ -161,6 +168,34 @@ async def test_every_checkpoint_is_journaled_once(tmp_path: Path, monkeypatch: p
     told = read_journal(tmp_path / "journal.jsonl")
     assert [entry.step for entry in told] == [10, 20, 30, 40, 10]
     assert told[0].text == "checkpoint 10 is complete"
+
+
+async def test_a_job_that_ends_before_the_next_checkpoint_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = time.time()
+    now = [began]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+
+    async def alerts(ends_at: float) -> list[Alert]:
+        now[0] = began
+        looks = (([*range(10, step, 10)], True) for step in (10, 20, 30, 40, 50))
+        run = FakeRun(tmp_path / "journal.jsonl", *looks)
+        run.remote = Remote(id="7", phase="running", since=began, ends_at=ends_at)
+
+        async def sleep(seconds: float) -> None:
+            await run.sleep(seconds)
+            now[0] += 10  # a checkpoint every ten seconds
+
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        with pytest.raises(asyncio.CancelledError):
+            await watches.watch_checkpoints(cast(Supervisor, run))
+        return run.alerts
+
+    assert await alerts(began + 1000) == []
+    (alert,) = await alerts(began + 45)
+    assert alert.title == "rl: its job ends before the next checkpoint"
+    assert "what is trained after checkpoint" in alert.text
 
 
 async def test_a_folder_that_is_gone_does_not_end_the_watch(tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def test_resumed_from_the_newest_checkpoint_then_stopped_it_can_be_read_and_edit
     assert not list((counters.root / "run/rltui").glob("*.sock")), "a plan leaves no supervisor behind"
 
 
+@pytest.mark.slow
 def test_from_scratch_keeps_the_earlier_files_aside(counters: Box, earlier: Path) -> None:
     counters.json(*UP, "--resume")
     plan = counters.json("restart", "orchestrator", "trainer", "--from-scratch", "--plan")
@@ -100,6 +101,7 @@ def test_from_scratch_keeps_the_earlier_files_aside(counters: Box, earlier: Path
     assert f"aside in {earlier}/.rltui/archive: `rltui checkpoints" in counters.run("down").stderr
 
 
+@pytest.mark.slow
 def test_a_living_job_beside_the_run_does_not_keep_it_from_its_checkpoint(
     counters: Box, earlier: Path
 ) -> None:
@@ -118,6 +120,7 @@ def test_a_living_job_beside_the_run_does_not_keep_it_from_its_checkpoint(
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_starts_by_hand_gets_what_the_request_gives(counters: Box, free_port: int) -> None:
     layout = counters.work / "counters.toml"
     layout.write_text(f"{layout.read_text()}{BESIDES}")
@@ -143,6 +146,7 @@ def test_what_starts_by_hand_gets_what_the_request_gives(counters: Box, free_por
 def test_two_experiments_on_one_config_are_told_of_each_other(counters: Box, free_port: int) -> None:
     """Finding A4: `set` for one once changed what the other starts with next, without a word."""
     counters.json(*UP)
+    counters.run("down", "one")  # while it lives, the other begins with a copy of its own
     other = counters.work / "other.toml"
     layout = (counters.work / "counters.toml").read_text()
     other.write_text(layout.replace(str(free_port), str(unused_port())))
@@ -150,7 +154,8 @@ def test_two_experiments_on_one_config_are_told_of_each_other(counters: Box, fre
     words = "the experiment one, which runs in"
     second = counters.run(*up)
     assert second.returncode == 0
-    assert words in second.stderr
+    assert words not in second.stderr, "it does not run"
+    assert counters.run("start", "-n", "one", "--yes", "--wait").returncode == 0
     assert words in counters.run("set", "max_steps=30", "-n", "two", "--dry-run").stdout
     assert "the experiment two, which runs in" in counters.run("set", "max_steps=30", "-n", "one").stdout
     assert words in counters.run("check", "run.toml", "-l", "other.toml").stdout

@@ -87,6 +87,7 @@ def test_a_stopped_experiment_is_told_anew_once_it_has_changed(counters: Box) ->
     assert retry_until(lambda: counters.component("trainer")["state"] == "stopped")
 
 
+@pytest.mark.slow
 def test_ls_is_a_line_per_experiment(counters: Box) -> None:
     assert "no experiments yet" in counters.run("ls").stdout
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from tests.conftest import Box
+from tests.keys import typed
 from tests.terminal import Terminal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
@@ -28,13 +29,13 @@ def test_the_pane_says_how_to_leave_and_ctrl_c_stops_nothing(counters: Box) -> N
 
         terminal.wait_for("q detach")  # the same from the screen, which comes back and takes keys
         for _ in range(2):
-            terminal.press("t")
+            terminal.press(typed("component.trainer"))
             terminal.wait_for("▸ trainer")
-            terminal.press("a")
+            terminal.press(typed("component.attach"))
             terminal.wait_for("one · q leaves, nothing stops")
             terminal.press("q")
             terminal.wait_for("q detach")
-        terminal.press("?")
+        terminal.press(typed("help"))
         terminal.wait_for("Keys")
     finally:
         terminal.close()

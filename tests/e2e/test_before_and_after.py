@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.conftest import Box
 from tests.engine import write_example
+from tests.keys import typed
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
@@ -50,9 +51,9 @@ def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> N
     argv = [sys.executable, "-m", "rltui"]
     with closing(Terminal(argv, cwd=trained.work, env=trained.env, columns=130, rows=40)) as terminal:
         terminal.wait_for("✓ done")
-        terminal.press("V")
+        terminal.press(typed("screen.evals"))
         terminal.wait_for("first · Evaluations")
-        terminal.press("s")
+        terminal.press(typed("component.start"))
         terminal.wait_for("Evaluate")
         terminal.press("Enter")
         retry_until(lambda: len(evaluations(trained)) == 2, timeout_s=60)

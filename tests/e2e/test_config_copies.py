@@ -25,6 +25,7 @@ def record(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / ".rltui/experiment.toml").read_text())
 
 
+@pytest.mark.slow
 def test_of_two_that_begin_with_one_file_at_once_one_has_a_copy(box: Box) -> None:
     (box.work / "lay.toml").write_text(LAYOUT)
     mine = box.work / "mine.toml"

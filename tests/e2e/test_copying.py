@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 from tests.conftest import Box
+from tests.keys import typed
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
@@ -50,7 +51,7 @@ def test_what_the_mouse_selects_reaches_tmux_however_it_is_set(counters: Box, op
     with opened(counters) as terminal:
         terminal._tmux("set-option", "-s", "set-clipboard", option)
         select_count(terminal)
-        terminal.press("y")
+        terminal.press(typed("copy"))
         terminal.wait_for("Copied “count”; tmux has it too")
         assert buffer(terminal) == "count"
         assert not list(counters.root.rglob("copied.txt"))
@@ -65,6 +66,6 @@ def test_where_tmux_cannot_be_asked_it_may_take_it_and_a_file_has_it(counters: B
         assert retry_until(lambda: buffer(terminal)) == "count"
         (copy,) = counters.root.rglob("copied.txt")
         assert copy.read_text() == "count"
-        terminal.press("!")
+        terminal.press(typed("messages"))
         terminal.wait_for("Messages")
         terminal.wait_for("esc: close")

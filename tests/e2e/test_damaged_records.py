@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Box
+from tests.params import slow_but
 from tests.waiting import remove_at_once, retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
@@ -68,12 +69,7 @@ def damage(control: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(b"", id="empty"),
-        pytest.param(b'{"half": ', id="half", marks=pytest.mark.slow),
-        pytest.param(b"\xff\xfe\0", id="bytes", marks=pytest.mark.slow),
-    ],
+    "content", slow_but({"empty": b"", "half": b'{"half": ', "bytes": b"\xff\xfe\0"}, "empty")
 )
 def test_damaged_records_and_a_killed_supervisor(counters: Box, content: bytes) -> None:
     """Findings F2 and H21: living components are taken over, none is ended, none started beside them."""
@@ -156,7 +152,7 @@ def test_one_broken_and_one_stopped_experiment_leave_the_others_alone(counters: 
     assert f"kill -CONT {stopped}" in rows["two"]["problem"]["hint"]
     assert "experiment.toml is damaged" in rows["three"]["problem"]["title"]
     assert text.returncode == 0
-    assert re.search(r"three +broken", text.stdout)
+    assert re.search(r"three +⚠ broken", text.stdout)
     assert "⚠ three: " in text.stdout
     assert mine.returncode == 0
     assert (asked.returncode, asked.stderr.count("does not answer")) == (1, 1)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import pytest
 from tests.conftest import Box
 from tests.faults import events
+from tests.keys import typed
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
@@ -65,6 +66,7 @@ def being_taken_down(box: Box) -> bool:
     return "asked to end" in log.read_text()
 
 
+@pytest.mark.slow
 def test_nothing_starts_while_everything_is_being_stopped(slow: Box) -> None:
     """Findings A5 and H17: it started, lived on, and the journal said that no process is left."""
     with asking(slow, "down") as down:
@@ -101,12 +103,12 @@ def test_an_open_app_says_who_took_it_down_and_revives_nothing(counters: Box) ->
         assert counters.json("status")["down"]["by"] == down["by"], "a look changes nothing"
         counters.json("up", "run.toml", "-l", "counters.toml", "-n", "two", "-o", "out2", "--only", "trainer")
         assert counters.json("status")["experiment"] == "two", "the only one of which something runs"
-        terminal.press("S")
+        terminal.press(typed("component.start-all"))
         terminal.wait_for("Start everything?")
         assert counters.json("status")["experiment"] == "two", "a supervisor alone is nothing"
         terminal.press("Escape")
         assert counters.run("down", "two").returncode == 0, "it had the port"
-        terminal.press("S")
+        terminal.press(typed("component.start-all"))
         terminal.wait_for("Start everything?")
         terminal.press("Enter")
         terminal.wait_for("trainer ● ready")
@@ -116,6 +118,7 @@ def test_an_open_app_says_who_took_it_down_and_revives_nothing(counters: Box) ->
         terminal.close()
 
 
+@pytest.mark.slow
 def test_a_failed_up_leaves_nothing_behind(box: Box) -> None:
     """Finding G4: the next `up` said that it is running, though nothing ever ran."""
     (box.work / "run.toml").write_text("max_steps = 20\n")

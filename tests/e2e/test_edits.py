@@ -88,6 +88,7 @@ def test_undo_survives_the_supervisor_and_goes_on_without_one(counters: Box) -> 
     ]
 
 
+@pytest.mark.slow
 def test_set_refuses_explains_and_holds_nobody_up(counters: Box) -> None:
     counters.json(*UP)
     stale = subprocess.run(
@@ -128,6 +129,7 @@ def test_set_refuses_explains_and_holds_nobody_up(counters: Box) -> None:
     assert answers > 50
 
 
+@pytest.mark.slow
 def test_an_edit_that_kills_a_component_can_be_rolled_back(counters: Box) -> None:
     (counters.work / "counter.py").write_text(PICKY)
     layout = counters.work / "counters.toml"

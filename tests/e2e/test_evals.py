@@ -62,6 +62,7 @@ def table(box: Box) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_models_are_evaluated_and_compared(box: Box) -> None:
     started(box)
     shape = ("reverse-text", "-n", "5", "-r", "2")

@@ -33,6 +33,7 @@ def as_the_screen(box: Box, text: str) -> tuple[str, list[str]]:
     return noted, notes
 
 
+@pytest.mark.slow
 def test_a_restart_is_a_mark_and_so_is_a_note(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     assert counters.run("note", "before", "the restart").stdout.startswith("noted")

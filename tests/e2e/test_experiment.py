@@ -107,6 +107,7 @@ def test_killed_shim_leaves_the_component_and_a_killed_component_is_told_with_it
     assert "trainer failed: killed by SIGKILL" in counters.run("events").stdout
 
 
+@pytest.mark.slow
 def test_set_edits_one_value_and_without_the_config_nothing_is_restarted(counters: Box) -> None:
     counters.json(*UP)
     dry = counters.json("set", "max_steps=30", "--dry-run")
@@ -161,6 +162,7 @@ def test_many_clients_at_once_find_one_new_supervisor(counters: Box) -> None:
     assert journal.count("supervisor started") == 2
 
 
+@pytest.mark.slow
 def test_two_experiments_side_by_side(counters: Box, free_port: int) -> None:
     counters.json(*UP)
     with socket.socket() as probe:
@@ -196,6 +198,7 @@ def test_failing_component_ends_up_with_exit_code_5(counters: Box) -> None:
     assert reasons["trainer"] == "inference is failed: exited 3"
 
 
+@pytest.mark.slow
 def test_job_that_makes_something_runs_once_and_others_wait_for_it(counters: Box) -> None:
     layout = counters.work / "counters.toml"
     job = """
@@ -217,6 +220,7 @@ creates = "model"
     assert any("sft is not run" in reason for reason in plan["reasons"])
 
 
+@pytest.mark.slow
 def test_two_experiments_that_need_the_same_thing_made_make_it_once(box: Box) -> None:
     (box.work / "make.py").write_text(
         "import pathlib, sys, time\n"

@@ -70,7 +70,9 @@ def test_folder_of_a_living_experiment_is_refused(counters: Box, folder: str, ho
 @pytest.mark.slow
 def test_new_beside_a_living_experiment_takes_another_folder(counters: Box) -> None:
     counters.json(*ONE)
-    done = counters.run(*up("two", "out", "--new", "--only", "trainer", "--no-wait"))
+    other = counters.work / "other.toml"  # one has the port of the other layout
+    other.write_text('framework = "generic"\n[[component]]\nid = "sleeper"\ncommand = ["sleep", "1000"]\n')
+    done = counters.run("up", "run.toml", "-l", "other.toml", "-n", "two", "-o", "out", "--new")
     assert str(counters.work / "out-2") in counters.run("status", "two").stdout, done.stderr
     assert sorted(names(counters)) == ["one", "two"]
 
@@ -127,6 +129,7 @@ def attempts(box: Box) -> list[Path]:
     return list((box.work / "out/.rltui/components").glob("*/attempt-1/attempt.json"))
 
 
+@pytest.mark.slow
 def test_of_many_that_start_it_at_the_same_instant_one_wins(counters: Box) -> None:
     results = run_at_once(counters, *[ONE] * 4)
     assert sorted(code for code, _ in results) == [0, 4, 4, 4]

@@ -34,6 +34,7 @@ def sheet(folder: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 def test_a_fork_has_the_config_that_its_parent_last_ran_with(box: Box) -> None:
     (box.work / "lay.toml").write_text(LAYOUT)
     (box.work / "mine.toml").write_text("# mine\nsteps = 3  # few\nlr = 0.1\n")

@@ -147,6 +147,7 @@ def test_trainer_loads_second_and_memory_has_owners_budget_and_peaks_which_the_n
     assert list(peaks["peak_bytes"].values()) == [9 * GIB]
 
 
+@pytest.mark.slow
 def test_plan_warns_where_the_engine_will_be_refused_and_says_what_passes(gpu_box: GpuBox) -> None:
     gpu_box.hold((1, 10 * GIB))
     gpu_box.start("--only", "inference", utilization=0.9)
@@ -180,6 +181,7 @@ def test_trainer_that_will_not_fit_is_told_before_it_starts(gpu_box: GpuBox) -> 
     assert any("trainer.model.seq_len was 4096, is 2048" in note for note in again["notes"]), again
 
 
+@pytest.mark.slow
 def test_check_says_what_will_fit_before_anything_runs(gpu_box: GpuBox) -> None:
     gpu_box.hold((1, 10 * GIB))
     (gpu_box.box.work / "run.toml").write_text(CONFIG)

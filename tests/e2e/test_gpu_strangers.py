@@ -73,6 +73,7 @@ def journal(box: Box) -> str:
     return (box.work / "out/.rltui/journal.jsonl").read_text()
 
 
+@pytest.mark.slow
 def test_a_stranger_is_listed_and_ended_only_where_it_is_named(gpu_box: Box, start: Start) -> None:
     component = up(gpu_box)
     one, other = start("sleep", "1000"), start("sleep", "1001")

@@ -206,6 +206,7 @@ creation.create(creation.ExperimentRequest(files, layout="parts.toml", name="one
 """
 
 
+@pytest.mark.slow
 @pytest.mark.tmux
 def test_opening_runs_no_command_of_a_layout_that_nobody_trusts(box: Box) -> None:
     """Finding H2: the supervisor lives, nobody said yes yet."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from contextlib import closing
 
 import pytest
 from tests.conftest import Box
+from tests.keys import typed
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
@@ -30,36 +30,25 @@ def start(box: Box, name: str, program: str) -> None:
     box.json("up", f"{name}.toml", "-l", f"{name}.layout.toml", "-n", name, "-o", f"out-{name}")
 
 
-def leaves(terminal: Terminal) -> None:
-    """The program ends, and with it the terminal."""
-
-    def has_left() -> bool:
-        try:
-            return "Detached" in terminal.screen()
-        except subprocess.CalledProcessError:
-            return True
-
-    retry_until(has_left)
-
-
+@pytest.mark.slow
 def test_two_experiments_are_looked_at_one_after_the_other(box: Box) -> None:
     start(box, "one", "walker")
     argv = [sys.executable, "-m", "rltui"]
     with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
         terminal.wait_for("walker is here")  # it is the only one that lives
         start(box, "two", "sitter")
-        terminal.press("7")
+        terminal.press(typed("screen.runs"))
         terminal.wait_for("two")
         terminal.press("q")
-        leaves(terminal)
+        terminal.wait_for_end()
 
     with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
         screen = terminal.wait_for("two")
         assert "one" in screen
         assert "is here" not in screen, "with two of them, neither is opened unasked"
-        terminal.press("g", "Enter")
+        terminal.press(typed("cursor.first"), "Enter")
         first, other = ("walker", "sitter") if "walker is here" in opened(terminal) else ("sitter", "walker")
-        terminal.press("7")
+        terminal.press(typed("screen.runs"))
         terminal.wait_for("2 in all")
         name = {"walker": "one", "sitter": "two"}[other]
         terminal.press(":", "~", *name)  # in the list it may be first or second, by when it was seen to live
@@ -70,10 +59,10 @@ def test_two_experiments_are_looked_at_one_after_the_other(box: Box) -> None:
 
         assert box.run("down", name).returncode == 0
         terminal.wait_for("was taken down")
-        terminal.press("7")
+        terminal.press(typed("screen.runs"))
         terminal.wait_for("stopped")
         terminal.press("q")
-        leaves(terminal)
+        terminal.wait_for_end()
     assert box.component(first, experiment={"walker": "one", "sitter": "two"}[first])["state"] == "ready"
 
     argv = ["sh", "-c", f"{sys.executable} -m rltui {name}; read line"]  # its words stay on the screen
@@ -94,18 +83,18 @@ def test_a_finished_run_is_looked_at_without_a_supervisor_and_started_again(box:
     argv = [sys.executable, "-m", "rltui"]
     with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
         terminal.wait_for("two")
-        terminal.press("g", "Enter")
+        terminal.press(typed("cursor.first"), "Enter")
         screen = opened(terminal)
         assert "read-only" in screen
         name = "one" if "walker" in screen else "two"
         journal = box.work / f"out-{name}" / ".rltui" / "journal.jsonl"
         assert journal.read_text().count("supervisor started") == 1, "none was started to look at it"
-        terminal.press("S")
+        terminal.press(typed("component.start-all"))
         terminal.wait_for("Start everything?")
-        terminal.press("y")
+        terminal.press(typed("dialog.yes"))
         retry_until(
             lambda: [each["state"] for each in box.json("status", name)["components"]] == ["ready"],
             timeout_s=40,
         )
         terminal.press("q")
-        leaves(terminal)
+        terminal.wait_for_end()

@@ -16,6 +16,7 @@ UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
 RLTUI = f"{sys.executable} -m rltui"
 
 
+@pytest.mark.slow
 def test_a_person_sees_what_is_waited_for_and_what_was_written(counters: Box) -> None:
     script = f"{RLTUI} {' '.join(UP)}; {RLTUI} set max_steps=21 --restart --yes; echo over $?; sleep 60"
     terminal = Terminal(["sh", "-c", script], cwd=counters.work, env=counters.env, columns=100, rows=60)
@@ -47,6 +48,7 @@ def test_status_is_drawn_in_place_as_it_changes(counters: Box) -> None:
         terminal.close()
 
 
+@pytest.mark.slow
 def test_a_log_gets_a_sentence_for_each_change(counters: Box) -> None:
     counters.json(*UP)
     argv = [sys.executable, "-u", "-m", "rltui", "status", "-w", "0.5", "--plain"]

@@ -29,6 +29,7 @@ def kept(box: Box) -> str:
     return f"{box.env['XDG_STATE_HOME']}/rltui/screen/app.json"
 
 
+@pytest.mark.slow
 def test_who_comes_for_the_first_time_is_shown_around_once(running: Box) -> None:
     with open(kept(running), "w") as file:  # noqa: PTH123
         file.write("{}")
@@ -39,11 +40,11 @@ def test_who_comes_for_the_first_time_is_shown_around_once(running: Box) -> None
         terminal.press("Escape")
         terminal.wait_until(lambda screen: "gone" if "/5 " not in screen else "", "the tour's end")
         terminal.press("q")
-        terminal.wait_for("Detached")
+        terminal.wait_for_end()
     with closing(opened(running)) as terminal:
         terminal.wait_for("trainer")
-        terminal.press("J")
-        assert "/5 " not in terminal.wait_for("J is no key here. j: next")
+        terminal.press("Z")
+        assert "/5 " not in terminal.wait_for("Z is no key here. z: ")
 
 
 def test_arrangement_theme_and_place_outlive_the_terminal(running: Box) -> None:
@@ -61,7 +62,7 @@ def test_arrangement_theme_and_place_outlive_the_terminal(running: Box) -> None:
         terminal.press("Enter")
         terminal.wait_until(lambda screen: "shut" if "theme      " not in screen else "", "the palette shut")
         terminal.press("q")
-        terminal.wait_for("Detached")
+        terminal.wait_for_end()
     with closing(opened(running)) as terminal:
         assert "Knobs" not in terminal.wait_for("▸ trainer")
         terminal.press("C-w", "0")
@@ -70,6 +71,7 @@ def test_arrangement_theme_and_place_outlive_the_terminal(running: Box) -> None:
         assert '"theme":"dracula"' in file.read()
 
 
+@pytest.mark.slow
 def test_own_keys_count_everywhere_and_a_conflict_is_told(running: Box) -> None:
     folder = running.root / "config" / "rltui"
     settings = folder / "settings.toml"

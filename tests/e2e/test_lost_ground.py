@@ -48,9 +48,9 @@ def test_killed_tmux_server_costs_only_the_terminals(counters: Box) -> None:
     gone = counters.run("attach", "trainer")
     assert gone.returncode == 1
     assert "the terminal of trainer's attempt 1 is gone, trainer itself goes on" in gone.stderr
-    assert "rltui logs trainer --name one -f" in gone.stderr
+    assert "rltui logs trainer -n one -f" in gone.stderr
     assert "read its log" in counters.run("attach", "supervisor").stderr
-    assert counters.run("logs", "trainer", "--name", "one", "-n", "1").stdout.startswith("count ")
+    assert counters.run("logs", "trainer", "-n", "one", "-N", "1").stdout.startswith("count ")
 
     assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
     assert tmux(counters, "list-windows", "-t", "one", "-F", "#{window_name}").split() == ["trainer"]
@@ -66,6 +66,7 @@ def test_killed_tmux_server_costs_only_the_terminals(counters: Box) -> None:
     assert not tmux(counters, "list-sessions")
 
 
+@pytest.mark.slow
 def test_supervisor_and_tmux_server_killed_together(counters: Box) -> None:
     counters.json(*UP)
     before, supervisor = pids(counters), counters.supervisor_pid()

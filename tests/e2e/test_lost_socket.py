@@ -33,6 +33,7 @@ def test_without_its_sockets_the_same_supervisor_is_found_and_all_is_ended(count
     assert (counters.work / "out/.rltui/journal.jsonl").read_text().count("supervisor started") == 1
 
 
+@pytest.mark.slow
 def test_a_client_with_another_environment_finds_the_same_supervisor(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     before = {item["id"]: item["pid"] for item in counters.json("status")["components"]}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.conftest import Box
 from tests.engine import write_example
+from tests.keys import typed
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
@@ -104,19 +105,19 @@ def through_the_screens(box: Box) -> None:
     argv = [sys.executable, "-m", "rltui"]
     with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
         terminal.wait_for("4 in all")
-        terminal.press("m")
+        terminal.press(typed("mark"))
         terminal.press("Down")
-        terminal.press("m")
+        terminal.press(typed("mark"))
         terminal.wait_for("2 marked")
-        terminal.press("c")
+        terminal.press(typed("compare"))
         terminal.wait_for("Compare")
         terminal.wait_for("lr")
         terminal.press("Escape")
         terminal.wait_for("4 in all")
         terminal.press("Enter")
         terminal.wait_for("read-only")
-        terminal.press("4")
+        terminal.press(typed("screen.metrics"))
         terminal.wait_for("Reward")
-        terminal.press("7")
+        terminal.press(typed("screen.runs"))
         terminal.wait_for("4 in all")
         assert "Traceback" not in terminal.screen()

@@ -71,6 +71,7 @@ def test_nothing_is_lost_or_told_twice_when_the_supervisor_is_killed(box: Box) -
 LINES = Path(__file__).parents[1] / "data" / "prime_rl" / "logs"
 
 
+@pytest.mark.slow
 def test_runs_that_somebody_else_started(box: Box) -> None:
     """Spring 2026 had lines alone; today the file has a producer, and rows without a step."""
     of_spring = box.work / "spring"

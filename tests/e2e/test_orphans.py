@@ -92,6 +92,7 @@ def test_leftovers_are_listed_and_they_alone_are_ended_one_or_all(box: Box, fami
     assert box.run("orphans", "--free").returncode == 0
 
 
+@pytest.mark.slow
 def test_leftovers_of_an_experiment_without_a_supervisor_are_not_hidden(
     box: Box, family: dict[str, int]
 ) -> None:

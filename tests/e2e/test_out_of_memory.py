@@ -39,6 +39,7 @@ stop = { grace_s = 2 }
 """
 
 
+@pytest.mark.slow
 def test_advice_is_given_kept_and_works(box: Box) -> None:
     (box.work / "config.toml").write_text(CONFIG)
     (box.work / "parts.toml").write_text(LAYOUT)

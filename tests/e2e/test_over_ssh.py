@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,45 +10,18 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Box
+from tests.fakes.sshd import Sshd, needs_sshd
 from tests.waiting import retry_until
 
-SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.e2e,
-    pytest.mark.skipif(SSHD is None or shutil.which("ssh") is None, reason="needs OpenSSH"),
-    pytest.mark.skipif(
-        os.getuid() == 0 and not Path("/run/sshd").is_dir(), reason="sshd of root needs /run/sshd"
-    ),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, needs_sshd]
 
 
 @pytest.fixture
 def ssh(box: Box) -> Iterator[list[str]]:
     """The start of a command line that reaches a server of our own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    keys = box.root / "ssh"
-    keys.mkdir(mode=0o700)
-    for name in ("host", "user"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / name)], check=True)
-    (keys / "sshd").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {keys}/host\nPidFile none\nUsePAM no\n"
-        f"AuthorizedKeysFile {keys}/user.pub\nStrictModes no\n"
-    )
-    assert SSHD is not None
-    server = subprocess.Popen([SSHD, "-f", str(keys / "sshd"), "-D", "-e"], stderr=subprocess.DEVNULL)
-    options = ("IdentitiesOnly=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null")
-    client = ["ssh", "-F", "none", "-p", str(port), "-i", str(keys / "user")]
-    client += [word for option in options for word in ("-o", option)]
-    client.append("127.0.0.1")
-    try:
-        retry_until(lambda: subprocess.run([*client, "true"], check=False).returncode == 0)
-        yield client
-    finally:
-        server.terminate()
-        server.wait()
+    server = Sshd(box.root / "ssh")
+    yield server.reach
+    server.close()
 
 
 @pytest.mark.parametrize("command", [("logs", "trainer", "-f"), ("events", "-f")], ids=lambda words: words[0])

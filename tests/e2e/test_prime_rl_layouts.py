@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Box
 from tests.fakes.prime_rl.boxed import PrimeBox, prime_box
-from tests.fakes.prime_rl.generation import GENERATIONS, NAMES, Name
+from tests.fakes.prime_rl.generation import GENERATIONS, Name
 from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
@@ -19,14 +19,6 @@ LAYOUTS: dict[Name, str] = {
     "B1": "prime-rl-merged",
     "C": "prime-rl",
 }
-
-
-def slow_but(generation: Name, *names: Name) -> list[object]:
-    """The generations as parameters, all but one only with `-m slow`."""
-    return [
-        pytest.param(name, marks=() if name == generation else (pytest.mark.slow,), id=name)
-        for name in (names or NAMES)
-    ]
 
 
 @pytest.mark.slow
@@ -54,9 +46,8 @@ def checkpoint_before(prime: PrimeBox, step: int) -> int:
     return step - 1 if prime.generation == "C" else step
 
 
-@pytest.mark.parametrize(
-    "generation", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("A1", "B0", "B1")), "C"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("generation", LAYOUTS)
 def test_edited_run_resumes_beside_the_warm_server(box: Box, generation: Name) -> None:
     prime = prime_box(box, generation)
     prime.up(LAYOUTS[generation])

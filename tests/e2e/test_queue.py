@@ -114,6 +114,7 @@ def queue(box: Box) -> Iterator[Queue]:
     retry_until(lambda: not made.supervisors())
 
 
+@pytest.mark.slow
 def test_a_run_is_started_once_though_its_supervisor_is_killed_meanwhile(queue: Queue) -> None:
     queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", "a", "--", "--lr", "2.0")
     retry_until(lambda: queue.states["a"] == "starting" and queue.kill() == 1)

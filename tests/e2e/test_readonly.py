@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Box
+from tests.keys import typed
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
@@ -33,9 +34,9 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
         terminal.wait_for("trainer ● ready")
         terminal.wait_for("count ")
         terminal.wait_for("read-only")
-        for key in ("x", "r", "s", "X"):
-            terminal.press("t", key, "Enter")
-        terminal.press("z")
+        for action in ("stop", "restart", "start", "kill"):
+            terminal.press(typed("component.trainer"), typed(f"component.{action}"), "Enter")
+        terminal.press(typed("zoom"))
         terminal.wait_for("trainer ● ready")
         after = counters.json("status")["components"]
         assert [(item["pid"], item["state"]) for item in after] == [

@@ -9,20 +9,21 @@ from typing import Any
 import pytest
 from tests.conftest import Box
 from tests.engine import write_example
+from tests.keys import typed
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(300)]
 
 SCREENS = {
-    "4": "demo · Metrics",
-    "5": "demo · Rollouts",
-    "2": "all merged",
-    "8": "demo · Events",
-    "9": "demo · Checkpoints",
-    "1": "trainer ●",
+    "metrics": "demo · Metrics",
+    "rollouts": "demo · Rollouts",
+    "logs": "all merged",
+    "events": "demo · Events",
+    "checkpoints": "demo · Checkpoints",
+    "overview": "trainer ●",
 }
-"""By key: what the heading says."""
+"""By name: what the heading says."""
 
 
 @pytest.fixture
@@ -70,16 +71,16 @@ def test_collapse_is_told_and_taken_back(learning: Box) -> None:
     terminal = Terminal([sys.executable, "-m", "rltui", "demo"], cwd=learning.work, env=learning.env)
     try:
         terminal.wait_for("reward collapsed")
-        terminal.press("B")
+        terminal.press(typed("knob.roll-back"))
         asked = terminal.wait_for("y: Write + restart")
         assert f"Go back to checkpoint {good}, and take back: trainer.optim.lr 0.00025 → 2.5?" in asked
-        terminal.press("y")
+        terminal.press(typed("dialog.yes"))
         retry_until(lambda: words(learning) == [], timeout_s=60)
         retry_until(lambda: status(learning)["step"] >= good + 10, timeout_s=90)
         again = rewards(learning)
         assert min(value for step, value in again.items() if step > good + 3) > 0.5
-        for key, sign in SCREENS.items():
-            terminal.press(key)
+        for name, sign in SCREENS.items():
+            terminal.press(typed(f"screen.{name}"))
             terminal.wait_for(sign)
     finally:
         terminal.close()

@@ -87,6 +87,7 @@ def test_each_experiment_has_the_limits_of_its_own_shell(teller: Box) -> None:
         assert str(values).replace("'", '"') == told(teller, name)
 
 
+@pytest.mark.slow
 def test_too_low_a_limit_is_said_before_anything_is_made(teller: Box) -> None:
     """Finding F5."""
     refused = up(teller, "one", "ulimit -n 24")

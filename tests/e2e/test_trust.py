@@ -205,6 +205,7 @@ def family(box: Box, leftovers: str) -> dict[str, int]:
     return pids
 
 
+@pytest.mark.slow
 def test_kept_leftovers_are_listed_and_a_restart_ends_them_first(box: Box) -> None:
     pids = family(box, "keep")
     main = box.wait_for("serve", "ready")["pid"]
@@ -225,6 +226,7 @@ def test_kept_leftovers_are_listed_and_a_restart_ends_them_first(box: Box) -> No
     assert box.json("status")["orphans"] == []
 
 
+@pytest.mark.slow
 def test_leftovers_of_a_killed_shim_and_component_are_ended_by_the_layout(box: Box) -> None:
     pids = family(box, "end")
     box.wait_for("serve", "ready")

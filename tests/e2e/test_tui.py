@@ -13,6 +13,7 @@ from functools import partial
 import pytest
 from tests.conftest import Box
 from tests.engine import write_example
+from tests.keys import typed
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
@@ -70,22 +71,22 @@ def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal)
     before = pids(learning)
     text = (learning.work / "rl.toml").read_text()
 
-    terminal.press("C-k", "g")
+    terminal.press(typed("knob.focus"), typed("cursor.first"))
     knob = terminal.wait_until(knob_under_cursor, "the cursor of the knob table")
     while not re.search(r"batch_size +128", knob):
-        terminal.press("j")
+        terminal.press(typed("cursor.next"))
         knob = terminal.wait_until(partial(another_knob, knob), "the next knob")
-    terminal.press("e")
+    terminal.press(typed("edit"))
     terminal.wait_for("enter: write")
     terminal.press("BSpace", "BSpace", "BSpace", "1", "0", "0")
     screen = terminal.wait_for("divisible")
     for word in ("96", "112", "rollouts_per_example"):
         assert word in screen
-    terminal.press("C-r")
+    terminal.press(typed("editor.write-restart"))
     assert (learning.work / "rl.toml").read_text() == text, "an invalid value is not written"
     terminal.press("BSpace", "BSpace", "BSpace", "6", "4")
     terminal.wait_for("+batch_size = 64")
-    terminal.press("C-r")
+    terminal.press(typed("editor.write-restart"))
     retry_until(lambda: pids(learning)["trainer"][1] == 2, timeout_s=30)
     assert (learning.work / "rl.toml").read_text() == text.replace("batch_size = 128", "batch_size = 64")
     after = pids(learning)
@@ -108,6 +109,7 @@ def test_killed_app_and_lost_terminal_stop_nothing(learning: Box, terminal: Term
     retry_until(lambda: step(learning) > reached, timeout_s=60)
 
 
+@pytest.mark.slow
 def test_app_survives_its_supervisor_and_detaches_with_q(counters: Box) -> None:
     box = counters
     box.json("up", "run.toml", "-l", "counters.toml", "-n", "demo", "-o", "out")

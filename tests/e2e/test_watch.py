@@ -41,6 +41,7 @@ def tree(folder: Path) -> dict[str, tuple[int, int]]:
     }
 
 
+@pytest.mark.slow
 def test_a_run_is_looked_at_and_left_alone(box: Box, run: Path) -> None:
     before = tree(run)
     status = box.json("watch", "outputs", "--no-tui")
@@ -76,6 +77,7 @@ def test_a_run_is_looked_at_and_left_alone(box: Box, run: Path) -> None:
     assert tree(run) == before
 
 
+@pytest.mark.slow
 def test_what_is_written_later_is_seen(box: Box, run: Path) -> None:
     box.json("watch", "outputs", "--no-tui", "-n", "theirs")
     (run / "logs" / "latest" / "inference.log").write_text("INFO ready\n")

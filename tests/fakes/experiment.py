@@ -10,7 +10,7 @@ from typing import Literal
 
 from tests.fakes.series import FakeSeries
 
-from rltui.client.protocol import ConfigText, Event, TakenDownError
+from rltui.client.protocol import ConfigText, Event
 from rltui.core.api import (
     ComponentState,
     ComponentStatus,
@@ -69,6 +69,7 @@ class FakeLog:
     """A `LogSource` over a list that does not change."""
 
     problem: str | None = None
+    is_waiting = False
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -394,6 +395,7 @@ class FakeExperiment:
     readonly = False
     observed = False
     finished = False
+    host = ""
     component_ids: tuple[str, ...] = tuple(LOGS)
     log_ids: tuple[str, ...] = ()
     layout_name = "fake"
@@ -406,7 +408,7 @@ class FakeExperiment:
         self.opened: list[str] = []
         self.series = FakeSeries()
         self.connections = 0
-        self.down: TakenDownError | None = None
+        self.down: RltuiError | None = None
         """Somebody has taken it down."""
         self.plan_delay_s = 0.0
         self.planner: Callable[[Request], Plan] = simple_plan
@@ -576,7 +578,9 @@ class FakeExperiment:
     def log_offset_at(self, log: LogEntry, at: float) -> int | None:
         return 0
 
-    def search_log(self, path: str, query: Query | None, level: Level | None, start: int) -> FakeSearch:
+    def search_log(
+        self, path: str, query: Query | None, level: Level | None, start: int, *, with_text: bool = True
+    ) -> FakeSearch:
         return FakeSearch(LOGS[path.removeprefix("/run/").removesuffix(".log")], query, level, start)
 
     def pager_command(self, path: str) -> list[str]:

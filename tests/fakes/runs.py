@@ -55,6 +55,8 @@ class FakeRuns:
 
     def __init__(self, *rows: RunRow, readonly: bool = False) -> None:
         self.readonly = readonly
+        self.host = self.trouble = ""
+        self.hosts: tuple[str, ...] = ()
         self.known = rows
         """Assign others: the next look finds them."""
         self.told: tuple[str, ...] = ()

@@ -40,6 +40,9 @@ class FakeSeries:
     def rewinds(self) -> tuple[Rewind, ...]:
         return self.rewound
 
+    def prepare(self, keys: Iterable[SeriesKey]) -> None:
+        """They are here."""
+
     def read(self, key: SeriesKey, start: int = 0) -> Series:
         return self.series.get(key, Series()).tail(start)
 

@@ -29,6 +29,7 @@ def on_small_disk(box: Box, free_port: int) -> Iterator[Experiment]:
             made.close()
 
 
+@pytest.mark.slow
 def test_full_disk_ends_nothing_and_hides_no_end(on_small_disk: Experiment) -> None:
     experiment = on_small_disk
     experiment.up()
@@ -119,6 +120,7 @@ def test_main_that_ends_is_told_although_its_shim_cannot_record_it(experiment: E
         invariants.assert_shown_is_true(experiment)
 
 
+@pytest.mark.slow
 def test_deleted_run_folder_ends_nothing_and_a_stop_still_ends_all(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()

@@ -140,6 +140,7 @@ def test_hangs_before_it_is_ready(experiment: Experiment) -> None:
     invariants.assert_all(experiment, {})
 
 
+@pytest.mark.slow
 def test_service_that_exits_0_has_failed_and_a_job_is_done(experiment: Experiment) -> None:
     experiment.behave("trainer", "exit-0")
     experiment.up()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.faults import events, invariants
 from tests.faults.harness import NAME, Experiment
+from tests.keys import typed
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
@@ -29,7 +30,7 @@ def test_killed_tui_ends_nothing(experiment: Experiment, terminal: Terminal) -> 
     terminal.wait_for("trainer ● ready")
     before = experiment.truth.mains()
     supervisor = experiment.supervisor_pid()
-    terminal.press("t", "r")
+    terminal.press(typed("component.trainer"), typed("component.restart"))
     terminal.wait_for("Restart trainer?")
     events.kill(terminal.pid)
     invariants.assert_all(experiment, before)
@@ -40,7 +41,7 @@ def test_killed_tui_ends_nothing(experiment: Experiment, terminal: Terminal) -> 
 def test_killed_tui_after_the_restart_was_confirmed(experiment: Experiment, terminal: Terminal) -> None:
     terminal.wait_for("trainer ● ready")
     before = experiment.truth.mains()
-    terminal.press("t", "r")
+    terminal.press(typed("component.trainer"), typed("component.restart"))
     terminal.wait_for("Restart trainer?")
     terminal.press("Enter")
     retry_until(lambda: experiment.truth.main("trainer") != before["trainer"])
@@ -54,9 +55,9 @@ def test_killed_tui_after_the_restart_was_confirmed(experiment: Experiment, term
 def test_200_restart_keys(experiment: Experiment, terminal: Terminal) -> None:
     terminal.wait_for("trainer ● ready")
     before = experiment.truth.mains()
-    terminal.press("t")
+    terminal.press(typed("component.trainer"))
     for _ in range(200):
-        terminal.press("r", "Enter")
+        terminal.press(typed("component.restart"), "Enter")
     # An Enter that came before the plan was there has done nothing: the last plan may still be asked about.
     terminal.wait_until(lambda screen: _at_rest(experiment, terminal, screen), "the end of all restarts")
     invariants.assert_all(experiment, before, may_end={"trainer"})

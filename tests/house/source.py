@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
@@ -18,19 +18,21 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 class Module:
     name: str
     lines: int
-    tree: ast.Module
+    body: tuple[ast.stmt, ...]
+    statements: tuple[ast.stmt, ...]
+    """Those of the body, and all within them."""
     imports: frozenset[str]
     """Other modules of the package, wherever the import stands."""
 
     @property
     def public_names(self) -> list[str]:
         """Classes and functions at the top level."""
-        named = (node for node in self.tree.body if isinstance(node, ast.ClassDef | Function))
+        named = (node for node in self.body if isinstance(node, ast.ClassDef | Function))
         return [node.name for node in named if not node.name.startswith("_")]
 
     @property
     def import_lines(self) -> int:
-        found = (node for node in ast.walk(self.tree) if isinstance(node, ast.Import | ast.ImportFrom))
+        found = (node for node in self.statements if isinstance(node, ast.Import | ast.ImportFrom))
         return sum(length(node) for node in found)
 
 
@@ -74,7 +76,7 @@ class House:
         """Names of several classes, with their modules."""
         homes: dict[str, list[str]] = defaultdict(list)
         for module in self.modules.values():
-            for node in ast.walk(module.tree):
+            for node in module.statements:
                 if isinstance(node, ast.ClassDef):
                     homes[node.name].append(module.name)
         return {name: found for name, found in sorted(homes.items()) if len(found) > 1}
@@ -86,7 +88,7 @@ class House:
         return sorted(
             f"{module.name}.{node.name} ({length(node)})"
             for module in self.modules.values()
-            for node in ast.walk(module.tree)
+            for node in module.statements
             if isinstance(node, kind) and length(node) > most
         )
 
@@ -103,8 +105,9 @@ def house(root: Path = ROOT) -> House:
     for name, file in files.items():
         text = file.read_text()
         tree = ast.parse(text)
-        wanted = frozenset(imported(tree, files.keys())) - {name}
-        modules[name] = Module(name, text.count("\n"), tree, wanted)
+        all_ = tuple(statements(tree))
+        wanted = frozenset(imported(all_, files.keys())) - {name}
+        modules[name] = Module(name, text.count("\n"), tuple(tree.body), all_, wanted)
     return House(modules)
 
 
@@ -113,9 +116,18 @@ def module_name(file: Path, root: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(tree: ast.Module, known: Container[str]) -> Iterator[str]:
-    """Modules among `known` that any import in the tree names."""
-    for node in ast.walk(tree):
+def statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """All of them. Expressions, which are most of a tree, hold none."""
+    for field in ("body", "orelse", "handlers", "cases", "finalbody"):
+        for node in getattr(tree, field, ()):
+            if isinstance(node, ast.stmt):
+                yield node
+            yield from statements(node)
+
+
+def imported(found: Iterable[ast.stmt], known: Container[str]) -> Iterator[str]:
+    """Modules among `known` that an import among them names."""
+    for node in found:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module:

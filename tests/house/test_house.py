@@ -15,8 +15,8 @@ from tests.house.source import House, house
 from tests.house.walks import REPOSITORY
 
 SOURCE_LIMITS = {
-    "files": 417,
-    "lines": 90_600,
+    "files": 458,
+    "lines": 100_900,
     "public names per 1,000 lines": 20.8,
     "percent of lines that import": 6.7,
     "import circles": 0,
@@ -26,7 +26,7 @@ SOURCE_LIMITS = {
     "class names used twice": 0,
 }
 RUN_LIMITS = {
-    "modules a knob edit passes (daemon, services)": 22,
+    "modules a knob edit passes (daemon, services)": 23,
     "modules a GPU reading passes": 21,
     "`status --json` in starts of Python": 8.0,
 }

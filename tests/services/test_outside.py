@@ -63,6 +63,7 @@ async def test_one_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
         retry_until((tmp_path / "late").exists, timeout_s=0.8)
 
 
+@pytest.mark.slow
 async def test_what_it_leaves_in_the_background_is_not_waited_for(tmp_path: Path) -> None:
     began = time.monotonic()
     script = f"(sleep 2; touch {tmp_path}/late) &"

@@ -21,6 +21,7 @@ def test_transformers_computes_the_same_logits(tiny_model: Path) -> None:
         torch.testing.assert_close(ours, theirs(tokens).logits, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_transformers_tokenizes_chats_the_same(tiny_model: Path) -> None:
     transformers = pytest.importorskip("transformers")
     theirs = transformers.AutoTokenizer.from_pretrained(tiny_model, local_files_only=True)

@@ -29,6 +29,9 @@ CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 8}
 
 
+pytestmark = pytest.mark.xdist_group("a server of tinyrl")
+
+
 @dataclass
 class Server:
     process: subprocess.Popen[str]

@@ -14,16 +14,17 @@ from tests.fakes.experiment import (
     running_status,
     stopped_status,
 )
+from tests.params import slow_but
 from tests.ui.config_cases import config_experiment
 from tests.ui.conftest import Opener, offered, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
 from rltui.client.protocol import TakenDownError
-from rltui.core.api import Alert, ComponentState, Plan, Request, Status
+from rltui.core.api import Alert, ComponentState, HostStatus, Plan, Request, Status
 from rltui.core.config_report import Problem
 from rltui.core.layout import Screen
-from rltui.errors import ConflictError
+from rltui.errors import ConflictError, LinkDownError
 from rltui.ui import app as app_module
 from rltui.ui.actions import Place, uses
 from rltui.ui.messages import TalkingApp
@@ -35,6 +36,7 @@ from rltui.ui.screens.knob_editor import PLAN_DELAY_S, KnobEditor
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+from rltui.ui.widgets.log_pane import LogPane
 
 
 def overview(pilot: Pilot[None]) -> Overview:
@@ -66,6 +68,18 @@ KEYS_AND_REQUESTS = [
 ]
 
 
+async def test_what_is_told_while_the_app_ends_ends_it_no_worse(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    """Random keys found it: leaving ended in a traceback where a status came at that moment."""
+    async with open_app(experiment) as pilot:
+        screen = overview(pilot)
+        going = pilot.app._prune(screen)
+        await screen.show(stopped_status())
+        await going
+        await screen.show(running_status())
+
+
 @pytest.mark.parametrize(
     ("status", "told"),
     [(running_status(), "everything keeps running"), (stopped_status(), "nothing of it runs")],
@@ -89,6 +103,7 @@ async def test_keys_become_requests(experiment: FakeExperiment, open_app: Opener
             assert isinstance(pilot.app.screen, Overview)
 
 
+@pytest.mark.slow
 async def test_a_checkpoint_is_chosen_from_those_there_are(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:
@@ -207,6 +222,7 @@ async def test_edit_writes_and_leaves_what_runs_alone(experiment: FakeExperiment
         assert experiment.executed == [Request(action="set", edits={"orchestrator.batch_size": 65})]
 
 
+@pytest.mark.slow
 async def test_edit_writes_and_restarts(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         await edit(pilot, 0)
@@ -216,6 +232,7 @@ async def test_edit_writes_and_restarts(experiment: FakeExperiment, open_app: Op
         assert experiment.planned[-1] == experiment.executed[0]
 
 
+@pytest.mark.slow
 async def test_a_slow_plan_does_not_lose_the_confirmation(
     experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +246,7 @@ async def test_a_slow_plan_does_not_lose_the_confirmation(
         assert experiment.executed == [Request(action="set", edits={"orchestrator.batch_size": 65})]
 
 
+@pytest.mark.slow
 async def test_edit_refuses_what_the_plan_forbids(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         editor = await edit(pilot, 0)
@@ -318,23 +336,27 @@ async def test_a_click_on_a_heading_does_nothing(experiment: FakeExperiment, ope
         assert rows.key == rows.keys[2]
 
 
+@pytest.mark.parametrize(
+    "size",
+    slow_but(
+        {f"{w}x{h}": (w, h) for w, h in [(59, 20), (40, 12), (120, 12), (20, 6), (3, 3), (1, 1)]}, "40x12"
+    ),
+)
 async def test_small_terminals_show_the_pane_with_the_focus(
-    experiment: FakeExperiment, open_app: Opener
+    size: tuple[int, int], experiment: FakeExperiment, open_app: Opener
 ) -> None:
-    sizes = [(59, 20), (40, 12), (120, 12), (20, 6), (3, 3), (1, 1)]
-    async with open_app(experiment, size=sizes[0]) as pilot:
-        for size in sizes:
-            await pilot.resize_terminal(*size)
-            assert pilot.app.screen.size == size
-            for key in ("t", "i", "ctrl+k", "shift+tab"):
-                await press(pilot, key)
-                pane = overview(pilot).current_pane
-                assert pane is not None
-                visible = pane.region.intersection(pilot.app.screen.region)
-                assert visible.height >= min(2, size[1] - 2), (size, key)
-            for keys in (("ctrl+k", "enter", "escape"), ("i", "r", "escape"), ("question_mark", "escape")):
-                await press(pilot, *keys)
-                assert isinstance(pilot.app.screen, Overview), (size, keys)
+    async with open_app(experiment) as pilot:
+        await pilot.resize_terminal(*size)
+        assert pilot.app.screen.size == size
+        for key in ("t", "i", "ctrl+k", "shift+tab"):
+            await press(pilot, key)
+            pane = overview(pilot).current_pane
+            assert pane is not None
+            visible = pane.region.intersection(pilot.app.screen.region)
+            assert visible.height >= min(2, size[1] - 2), key
+        for keys in (("ctrl+k", "enter", "escape"), ("i", "r", "escape"), ("question_mark", "escape")):
+            await press(pilot, *keys)
+            assert isinstance(pilot.app.screen, Overview), keys
 
 
 async def test_a_tiny_terminal_zooms_until_it_grows(experiment: FakeExperiment, open_app: Opener) -> None:
@@ -380,6 +402,23 @@ async def test_what_somebody_took_down_is_not_revived_and_says_who_did_it(
         await until(pilot, lambda: not banner.has_class("-shown"))
 
 
+async def test_a_machine_that_is_out_of_reach_is_told_from_second_to_second(
+    experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "LOOK_AGAIN_S", 0.01)
+    experiment.host = "gpubox"
+    async with open_app(experiment) as pilot:
+        banner = overview(pilot).query_one("#banner", Static)
+        assert f"gpubox:{experiment.name}" in overview(pilot).shared.heading().plain
+        for seconds in (2, 3):
+            told = f"gpubox: connection lost {seconds}s ago, trying again"
+            experiment.down = LinkDownError(told)
+            experiment.end_stream()
+            await until(pilot, lambda told=told: str(banner.content) == f"⚠ {told}")  # type: ignore[misc]
+        experiment.down = None
+        await until(pilot, lambda: not banner.has_class("-shown"))
+
+
 async def test_asks_again_after_the_stream_has_ended(
     experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,6 +440,7 @@ async def test_alerts_are_said_and_can_be_read_again(experiment: FakeExperiment,
         assert isinstance(pilot.app.screen, MessageDialog)
 
 
+@pytest.mark.slow
 async def test_every_pane_is_reached_by_tab_on_a_small_screen(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:
@@ -495,6 +535,33 @@ async def test_palette_opens_a_shell_as_the_selected_component(
         assert "attach -t reverse-text:shell" in message
 
 
+async def test_a_pending_one_says_why_where_its_output_will_be(open_app: Opener) -> None:
+    reason = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu"
+    pod = HostStatus(where="pod my-exp-trainer-0", phase="pending", reason=reason, since=1.0)
+    trainer = component("trainer", ComponentState.STARTING, host=pod)
+    status = running_status(components=(*running_status().components[:2], trainer))
+    async with open_app(FakeExperiment(status, NO_GPU, knob_table()), size=(130, 40)) as pilot:
+        shown = "\n".join(strip.text for strip in pilot.app.screen._compositor.render_strips())
+        assert f"Pending: {reason}. x gives up." in shown
+
+
+async def test_a_key_shows_the_script_of_a_job_and_of_nothing_else(open_app: Opener) -> None:
+    job = HostStatus(where="job 7 on node-1", phase="running", since=1.0, script="/run/rl/job.sh")
+    status = running_status()
+    parts = tuple(
+        each.model_copy(update={"host": job if each.id == "trainer" else None}) for each in status.components
+    )
+    experiment = FakeExperiment(status.model_copy(update={"components": parts}), NO_GPU, knob_table())
+    async with open_app(experiment) as pilot:
+        screen = overview(pilot)
+        await press(pilot, "i")
+        assert not screen.check_action("show_script", ())
+        await press(pilot, "t", "J")
+        await settle(pilot)
+        assert "less /run/rl/job.sh" in notifications(pilot)[0][0]
+
+
+@pytest.mark.slow
 async def test_palette_runs_actions(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         await press(pilot, "colon")
@@ -512,10 +579,13 @@ async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
     }
     async with open_app(config_experiment()) as pilot:
         below = pilot.app.screen
-        for here, key in keys.items():
-            for there, other in keys.items():
-                await press(pilot, key, key, other)
+        for at, (here, key) in enumerate(keys.items()):
+            await press(pilot, key)
+            for there, other in [*keys.items()][at:]:
+                await press(pilot, other)
                 assert pilot.app.screen_stack == [below, pilot.app.get_screen(there)], (here, there)
+                await press(pilot, key)
+                assert pilot.app.screen_stack == [below, pilot.app.get_screen(here)], (there, here)
             await press(pilot, "1")
             assert pilot.app.screen_stack == [below]
             pilot.app.simulate_key(key)
@@ -524,6 +594,16 @@ async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
             assert pilot.app.screen_stack == [below]
 
 
+async def test_a_log_that_is_polled_while_the_app_closes_ends_it_no_worse(open_app: Opener) -> None:
+    """Screens that are not on top close last: their timers go on when no screen is on top any more."""
+    async with open_app(config_experiment()) as pilot:
+        pane = overview(pilot).query(LogPane).first()
+        assert pane._source is not None
+        pilot.app._screen_stack.clear()
+        pane.poll()
+
+
+@pytest.mark.slow
 async def test_tab_goes_round_in_one_order_whatever_is_new(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:
@@ -549,6 +629,7 @@ async def test_tab_goes_round_in_one_order_whatever_is_new(
         assert orders == [["inference", "orchestrator", "trainer", "GpuPanel", "KnobPanel"]] * 3
 
 
+@pytest.mark.slow
 async def test_components_are_gone_to_from_any_pane(experiment: FakeExperiment, open_app: Opener) -> None:
     names = {"i": "inference", "o": "orchestrator", "t": "trainer"}
     async with open_app(experiment) as pilot:
@@ -558,6 +639,7 @@ async def test_components_are_gone_to_from_any_pane(experiment: FakeExperiment, 
                 assert getattr(overview(pilot).current_pane, "reader_id", None) == name
 
 
+@pytest.mark.slow
 async def test_the_palette_goes_from_one_screen_to_another(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
         below = pilot.app.screen
@@ -566,6 +648,7 @@ async def test_the_palette_goes_from_one_screen_to_another(open_app: Opener) -> 
         assert pilot.app.screen_stack == [below, pilot.app.screen]
 
 
+@pytest.mark.slow
 async def test_a_number_is_typed_where_words_are_asked_for(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
         await press(pilot, "6", "slash", "3")
@@ -579,6 +662,7 @@ async def test_a_number_is_typed_where_words_are_asked_for(open_app: Opener) -> 
         assert isinstance(pilot.app.screen, Overview)
 
 
+@pytest.mark.slow
 async def test_keys_are_mapped_anew_by_their_ids(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
@@ -669,6 +753,7 @@ async def test_log_of_the_attempt_before_is_closed(experiment: FakeExperiment, o
     assert after.closed, "with the app"
 
 
+@pytest.mark.slow
 async def test_more_panes_than_rows_fold_and_the_selected_one_is_seen(open_app: Opener) -> None:
     ids = [f"worker-{number:02}" for number in range(60)]
     experiment = FakeExperiment(running_status(components=tuple(component(each, log=None) for each in ids)))

@@ -36,6 +36,7 @@ def names(pilot: Pilot[None]) -> list[str | None]:
     return [body.name_of(each) for each in body.panes]
 
 
+@pytest.mark.slow
 async def test_keys_move_and_resize_the_panel_that_has_them(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:
@@ -65,6 +66,7 @@ async def test_keys_move_and_resize_the_panel_that_has_them(
         assert len(pilot.app.screen_stack) == 1
 
 
+@pytest.mark.slow
 async def test_hidden_panels_leave_their_room_and_come_back(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:
@@ -140,6 +142,7 @@ async def test_borders_are_dragged(experiment: FakeExperiment, open_app: Opener,
         assert body.arrangement.widths != (2.0, 1.0) or button != 1
 
 
+@pytest.mark.slow
 async def test_a_double_click_zooms_and_back(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment, size=(150, 42)) as pilot:
         body = overview(pilot).body

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment
+from tests.params import slow_but
 from tests.ui.checkpoint_cases import REPORT, RUN
 from tests.ui.conftest import Opener, make_app, press, settle, until
 from tests.ui.test_look import HUGE, SMALL, SnapCompare
@@ -127,6 +128,7 @@ async def test_prune_asks_what_to_keep_and_then_again(open_app: Opener) -> None:
         assert [each.step for each in experiment.pruned[0].delete] == [380, 400, 440]
 
 
+@pytest.mark.slow
 async def test_who_may_only_look_changes_nothing(open_app: Opener) -> None:
     experiment = with_checkpoints(readonly=True)
     async with open_app(experiment) as pilot:
@@ -136,14 +138,7 @@ async def test_who_may_only_look_changes_nothing(open_app: Opener) -> None:
         assert isinstance(pilot.app.screen, CheckpointScreen)
 
 
-@pytest.mark.parametrize(
-    "size",
-    [
-        pytest.param(SMALL, id="small"),
-        pytest.param((130, 40), id="middle"),
-        pytest.param(HUGE, id="huge", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("size", slow_but({"small": SMALL, "middle": (130, 40), "huge": HUGE}, "middle"))
 def test_look(size: tuple[int, int], snap_compare: SnapCompare) -> None:
     async def prepare(pilot: Pilot[None]) -> None:
         await settle(pilot)
@@ -170,6 +165,7 @@ def test_look_of_prune(snap_compare: SnapCompare) -> None:
     assert snap_compare(app, terminal_size=SMALL, run_before=prepare)
 
 
+@pytest.mark.slow
 async def test_weights_are_published_where_a_person_says_default_no(open_app: Opener) -> None:
     experiment = with_checkpoints()
     async with open_app(experiment) as pilot:

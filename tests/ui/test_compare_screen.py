@@ -90,6 +90,7 @@ async def test_curves_lie_over_each_other_and_lead_back(open_app: Opener) -> Non
         assert isinstance(pilot.app.screen, CompareScreen)
 
 
+@pytest.mark.slow
 async def test_a_prompt_is_read_beside_what_other_runs_made_of_it(open_app: Opener, tmp_path: Path) -> None:
     runs = compared_runs(tmp_path)
     async with open_app(None, runs=runs, size=MIDDLE) as pilot:

@@ -87,6 +87,7 @@ async def test_collected_edits_are_marked_and_written_as_one(open_app: Opener) -
         assert not overview(pilot).shared.staged
 
 
+@pytest.mark.slow
 async def test_a_review_can_restart_too_and_leaving_it_forgets_nothing(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
@@ -122,6 +123,7 @@ async def test_a_collected_edit_is_dropped(open_app: Opener) -> None:
         assert overview(pilot).check_action("review_edits", ()) is False
 
 
+@pytest.mark.slow
 async def test_the_editor_goes_on_with_the_collected_value_and_writes_all(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
@@ -140,6 +142,7 @@ async def test_the_editor_goes_on_with_the_collected_value_and_writes_all(open_a
         assert experiment.executed[0].edits == COLLECTED
 
 
+@pytest.mark.slow
 async def test_what_is_wrong_alone_can_be_collected(open_app: Opener) -> None:
     experiment = config_experiment()
     experiment.planner = simple_plan
@@ -151,6 +154,7 @@ async def test_what_is_wrong_alone_can_be_collected(open_app: Opener) -> None:
         assert [button.id for button in pilot.app.screen.query(Button)] == ["no"]
 
 
+@pytest.mark.slow
 async def test_a_new_warning_is_confirmed_before_writing(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
@@ -185,6 +189,7 @@ async def test_the_framework_has_the_last_word_before_a_value_is_written(open_ap
         assert any(request.thorough for request in experiment.planned)
 
 
+@pytest.mark.slow
 async def test_who_waits_too_long_for_the_framework_writes_without_it(
     open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +262,7 @@ async def test_a_single_edit_meets_the_conflict_too(open_app: Opener) -> None:
         await see(pilot, ConflictDialog)
 
 
+@pytest.mark.slow
 async def test_a_refusal_without_a_conflict_is_told(open_app: Opener) -> None:
     experiment = config_experiment()
     experiment.refusals = [ConflictError("another rltui is writing"), RltuiError("disk full")]
@@ -272,6 +278,7 @@ async def test_a_refusal_without_a_conflict_is_told(open_app: Opener) -> None:
         assert overview(pilot).shared.staged
 
 
+@pytest.mark.slow
 async def test_undo_and_redo_show_their_plan(open_app: Opener) -> None:
     cases = (
         (("u", "enter"), Request(action="undo", base=BASE), "Take back: orchestrator.batch_size 128 → 64?"),
@@ -317,6 +324,7 @@ async def test_a_rollback_is_offered_once_and_stays_at_hand(open_app: Opener) ->
         assert experiment.executed == [Request(action="undo", base=BASE, restart=True)]
 
 
+@pytest.mark.slow
 async def test_a_rollback_does_not_catch_the_keys_of_a_dialog(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
@@ -403,6 +411,7 @@ async def test_what_the_runs_own_copy_says_beside_its_original_is_shown(open_app
         assert '+name = "outputs/weights/step_100"' in shown(pilot)
 
 
+@pytest.mark.slow
 async def test_the_batch_is_counted_the_other_way(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
@@ -435,6 +444,7 @@ def with_text(editor: Callable[[str], str]) -> FakeExperiment:
     return experiment
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("lent")
 async def test_what_an_editor_saved_is_reviewed_and_written(open_app: Opener) -> None:
     experiment = with_text(lambda text: text.replace("1", "2"))
@@ -465,6 +475,7 @@ async def test_an_editor_that_changes_nothing_or_fails_says_so(open_app: Opener)
         assert experiment.planned == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("lent")
 async def test_a_text_that_is_no_toml_goes_back_to_the_editor_and_is_kept(open_app: Opener) -> None:
     def refuse(request: Request) -> Plan:
@@ -509,6 +520,7 @@ async def test_a_terminal_that_cannot_be_lent_names_the_file(open_app: Opener) -
         assert experiment.edited == []
 
 
+@pytest.mark.slow
 async def test_the_fraction_moves_with_its_verdict_beside_it(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:

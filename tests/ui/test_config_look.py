@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import pytest
+from tests.params import slow_but
 from tests.ui.config_cases import PICTURES
 from tests.ui.conftest import make_app, press, settle
 from textual.pilot import Pilot
@@ -16,9 +17,7 @@ class SnapCompare(Protocol):
     def __call__(self, app: object, **options: object) -> bool: ...
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in PICTURES]
-)
+@pytest.mark.parametrize("name", slow_but(PICTURES.keys(), *ALWAYS))
 def test_look(name: str, snap_compare: SnapCompare) -> None:
     make, size, keys = PICTURES[name]
 

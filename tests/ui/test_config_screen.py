@@ -68,6 +68,7 @@ async def test_search_finds_keys_and_meanings_and_escape_ends_it(open_app: Opene
         assert len(keys_of(screen)) > 10
 
 
+@pytest.mark.slow
 async def test_only_what_is_changed_collected_or_wrong(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
         await press(pilot, *COLLECT)
@@ -90,6 +91,7 @@ async def test_enter_on_a_problem_goes_to_its_knob(open_app: Opener) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, KnobEditor))
 
 
+@pytest.mark.slow
 async def test_the_cursor_comes_along_and_keeps_its_knob(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
@@ -104,6 +106,7 @@ async def test_the_cursor_comes_along_and_keeps_its_knob(open_app: Opener) -> No
         assert "new.one" in keys_of(screen)
 
 
+@pytest.mark.slow
 async def test_edits_made_here_are_those_of_the_overview(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:

@@ -161,6 +161,7 @@ async def test_words_of_a_dialog_are_selected_by_mouse(
         assert copied == ["something"]
 
 
+@pytest.mark.slow
 async def test_a_transcript_is_copied_whole_or_what_the_mouse_has_selected(
     experiment: FakeExperiment, open_app: Opener, copied: list[str], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment, running_status
 from tests.fakes.rollouts import write_old_evaluation
+from tests.params import slow_but
 from tests.ui.checkpoint_cases import REPORT as CHECKPOINTS
 from tests.ui.conftest import Opener, make_app, press, settle, until
 from tests.ui.eval_cases import REPORT
@@ -114,6 +115,7 @@ async def test_enter_opens_the_samples_and_esc_comes_back(open_app: Opener, tmp_
         assert len(pilot.app.screen_stack) == 1
 
 
+@pytest.mark.slow
 async def test_v_asks_for_one_until_it_is_accepted(open_app: Opener) -> None:
     experiment = with_evals(EvalReport(experiment="x"))
     experiment.error = UsageError("answers of 4096 tokens leave no room for a prompt")
@@ -147,6 +149,7 @@ async def test_x_takes_one_from_the_queue(open_app: Opener) -> None:
         assert [each.id for each in experiment.eval_report.queue] == ["9"]
 
 
+@pytest.mark.slow
 async def test_a_standing_order_and_a_checkpoint(open_app: Opener) -> None:
     experiment = with_evals()
     async with open_app(experiment) as pilot:
@@ -161,6 +164,7 @@ async def test_a_standing_order_and_a_checkpoint(open_app: Opener) -> None:
         assert experiment.evaluated[-1].when_done
 
 
+@pytest.mark.slow
 async def test_the_baseline_is_chosen_by_a_key(open_app: Opener) -> None:
     async with open_app(with_evals()) as pilot:
         screen = await open_screen(pilot, at=4)
@@ -182,7 +186,7 @@ async def test_who_may_only_look_asks_for_nothing(open_app: Opener) -> None:
         assert len(pilot.app.screen._report.queue if pilot.app.screen._report else ()) == 2
 
 
-@pytest.mark.parametrize("size", [pytest.param(SMALL, id="small"), pytest.param((130, 40), id="middle")])
+@pytest.mark.parametrize("size", slow_but({"small": SMALL, "middle": (130, 40)}, "middle"))
 def test_look(size: tuple[int, int], snap_compare: SnapCompare) -> None:
     async def prepare(pilot: Pilot[None]) -> None:
         await settle(pilot)

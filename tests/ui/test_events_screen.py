@@ -206,6 +206,7 @@ async def test_a_journal_that_cannot_be_read_says_so(told: FakeExperiment, open_
         await until(pilot, lambda: "⚠ the disk is away" in shown(pilot))
 
 
+@pytest.mark.slow
 async def test_a_note_is_made_on_any_screen(told: FakeExperiment, open_app: Opener) -> None:
     async with open_app(told) as pilot:
         await press(pilot, "number_sign", *"qy n", "enter")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes.experiment import FakeExperiment, gpu_histories, knob_table, running_status
+from tests.params import slow_but
 from tests.ui.conftest import make_app, press, settle, until
 from tests.ui.gpu_scenarios import SCENARIOS
 from tests.ui.test_look import HUGE, SMALL, SnapCompare
@@ -23,17 +24,17 @@ ALWAYS = {"shared-small", "eight-small", "mig-small", "orphans-small", "bad-verd
 """Pictures of the default run; all the others, and those of the screen, are made with `-m slow`."""
 PICTURED = [name for name in SCENARIOS if name not in ("mismatch", "four")]
 """They look like "no-driver", "two" and "eight"."""
-PANELS = [
-    pytest.param(
-        name, size, id=f"{name}-{word}", marks=[] if f"{name}-{word}" in ALWAYS else pytest.mark.slow
-    )
+PANELS = {
+    f"{name}-{word}": (name, size)
     for name in PICTURED
     for word, size in {"small": SMALL, "huge": HUGE}.items()
-]
+}
 
 
-@pytest.mark.parametrize(("name", "size"), PANELS)
-def test_look_of_panel(name: str, size: tuple[int, int], snap_compare: SnapCompare) -> None:
+@pytest.mark.parametrize("panel", slow_but(PANELS, *ALWAYS))
+def test_look_of_panel(panel: tuple[str, tuple[int, int]], snap_compare: SnapCompare) -> None:
+    name, size = panel
+
     async def prepare(pilot: Pilot[None]) -> None:
         await settle(pilot)
         if size == SMALL:

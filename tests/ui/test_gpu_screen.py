@@ -14,6 +14,7 @@ from tests.fakes.experiment import (
     knob_table,
     running_status,
 )
+from tests.params import slow_but
 from tests.ui import gpu_scenarios as scenarios
 from tests.ui.conftest import Opener, offered, press, said, until
 from textual.geometry import Region
@@ -51,6 +52,7 @@ def with_orphans(*, readonly: bool = False) -> FakeExperiment:
     return experiment
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zoomed", [False, True])
 async def test_there_and_back(zoomed: bool, experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
@@ -145,7 +147,7 @@ async def test_history_is_asked_for_while_the_screen_is_open(open_app: Opener) -
         assert "all that is known" in shown(pilot)
         assert "20m ago" in shown(pilot)
         await press(pilot, "1")
-        assert not [worker for worker in pilot.app.workers if worker.name == "history"]
+        assert not [worker for worker in pilot.app.workers if worker.group == "history"]
 
 
 async def test_a_history_that_cannot_be_had_is_said(open_app: Opener) -> None:
@@ -193,6 +195,7 @@ async def test_processes_of_other_hosts_cannot_be_ended(open_app: Opener) -> Non
         assert experiment.planned == []
 
 
+@pytest.mark.slow
 async def test_who_may_only_look_cannot_end_anything(open_app: Opener) -> None:
     experiment = with_orphans(readonly=True)
     async with open_app(experiment) as pilot:
@@ -228,6 +231,7 @@ async def test_k_in_the_overview_puts_the_cursor_on_what_may_be_ended(open_app: 
         assert "K end" in shown(pilot)
 
 
+@pytest.mark.slow
 async def test_keys_typed_at_once_act_in_their_order(open_app: Opener) -> None:
     experiment = with_a_notebook()
     async with open_app(experiment) as pilot:
@@ -251,6 +255,7 @@ async def test_palette_offers_what_there_is_here(open_app: Opener) -> None:
         assert not {"component.start-all", "edit", "zoom"} & ids
 
 
+@pytest.mark.slow
 async def test_a_reading_grows_old_without_any_event(experiment: FakeExperiment, open_app: Opener) -> None:
     now = NOW
     async with open_app(experiment, clock=lambda: now) as pilot:
@@ -289,7 +294,10 @@ async def test_only_changed_lines_are_painted(open_app: Opener, monkeypatch: pyt
 SIZES = ((80, 24), (40, 12), (3, 3), (1, 1), (200, 50))
 
 
-@pytest.mark.parametrize("turn", range(len(SIZES)), ids=[str(size) for size in SIZES])
+TURNS = {str(size): turn for turn, size in enumerate(SIZES)}
+
+
+@pytest.mark.parametrize("turn", slow_but(TURNS, "(40, 12)"))
 async def test_every_scenario_can_be_walked_through(turn: int, open_app: Opener) -> None:
     """Each at one size, in turns."""
     first, *others = itertools.islice(scenarios.SCENARIOS.values(), turn, None, len(SIZES))

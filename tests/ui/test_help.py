@@ -76,6 +76,7 @@ def test_long_texts_go_on_in_their_own_column(width: int) -> None:
         assert line.cell_length <= width or not line.plain.startswith(" ")
 
 
+@pytest.mark.slow
 async def test_the_help_is_of_the_pane_with_the_focus(open_app: Opener) -> None:
     async with open_app(make_experiment()) as pilot:
         await press(pilot, "question_mark")
@@ -88,6 +89,7 @@ async def test_the_help_is_of_the_pane_with_the_focus(open_app: Opener) -> None:
         assert "This pane" not in shown(pilot)
 
 
+@pytest.mark.slow
 async def test_typing_searches_and_a_question_mark_shows_all_screens(open_app: Opener) -> None:
     async with open_app(make_experiment()) as pilot:
         await press(pilot, "question_mark", *"baseline")

@@ -30,6 +30,7 @@ async def leave(pilot: Pilot[None]) -> None:
     await overview(pilot).keep_place()
 
 
+@pytest.mark.slow
 async def test_panes_and_logs_are_as_they_were_left(open_app: Opener) -> None:
     runs = FakeRuns()
     async with open_app(FakeExperiment(), runs=runs) as pilot:
@@ -53,6 +54,7 @@ async def test_panes_and_logs_are_as_they_were_left(open_app: Opener) -> None:
         assert reader(pilot, "trainer").log_pane.follow
 
 
+@pytest.mark.slow
 async def test_what_was_done_just_before_leaving_is_kept(open_app: Opener) -> None:
     runs = FakeRuns()
     async with open_app(FakeExperiment(), runs=runs) as pilot:
@@ -62,6 +64,7 @@ async def test_what_was_done_just_before_leaving_is_kept(open_app: Opener) -> No
         assert overview(pilot).selected == "trainer"
 
 
+@pytest.mark.slow
 async def test_the_cursor_and_the_screen_are_as_they_were_left(open_app: Opener) -> None:
     runs = FakeRuns()
     async with open_app(FakeExperiment(), runs=runs) as pilot:
@@ -114,6 +117,7 @@ async def test_a_later_attempt_is_followed_with_the_same_filter(open_app: Opener
         assert reader(pilot, "trainer").log_pane.look["level"] == "warning"
 
 
+@pytest.mark.slow
 async def test_pins_are_kept_with_the_layout_and_edits_are_known_from_the_journal(open_app: Opener) -> None:
     runs = FakeRuns()
     async with open_app(FakeExperiment(), runs=runs) as pilot:

@@ -231,7 +231,7 @@ async def test_a_refused_keymap_is_told_and_the_usual_keys_hold(open_app: Opener
 @pytest.mark.parametrize(
     ("key", "place", "words"),
     [
-        ("J", Place.OVERVIEW, "J is no key here. j: next"),
+        ("Z", Place.OVERVIEW, "Z is no key here. z: zoom"),
         ("n", Place.QUEUE, "n is no key here. next match works on the rollout screen (5)"),
         ("percent_sign", Place.OVERVIEW, "% is no key here. outliers works on the metrics screen (4)"),
         ("r", Place.METRICS, "r is no key here. restart works on the overview (1)"),
@@ -247,10 +247,10 @@ def test_a_key_that_does_nothing_names_the_nearest(key: str, place: Place, words
 
 async def test_a_key_that_does_nothing_says_so_once(open_app: Opener) -> None:
     async with open_app(FakeExperiment(), (100, 30)) as pilot:
-        await press(pilot, "J", "J", "f9", "4", "J", "f9", "slash", *"rJ", "escape", "r")
+        await press(pilot, "Z", "Z", "f9", "4", "Z", "f9", "slash", *"rJ", "escape", "r")
         told = said(pilot)
         assert told == [
-            "J is no key here. j: next",
+            "Z is no key here. z: zoom",
             "f9 is no key here. ?: all keys",
             "r is no key here. restart works on the overview (1)",
         ]

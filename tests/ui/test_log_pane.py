@@ -24,6 +24,8 @@ DATA = Path(__file__).parent.parent / "data"
 class FakeLog:
     """A log in memory whose first `hidden` lines are indexed on demand, 10 at a time."""
 
+    is_waiting = False
+
     def __init__(self, *lines: str, hidden: int = 0, problem: str | None = None) -> None:
         self.text = list(lines)
         self.start = hidden
@@ -238,6 +240,31 @@ async def test_top_of_a_log_that_is_not_indexed_yet() -> None:
             await pilot.pause(0.01)
         assert shown(pane) == numbers(0, 10)
         assert pane.border_subtitle == "90 lines below, G follows"
+
+
+async def test_lines_that_were_under_way_are_painted_once_they_are_there() -> None:
+    log = FakeLog(*([""] * 50))
+    async with running(log) as (pane, pilot):
+        await pilot.press("g")
+        before = pane._viewport.top
+        log.text = numbers(0, 50)
+        pane.poll()
+        assert shown(pane) == []
+        log.change = LogChange.FILLED
+        pane.poll()
+        assert shown(pane) == numbers(0, 10)
+        assert pane._viewport.top == before
+
+
+async def test_a_place_that_another_machine_looks_for_is_shown_when_it_is_found() -> None:
+    log = FakeLog(*numbers(0, 100), hidden=50)
+    async with running(log) as (pane, _):
+        log.is_waiting = True
+        pane.show_offset(20)
+        assert pane.border_subtitle == "looking for the line"
+        log.start, log.is_waiting = 0, False
+        pane._seek_offset()
+        assert "line 20" in shown(pane)
 
 
 async def test_truncation_while_scrolled_back_and_while_following() -> None:

@@ -194,3 +194,19 @@ def test_a_word_is_what_belongs_together(text: str, cell: int, word: str) -> Non
     first, last = word_at(text, cell)
     cells = [sign for sign in text for _ in range(2 if sign > "\u3000" else 1)]
     assert "".join(dict.fromkeys(cells[first:last])) in (word, "".join(dict.fromkeys(word)))
+
+
+async def test_a_selection_outlives_a_pane_without_a_row(open_pane: Opened) -> None:
+    """Random keys found it: there was no row to count from."""
+    pane, _, pilot = open_pane
+    width, height = pilot.app.size
+    await press(pilot, "v", "up", "up")
+    told = subtitle(pane)
+    assert told.startswith("3 lines selected")
+    await pilot.resize_terminal(width, 2)
+    await settle(pilot)
+    assert pane.size.height == 0
+    assert subtitle(pane) == told
+    await pilot.resize_terminal(width, height)
+    await settle(pilot)
+    assert (await copied(pilot)).text == "\n".join(TEXT.splitlines()[-3:])

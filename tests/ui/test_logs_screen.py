@@ -49,6 +49,7 @@ async def test_merged_then_one_then_an_attempt(experiment: FakeExperiment, open_
         await until(pilot, lambda: rows(pilot)[-1:] and rows(pilot)[-1].endswith("Running: 128 reqs"))
 
 
+@pytest.mark.slow
 async def test_all_logs_are_searched_and_opened_where_it_is(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:

@@ -16,6 +16,7 @@ from tests.fakes.experiment import (
     running_status,
     stopped_status,
 )
+from tests.params import slow_but
 from tests.ui.conftest import make_app, press, settle
 from tests.ui.trouble import (
     SECOND_LEFTOVER,
@@ -103,6 +104,8 @@ CASES: dict[str, tuple[tuple[int, int], FakeExperiment, tuple[str, ...]]] = {
 }
 
 
+ALWAYS = ("overview-wide", "overview-small", "overview-failed", "external-down", "knob-editor-error", "help")
+"""Pictures of the default run; all the others are made with `-m slow`."""
 TROUBLE: dict[str, tuple[Status, tuple[str, ...]]] = {
     "backoff": (backoff_status(), ("t",)),
     "waiting": (waiting_status(), ()),
@@ -115,8 +118,8 @@ TROUBLE: dict[str, tuple[Status, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("size", [SMALL, HUGE], ids=["small", "huge"])
-@pytest.mark.parametrize("name", list(TROUBLE))
+@pytest.mark.parametrize("size", slow_but({"small": SMALL, "huge": HUGE}, "small"))
+@pytest.mark.parametrize("name", slow_but(TROUBLE.keys(), "backoff", "orphans-of-two", "plan-of-everything"))
 def test_look_of_trouble(name: str, size: tuple[int, int], snap_compare: SnapCompare) -> None:
     status, keys = TROUBLE[name]
     experiment = FakeExperiment(status, gpu_report(), knob_table(), readonly=name == "readonly")
@@ -137,7 +140,7 @@ def test_look_of_an_unwell_run_between_small_and_huge(snap_compare: SnapCompare)
     assert snap_compare(app, terminal_size=(130, 40), run_before=settle)
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", slow_but(CASES.keys(), *ALWAYS))
 def test_look(name: str, snap_compare: SnapCompare) -> None:
     size, experiment, keys = CASES[name]
 
@@ -158,7 +161,7 @@ def rising_then_fallen() -> Status:
     return running_status(progress=progress)
 
 
-@pytest.mark.parametrize("size", [(130, 40), HUGE], ids=["middle", "huge"])
+@pytest.mark.parametrize("size", slow_but({"middle": (130, 40), "huge": HUGE}, "middle"))
 def test_look_of_curve(size: tuple[int, int], snap_compare: SnapCompare) -> None:
     """A collapse is seen, however long it is ago."""
 

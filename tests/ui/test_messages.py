@@ -153,6 +153,7 @@ async def test_all_that_was_said_can_be_read_again(experiment: FakeExperiment, o
         assert not isinstance(pilot.app.screen, MessageList)
 
 
+@pytest.mark.slow
 async def test_what_takes_long_says_so_and_for_how_long(
     experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.series import STARTED, STEP_S, usual_run
+from tests.params import slow_but
 from tests.ui.conftest import make_app, press, settle, until
 from tests.ui.test_look import HUGE, SMALL, SnapCompare
 from textual.pilot import Pilot
@@ -67,7 +68,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", slow_but(CASES.keys(), "small", "zoom-huge"))
 def test_look_of_metrics(name: str, snap_compare: SnapCompare) -> None:
     size, keys = CASES[name]
 

@@ -49,6 +49,7 @@ async def open_metrics(pilot: Pilot[None]) -> MetricsScreen:
     return screen_of(pilot)
 
 
+@pytest.mark.slow
 async def test_a_grid_shows_the_curated_charts_and_moves_over_them(open_app: Opener) -> None:
     async with open_app(experiment_with_run(), size=(80, 24)) as pilot:
         screen = await open_metrics(pilot)
@@ -107,6 +108,7 @@ async def test_a_moment_is_gone_to(open_app: Opener) -> None:
         assert "trainer ended with code 1" in text_of(pilot, "line")
 
 
+@pytest.mark.slow
 async def test_any_series_is_found_by_its_name(open_app: Opener) -> None:
     made = experiment_with_run()
     made.series.series[SeriesKey("trainer", "time/[red]x[/red]\x1b[2J")] = by_step([1.0, 2.0])
@@ -125,6 +127,7 @@ async def test_any_series_is_found_by_its_name(open_app: Opener) -> None:
         await until(pilot, lambda: len(titles(pilot)) > 1)
 
 
+@pytest.mark.slow
 async def test_pins_come_first_and_are_kept(open_app: Opener) -> None:
     made = experiment_with_run()
     made.pinned = ("trainer:perf/throughput", "no such thing")
@@ -139,6 +142,7 @@ async def test_pins_come_first_and_are_kept(open_app: Opener) -> None:
         await until(pilot, lambda: any("disk is full" in told for told in said(pilot)))
 
 
+@pytest.mark.slow
 async def test_a_chart_is_saved_as_picture_and_table(open_app: Opener) -> None:
     made = experiment_with_run()
     async with open_app(made) as pilot:
@@ -194,6 +198,7 @@ async def test_nothing_measured_yet_is_said(open_app: Opener) -> None:
         assert isinstance(pilot.app.screen, Overview)
 
 
+@pytest.mark.slow
 async def test_every_way_of_looking_is_told_and_undone(open_app: Opener) -> None:
     async with open_app(experiment_with_run(), size=(80, 24)) as pilot:
         screen = await open_metrics(pilot)

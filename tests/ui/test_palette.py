@@ -148,6 +148,7 @@ async def test_all_kinds_are_found_and_told(open_app: Opener) -> None:
         assert shown(pilot) == ["log:cuda"], "there are always the logs"
 
 
+@pytest.mark.slow
 async def test_actions_are_run_and_remembered(open_app: Opener) -> None:
     runs = FakeRuns()
     runs.kept_values["app"] = {"theme": "nord", "palette": ["action:zoom", 3]}
@@ -167,6 +168,7 @@ async def test_enter_on_a_knob_edits_it_from_any_screen(open_app: Opener) -> Non
         assert isinstance(pilot.app.screen, KnobEditor)
 
 
+@pytest.mark.slow
 async def test_enter_on_a_component_focuses_it_from_any_screen(open_app: Opener) -> None:
     async with open_app(make_experiment()) as pilot:
         await press(pilot, "3")
@@ -179,6 +181,7 @@ async def test_enter_on_a_component_focuses_it_from_any_screen(open_app: Opener)
         assert pane.log_pane.has_focus
 
 
+@pytest.mark.slow
 async def test_enter_on_a_run_opens_it_in_place(open_app: Opener) -> None:
     runs = FakeRuns(run_row("other"))
     async with open_app(make_experiment(), runs=runs) as pilot:
@@ -186,6 +189,7 @@ async def test_enter_on_a_run_opens_it_in_place(open_app: Opener) -> None:
         await until(pilot, lambda: runs.opened == ["id-other"])
 
 
+@pytest.mark.slow
 async def test_enter_on_a_checkpoint_goes_to_it(open_app: Opener) -> None:
     async with open_app(make_experiment()) as pilot:
         await choose(pilot, "#400")
@@ -194,6 +198,7 @@ async def test_enter_on_a_checkpoint_goes_to_it(open_app: Opener) -> None:
         await until(pilot, lambda: screen.rows.key == "400")
 
 
+@pytest.mark.slow
 async def test_slash_searches_all_logs(open_app: Opener) -> None:
     async with open_app(make_experiment()) as pilot:
         await choose(pilot, "/Step 3")
@@ -204,6 +209,7 @@ async def test_slash_searches_all_logs(open_app: Opener) -> None:
         assert screen._found.query.text == "Step 3"
 
 
+@pytest.mark.slow
 async def test_a_theme_is_tried_while_the_cursor_is_on_it(open_app: Opener) -> None:
     async with open_app(make_experiment()) as pilot:
         usual = pilot.app.theme
@@ -215,6 +221,7 @@ async def test_a_theme_is_tried_while_the_cursor_is_on_it(open_app: Opener) -> N
         assert pilot.app.theme == "nord"
 
 
+@pytest.mark.slow
 async def test_a_setting_is_edited_as_text_and_checked(
     open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +240,7 @@ async def test_a_setting_is_edited_as_text_and_checked(
         assert runs.edited == [(text, 4), ("typo = 1\n", 4)], "what was typed is not lost"
 
 
+@pytest.mark.slow
 async def test_readonly_clients_are_offered_nothing_that_changes_things(open_app: Opener) -> None:
     async with open_app(make_experiment(readonly=True), runs=FakeRuns(readonly=True)) as pilot:
         await press(pilot, "colon")
@@ -245,6 +253,7 @@ async def test_readonly_clients_are_offered_nothing_that_changes_things(open_app
         assert isinstance(screen, ConfigScreen), "a knob can be looked at"
 
 
+@pytest.mark.slow
 async def test_keys_typed_at_once_are_all_taken(open_app: Opener) -> None:
     """As one types who knows the way: the palette, its field and its list come later than the keys."""
     async with open_app(make_experiment()) as pilot:

@@ -127,6 +127,7 @@ def cases(draw: st.DrawFn) -> tuple[Arrangement, dict[str, PanelState], str, str
     )
 
 
+@pytest.mark.slow
 @given(
     cases(),
     st.tuples(st.integers(0, 250), st.integers(0, 70))

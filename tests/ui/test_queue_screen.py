@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.runs import FakeRuns, living_row, run_row
+from tests.params import slow_but
 from tests.ui.conftest import Opener, make_app, press, settle, until
 from tests.ui.test_look import HUGE, SMALL, SnapCompare
 from textual.pilot import Pilot
@@ -61,7 +62,7 @@ async def open_screen(pilot: Pilot[None]) -> QueueScreen:
     return screen
 
 
-@pytest.mark.parametrize("size", [SMALL, (130, 40), HUGE], ids=["small", "medium", "huge"])
+@pytest.mark.parametrize("size", slow_but({"small": SMALL, "medium": (130, 40), "huge": HUGE}, "medium"))
 def test_look_of_the_queue(size: tuple[int, int], snap_compare: SnapCompare) -> None:
     async def prepare(pilot: Pilot[None]) -> None:
         await settle(pilot)
@@ -112,6 +113,7 @@ async def test_a_run_is_opened_from_the_queue_also_where_nothing_is_open(open_ap
         await until(pilot, lambda: runs.opened == ["id-sweep-lr1e-6"])
 
 
+@pytest.mark.slow
 async def test_who_only_looks_changes_nothing(open_app: Opener) -> None:
     runs = with_queue()
     runs.readonly = True
@@ -119,3 +121,13 @@ async def test_who_only_looks_changes_nothing(open_app: Opener) -> None:
         await open_screen(pilot)
         await press(pilot, "D", "G", "r", "delete")
         assert runs.queue_asked == []
+
+
+async def test_jobs_that_slurm_holds_back_are_not_counted_as_running() -> None:
+    job = {"is_job": True, "state": "running"}
+    entries = (entry("one", **job), entry("two", why="waits for free nodes (Resources)", **job))
+    app = make_app(FakeExperiment(), runs=with_queue(entries=entries))
+    async with app.run_test() as pilot:
+        await settle(pilot)
+        screen = await open_screen(pilot)
+        assert str(screen._title.render()) == " rltui · Queue · 1 run · 1 pending"

@@ -19,6 +19,7 @@ from tests.fakes.experiment import (
     running_status,
     stopped_status,
 )
+from tests.params import slow_but
 from tests.ui.checkpoint_cases import REPORT as CHECKPOINTS
 from tests.ui.conftest import Opener, make_app, press, until
 from tests.ui.trouble import REMEDIES, out_of_memory_status
@@ -160,7 +161,7 @@ async def play(seed: int, keys: int) -> int:
     return len(pressed)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", slow_but(range(3), "1"))
 async def test_random_keys_end_nothing(seed: int) -> None:
     await play(seed, DEFAULT_KEYS)
 

@@ -34,6 +34,7 @@ def text_of(view: TranscriptView) -> str:
     return "\n".join(line.plain for line in view._lines)
 
 
+@pytest.mark.slow
 async def test_steps_samples_and_reading(
     experiment: FakeExperiment, open_app: Opener, tmp_path: Path
 ) -> None:
@@ -111,6 +112,7 @@ async def test_search_mark_compare_write(
         await until(pilot, lambda: "answer 1000" in text_of(screen._other))
 
 
+@pytest.mark.slow
 async def test_live_ones_and_those_that_no_batch_took(
     experiment: FakeExperiment, open_app: Opener, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.fakes import rollouts as fakes
 from tests.fakes.experiment import FakeExperiment
+from tests.params import slow_but
 from tests.ui.conftest import make_app, press, settle, until
 from tests.ui.test_look import HUGE, SMALL, SnapCompare
 from textual.pilot import Pilot
@@ -21,15 +22,15 @@ KEYS: dict[str, tuple[str, ...]] = {
     "reading": ("j", "enter"),
     "comparing": ("enter", "c"),
 }
-CASES = [
-    ("lists", "small"),
-    ("lists", "middle"),
-    ("lists", "huge"),
-    ("groups", "middle"),
-    ("reading", "small"),
-    ("comparing", "middle"),
-    ("comparing", "small"),
-]
+CASES = (
+    "lists-small",
+    "lists-middle",
+    "lists-huge",
+    "groups-middle",
+    "reading-small",
+    "comparing-middle",
+    "comparing-small",
+)
 
 
 def stream(folder: Path) -> Path:
@@ -56,8 +57,9 @@ def stream(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("name", "word"), CASES)
-def test_look(name: str, word: str, tmp_path: Path, snap_compare: SnapCompare) -> None:
+@pytest.mark.parametrize("case", slow_but(CASES, "lists-middle", "comparing-small"))
+def test_look(case: str, tmp_path: Path, snap_compare: SnapCompare) -> None:
+    name, word = case.split("-")
     experiment = FakeExperiment()
     experiment.rollouts = stream(tmp_path)
 

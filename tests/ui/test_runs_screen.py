@@ -55,6 +55,28 @@ def names_of(screen: RunsScreen) -> list[str]:
     ]
 
 
+@pytest.mark.slow
+async def test_runs_of_other_machines_have_a_column_and_what_is_out_of_reach_is_told(
+    open_app: Opener,
+) -> None:
+    runs = FakeRuns(run_row("far", host="gpubox"), run_row("near", host="laptop"))
+    runs.hosts, runs.trouble = ("gpubox",), "gpubox: connection lost 12s ago, trying again"
+    async with screen_of(open_app, runs) as (pilot, screen):
+        assert "gpubox" in next(line for line in lines_of(screen) if " far " in line)
+        assert "host" in text_of(screen, "runs-head")
+        assert "gpubox: connection lost 12s ago" in text_of(screen, "runs-title")
+        runs.trouble = ""
+        await until(pilot, lambda: "connection lost" not in text_of(screen, "runs-title"))
+
+
+async def test_runs_of_one_other_machine_say_so_in_the_title(open_app: Opener) -> None:
+    runs = FakeRuns(run_row("far", host="gpubox"))
+    runs.host = "gpubox"
+    async with screen_of(open_app, runs) as (_, screen):
+        assert text_of(screen, "runs-title").startswith(" rltui gpubox: Runs")
+        assert "host" not in text_of(screen, "runs-head")
+
+
 def text_of(screen: RunsScreen, id_: str) -> str:
     return str(screen.query_one(f"#{id_}", Static).render())
 
@@ -180,6 +202,7 @@ async def test_a_tree_is_folded_and_a_sweep_is_meant_as_a_whole(open_app: Opener
         assert screen._marked == {"id-lr-lr1e-06", "id-lr-lr3e-06", "id-lr-lr1e-05"}
 
 
+@pytest.mark.slow
 async def test_what_is_said_of_runs_is_changed_and_taken_back(open_app: Opener) -> None:
     runs = FakeRuns(*RUNS)
     async with screen_of(open_app, runs) as (pilot, screen):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.fakes.experiment import NOW, FakeExperiment, stopped_status
 from tests.fakes.runs import FakeRuns, living_row, run_row
 from tests.ui.conftest import Opener, press, said, settle, until
@@ -24,7 +25,7 @@ def shown(pilot: Pilot[None]) -> str:
 
 
 def events_workers(pilot: Pilot[None]) -> int:
-    return sum(worker.name == "events" and not worker.is_finished for worker in pilot.app.workers)
+    return sum(worker.group == "events" and not worker.is_finished for worker in pilot.app.workers)
 
 
 async def test_without_an_experiment_all_runs_are_shown_and_one_is_opened(open_app: Opener) -> None:
@@ -61,6 +62,7 @@ async def test_another_takes_the_place_of_the_one_that_is_open(open_app: Opener)
         assert sum(isinstance(each, Overview) for each in pilot.app._registry) == 1, "the others are gone"
 
 
+@pytest.mark.slow
 async def test_edits_that_are_not_written_are_asked_about(open_app: Opener) -> None:
     runs = FakeRuns(living_row("reverse-text"), living_row("b"))
     async with open_app(FakeExperiment(), runs=runs) as pilot:

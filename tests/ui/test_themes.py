@@ -12,6 +12,7 @@ from rich._palettes import STANDARD_PALETTE as STANDARD
 from rich.color import ColorSystem
 from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, running_status
 from tests.fakes.runs import FakeRuns
+from tests.params import slow_but
 from tests.ui.conftest import Opener, press, settle, until
 from tests.ui.test_look import failed_status
 from textual.app import App
@@ -182,7 +183,7 @@ def unreadable(app: App[None], colors: ColorSystem) -> set[tuple[str, float]]:
     return found
 
 
-@pytest.mark.parametrize("screen", list(SCREENS))
+@pytest.mark.parametrize("screen", slow_but(SCREENS.keys(), "help"))
 async def test_all_that_is_painted_can_be_read(screen: str, open_app: Opener) -> None:
     status = failed_status() if screen == "overview" else running_status()
     async with open_app(FakeExperiment(status, gpu_report(), knob_table()), size=(130, 40)) as pilot:
@@ -205,6 +206,7 @@ async def test_all_that_is_painted_can_be_read(screen: str, open_app: Opener) ->
 # which one is shown
 
 
+@pytest.mark.slow
 async def test_a_theme_is_seen_before_it_is_chosen_and_kept(open_app: Opener) -> None:
     runs = FakeRuns()
     runs.kept_values["app"] = {"other": "kept"}
@@ -225,6 +227,7 @@ async def test_a_theme_is_seen_before_it_is_chosen_and_kept(open_app: Opener) ->
         assert pilot.app.theme == "rltui-contrast"
 
 
+@pytest.mark.slow
 async def test_the_settings_say_the_theme_until_one_is_chosen(open_app: Opener) -> None:
     async with open_app(FakeExperiment(), theme="nord") as pilot:
         assert pilot.app.theme == "nord"
@@ -263,6 +266,7 @@ async def test_a_log_is_painted_anew_in_other_colours(open_app: Opener) -> None:
             assert ("W", wanted) in {(char, fg) for char, fg, _ in painted(app, ColorSystem.TRUECOLOR)}
 
 
+@pytest.mark.slow
 async def test_without_colours_there_is_none_in_any_theme(
     open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:

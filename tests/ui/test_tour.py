@@ -53,6 +53,7 @@ async def test_escape_dismisses_it_for_ever(experiment: FakeExperiment, open_app
         await until(pilot, lambda: "tour" in runs.kept_values.get("app", {}))
 
 
+@pytest.mark.slow
 async def test_it_is_not_shown_unless_it_is_asked_for(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         assert tour(pilot) is None
@@ -63,6 +64,7 @@ async def test_it_is_not_shown_unless_it_is_asked_for(experiment: FakeExperiment
         assert step(pilot) == 0, "from its beginning"
 
 
+@pytest.mark.slow
 async def test_other_keys_do_what_they_always_do(open_app: Opener) -> None:
     experiment = FakeExperiment(running_status(), gpu_report(), knob_table())
     async with open_app(experiment, tour=True) as pilot:

@@ -61,16 +61,38 @@ def test_one_gpu_sends_weights_through_files_and_says_so() -> None:
     assert "weight_broadcast.type" not in parts.edits["rl"]
 
 
+def test_with_slurm_the_launcher_is_asked_for_a_script_or_nothing_is_run() -> None:
+    base = "trainer = {}\norchestrator = {}\ninference = {}\n"
+    asked, plain = of_text(base + '[slurm]\njob_name = "mine"'), of_text(base)
+    assert MERGED.asks_for_cluster(asked)
+    assert not MERGED.asks_for_cluster(plain)
+    assert MERGED.resolutions(asked, CONTEXT) == ()
+    for name in ("launcher", "trainer"):
+        fault = MERGED.template_values(asked, CONTEXT)[f"config.{name}"]
+        assert isinstance(fault, Missing)
+        assert "--slurm" in fault.hint
+    as_job = replace(CONTEXT, submits=True, run=("uv", "run", "--project", "/p"))
+    (launcher,) = MERGED.resolutions(asked, as_job)
+    assert launcher.edits["rl"]["slurm.project_dir"] == "/p"
+    assert "slurm.job_name" not in launcher.edits["rl"]
+    launcher, _ = MERGED.resolutions(plain, as_job)
+    assert launcher.edits["rl"]["slurm.job_name"] == "one"
+
+
 @pytest.mark.parametrize(
-    "text",
-    ['[deployment]\ntype = "multi_node"', "[deployment]\nnum_teacher_gpus = 1", "[teacher_inference]"],
+    ("text", "hint"),
+    [
+        ('[deployment]\ntype = "multi_node"', "--slurm"),
+        ("[deployment]\nnum_teacher_gpus = 1", "--layout prime-rl-single"),
+        ("[teacher_inference]", "--layout prime-rl-single"),
+    ],
 )
-def test_what_cannot_be_run_by_parts_is_left_to_the_launcher(text: str) -> None:
+def test_what_cannot_be_run_by_parts_is_left_to_the_launcher(text: str, hint: str) -> None:
     configs = of_text(f"trainer = {{}}\norchestrator = {{}}\ninference = {{}}\n{text}")
     assert [list(one.outputs) for one in MERGED.resolutions(configs, CONTEXT)] == [["launcher"]]
     fault = MERGED.template_values(configs, CONTEXT)["config.trainer"]
     assert isinstance(fault, Missing)
-    assert "--layout prime-rl-single" in fault.hint
+    assert hint in fault.hint
 
 
 def test_config_without_a_server_says_what_to_do() -> None:

@@ -41,13 +41,17 @@ class Clock:
 
 @pytest.fixture
 def tree() -> Iterator[tuple[int, int]]:
-    """A shell and its child: pids of both."""
+    """A shell and its child, which has become ``sleep``: pids of both."""
     shell = subprocess.Popen(["sh", "-c", "sleep 1000 & wait"], stdin=subprocess.DEVNULL)
-    [child] = retry_until(lambda: descendants(shell.pid))
+    [child] = retry_until(lambda: [each for each in descendants(shell.pid) if name_of(each.pid) == "sleep"])
     yield shell.pid, child.pid
     send_signal(child, signal.SIGKILL)
     shell.kill()
     shell.wait()
+
+
+def name_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
 def owner(found: GpuProcess) -> tuple[str, str | None, str | None, int | None]:

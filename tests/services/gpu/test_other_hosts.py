@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from tests.waiting import retry_until
 
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport, GpuShare
-from rltui.core.layout import GpuSourceSpec
 from rltui.services.gpu import other_hosts
 from rltui.services.gpu.other_hosts import (
     LONGEST_DOCUMENT_BYTES,
+    GpuCommand,
     GpuSources,
     ReportReader,
     devices_of,
@@ -182,7 +182,7 @@ SPREAD = REPORT.model_dump_json(indent=1) + "\n"
 class Followed:
     """Sources that run, and how often they said that something changed."""
 
-    def __init__(self, specs: list[GpuSourceSpec]) -> None:
+    def __init__(self, specs: list[GpuCommand]) -> None:
         self.changes = 0
         self._changed = asyncio.Event()
         self.sources = GpuSources(specs, self._count)
@@ -201,8 +201,7 @@ class Followed:
 @asynccontextmanager
 async def running(*commands: list[str]) -> AsyncIterator[Followed]:
     specs = [
-        GpuSourceSpec(name=f"node-{number}", command=tuple(command))
-        for number, command in enumerate(commands)
+        GpuCommand(name=f"node-{number}", command=tuple(command)) for number, command in enumerate(commands)
     ]
     followed = Followed(specs)
     task = asyncio.create_task(followed.sources.run())
@@ -287,6 +286,7 @@ async def test_one_that_dies_says_why_and_is_started_again(
         assert followed.sources.devices()[0].problem is None
 
 
+@pytest.mark.slow
 async def test_pauses_between_failures_double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(other_hosts, "FIRST_PAUSE_S", 0.2)
     monkeypatch.setattr(other_hosts, "LONGEST_PAUSE_S", 0.8)
@@ -328,6 +328,7 @@ async def test_one_that_prints_garbage_for_ever_neither_blocks_nor_breaks() -> N
         assert followed.changes == 1
 
 
+@pytest.mark.slow
 async def test_one_that_falls_silent_looks_stale_and_is_started_again(
     report_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,6 +353,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 async def test_nothing_of_a_command_outlives_it(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     async with running([sys.executable, "-I", "-S", "-c", STUBBORN, str(pids)]):
@@ -362,7 +364,7 @@ async def test_nothing_of_a_command_outlives_it(tmp_path: Path) -> None:
 async def test_it_is_ended_at_once_where_there_is_no_time(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     sources = GpuSources(
-        [GpuSourceSpec(name="node-2", command=(sys.executable, "-I", "-S", "-c", STUBBORN, str(pids)))],
+        [GpuCommand(name="node-2", command=(sys.executable, "-I", "-S", "-c", STUBBORN, str(pids)))],
         lambda: None,
     )
     before = asyncio.all_tasks()
@@ -394,3 +396,36 @@ async def test_a_source_gets_no_terminal_no_input_and_no_trace_of_tmux(
 async def test_without_sources_there_is_nothing() -> None:
     async with running() as followed:
         assert (followed.sources.devices(), followed.sources.sources()) == ((), ())
+
+
+async def test_sources_come_and_go(tmp_path: Path) -> None:
+    def source(name: str) -> GpuCommand:
+        script = f"echo $$ >> {tmp_path / name}; echo '{REPORT.model_dump_json()}'; exec sleep 60"
+        return GpuCommand(name, ("sh", "-c", script))
+
+    def reported(sources: GpuSources) -> list[str]:
+        return [device.host or "" for device in sources.devices()]
+
+    followed = Followed([])
+    task = asyncio.create_task(followed.sources.run())
+    try:
+        followed.sources.become([source("a"), source("b")])
+        await followed.until(lambda sources: reported(sources) == ["a", "b"])
+        (first,) = [identity(int(pid)) for pid in await lines_of(tmp_path / "a", 1)]
+        (second,) = [identity(int(pid)) for pid in await lines_of(tmp_path / "b", 1)]
+
+        followed.sources.become([source("b"), source("c")])
+        await followed.until(lambda sources: reported(sources) == ["b", "c"])
+        await asyncio.to_thread(retry_until, lambda: not is_alive(first))
+        assert is_alive(second)
+        assert len((tmp_path / "b").read_text().split()) == 1
+
+        changes = followed.changes
+        followed.sources.become([source("b"), source("c")])
+        assert followed.changes == changes
+        followed.sources.become([])
+        assert reported(followed.sources) == []
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+    assert not is_alive(second)

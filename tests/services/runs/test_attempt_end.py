@@ -167,6 +167,7 @@ def test_a_usage_error_of_an_unknown_program_is_a_config_error(tmp_path: Path) -
     assert cause(log, exit_code=2) is None, "2 alone is no usage error"
 
 
+@pytest.mark.slow
 def test_what_tinyrl_itself_says_of_a_wrong_config(tmp_path: Path) -> None:
     config = tmp_path / "rl.toml"
     for text, arguments, what in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.bench.terminal import Line, Terminal
+from tests.params import slow_but
 from tests.ui.terminal.test_driver import APP, assert_given_back, at_rest, opened
 from tests.waiting import retry_until
 
@@ -58,6 +59,7 @@ def test_what_only_begins_like_a_report_is_typed() -> None:
     assert reports.release() == "", "half an answer is no key"
 
 
+@pytest.mark.slow
 def test_a_light_terminal_is_painted_light() -> None:
     with opened(background="ffff/ffff/e0e0") as terminal:
         before = at_rest(terminal)
@@ -74,6 +76,7 @@ def test_a_light_terminal_is_painted_light() -> None:
         assert terminal.written.rpartition(b"\x1b[?2031")[2].startswith(b"l")
 
 
+@pytest.mark.slow
 def test_a_late_answer_is_no_key() -> None:
     with opened() as terminal:
         before = at_rest(terminal)
@@ -85,6 +88,7 @@ def test_a_late_answer_is_no_key() -> None:
         assert at_rest(terminal) == before
 
 
+@pytest.mark.slow
 def test_where_no_answer_comes_keys_are_keys() -> None:
     with opened() as terminal:
         terminal.press("?")
@@ -95,6 +99,7 @@ def test_where_no_answer_comes_keys_are_keys() -> None:
         assert LIGHT not in terminal.written
 
 
+@pytest.mark.slow
 def test_an_answer_under_way_is_not_typed_into_the_shell() -> None:
     shell = ["sh", "-c", '"$@"; echo gone; sleep 1', "sh", *APP]
     with opened(shell, line=Line(delay_s=0.2), background="ffff/ffff/ffff") as terminal:
@@ -104,6 +109,7 @@ def test_an_answer_under_way_is_not_typed_into_the_shell() -> None:
         assert "rgb:" not in terminal.text
 
 
+@pytest.mark.slow
 def test_a_terminal_of_few_colours_is_not_asked() -> None:
     with opened(TERM="xterm", COLORTERM="") as terminal:
         assert b"\x1b]11;?" not in terminal.written
@@ -111,13 +117,14 @@ def test_a_terminal_of_few_colours_is_not_asked() -> None:
         assert b"8;5;" not in terminal.written
 
 
+@pytest.mark.slow
 def test_the_environment_may_tell_before() -> None:
     with opened(COLORFGBG="0;15") as terminal:
         at_rest(terminal)
         assert DARK not in terminal.written
 
 
-@pytest.mark.parametrize("what", ["plain", "hostile"])
+@pytest.mark.parametrize("what", slow_but(["plain", "hostile"], "hostile"))
 def test_without_utf8_nothing_but_ascii_is_written(what: str) -> None:
     argv = [*APP, "hostile"] if what == "hostile" else APP
     with opened(argv, LC_ALL="C", PYTHONUTF8="") as terminal:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.bench.terminal import NEAR, Line, Terminal
+from tests.keys import typed
 from tests.waiting import retry_until
 
 REPOSITORY = Path(__file__).parents[3]
@@ -77,21 +78,22 @@ def assert_given_back(terminal: Terminal) -> None:
 @pytest.mark.slow
 def test_a_terminal_that_never_answers_shows_what_others_show() -> None:
     with opened(answers=False) as terminal:
-        terminal.press("?")
+        terminal.press(typed("help"))
         terminal.wait_for("Lower case is reversible")
 
 
+@pytest.mark.slow
 def test_what_was_below_a_dialog_comes_back() -> None:
     with opened() as terminal:
         assert "reverse-text" in terminal.text.splitlines()[0]
         before = at_rest(terminal)
-        terminal.press("?")
+        terminal.press(typed("help"))
         terminal.wait_for("Lower case is reversible")
-        terminal.press("\x1b")
+        terminal.press(typed("help.close"))
         terminal.expect_that(lambda screen: screen == before)
         terminal.painted_at(timeout_s=10)
         written = terminal.bytes_total
-        terminal.press("\t")
+        terminal.press(typed("pane.next"))
         terminal.wait_for("╭─ inference")
         assert terminal.bytes_total - written < 4000
 
@@ -108,6 +110,17 @@ def test_a_signal_gives_the_terminal_back(signum: signal.Signals) -> None:
         assert_given_back(terminal)
 
 
+def test_who_leaves_is_told_how_to_come_back() -> None:
+    with opened() as terminal:
+        terminal.press(typed("detach"))
+        assert terminal.process.wait(10) == 0
+        assert_given_back(terminal)
+        terminal.expect_that(
+            lambda screen: screen.startswith("Detached: everything keeps running. rltui opens it")
+        )
+
+
+@pytest.mark.slow
 def test_a_terminal_that_goes_away_ends_the_app() -> None:
     with opened() as terminal:
         terminal.hang_up()
@@ -118,10 +131,11 @@ def test_a_terminal_that_goes_away_ends_the_app() -> None:
 def test_bytes_that_are_no_text_are_no_reason_to_end() -> None:
     with opened() as terminal:
         terminal.press(b"\xe9\xff\xc3")
-        terminal.press("?")
+        terminal.press(typed("help"))
         terminal.wait_for("Lower case is reversible")
 
 
+@pytest.mark.slow
 def test_answers_under_way_are_not_typed_into_the_shell() -> None:
     with opened(["sh", "-c", '"$@"; echo gone; sleep 1', "sh", *APP], line=Line(delay_s=0.2)) as terminal:
         terminal.press("jkjkq")

@@ -27,6 +27,7 @@ from tests.fakes.experiment import (
 )
 from tests.fakes.rollouts import flat_row, write_lines
 from tests.fakes.series import FakeSeries, by_step
+from tests.params import slow_but
 from tests.screen_model import ScreenModel
 from tests.ui.conftest import make_app, press, until
 from textual.screen import Screen
@@ -65,6 +66,7 @@ SCREENS: dict[str, list[str]] = {
 }
 
 
+ALWAYS = ("overview", "gpus", "config", "events", "metrics", "rollout", "plan")
 OWN_WORDS = ("help",)
 """Nothing from outside is shown there; everywhere else it is seen that it is, made harmless."""
 
@@ -130,8 +132,8 @@ def written(strips: list[Strip], width: int) -> str:
     return cells.changes()
 
 
-@pytest.mark.parametrize("name", SCREENS)
-@pytest.mark.parametrize("size", [(120, 36), (80, 24)], ids=["middle", "small"])
+@pytest.mark.parametrize("name", slow_but(SCREENS.keys(), *ALWAYS))
+@pytest.mark.parametrize("size", slow_but({"middle": (120, 36), "small": (80, 24)}, "middle"))
 async def test_nothing_from_outside_acts_on_the_terminal(
     name: str, size: tuple[int, int], tmp_path: Path
 ) -> None:

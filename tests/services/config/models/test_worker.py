@@ -72,6 +72,7 @@ def test_who_hangs_is_ended_with_all_it_started(box: Box, ask: Ask, pids: Callab
     assert box.starts == 2
 
 
+@pytest.mark.slow
 def test_classes_that_do_not_come_up_are_not_waited_for_again(
     box: Box, ask: Ask, pids: Callable[[], list[int]]
 ) -> None:

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import time
+
+from rltui.core.time_limit import Written, lost_at_limit
+
+AT = time.mktime((2026, 11, 23, 16, 0, 0, 0, 0, -1))
+TWO = (Written(10, AT), Written(20, AT + 60))
+
+
+def test_limit_before_the_next_checkpoint_is_told_with_what_it_costs() -> None:
+    assert lost_at_limit(TWO, max_steps=200, ends_at=AT + 100) == (
+        "its time limit is over at 16:01:40, and checkpoint 30 is expected at 16:02:00: "
+        "what is trained after checkpoint 20 will be lost"
+    )
+
+
+def test_nothing_is_told_where_nothing_is_lost_or_known() -> None:
+    assert lost_at_limit(TWO, max_steps=200, ends_at=AT + 130) is None
+    assert lost_at_limit(TWO[:1], max_steps=200, ends_at=AT + 61) is None
+    assert lost_at_limit(TWO, max_steps=20, ends_at=AT + 61) is None
+    # the last steps of a run are fewer than an interval
+    assert lost_at_limit(TWO, max_steps=25, ends_at=AT + 95) is None
+    assert lost_at_limit(TWO, max_steps=25, ends_at=AT + 85) is not None

@@ -1,0 +1,388 @@
+"""A component that is a pod: real kubectl and processes, an API server of ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import SERVICE
+from tests.kube import FakeCluster, fake_cluster, shell
+from tests.waiting import retry_until
+
+from rltui.daemon.hosts import kube as kube_host
+from rltui.daemon.hosts.follower import Follower
+from rltui.services.kube import pod_words
+from rltui.services.remote import Remote, read_remote
+
+HASTE = """\
+import sys
+from rltui.daemon.hosts import follower, kube
+kube._LOOK_S = kube._FORWARD_S = 0.1
+kube._PAUSES_S = (0.1, 0.2)
+kube._QUIET_S = kube._UNREACHED_S = 1.0
+kube.kube._ANSWER_S = 3.0
+sys.exit(follower.main(sys.argv[1:]))
+"""
+"""A follower that looks more often."""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[FakeCluster]:
+    with fake_cluster(tmp_path / "cluster") as made:
+        yield made
+
+
+@dataclass
+class Attempt:
+    """One attempt of the component `trainer`, and its followers."""
+
+    cluster: FakeCluster
+    folder: Path
+    host: dict[str, Any]
+    followers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "output.log").read_text()
+
+    @property
+    def remote(self) -> Remote:
+        return read_remote(self.folder) or Remote()
+
+    def follow(self) -> subprocess.Popen[bytes]:
+        """As the shim starts it, also in place of one that was killed."""
+        with (self.folder / "output.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-c", HASTE, str(self.folder)],
+                env=dict(self.cluster.env),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.followers.append(process)
+        return process
+
+    def until(self, holds: Callable[[Remote], bool]) -> Remote:
+        return retry_until(lambda: remote if holds(remote := self.remote) else None, timeout_s=20.0)
+
+
+@pytest.fixture
+def attempts(cluster: FakeCluster, tmp_path: Path) -> Iterator[Callable[..., Attempt]]:
+    """Makes the next attempt for a pod, with a follower. What still follows is ended afterwards."""
+    made: list[Attempt] = []
+
+    def make(pod: str, *, argv: Sequence[str] = ("true",), **host: object) -> Attempt:
+        number = len(made) + 1
+        folder = tmp_path / "components" / f"attempt-{number}"
+        folder.mkdir(parents=True)
+        described: dict[str, Any] = {
+            "kind": "kube",
+            "name": pod,
+            "namespace": "",
+            "container": "",
+            "context": "",
+            "done": "",
+        }
+        described |= {
+            "python": "python3",
+            "login": False,
+            "env": {},
+            "send_env": [],
+            "ports": [],
+            "wait_s": 5,
+        }
+        described["reach"] = pod_words(described)
+        elsewhere = {
+            "argv": argv,
+            "cwd": ".",
+            "env": {},
+            "stop": {"signal": "SIGTERM", "grace_s": 2.0, "again_s": None, "leftovers": "end"},
+            "host": {**described, "forward": [], **host},
+        }
+        spec = {"experiment": "e@x", "component": "trainer", "attempt": number, "elsewhere": elsewhere}
+        (folder / "spec.json").write_text(json.dumps({**spec, "log": str(folder / "output.log")}))
+        attempt = Attempt(cluster, folder, described)
+        made.append(attempt)
+        attempt.follow()
+        return attempt
+
+    yield make
+    for attempt in made:
+        for process in attempt.followers:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)
+
+
+Attempts = Callable[..., Attempt]
+COUNTING = "for ((i = 0; i < 4000; i++)); do echo line $i; sleep 0.003; done; sleep infinity"
+
+
+def numbers(log: str) -> list[int]:
+    return [int(line.removeprefix("line ")) for line in log.splitlines() if line.startswith("line ")]
+
+
+@pytest.mark.slow
+def test_output_comes_once_whoever_is_killed_or_cut_off(cluster: FakeCluster, attempts: Attempts) -> None:
+    attempt = attempts(cluster.apply("trainer", shell(COUNTING)))
+    attempt.until(lambda remote: remote.phase == "running")
+    retry_until(lambda: len(numbers(attempt.log)) > 100)
+    cluster.ask("cut", seconds=1.0)
+    reached = len(numbers(attempt.log))
+    retry_until(lambda: len(numbers(attempt.log)) > reached + 100)
+    os.killpg(attempt.followers[-1].pid, signal.SIGKILL)
+    attempt.followers[-1].wait(10)
+    reached = len(numbers(attempt.log))
+    attempt.follow()
+    retry_until(lambda: len(numbers(attempt.log)) > reached + 100)
+    seen = numbers(attempt.log)
+    assert seen == list(range(len(seen)))
+    assert attempt.remote.starts == 1
+
+
+@pytest.mark.slow
+def test_a_program_that_ended_in_a_pod_which_sleeps_on_has_ended(
+    cluster: FakeCluster, attempts: Attempts
+) -> None:
+    pod = cluster.apply("trainer", shell("echo Traceback; sleep infinity"))
+    first = attempts(pod)
+    ended = first.until(lambda remote: remote.phase == "ended")
+    assert (ended.exit_code, ended.error) == (None, "its pod sleeps on and keeps its devices")
+    assert first.followers[0].wait(10) == 1
+    uid = cluster.running(pod)["metadata"]["uid"]
+
+    again = attempts(pod)  # its end was seen: it is made anew
+    again.until(lambda remote: remote.phase == "running")
+    assert cluster.running(pod)["metadata"]["uid"] != uid
+
+
+@pytest.mark.slow
+def test_what_its_last_words_say_counts_as_done(cluster: FakeCluster, attempts: Attempts) -> None:
+    pod = cluster.apply("trainer", shell("echo RL trainer finished!; sleep infinity"))
+    attempt = attempts(pod, done="trainer finished")
+    assert attempt.until(lambda remote: remote.phase == "ended").exit_code == 0
+    assert attempt.log == "RL trainer finished!\n"
+    assert attempt.followers[0].wait(10) == 0
+
+
+@pytest.mark.slow
+def test_a_container_that_ends_is_followed_into_its_next_start(
+    cluster: FakeCluster, attempts: Attempts
+) -> None:
+    """Also what the one before said last."""
+    attempt = attempts(
+        cluster.apply("trainer", shell("echo begin; read -t 1 <> <(:); echo last words; exit 3"))
+    )
+    attempt.until(lambda remote: remote.starts >= 2)
+    retry_until(lambda: attempt.log.count("begin") >= 2)
+    first = attempt.log.partition("rltui: ")[0]
+    assert first == "begin\nlast words\n"
+    assert "it exited 3, and was started again: start 2" in attempt.log
+    waiting = attempt.until(lambda remote: "CrashLoopBackOff" in remote.reason)
+    assert waiting.phase == "pending"
+
+
+def test_why_it_is_not_running_is_told(cluster: FakeCluster, attempts: Attempts) -> None:
+    cluster.ask("apply", statefulsets={})
+    pod = cluster.apply("trainer", shell("sleep infinity"))
+    cluster.running(pod)
+    cluster.ask("trouble", name="my-exp-trainer", trouble="gpu")
+    attempt = attempts(pod)
+    told = attempt.until(lambda remote: bool(remote.reason))
+    assert told.phase == "pending"
+    assert told.reason == "no node takes it: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
+    cluster.ask("trouble", name="my-exp-trainer", trouble="image")
+    attempt.until(lambda remote: "its image cannot be pulled (ImagePullBackOff)" in remote.reason)
+
+
+@pytest.mark.slow
+def test_a_stop_scales_its_set_below_it_and_a_start_above(cluster: FakeCluster, attempts: Attempts) -> None:
+    pod = cluster.apply("trainer", shell(COUNTING), replicas=2)
+    attempt = attempts(pod)
+    attempt.until(lambda remote: remote.phase == "running")
+    attempt.followers[0].terminate()
+    ended = attempt.until(lambda remote: remote.phase == "ended")
+    assert ended.signal == "SIGTERM"
+    assert pod not in cluster.pods()
+    seen = numbers(attempt.log)
+    assert seen == list(range(len(seen)))
+
+    again = attempts(pod)
+    assert "scaled from 0 to 1" in again.until(lambda remote: bool(remote.reason)).reason
+    again.until(lambda remote: remote.phase == "running")
+    assert list(cluster.pods()) == [pod]
+
+
+@pytest.mark.slow
+def test_a_pod_made_anew_is_followed_and_one_that_stays_away_has_ended(
+    cluster: FakeCluster, attempts: Attempts
+) -> None:
+    pod = cluster.apply("trainer", shell("echo here; exec cat <> <(:)"))
+    attempt = attempts(pod)
+    attempt.until(lambda remote: remote.phase == "running")
+    kubectl(cluster, "delete", "pod", pod)
+    attempt.until(lambda remote: remote.starts == 2)
+    retry_until(lambda: attempt.log.count("here") == 2)
+    cluster.ask("remove", release="my-exp")
+    ended = attempt.until(lambda remote: remote.phase == "ended")
+    assert ended.error == "its pod was deleted, and its StatefulSet makes no other"
+
+
+@pytest.mark.slow
+def test_a_stop_that_reaches_nobody_is_no_end(cluster: FakeCluster, attempts: Attempts) -> None:
+    attempt = attempts(cluster.apply("trainer", shell(COUNTING)))
+    attempt.until(lambda remote: remote.phase == "running")
+    cluster.ask("cut", seconds=60)
+    attempt.followers[0].terminate()
+    assert attempt.followers[0].wait(20) == 255
+    assert attempt.remote.phase == "running"
+    assert attempt.remote.lost_at is not None
+
+
+def test_a_pod_that_nothing_makes_cannot_be_started(cluster: FakeCluster, attempts: Attempts) -> None:
+    attempt = attempts("other-trainer-0")
+    assert attempt.followers[0].wait(20) == 127
+    assert attempt.remote.error is not None
+    assert "there is no StatefulSet other-trainer to make it" in attempt.remote.error
+    cluster.running(cluster.apply("trainer", ["sleep", "infinity"]))
+    wrong = attempts("my-exp-trainer-0", container="wrong")
+    assert wrong.followers[0].wait(20) == 127
+    assert "it has: prime-rl-trainer" in (wrong.remote.error or "")
+
+
+@pytest.mark.slow
+def test_its_port_leads_here_also_after_a_restart(
+    cluster: FakeCluster, attempts: Attempts, free_port: int
+) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        inside = probe.getsockname()[1]
+    (cluster.folder / "serve.py").write_text(SERVICE)
+    serve = f"exec {sys.executable} {cluster.folder}/serve.py {inside}"
+    pod = cluster.apply("trainer", shell(serve), ports=[inside])
+    attempt = attempts(pod, forward=[f"{free_port}:{inside}"])
+
+    def answers() -> bool:
+        with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{free_port}/", timeout=2) as answer:
+            return bool(answer.read() == b"ok")
+        return False
+
+    retry_until(answers, timeout_s=20.0)
+    cluster.ask("crash", pod=pod)
+    attempt.until(lambda remote: remote.starts == 2)
+    retry_until(answers, timeout_s=20.0)
+
+
+@pytest.mark.slow
+def test_a_command_is_run_in_a_pod_that_sleeps(cluster: FakeCluster, attempts: Attempts) -> None:
+    """In its folder and environment, and it outlives both its follower and the connection."""
+    pod = cluster.apply("trainer", ["sleep", "infinity"])
+    cluster.running(pod)
+    text = "echo $POD_NAME in ${PWD##*/}; for ((i = 0; i < 4000; i++)); do echo line $i; sleep 0.01; done"
+    attempt = attempts(pod, argv=["bash", "-c", text])
+    retry_until(lambda: len(numbers(attempt.log)) > 20, timeout_s=20.0)
+    assert attempt.log.startswith(f"{pod} in {pod}\n")
+    os.killpg(attempt.followers[-1].pid, signal.SIGKILL)
+    attempt.followers[-1].wait(10)
+    cluster.ask("cut", seconds=0.5)
+    reached = len(numbers(attempt.log))
+    attempt.follow()
+    retry_until(lambda: len(numbers(attempt.log)) > reached + 50, timeout_s=30.0)
+    seen = numbers(attempt.log)
+    assert seen == list(range(len(seen)))
+    attempt.followers[-1].terminate()
+    ended = attempt.until(lambda remote: remote.phase == "ended")
+    assert ended.signal == "SIGTERM"
+    assert "POD_NAME" not in inside(cluster, pod)
+    cluster.running(pod)
+
+    code = attempts(pod, argv=["bash", "-c", "echo done; exit 7"])
+    assert code.followers[0].wait(20) == 7
+    assert code.remote.exit_code == 7
+
+
+@pytest.mark.slow
+def test_a_command_ends_with_the_pod_that_it_ran_in(cluster: FakeCluster, attempts: Attempts) -> None:
+    pod = cluster.apply("trainer", ["sleep", "infinity"])
+    cluster.running(pod)
+    attempt = attempts(pod, argv=["sleep", "1000"])
+    attempt.until(lambda remote: remote.phase == "running")
+    kubectl(cluster, "delete", "pod", pod)
+    ended = attempt.until(lambda remote: remote.phase == "ended")
+    assert ended.error is not None
+    assert ended.error.startswith("its pod")
+    assert attempt.followers[0].wait(10) == 1
+
+
+def test_an_image_without_python_is_told(cluster: FakeCluster, attempts: Attempts) -> None:
+    pod = cluster.apply("trainer", ["sleep", "infinity"])
+    cluster.running(pod)
+    attempt = attempts(pod, python="no-such-python")
+    assert attempt.followers[0].wait(20) == 127
+    assert "no Python can be run there" in (attempt.remote.error or "")
+
+
+def inside(cluster: FakeCluster, pod: str) -> str:
+    """Command lines in it."""
+    words = ["exec", pod, "--", "sh", "-c", "cat /proc/[0-9]*/cmdline"]
+    done = subprocess.run(
+        ["kubectl", *words], env=dict(cluster.env), check=True, capture_output=True, timeout=20
+    )
+    return done.stdout.decode()
+
+
+def kubectl(cluster: FakeCluster, *words: str) -> None:
+    subprocess.run(["kubectl", *words], env=dict(cluster.env), check=True, capture_output=True, timeout=20)
+
+
+class Written(Follower):
+    """A follower whose output goes straight into its log."""
+
+    def write(self, data: bytes) -> None:
+        with self.log.open("ab") as file:
+            file.write(data)
+
+
+def stamped(second: int, *lines: str, zone: str = "Z") -> bytes:
+    texts = (f"2026-01-01T00:00:{second:02}.{at:09}{zone} {line}\n" for at, line in enumerate(lines, start=1))
+    return "".join(texts).encode()
+
+
+def test_lines_that_come_again_are_left_out_as_often_as_they_are_there(tmp_path: Path) -> None:
+    """Also those that look alike, come late, or were written after the last note of how far it is."""
+    spec = {"experiment": "e", "component": "c", "attempt": 1, "log": str(tmp_path / "log")}
+    elsewhere = {"argv": [], "cwd": ".", "env": {}, "stop": {}, "host": {}}
+    (tmp_path / "spec.json").write_text(json.dumps({**spec, "elsewhere": elsewhere}))
+    follower = Written(tmp_path)
+    follower.write(b"rltui: before\n")
+    lines = kube_host._Lines(follower)
+    assert lines.options() == []
+    first, second = stamped(1, "one", "beat", "beat"), stamped(2, "beat", "two")
+    lines.begin()
+    lines.take(first + second[:-3])  # cut off within a line
+    assert lines.options() == ["--since-time=2026-01-01T00:00:02Z"]
+    lines.keep()
+    lines.begin()
+    lines.take(second + stamped(3, "beat"))
+    lines.take(stamped(2, "late") + stamped(4, "beat"))
+    whole = "one\nbeat\nbeat\nbeat\ntwo\nbeat\nlate\nbeat\n"
+    assert follower.log.read_text() == f"rltui: before\n{whole}"
+
+    again = kube_host._Lines(Written(tmp_path))  # in place of one that was killed without another note
+    assert again.options() == ["--since-time=2026-01-01T00:00:02Z"]
+    again.begin()
+    again.take(second + stamped(3, "beat") + stamped(2, "late") + stamped(4, "beat", "beat", "new"))
+    again.take(b"2026-01-01T02:00:05+02:00 no end")
+    again.finish()
+    assert follower.log.read_text() == f"rltui: before\n{whole}beat\nnew\nno end"

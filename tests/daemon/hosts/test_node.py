@@ -1,0 +1,380 @@
+"""A component on a node: output, end and leftovers are as true as at home, whatever is cut or killed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+
+import pytest
+from tests.daemon.hosts.following import Following, following
+from tests.fakes.nodes import FakeNode
+from tests.house.walks import REPOSITORY
+from tests.waiting import retry_until
+
+from rltui.daemon.shim.unpack import unpack
+from rltui.services import processes
+
+COUNT = """\
+import sys, time
+for number in range(int(sys.argv[1])):
+    print("line", number, "x" * 200, flush=True)
+    if number % 100 == 0:
+        time.sleep(float(sys.argv[2]))
+"""
+PATIENT = """\
+import signal, sys, time
+def stop(*_):
+    print("asked", flush=True)
+    sys.exit(7)
+signal.signal(signal.SIGTERM, stop)
+print("ready", flush=True)
+time.sleep(600)
+"""
+TOLD = """\
+import os, signal, sys, time
+def stop(*_):
+    print("asked", flush=True)
+    sys.exit(7)
+signal.signal(signal.SIGTERM, stop)
+print("x" * 4000, "ready", sep="\\n", flush=True)
+while True:
+    if os.path.exists(sys.argv[1]):
+        print("more", flush=True)
+        os.remove(sys.argv[1])
+    time.sleep(0.02)
+"""
+PARENT = (
+    'import subprocess, time; subprocess.Popen(["sleep", "600"]); print("ready", flush=True); time.sleep(600)'
+)
+
+
+def python(text: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", text, *map(str, arguments)]
+
+
+def counted(lines: int) -> str:
+    return "".join(f"line {number} {'x' * 200}\n" for number in range(lines))
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[FakeNode]:
+    made = FakeNode(tmp_path / "node")
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "attempt"
+
+
+def test_it_runs_there_with_that_environment_and_ends_as_it_did(
+    node: FakeNode, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (node.home / ".profile").write_text("echo welcome; PROFILE=read; export PROFILE\n")
+    monkeypatch.setenv("OF_HERE", "sent")
+    show = 'echo "$PWD $ON_THE_NODE $PROFILE $OF_HERE $OF_NODE $MINE $RLTUI_COMPONENT"; exit 3'
+    values = {"send_env": ["OF_HERE"], "env": {"MINE": "m"}}
+    with following(folder, node, ["sh", "-c", show], **values) as trainer:
+        assert trainer.code() == 3
+        assert trainer.log.read_text() == f"{node.home} yes read sent  m trainer\n"
+        remote = trainer.remote
+        assert (remote.where, remote.phase, remote.starts, remote.exit_code) == ("node-2", "ended", 1, 3)
+        assert remote.id
+        retry_until(lambda: not node.attempts)
+
+
+@pytest.mark.slow
+def test_cut_again_and_again_nothing_is_lost_or_doubled(node: FakeNode, folder: Path) -> None:
+    with following(folder, node, python(COUNT, 20_000, 0.01)) as trainer:
+        for number in (500, 3_000, 9_000):
+            trainer.said(f"line {number} ")
+            node.cut()
+        assert trainer.code() == 0
+        assert trainer.log.read_text() == counted(20_000)
+        assert trainer.remote.starts == 1
+
+
+@pytest.mark.slow
+def test_a_killed_follower_is_followed_by_one_that_takes_up_with_it(node: FakeNode, folder: Path) -> None:
+    with following(folder, node, python(COUNT, 3_000, 0.02)) as trainer:
+        trainer.said("line 500 ")
+        trainer.signal(signal.SIGKILL)
+        assert trainer.code() == -signal.SIGKILL
+        main = trainer.running().main
+        assert main is not None
+        trainer.follow()
+        assert trainer.code() == 0
+        assert trainer.log.read_text() == counted(3_000)
+
+
+def test_a_stop_is_the_layouts_and_a_kill_is_at_once(node: FakeNode, folder: Path) -> None:
+    with following(folder, node, python(PATIENT)) as trainer:
+        trainer.said("ready")
+        trainer.signal(signal.SIGTERM)
+        assert trainer.code() == 7
+        assert trainer.log.read_text() == "ready\nasked\n"
+    with following(folder.with_name("other"), node, ["sh", "-c", "trap '' TERM; sleep 600"]) as trainer:
+        trainer.running()
+        trainer.signal(signal.SIGUSR1)
+        assert trainer.code() == 128 + signal.SIGKILL
+        assert trainer.remote.signal == "SIGKILL"
+
+
+def leave_room(trainer: Following, size: int) -> None:
+    """Its files can grow to so many bytes, as on a disk that is full."""
+    assert trainer.process is not None
+    _, hard = resource.prlimit(trainer.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(trainer.process.pid, resource.RLIMIT_FSIZE, (size, hard))
+
+
+@pytest.mark.slow
+def test_on_a_full_disk_output_waits_and_a_stop_does_not(node: FakeNode, folder: Path) -> None:
+    """It slept in the middle of everything until there was room: `rltui down` waited with it."""
+    go = folder.with_name("go")
+    for is_stopped in (False, True):
+        with following(folder.with_name(str(is_stopped)), node, python(TOLD, go)) as trainer:
+            trainer.said("ready\n")
+            before = trainer.log.read_text()
+            leave_room(trainer, len(before))
+            go.touch()
+            retry_until(lambda: not go.exists(), timeout_s=20)
+            if is_stopped:
+                trainer.signal(signal.SIGTERM)
+                assert trainer.code() == 7
+                assert trainer.log.read_text() == before
+            else:
+                leave_room(trainer, resource.RLIM_INFINITY)
+                trainer.said("more\n")
+                trainer.signal(signal.SIGTERM)
+                assert trainer.code() == 7
+                assert trainer.log.read_text() == before + "more\nasked\n"
+
+
+@pytest.mark.slow
+def test_without_its_shim_it_goes_on_and_is_ended_with_all_that_it_started(
+    node: FakeNode, folder: Path
+) -> None:
+    with following(folder, node, python(PARENT)) as trainer:
+        trainer.said("ready")
+        record = retry_until(lambda: found if len((found := trainer.running()).descendants) == 2 else None)
+        assert record.shim is not None
+        processes.send_signal(record.shim, signal.SIGKILL)
+        retry_until(lambda: "shim there was killed" in trainer.remote.reason)
+        assert all(map(processes.is_alive, record.descendants))
+        trainer.signal(signal.SIGTERM)
+        trainer.code()
+        assert trainer.remote.error == "its shim there was killed; how it ended is not known"
+        assert not any(map(processes.is_alive, record.descendants))
+
+
+@pytest.mark.slow
+def test_a_port_that_is_taken_there_is_named_with_its_holder(node: FakeNode, folder: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        with following(folder, node, ["true"], ports=[port], wait_s=0.3) as trainer:
+            assert trainer.code() == 127
+            error = trainer.remote.error or ""
+        assert f"on node-2: port {port}, held by pid {os.getpid()} " in error
+        assert error.endswith(f"way kill {os.getpid()} ends it")
+    with following(folder.with_name("again"), node, ["true"], ports=[port]) as trainer:
+        assert trainer.code() == 0
+
+
+def test_what_cannot_be_run_or_reached_says_why(node: FakeNode, folder: Path) -> None:
+    with following(folder, node, ["no-such-program"]) as trainer:
+        assert trainer.code() == 127
+        assert trainer.remote.error == "cannot run 'no-such-program': No such file or directory"
+        assert trainer.remote.starts == 0
+    with following(folder.with_name("python"), node, ["true"], python="python9") as trainer:
+        assert trainer.code() == 127
+        assert (trainer.remote.error or "").startswith("node-2: no Python can be run there")
+    node.close()
+    with following(folder.with_name("closed"), node, ["true"], wait_s=0.3) as trainer:
+        assert trainer.code() == 127
+        assert "way: connect to node: No such file" in (trainer.remote.error or "")
+
+
+@pytest.mark.slow
+def test_what_outlived_an_earlier_attempt_is_ended_and_one_that_lives_is_in_the_way(
+    node: FakeNode, folder: Path
+) -> None:
+    with following(folder, node, python(PARENT)) as first:
+        first.said("ready")
+        record = retry_until(lambda: found if len((found := first.running()).descendants) == 2 else None)
+        first.signal(signal.SIGKILL)
+        first.code()
+        (folder / "remote.json").unlink()  # as if nobody here knew of it
+        second = Following(folder, node, ["true"], attempt=2)
+        second.follow()
+        assert second.code() == 127
+        assert record.shim is not None
+        assert f"attempt 1 of it, which nobody here knows of, runs there; {first.node.reach[0]}" in (
+            second.remote.error or ""
+        )
+        processes.send_signal(record.shim, signal.SIGKILL)
+        (folder / "remote.json").unlink()
+        second.follow()
+        assert second.code() == 0
+        assert not any(map(processes.is_alive, record.descendants))
+
+
+@pytest.mark.slow
+def test_a_node_that_was_started_anew_took_it_along_and_another_one_knows_nothing(
+    node: FakeNode, folder: Path
+) -> None:
+    with following(folder, node, ["sh", "-c", "echo once; sleep 600"]) as trainer:
+        record = trainer.running()
+        trainer.said("once")
+        trainer.signal(signal.SIGKILL)
+        trainer.code()
+        (there,) = node.attempts
+        started = json.loads((there / "node.json").read_text())
+        (there / "node.json").write_text(json.dumps({**started, "host": "node-7"}))
+        trainer.follow()
+        retry_until(lambda: "it was started on node-7, and this is " in trainer.remote.problem)
+        assert trainer.remote.may_live
+        trainer.signal(signal.SIGKILL)
+        trainer.code()
+        for process in (record.shim, record.main):
+            assert process is not None
+            processes.send_signal(process, signal.SIGKILL)
+        retry_until(lambda: record.main is not None and not processes.is_alive(record.main))
+        (there / "node.json").write_text(json.dumps({**started, "oom_kills": 0}))
+        values = json.loads((there / "attempt.json").read_text())
+        (there / "attempt.json").write_text(json.dumps({**values, "boot": "another"}))
+        trainer.follow()
+        assert trainer.code() == 1
+        assert trainer.remote.error == "the node was started anew, and took it along"
+        assert trainer.log.read_text() == "once\n"
+
+
+@pytest.mark.slow
+def test_a_kill_for_want_of_memory_there_is_told(node: FakeNode, folder: Path) -> None:
+    with following(folder, node, ["sh", "-c", "sleep 600"]) as trainer:
+        record = trainer.running()
+        trainer.signal(signal.SIGKILL)
+        trainer.code()
+        (there,) = node.attempts
+        started = json.loads((there / "node.json").read_text())
+        (there / "node.json").write_text(json.dumps({**started, "oom_kills": -1}))  # as if it had risen since
+        assert record.main is not None
+        processes.send_signal(record.main, signal.SIGKILL)
+        trainer.follow()
+        assert trainer.code() == 128 + signal.SIGKILL
+        assert trainer.remote.error == "killed by the kernel: the node ran out of memory"
+
+
+@pytest.mark.slow
+def test_a_folder_that_was_removed_there_is_no_second_start(node: FakeNode, folder: Path) -> None:
+    with following(folder, node, ["sh", "-c", "echo once; sleep 600"]) as trainer:
+        record = trainer.running()
+        trainer.said("once")
+        trainer.signal(signal.SIGKILL)
+        trainer.code()
+        assert record.shim is not None
+        processes.send_signal(record.shim, signal.SIGUSR1)
+        retry_until(lambda: record.shim is not None and not processes.is_alive(record.shim))
+        shutil.rmtree(node.attempts[0])
+        trainer.follow()
+        assert trainer.code() == 1
+        assert trainer.remote.error == "its folder there is gone; how it ended is not known"
+        assert trainer.log.read_text() == "once\n"
+
+
+SENT = [
+    *(REPOSITORY / "tui/rltui/daemon/shim").glob("*.py"),
+    REPOSITORY / "tui/rltui/services/nodes/gpu_report.py",
+]
+OLD = [
+    *Path.home().glob(".pyenv/versions/3.9.*/bin/python3.9"),
+    *map(Path, filter(None, [which("python3.9")])),
+]
+
+
+@pytest.mark.parametrize("path", SENT, ids=lambda path: path.stem)
+def test_what_is_sent_to_a_node_is_of_python_3_9(path: Path) -> None:
+    text = path.read_text()
+    ast.parse(text, feature_version=(3, 9))
+    newer = {
+        "tcgetwinsize",
+        "tcsetwinsize",
+        "pairwise",
+        "match",
+        "bit_count",
+        "walk_up",
+        "batched",
+        "timeout_at",
+    }
+    named = {node.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)}
+    assert not named & newer
+    assert "from __future__ import annotations" in text or "|" not in text
+
+
+@pytest.mark.skipif(not OLD, reason="needs a Python 3.9")
+def test_a_node_with_python_3_9_will_do(node: FakeNode, folder: Path) -> None:
+    with following(folder, node, python(COUNT, 200, 0), python=str(OLD[0])) as trainer:
+        assert trainer.code() == 0
+        assert trainer.log.read_text() == counted(200)
+
+
+def test_what_old_versions_left_goes_as_a_new_one_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name, age_s in (("shim-old", 8 * 86400), ("shim-recent", 60)):
+        (tmp_path / "rltui" / name).mkdir(parents=True)
+        os.utime(tmp_path / "rltui" / name, (time.time() - age_s,) * 2)
+    root = unpack({"rltui/a.py": "a = 1\n"}, "new")
+    assert (Path(root) / "rltui/a.py").read_text() == "a = 1\n"
+    assert sorted(path.name for path in (tmp_path / "rltui").iterdir()) == ["shim-new", "shim-recent"]
+
+
+@pytest.mark.slow
+def test_a_stop_that_reaches_nobody_says_so_and_a_later_one_is_passed_on(
+    node: FakeNode, folder: Path
+) -> None:
+    with following(folder, node, python(PATIENT)) as trainer:
+        trainer.said("ready")
+        node.close()
+        retry_until(lambda: trainer.remote.lost_at is not None)
+        trainer.signal(signal.SIGTERM)
+        assert trainer.code(60) == 255
+        assert trainer.remote.may_live
+        node.open()
+        trainer.follow()
+        retry_until(lambda: trainer.remote.lost_at is None)
+        trainer.signal(signal.SIGTERM)
+        assert trainer.code() == 7
+
+
+@pytest.mark.slow
+def test_a_frozen_way_is_left_and_another_taken(node: FakeNode, folder: Path) -> None:
+    with following(folder, node, python(COUNT, 6_000, 1.0)) as trainer:
+        trainer.said("line 500 ")
+        assert trainer.process is not None
+        way = next(pid for pid in _children(trainer.process.pid))
+        os.kill(way, signal.SIGSTOP)
+        retry_until(lambda: "silent for" in trainer.remote.problem, timeout_s=40)
+        assert trainer.code(120) == 0
+        assert trainer.log.read_text() == counted(6_000)
+
+
+def _children(pid: int) -> list[int]:
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    )
+    return [int(word) for word in listed.stdout.split()]

@@ -1,0 +1,179 @@
+"""A Helm release from its start to its end: real kubectl, stand-ins for the cluster and for helm."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+from tests.conftest import SERVICE, Box
+from tests.fakes.helm import asked, make_helm
+from tests.kube import RELEASE, FakeCluster, fake_cluster
+from tests.waiting import retry_until
+
+PROGRAM = """\
+import sys, time
+kind = sys.argv[1]
+text = {"trainer": "Loss: 0.5 | Throughput: 10.0 tokens/s", "orchestrator": "Reward: 0.25"}.get(kind, "")
+for step in range(int(sys.argv[2])):
+    print(f"12:00:00 SUCCESS Step {step} | Time: 1.0s | {text}", flush=True)
+    time.sleep(0.05)
+print("RL trainer finished!", flush=True)
+"""
+
+
+@pytest.fixture
+def cluster(box: Box, free_port: int) -> Iterator[FakeCluster]:
+    """Also a helm with the chart's example `reverse-text`, whose programs take some seconds."""
+    with fake_cluster(box.root / "cluster") as made:
+        program = box.work / "program.py"
+        program.write_text(PROGRAM)
+        (box.work / "service.py").write_text(SERVICE)
+        commands = {
+            "inference": f"{box.work}/service.py {free_port}",
+            "orchestrator": f"{program} orchestrator 4000",
+            "trainer": f"{program} trainer 60",
+        }
+        roles: dict[str, Any] = {
+            role: {"autoStart": True, "command": f"{sys.executable} {command}; sleep infinity"}
+            for role, command in commands.items()
+        }
+        roles["inference"]["ports"] = [free_port]
+        values = {"config": {"example": "reverse-text"}, **roles}
+        box.env.update(make_helm(box.root / "helm", {"reverse-text": values}))
+        box.env.update(KUBECONFIG=made.env["KUBECONFIG"], HOME=made.env["HOME"])
+        (box.work / "prime-rl").symlink_to(box.root / "helm/prime-rl")
+        yield made
+
+
+def pods(box: Box) -> dict[str, dict[str, Any]]:
+    (found,) = box.json("k8s", "status", RELEASE)
+    return {pod["role"]: pod for pod in found["pods"]}
+
+
+def calls(box: Box) -> list[list[str]]:
+    return asked(box.root / "helm")
+
+
+def typed(box: Box, words: Sequence[str], *answers: str) -> str:
+    """What it says on a terminal on which these lines are typed, each at a question."""
+    terminal, inner = pty.openpty()
+    command = [sys.executable, "-m", "rltui", *words]
+    process = subprocess.Popen(
+        command, cwd=box.work, env=box.env, stdin=inner, stdout=inner, stderr=inner, start_new_session=True
+    )
+    os.close(inner)
+    said = bytearray()
+
+    def read() -> None:
+        try:
+            while data := os.read(terminal, 4096):
+                said.extend(data)
+        except OSError:  # nobody has it open any more
+            return
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    for number, answer in enumerate(answers, start=1):
+        retry_until(partial(is_asked, said, number))
+        os.write(terminal, f"{answer}\n".encode())
+    process.wait(30)
+    reading.join(10)
+    os.close(terminal)
+    return said.decode(errors="replace")
+
+
+def is_asked(said: bytearray, number: int) -> bool:
+    return said.count(b"[y/N]") + said.count(b"type its name:") >= number
+
+
+def test_what_would_be_done_is_shown_first(box: Box, cluster: FakeCluster) -> None:
+    done = box.run("k8s", "up", RELEASE, "-f", "reverse-text", "--sft", "--namespace", "rl", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    first, *lines = done.stderr.splitlines()
+    assert first.startswith(
+        f"helm install {RELEASE} ./prime-rl -f ./prime-rl/examples/reverse-text.yaml "
+        "--set inference.autoStart=false --set orchestrator.autoStart=false --set trainer.autoStart=false "
+        "--set namespace=rl --namespace=rl"
+    )
+    assert "  trainer.autoStart = false" in lines
+    assert lines[-1] == "nothing was done"
+    assert [words for words in calls(box) if "--dry-run" not in words] == []
+
+
+@pytest.mark.slow
+def test_a_release_that_is_not_there_is_told(box: Box, cluster: FakeCluster) -> None:
+    missing = box.run("k8s", "watch", "other", "--no-tui")
+    assert (missing.returncode, missing.stderr.splitlines()[0]) == (2, "rltui: there is no release other")
+    assert box.run("k8s", "upgrade", RELEASE).returncode == 2
+
+
+@pytest.mark.slow
+def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
+    made = box.run("k8s", "up", RELEASE, "-f", "reverse-text", "--sft")
+    assert made.returncode == 0, made.stderr
+    assert {role: pod["state"] for role, pod in pods(box).items()} == dict.fromkeys(pods(box), "sleeps")
+    watched = box.run("k8s", "watch", RELEASE, "--no-tui")
+    assert watched.returncode == 0, watched.stderr
+    assert {each["state"] for each in box.json("status", RELEASE)["components"]} == {"stopped"}
+
+    assert box.run("start", "trainer", "-n", RELEASE, "--yes", "--no-wait").returncode == 0
+    box.wait_for("trainer", "exited")  # the chart's command, run in the pod: its own exit code
+    assert "by hand" not in {pod["state"] for pod in pods(box).values()}
+
+    changed = box.run("k8s", "upgrade", RELEASE, "-f", "reverse-text")
+    assert "  trainer.autoStart = false → true" in changed.stderr
+    started = box.run("start", "-n", RELEASE, "--yes", "--no-wait")
+    assert started.returncode == 0, started.stderr
+    box.wait_for("orchestrator", "ready")
+    retry_until(lambda: (box.json("status", RELEASE)["step"] or 0) > 3, timeout_s=20.0)
+    assert pods(box)["orchestrator"]["state"] == "runs"
+    assert box.run("k8s", "exec", RELEASE, "trainer", "--", "sh", "-c", "exit 5").returncode == 5
+    assert "Step 0 | Time" in box.run("k8s", "logs", RELEASE, "orchestrator").stdout
+    box.wait_for("trainer", "exited", timeout_s=60.0)
+    assert pods(box)["trainer"]["state"] == "ended"
+
+    stopped = box.run("stop", "inference", "-n", RELEASE, "--yes", "--wait")
+    assert stopped.returncode == 0, stopped.stderr
+    assert f"{RELEASE}-inference-0" not in cluster.pods()
+
+    said = typed(box, ["k8s", "down", RELEASE], "y", "")
+    assert f"{RELEASE}-shared-data stays" in said
+    assert "Bound" in str(box.json("k8s", "status", RELEASE))
+    said = typed(box, ["k8s", "down", RELEASE, "--delete-data"], "wrong name")
+    assert f"{RELEASE}-shared-data stays" in said
+    said = typed(box, ["k8s", "down", RELEASE, "--delete-data"], f"{RELEASE}-shared-data")
+    assert f"{RELEASE}-shared-data was deleted" in said
+    assert box.run("k8s", "status", RELEASE).returncode == 2
+    assert [words[0] for words in calls(box) if "--dry-run" not in words] == [
+        "install",
+        "upgrade",
+        "uninstall",
+    ]
+
+
+@pytest.mark.slow
+def test_data_is_never_deleted_where_nobody_was_asked(box: Box, cluster: FakeCluster) -> None:
+    cluster.ask("apply", claims={f"{RELEASE}-shared-data": {"app.kubernetes.io/instance": RELEASE}})
+    for options in ((), ("--yes",), ("--delete-data",)):
+        done = box.run("k8s", "down", RELEASE, *options)
+        assert f"{RELEASE}-shared-data stays" in done.stderr
+    assert "was deleted" in box.run("k8s", "down", RELEASE, "--delete-data", "--yes").stderr
+
+
+def test_without_helm_or_kubectl_it_says_so(box: Box) -> None:
+    (box.work / "prime-rl").mkdir()
+    (box.work / "prime-rl/Chart.yaml").touch()
+    path = box.env["PATH"]
+    try:
+        box.env["PATH"] = str(box.work)
+        assert "there is no helm on this machine" in box.run("k8s", "up", RELEASE).stderr
+        assert "cannot run kubectl" in box.run("k8s", "status").stderr
+    finally:
+        box.env["PATH"] = path

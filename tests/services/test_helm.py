@@ -1,0 +1,66 @@
+"""Where a chart and its values are found, and how values are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rltui.errors import UsageError
+from rltui.services.helm import Helm, ReleaseWish, chart_folder, flat, values_files
+from rltui.services.kube import Kubectl
+
+
+def chart(folder: Path) -> Path:
+    (folder / "examples").mkdir(parents=True)
+    (folder / "Chart.yaml").touch()
+    (folder / "examples/reverse-text.yaml").touch()
+    return folder
+
+
+def test_a_chart_is_found_where_the_page_of_prime_rl_has_people_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="no chart of prime-rl here"):
+        chart_folder(None, None)
+    elsewhere = chart(tmp_path / "checkout/k8s/prime-rl")
+    assert chart_folder(None, tmp_path / "checkout") == str(elsewhere)
+    chart(tmp_path / "k8s/prime-rl")
+    assert chart_folder(None, tmp_path / "checkout") == "./k8s/prime-rl"
+    monkeypatch.chdir(tmp_path / "k8s")
+    assert chart_folder(None, None) == "./prime-rl"
+    assert chart_folder("./prime-rl", None) == "./prime-rl"
+    assert chart_folder("oci://registry/prime-rl", None) == "oci://registry/prime-rl"
+    with pytest.raises(UsageError, match="is no chart"):
+        chart_folder("prime-rl/examples", None)
+
+
+def test_an_example_of_the_chart_is_a_file_of_values(tmp_path: Path) -> None:
+    made = str(chart(tmp_path / "prime-rl"))
+    own = tmp_path / "mine.yaml"
+    own.touch()
+    assert values_files([str(own), "reverse-text"], made) == (str(own), f"{made}/examples/reverse-text.yaml")
+    with pytest.raises(UsageError) as caught:
+        values_files(["reverse_text"], made)
+    assert caught.value.hint == "examples of the chart: reverse-text"
+
+
+def test_the_words_are_those_that_the_page_types() -> None:
+    wish = ReleaseWish("my-exp", "./prime-rl", ("v.yaml",), ("trainer.autoStart=false",))
+    said = " ".join(Helm(Kubectl("big", "rl")).words(*wish.words("install")))
+    assert said == (
+        "helm install my-exp ./prime-rl -f v.yaml --set trainer.autoStart=false"
+        " --kube-context=big --namespace=rl"
+    )
+
+
+def test_values_are_told_as_set_takes_them() -> None:
+    values = {"trainer": {"autoStart": True, "env": [], "gpu": {"count": 2}}, "name": "x", "empty": {}}
+    assert dict(flat(values)) == {
+        "trainer.autoStart": "true",
+        "trainer.env": "[]",
+        "trainer.gpu.count": "2",
+        "name": "x",
+        "empty": "{}",
+    }

@@ -1,0 +1,42 @@
+"""Work in the background is given as what to call: called off before it began, it leaves nothing to await."""
+
+from __future__ import annotations
+
+import ast
+import gc
+from pathlib import Path
+
+import pytest
+from tests.fakes.experiment import FakeExperiment
+from tests.ui.conftest import Opener, press, settle
+from textual.events import ScreenResume
+
+import rltui.ui
+
+SCREENS = "24578"
+"""Keys of those that begin to read each time they come to the top."""
+
+
+@pytest.mark.slow
+async def test_what_is_called_off_before_it_began_leaves_no_warning(
+    experiment: FakeExperiment, open_app: Opener, recwarn: pytest.WarningsRecorder
+) -> None:
+    async with open_app(experiment) as pilot:
+        for key in SCREENS:
+            await press(pilot, key)
+            screen = pilot.app.screen
+            for _ in range(2):
+                screen.post_message(ScreenResume())
+            await settle(pilot)
+            await press(pilot, "1")
+    gc.collect()
+    assert [str(each.message) for each in recwarn if "never awaited" in str(each.message)] == []
+
+
+def test_no_worker_is_given_a_coroutine() -> None:
+    for path in Path(rltui.ui.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "run_worker":
+                work = node.args[0]
+                is_coroutine = isinstance(work, ast.Call) and getattr(work.func, "id", "") != "partial"
+                assert not is_coroutine, f"{path}:{node.lineno}: {ast.unparse(work)}"
