@@ -1,4 +1,4 @@
-"""`shell`, `publish`: what starts only when somebody asks for it."""
+"""`attach`; `shell`, `publish`: what starts only when somebody asks for it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
 from rltui.wording import publication_text
+
+
+def attach(arguments: argparse.Namespace) -> int:
+    """Become tmux, showing the component's pane."""
+    return _show(launch.choose(arguments.name), arguments.component, readonly=arguments.readonly)
 
 
 def shell(arguments: argparse.Namespace) -> int:
@@ -36,7 +41,7 @@ def shell(arguments: argparse.Namespace) -> int:
     if arguments.detach or not sys.stdin.isatty():
         print(f"to type into it: rltui attach shell -n {record.name}", file=sys.stderr)
         return 0
-    return show(record, SHELL)
+    return _show(record, SHELL)
 
 
 def publish(arguments: argparse.Namespace) -> int:
@@ -97,8 +102,7 @@ def _outcome(wire: Wire) -> str:
     raise RltuiError("the supervisor ended while we waited", hint="look with `rltui status`")
 
 
-def show(record: ExperimentRecord, component: str, *, readonly: bool = False) -> int:
-    """Become tmux, showing the component's pane."""
+def _show(record: ExperimentRecord, component: str, *, readonly: bool = False) -> int:
     argv = launch.attach_command(record, component, readonly=readonly)
     if not sys.stdin.isatty():
         raise UsageError("attach needs a terminal", hint=f"read the log instead: rltui logs {component}")

@@ -326,7 +326,7 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     orphans.add_argument("--yes", action="store_true", help="do not ask")
     add_json(orphans)
-    attach = command(commands, "attach", "looking:attach", "show the raw tmux pane (q leaves it)")
+    attach = command(commands, "attach", "by_hand:attach", "show the raw tmux pane (q leaves it)")
     attach.add_argument("component", metavar="C", help="component id, or supervisor")
     attach.add_argument("--readonly", action="store_true", help="pass no keys on")
     add_name(attach)

@@ -189,6 +189,14 @@ class Follower:
         return cast("ProcessHost", importlib.import_module(f"rltui.daemon.hosts.{kind}").run)
 
 
+async def is_set_within(event: asyncio.Event, timeout_s: float) -> bool:
+    """Whether it was set within that time."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+    return event.is_set()
+
+
 def main(arguments: list[str]) -> int:
     """Exit status: that of the component, 128 and its signal's number, 127 if it could not be started.
 

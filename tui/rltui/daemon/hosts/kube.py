@@ -20,7 +20,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from rltui.daemon.hosts.follower import Follower, HostError, UnreachedError
+from rltui.daemon.hosts.follower import Follower, HostError, UnreachedError, is_set_within
 from rltui.errors import RltuiError
 from rltui.services import kube, outside
 from rltui.services.kube import Kubectl, NoContainerError, NoPodError, Pod, PodHandle
@@ -349,9 +349,7 @@ class _PodHost:
         """Until the next look, or a stop is asked for."""
         pause_s = _LOOK_S if self._follower.remote.phase == "running" else self._pause_s
         self._pause_s = min(_PAUSES_S[1], 1.5 * self._pause_s)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause_s):
-                await self._follower.stop_asked.wait()
+        await is_set_within(self._follower.stop_asked, pause_s)
         self._lines.keep()
 
 

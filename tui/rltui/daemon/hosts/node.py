@@ -13,7 +13,7 @@ import zlib
 from dataclasses import replace
 from typing import Any
 
-from rltui.daemon.hosts.follower import Follower, HostError, UnreachedError
+from rltui.daemon.hosts.follower import Follower, HostError, UnreachedError, is_set_within
 from rltui.daemon.shim.agent import BEAT_S, OUTPUT, STATE
 from rltui.services.nodes import reach_words, shell_input, shim_program, tag_there
 
@@ -89,17 +89,11 @@ async def run(follower: Follower) -> None:
             if now - stop_asked_at > _UNREACHED_S:
                 raise UnreachedError
             pause_s = _PAUSES_S[0]
-        await _sleep(pause_s, None if stop_asked_at else follower.stop_asked)
+        if stop_asked_at:
+            await asyncio.sleep(pause_s)
+        else:
+            await is_set_within(follower.stop_asked, pause_s)
         pause_s = min(_PAUSES_S[1], 2 * pause_s)
-
-
-async def _sleep(seconds: float, unless: asyncio.Event | None) -> None:
-    if unless is None:
-        await asyncio.sleep(seconds)
-        return
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await unless.wait()
 
 
 class _Node:
@@ -181,8 +175,10 @@ class _Node:
                     await connection.ask(do="stop")
                 else:
                     await connection.ask(do="beat")
-                awaited = None if is_kill_told else kill if is_stop_told else stop
-                await _sleep(BEAT_S, awaited)
+                if is_kill_told:
+                    await asyncio.sleep(BEAT_S)
+                else:
+                    await is_set_within(kill if is_stop_told else stop, BEAT_S)
 
     def _take(self, said: dict[str, Any]) -> bool:
         """What the agent says of it. True where it ended."""

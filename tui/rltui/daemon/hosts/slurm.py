@@ -3,48 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from rltui.daemon.hosts.follower import Follower, HostError, UnreachedError
-from rltui.errors import RltuiError
+from rltui.daemon.hosts.follower import Follower, is_set_within
+from rltui.daemon.hosts.slurm_submission import Commands, Submission
 from rltui.services import slurm
-from rltui.services.job_arrays import ArrayPlace, JobArray, Task, array_script
 from rltui.services.remote import Remote
 
 _POLLS_S = (1.0, 10.0)
 """First and longest pause between two questions; each is 1.3 times the one before, from every change on."""
 _OUTPUT_S = 0.5
 """Between two looks at the file with the output."""
-_LOST_S = (2.0, 60.0)
-"""First and longest pause after a question that nobody answered; each is twice the one before."""
-_ANSWER_S = 60.0
-"""SLURM's commands give a silent controller up after 9 to 20 s."""
-_SUBMIT_S = 300.0
-"""sbatch itself tries again while the controller has no room."""
-_UNREACHED_S = 25.0
-"""So long a stop is tried where nobody answers."""
 _UNSEEN_S = 60.0
 """A job that runs for so long has made the file with its output, where that can be seen from here."""
-_CLOCKS_DIFFER_S = 60.0
-"""So much the clock of a file server may be behind ours."""
 _PIECE_BYTES = 1 << 18
 _OVERLAP_BYTES = 256
 """So much before the place that was read up to must still be what it was: else the file was begun anew."""
 _TRAPS_TERM = re.compile(r"^[^#\n]*\btrap\b[^#\n]*\b(?:SIG)?TERM\b", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    code: int
-    output: str
-    errors: str
 
 
 async def run(follower: Follower) -> None:
@@ -52,283 +32,12 @@ async def run(follower: Follower) -> None:
     await _FollowedJob(follower).follow()
 
 
-class _Commands:
-    """SLURM's own, with whether they answer."""
-
-    def __init__(self, follower: Follower) -> None:
-        self._follower = follower
-        self.env = slurm.environment({**os.environ, **follower.env})
-
-    async def until_answered(
-        self, command: Sequence[str], *, may_fail: Callable[[str], bool] = lambda _: False
-    ) -> _Answer:
-        """Ask again and again until there is an answer: a success, or a failure that may be."""
-        pause, longest = _LOST_S
-        while True:
-            answer = await self.ask(command, timeout_s=_ANSWER_S)
-            if answer is not None and (answer.code == 0 or may_fail(answer.errors)):
-                self._follower.reach()
-                return answer
-            await self.give_time(answer, pause)
-            pause = min(longest, 2 * pause)
-
-    async def give_time(self, answer: _Answer | None, pause: float) -> None:
-        """Nobody answered: wait before the next try.
-
-        Raises:
-            UnreachedError: if a stop was asked for and nobody has answered for some time.
-        """
-        follower = self._follower
-        follower.lose(_why_lost(answer))
-        lost_at = follower.remote.lost_at
-        if not follower.stop_asked.is_set():
-            await _wait(follower.stop_asked, pause)
-        elif lost_at is not None and time.time() - lost_at > _UNREACHED_S:
-            raise UnreachedError
-        else:
-            await asyncio.sleep(_LOST_S[0])
-
-    async def ask(
-        self,
-        command: Sequence[str],
-        *,
-        timeout_s: float,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-    ) -> _Answer | None:
-        """`None`: there was no answer in time."""
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                cwd=cwd or self._follower.folder,
-                env=env or self.env,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return _Answer(127, "", f"cannot run {command[0]}: {error.strerror}")
-        try:
-            async with asyncio.timeout(timeout_s):
-                output, errors = await process.communicate()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-            return None
-        said, wrong = output.decode(errors="replace"), errors.decode(errors="replace")
-        if (
-            process.returncode and not wrong.strip()
-        ):  # as scontrol says that there is no such task of an array
-            wrong = said
-        return _Answer(process.returncode or 0, said, wrong)
-
-
-class _Submission:
-    """From a component to the number of its job."""
-
-    def __init__(self, follower: Follower, commands: _Commands) -> None:
-        self._follower = follower
-        self._spec = follower.host
-        self._script = follower.folder / slurm.SCRIPT_FILE
-        self._commands = commands
-
-    async def make(self) -> str | None:
-        """The number of the job, of one that a follower before has submitted and could not say any more too.
-
-        `None`: a stop was asked for before there was one.
-
-        Raises:
-            HostError: if there cannot be one.
-            UnreachedError: if a stop was asked for and SLURM does not say whether there is one.
-        """
-        if slurm.is_absent():
-            raise HostError("there is no `sbatch` here: start rltui where jobs are submitted from")
-        if number := self._spec["job"]:
-            return str(number)
-        if not self._script.exists():
-            text = await self._script_text()
-            if text is None:
-                return None
-            begun = self._script.with_suffix(".begun")
-            begun.write_text(text, encoding="utf-8")
-            begun.replace(self._script)  # as a whole: from now on it may run
-        elif (number := await self._find(self._script)) is not None:
-            return number
-        return await self._submit()
-
-    async def _script_text(self) -> str | None:
-        """`None`: a stop was asked for before it was there."""
-        follower = self._follower
-        try:
-            if not self._spec["script"]:
-                return slurm.script_text(
-                    self._spec,
-                    name=slurm.job_name(follower.experiment, follower.component),
-                    argv=follower.argv,
-                    cwd=follower.cwd,
-                    folder=follower.folder,
-                )
-            slurm.options(self._spec)
-        except ValueError as error:
-            raise HostError(str(error)) from error
-        began = time.time()
-        code = await self._prepare([*follower.argv, *self._spec["arguments"], *self._spec["preview"]])
-        if code is None:
-            return None
-        if code:
-            raise HostError(f"{follower.argv[0]} wrote no job script: it ended with code {code}")
-        return _written([Path(follower.cwd, name) for name in self._spec["script"]], since=began)
-
-    async def _prepare(self, argv: Sequence[str]) -> int | None:
-        """Run what writes the script, on this machine; its output is the component's."""
-        follower = self._follower
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                cwd=follower.cwd,
-                env={**os.environ, **follower.env},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise HostError(f"cannot run {argv[0]}: {error.strerror}") from error
-        follower.tell(replace(follower.remote, reason="its job script is being written"))
-        assert process.stdout is not None
-        asked = asyncio.create_task(follower.stop_asked.wait())
-        reading = asyncio.create_task(_copy(process.stdout, follower.write))
-        try:
-            await asyncio.wait({asked, reading}, return_when=asyncio.FIRST_COMPLETED)
-            if asked.done():
-                return None
-            return await process.wait()
-        finally:
-            asked.cancel()
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGTERM if asked.done() else signal.SIGKILL)
-                await process.wait()
-
-    async def _submit(self) -> str | None:
-        """The number of the job; `None`: a stop was asked for before it was one."""
-        if not self._spec["array"]:
-            return await self._sbatch(self._script)
-        try:
-            return await self._submit_in_array()
-        except (OSError, ValueError, RltuiError) as error:
-            raise HostError(f"the job array of its sweep: {error}") from error
-
-    async def _submit_in_array(self) -> str | None:
-        """The number of its task, once all that are expected are there; where the array goes without it, of a
-        job of its own. `None`: a stop was asked for before.
-
-        Raises:
-            OSError: if a script cannot be read or written.
-            ValueError: if the layout names no array.
-            RltuiError: if the array cannot be read or written.
-        """
-        follower = self._follower
-        place = ArrayPlace(self._spec["array"])
-        script, log = str(self._script), str(follower.folder / slurm.LOG_FILE)
-        task = Task(script=script, log=log, env=follower.env, since=time.time())
-        began_to_stop: float | None = None
-        while place.folder.is_dir():
-            if place.lock.take():
-                try:
-                    array = await self._joined(place, task)
-                finally:
-                    place.lock.release()
-                is_over = array is None or array.job or array.fault
-                if array is None or (is_over and not array.has(place.number, script)):
-                    break
-                if array.fault:
-                    raise HostError(array.fault)
-                if array.job:
-                    return f"{array.job}_{place.number}"
-                if not array.has(place.number, script):
-                    return None
-                runs = array.awaits(time.time())
-                more = f"{runs} more run{'s' if runs != 1 else ''}"
-                waits = f"waits for {more} of its sweep, to be one job array with"
-                follower.tell(replace(follower.remote, reason=waits))
-            if follower.stop_asked.is_set():
-                began_to_stop = began_to_stop or time.monotonic()
-                if time.monotonic() - began_to_stop > _UNREACHED_S:
-                    raise UnreachedError
-                await asyncio.sleep(_OUTPUT_S)
-            else:
-                await _wait(follower.stop_asked, _OUTPUT_S)
-        return await self._sbatch(self._script)
-
-    async def _joined(self, place: ArrayPlace, task: Task) -> JobArray | None:
-        """The array with our task, or without it where a stop was asked for; submitted where it is time.
-        `None`: there is none for us. Its lock is held.
-        """
-        before = array = place.read()
-        if array is None or array.component != self._follower.component:
-            return None
-        if array.is_closed and not array.job and not array.fault:  # who submitted it did not come to say so
-            found = await self._find(place.script)
-            array = replace(array, job=found or "", is_closed=found is not None)
-        if not array.is_closed:
-            stops = self._follower.stop_asked.is_set()
-            array = array.without(place.number) if stops else array.with_task(place.number, task)
-            if not stops and not array.awaits(time.time()):
-                array = array.closed(place.number)
-                place.write(array)
-                array = await self._submit_all(place, array)
-        if array != before:
-            place.write(array)
-        return array
-
-    async def _submit_all(self, place: ArrayPlace, array: JobArray) -> JobArray:
-        place.script.write_text(
-            array_script(array, place.number, name=self._spec["job_name"]), encoding="utf-8"
-        )
-        try:
-            job = await self._sbatch(place.script)
-        except HostError as error:
-            return replace(array, fault=str(error))
-        return replace(array, job=job) if job else replace(array, is_closed=False).without(place.number)
-
-    async def _sbatch(self, script: Path) -> str | None:
-        """The number of the job that it has become; `None`: a stop was asked for before."""
-        follower = self._follower
-        command = slurm.submit_command(self._spec, script)
-        cwd = follower.cwd if self._spec["script"] else None  # where a launcher's script begins
-        env = self._commands.env
-        if self._spec["auto_auth"] and not env.get("HF_TOKEN") and (token := slurm.token_of_login(env)):
-            env = {**env, "HF_TOKEN": token}
-        pause, longest = _LOST_S
-        while not follower.stop_asked.is_set():
-            answer = await self._commands.ask(command, timeout_s=_SUBMIT_S, env=env, cwd=cwd)
-            if answer is not None and answer.code == 0 and (number := _job_number(answer.output)):
-                follower.reach()
-                return number
-            if answer is not None and not slurm.is_no_answer(answer.errors):
-                raise HostError(f"SLURM refused the job: {slurm.fault(answer.errors)}")
-            follower.lose("the job cannot be submitted: " + _why_lost(answer))
-            await _wait(follower.stop_asked, pause)
-            pause = min(longest, 2 * pause)
-            # The controller may have taken it, and only its answer was lost.
-            if (number := await self._find(script)) is not None:
-                return number
-        return None
-
-    async def _find(self, script: Path) -> str | None:
-        """The number of the job that was submitted with that script."""
-        answer = await self._commands.until_answered(slurm.find_command())
-        return slurm.found(answer.output, script)
-
-
 class _FollowedJob:
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
         self._spec = follower.host
         self._script = follower.folder / slurm.SCRIPT_FILE
-        self._commands = _Commands(follower)
+        self._commands = Commands(follower)
         self._own_output = follower.folder / slurm.LOG_FILE
         self._output: _Output | None = None
         self._last: slurm.Job | None = None
@@ -336,7 +45,7 @@ class _FollowedJob:
     async def follow(self) -> None:
         follower = self._follower
         if not follower.remote.id:
-            number = await _Submission(follower, self._commands).make()
+            number = await Submission(follower, self._commands).make()
             if number is None:
                 follower.tell(replace(follower.remote, phase="ended", signal="SIGTERM", reason=""))
                 return
@@ -383,7 +92,7 @@ class _FollowedJob:
             if was_asked:
                 await asyncio.sleep(min(left, _POLLS_S[0]))
                 return
-            await _wait(self._follower.stop_asked, min(left, _OUTPUT_S))
+            await is_set_within(self._follower.stop_asked, min(left, _OUTPUT_S))
             has_ended = slurm.recorded_end(self._follower.folder, restarts) is not None
             if self._follower.stop_asked.is_set() or has_ended != had_ended:
                 return
@@ -399,7 +108,7 @@ class _FollowedJob:
                 return slurm.parse_job(answer.output)
             except ValueError as error:
                 self._follower.lose(str(error))
-                await asyncio.sleep(_LOST_S[1])
+                await asyncio.sleep(_POLLS_S[1])
 
     def _tell(self, job: slurm.Job) -> None:
         now, before = time.time(), self._follower.remote
@@ -505,17 +214,17 @@ class _FollowedJob:
         number, grace_s = follower.remote.id, follower.stop["grace_s"]
         if not follower.kill_asked.is_set() and (words := await self._telling_first()):
             again_s = min(grace_s, follower.stop["again_s"] or grace_s)
-            await self._cancel(*words, number)
-            if again_s < grace_s and not await _wait(follower.kill_asked, again_s):
-                await self._cancel(*words, number)
+            await self._commands.cancel(*words, number)
+            if again_s < grace_s and not await is_set_within(follower.kill_asked, again_s):
+                await self._commands.cancel(*words, number)
                 again_s = grace_s - again_s
-            await _wait(follower.kill_asked, again_s)
+            await is_set_within(follower.kill_asked, again_s)
         if not follower.kill_asked.is_set():
-            await self._cancel(number)
+            await self._commands.cancel(number)
             await follower.kill_asked.wait()
         # Of the batch step alone: any other SIGKILL is taken for a request to end the job with SIGTERM first.
-        await self._cancel("--batch", "--signal=KILL", number)
-        await self._cancel(number)
+        await self._commands.cancel("--batch", "--signal=KILL", number)
+        await self._commands.cancel(number)
         await asyncio.Event().wait()
 
     async def _telling_first(self) -> tuple[str, ...]:
@@ -534,13 +243,6 @@ class _FollowedJob:
             return bool(_TRAPS_TERM.search(self._script.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError):
             return False
-
-    async def _cancel(self, *words: str) -> None:
-        while True:
-            answer = await self._commands.ask(("scancel", *words), timeout_s=_ANSWER_S)
-            if answer is not None and not slurm.is_no_answer(answer.errors):
-                return  # done, or it has ended meanwhile: either way, the next look tells
-            await self._commands.give_time(answer, _LOST_S[0])
 
 
 class _Output:
@@ -576,40 +278,6 @@ class _Output:
         if not length:
             return True
         return os.pread(descriptor, length, at - length) == self._follower.tail(length)
-
-
-def _written(paths: Sequence[Path], *, since: float) -> str:
-    """The first that the launcher wrote. Raises HostError where it has written none."""
-    for path in paths:
-        with contextlib.suppress(OSError):
-            if path.stat().st_mtime >= since - _CLOCKS_DIFFER_S:
-                return path.read_text(encoding="utf-8")
-    raise HostError(f"no job script was written as {' or '.join(map(str, paths))}")
-
-
-async def _copy(reader: asyncio.StreamReader, write: Callable[[bytes], None]) -> None:
-    while data := await reader.read(_PIECE_BYTES):
-        write(data)
-
-
-async def _wait(event: asyncio.Event, timeout_s: float) -> bool:
-    """Whether it was set within that time."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True
-
-
-def _job_number(printed: str) -> str | None:
-    """The option `--parsable` prints it, with `;CLUSTER` behind it where there are several."""
-    number = printed.strip().rpartition("\n")[2].partition(";")[0]
-    return number if number.isdecimal() else None
-
-
-def _why_lost(answer: _Answer | None) -> str:
-    return f"no answer within {_ANSWER_S:.0f} s" if answer is None else slurm.fault(answer.errors)
 
 
 def _news(job: slurm.Job) -> tuple[object, ...]:
