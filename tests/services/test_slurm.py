@@ -135,8 +135,10 @@ def test_script_passes_signals_on_and_writes_the_end_down(
     )
     (tmp_path / "job.sh").write_text(text)
     output = tmp_path / "out"
+    # A shell that starts with SIGINT ignored, as that of tests in the background, can do nothing about it.
+    shell = ["env", "--default-signal=INT,QUIT", "bash", str(tmp_path / "job.sh")]
     with output.open("w") as file:
-        running = subprocess.Popen(["bash", str(tmp_path / "job.sh")], stdout=file, stderr=file)
+        running = subprocess.Popen(shell, stdout=file, stderr=file)
     for name, said in zip(signals, ("up", "one"), strict=False):
         retry_until(_says(output, said))
         subprocess.run(["kill", "-s", name, str(running.pid)], check=True)
