@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.kube_api import can_isolate
+from tests.fakes.helm import stateful_set
+from tests.fakes.kube_api import can_isolate, put
 from tests.waiting import retry_until
 
 REPOSITORY = Path(__file__).parents[1]
@@ -42,16 +43,14 @@ class FakeCluster:
         self, role: str, command: Sequence[str], *, replicas: int = 1, ports: Sequence[int] = ()
     ) -> str:
         """The StatefulSet of a role of the release; returns the name of its first pod."""
-        labels = {"app": "prime-rl", "role": role, "app.kubernetes.io/instance": RELEASE}
-        wanted = {
-            "replicas": replicas,
-            "container": f"prime-rl-{role}",
-            "labels": labels,
-            "command": list(command),
-            "ports": list(ports),
-        }
-        self.ask("apply", statefulsets={f"{RELEASE}-{role}": wanted})
+        put(self.url, stateful_set(RELEASE, role, command, replicas=replicas, ports=ports))
         return f"{RELEASE}-{role}-0"
+
+    def claims(self) -> set[str]:
+        """Their names."""
+        path = "api/v1/namespaces/default/persistentvolumeclaims"
+        with urllib.request.urlopen(f"{self.url}/{path}", timeout=10) as answer:
+            return {each["metadata"]["name"] for each in json.loads(answer.read())["items"]}
 
     def pods(self) -> dict[str, dict[str, Any]]:
         """By name, as the API describes them."""

@@ -1,9 +1,10 @@
-"""A Helm release from its start to its end: real kubectl, stand-ins for the cluster and for helm."""
+"""A Helm release from start to end: real kubectl, a stand-in for the cluster, helm as `make_helm` has it."""
 
 from __future__ import annotations
 
 import os
 import pty
+import shlex
 import subprocess
 import sys
 import threading
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import SERVICE, Box
-from tests.fakes.helm import asked, make_helm
+from tests.fakes.helm import asked, claim, make_helm
+from tests.fakes.kube_api import put
 from tests.kube import RELEASE, FakeCluster, fake_cluster
 from tests.waiting import retry_until
 
@@ -44,7 +46,7 @@ def cluster(box: Box, free_port: int) -> Iterator[FakeCluster]:
             role: {"autoStart": True, "command": f"{sys.executable} {command}; sleep infinity"}
             for role, command in commands.items()
         }
-        roles["inference"]["ports"] = [free_port]
+        roles["inference"]["service"] = {"port": free_port}
         values = {"config": {"example": "reverse-text"}, **roles}
         box.env.update(make_helm(box.root / "helm", {"reverse-text": values}))
         box.env.update(KUBECONFIG=made.env["KUBECONFIG"], HOME=made.env["HOME"])
@@ -96,8 +98,8 @@ def is_asked(said: bytearray, number: int) -> bool:
 def test_what_would_be_done_is_shown_first(box: Box, cluster: FakeCluster) -> None:
     done = box.run("k8s", "up", RELEASE, "-f", "reverse-text", "--sft", "--namespace", "rl", "--dry-run")
     assert done.returncode == 0, done.stderr
-    first, *lines = done.stderr.splitlines()
-    assert first.startswith(
+    lines = done.stderr.splitlines()
+    assert next(line for line in lines if line.startswith("helm")).startswith(
         f"helm install {RELEASE} ./prime-rl -f ./prime-rl/examples/reverse-text.yaml "
         "--set inference.autoStart=false --set orchestrator.autoStart=false --set trainer.autoStart=false "
         "--set namespace=rl --namespace=rl"
@@ -158,9 +160,32 @@ def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
     ]
 
 
+def test_data_outlives_its_release(box: Box, cluster: FakeCluster) -> None:
+    """Of the chart, helm would delete the claim with the release, and when its values make it no more."""
+    data = f"{RELEASE}-shared-data"
+    assert box.run("k8s", "up", RELEASE, "--yes", "--no-wait").returncode == 0
+    without = ("k8s", "upgrade", RELEASE, "--set", "storage.enabled=false", "--yes", "--no-wait")
+    refused = box.run(*without)
+    assert refused.returncode == 4
+    assert f"helm would delete {data}" in refused.stderr
+    hint = refused.stderr.splitlines()[-1].partition(": ")[2]
+    subprocess.run(shlex.split(hint), env=box.env, check=True, capture_output=True)
+    assert box.run(*without).returncode == 0
+    assert data in cluster.claims()
+
+    assert (
+        box.run("k8s", "upgrade", RELEASE, "--set", "storage.enabled=true", "--yes", "--no-wait").returncode
+        == 0
+    )
+    done = box.run("k8s", "down", RELEASE, "--yes")
+    assert f"{data} stays" in done.stderr, done.stderr
+    assert data in cluster.claims()
+    assert box.run("k8s", "up", RELEASE, "--yes", "--no-wait").returncode == 0  # takes it up again
+
+
 @pytest.mark.slow
 def test_data_is_never_deleted_where_nobody_was_asked(box: Box, cluster: FakeCluster) -> None:
-    cluster.ask("apply", claims={f"{RELEASE}-shared-data": {"app.kubernetes.io/instance": RELEASE}})
+    put(cluster.url, claim(RELEASE))
     for options in ((), ("--yes",), ("--delete-data",)):
         done = box.run("k8s", "down", RELEASE, *options)
         assert f"{RELEASE}-shared-data stays" in done.stderr

@@ -2,12 +2,11 @@
 
     python -m tests.fakes.kube_api FOLDER
 
-writes `FOLDER/kubeconfig` once it listens. Its pods are real processes, each container in a process namespace
-of its own (`unshare`), so that PID 1 is there what it is in a pod. StatefulSets make and replace pods as the
-real ones do; nothing is scheduled or pulled: `trouble` of a StatefulSet says what keeps its pods pending.
+writes `FOLDER/kubeconfig` once it listens. It keeps StatefulSets, services, claims and secrets as kubectl and
+helm send them. Its pods are real processes, each container in a process namespace of its own (`unshare`), so
+that PID 1 is there what it is in a pod. StatefulSets make and replace pods as the real ones do; nothing is
+scheduled or pulled: `trouble` of a StatefulSet says what keeps its pods pending.
 
-    POST /fake/apply     {"statefulsets": {NAME: {...}}, "claims": {NAME: LABELS}}   what helm would send
-    POST /fake/remove    {"release": R}                                              helm uninstall
     POST /fake/trouble   {"name": STATEFULSET, "trouble": "gpu" | "image" | "claim" | ""}
     POST /fake/crash     {"pod": NAME}          the container's processes are killed
     POST /fake/cut       {"seconds": S}         all connections end, and new ones are refused so long
@@ -32,8 +31,10 @@ import subprocess
 import sys
 import termios
 import time
+import urllib.error
+import urllib.request
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,12 @@ _GRACE_S = 1.0
 _BACKOFF_S = 0.4
 """From the end of a container to its next start."""
 _WATCH_S = 0.05
+_KINDS = {
+    "statefulsets": ("apps/v1", "StatefulSet"),
+    "persistentvolumeclaims": ("v1", "PersistentVolumeClaim"),
+    "services": ("v1", "Service"),
+    "secrets": ("v1", "Secret"),
+}
 _TROUBLES = {
     "gpu": ("Unschedulable", "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: none."),
     "claim": ("Unschedulable", 'persistentvolumeclaim "my-exp-shared-data" not found'),
@@ -196,8 +203,8 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.sets: dict[str, dict[str, Any]] = {}
-        self.claims: dict[str, dict[str, str]] = {}
+        self.objects: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in _KINDS}
+        self.troubles: dict[str, str] = {}
         self.pods: dict[str, Pod] = {}
         self.tasks: set[asyncio.Task[None]] = set()
         self.asked: list[str] = []
@@ -206,43 +213,40 @@ class Cluster:
 
     # --- what controllers do ---
 
-    def apply(self, values: Mapping[str, Any]) -> None:
-        for name, wanted in values.get("statefulsets", {}).items():
-            before = self.sets.get(name)
-            self.sets[name] = {"trouble": "", "replicas": 1, "env": {}, **wanted}
-            if before is not None and before["command"] != wanted["command"]:
-                for pod in self._of(name):
-                    self.delete(pod)
-            self.reconcile(name)
-        self.claims |= values.get("claims", {})
-
-    def remove(self, release: str) -> None:
-        """Claims stay, as those do that a chart keeps."""
-        label = "app.kubernetes.io/instance"
-        for name in [name for name, each in self.sets.items() if each["labels"].get(label) == release]:
-            for pod in self._of(name):
+    def replace(self, kind: str, name: str, wanted: dict[str, Any] | None) -> None:
+        """`None`: it is deleted."""
+        before = self.objects[kind].pop(name, None)
+        if wanted is not None:
+            version = int(before["metadata"]["resourceVersion"]) + 1 if before else 1
+            wanted["metadata"] |= {"namespace": _NAMESPACE, "resourceVersion": str(version)}
+            self.objects[kind][name] = wanted
+        if kind == "statefulsets":
+            is_other = wanted is None or (before is not None and _template(before) != _template(wanted))
+            for pod in self._of(name) if is_other else ():
                 self.delete(pod)
-            del self.sets[name]
+            self.reconcile(name)
 
     def _of(self, owner: str) -> list[Pod]:
         return [pod for pod in self.pods.values() if pod.owner == owner]
 
     def reconcile(self, name: str) -> None:
-        wanted = self.sets.get(name)
+        wanted = self.objects["statefulsets"].get(name)
         if wanted is None:
             return
-        for number in range(wanted["replicas"]):
+        replicas, trouble = wanted["spec"]["replicas"], self.troubles.get(name, "")
+        for number in range(replicas):
             pod_name = f"{name}-{number}"
             if pod_name not in self.pods:
-                pod = Pod(pod_name, name, self.folder / "pods" / pod_name, wanted, trouble=wanted["trouble"])
+                folder = self.folder / "pods" / pod_name
+                pod = Pod(pod_name, name, folder, _template(wanted), trouble=trouble)
                 self.pods[pod_name] = pod
                 self.spawn(self._keep(pod))
         for pod in self._of(name):
-            if int(pod.name.rpartition("-")[2]) >= wanted["replicas"]:
+            if int(pod.name.rpartition("-")[2]) >= replicas:
                 self.delete(pod)
 
     def trouble(self, name: str, trouble: str) -> None:
-        self.sets[name]["trouble"] = trouble
+        self.troubles[name] = trouble
         for pod in self._of(name):
             pod.trouble, pod.version = trouble, pod.version + 1
 
@@ -361,10 +365,6 @@ class Cluster:
     def _control(self, what: str, body: bytes, own: asyncio.StreamWriter) -> object:
         values = json.loads(body or b"{}")
         match what:
-            case "apply":
-                self.apply(values)
-            case "remove":
-                self.remove(values["release"])
             case "trouble":
                 self.trouble(values["name"], values["trouble"])
             case "crash":
@@ -380,24 +380,9 @@ class Cluster:
         return {}
 
     def _rest(self, parts: list[str], request: Request) -> tuple[int, Any]:
+        if said := discovery(parts):
+            return 200, said
         match parts:
-            case ["version"]:
-                return 200, {"major": "1", "minor": "32", "gitVersion": "v1.32.0", "platform": "linux/amd64"}
-            case ["api"]:
-                return 200, {"kind": "APIVersions", "versions": ["v1"]}
-            case ["apis"]:
-                groups = [_group("apps", "v1"), _group("authorization.k8s.io", "v1")]
-                return 200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-            case ["api", "v1"]:
-                names = {"pods": "Pod", "persistentvolumeclaims": "PersistentVolumeClaim"}
-                return 200, _resources("v1", names)
-            case ["apis", "apps", "v1"]:
-                return 200, _resources(
-                    "apps/v1", {"statefulsets": "StatefulSet", "statefulsets/scale": "Scale"}
-                )
-            case ["apis", "authorization.k8s.io", "v1"]:
-                names = {"selfsubjectaccessreviews": "SelfSubjectAccessReview"}
-                return 200, _resources("authorization.k8s.io/v1", names)
             case ["apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"]:
                 kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
                 return 201, {**kind, "spec": {}, "status": {"allowed": True}}
@@ -417,10 +402,12 @@ class Cluster:
                 if request.method == "DELETE":
                     self.delete(pod)
                 return 200, described
-            case ["api", "v1", "namespaces", _, "persistentvolumeclaims", *name]:
-                return self._claims(name, request)
-            case ["apis", "apps", "v1", "namespaces", _, "statefulsets", *name]:
-                return self._sets(name, request)
+            case ["apis", "apps", "v1", "namespaces", _, "statefulsets", name, "scale"]:
+                return self._scale(name, request)
+            case ["api" | "apis", *_, "namespaces", _, kind] if kind in _KINDS:
+                return self._collection(kind, request)
+            case ["api" | "apis", *_, "namespaces", _, kind, name] if kind in _KINDS:
+                return self._object(kind, name, request)
         return 404, _failure(404, "NotFound", f"the server could not find {request.path}")
 
     def _selected(self, request: Request) -> list[Pod]:
@@ -431,48 +418,68 @@ class Cluster:
             and request.query.get("fieldSelector", "") in ("", f"metadata.name={pod.name}")
         ]
 
-    def _claims(self, name: list[str], request: Request) -> tuple[int, Any]:
-        if name and name[0] not in self.claims:
-            return _missing("persistentvolumeclaims", name[0])
-        if request.method == "DELETE":
-            del self.claims[name[0]]
-            return 200, {"kind": "Status", "apiVersion": "v1", "status": "Success"}
-        described = [
-            {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "metadata": {"name": each, "namespace": _NAMESPACE, "labels": labels},
-                "spec": {"resources": {"requests": {"storage": "1Ti"}}},
-                "status": {"phase": "Bound", "capacity": {"storage": "1Ti"}},
-            }
-            for each, labels in self.claims.items()
-            if (not name or name[0] == each) and _matches(request.query.get("labelSelector", ""), labels)
+    def _collection(self, kind: str, request: Request) -> tuple[int, Any]:
+        version, called = _KINDS[kind]
+        if request.method == "POST":
+            made = request.document()
+            name = made["metadata"]["name"]
+            if name in self.objects[kind]:
+                return 409, _failure(409, "AlreadyExists", f'{kind} "{name}" already exists')
+            self.replace(kind, name, made)
+            return 201, self._described(kind, name)
+        selector = request.query.get("labelSelector", "")
+        found = [
+            self._described(kind, name)
+            for name, each in self.objects[kind].items()
+            if _matches(selector, each["metadata"].get("labels", {}))
         ]
-        kind = {"kind": "PersistentVolumeClaimList", "apiVersion": "v1"}
-        return 200, described[0] if name else {**kind, "metadata": {}, "items": described}
+        return 200, {"kind": f"{called}List", "apiVersion": version, "metadata": {}, "items": found}
 
-    def _sets(self, name: list[str], request: Request) -> tuple[int, Any]:
-        if name and name[0] not in self.sets:
-            return _missing("statefulsets.apps", name[0])
-        if not name:
-            selector = request.query.get("labelSelector", "")
-            chosen = {key: each for key, each in self.sets.items() if _matches(selector, each["labels"])}
-            items = [self._described_set(key) for key in chosen]
-            return 200, {"kind": "StatefulSetList", "apiVersion": "apps/v1", "metadata": {}, "items": items}
-        wanted = self.sets[name[0]]
+    def _object(self, kind: str, name: str, request: Request) -> tuple[int, Any]:
+        known = self.objects[kind].get(name)
+        if known is None:
+            return _missing(f"{kind}.apps" if kind == "statefulsets" else kind, name)
+        if request.method == "DELETE":
+            self.replace(kind, name, None)
+            return 200, {"kind": "Status", "apiVersion": "v1", "status": "Success"}
         if request.method in ("PATCH", "PUT"):
-            wanted["replicas"] = json.loads(request.body)["spec"].get("replicas", 0)
-            self.reconcile(name[0])
-        if name[1:] == ["scale"]:
-            metadata = {"name": name[0], "namespace": _NAMESPACE, "resourceVersion": "1"}
-            counts = {"spec": {"replicas": wanted["replicas"]}, "status": {"replicas": wanted["replicas"]}}
-            return 200, {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, **counts}
-        return 200, self._described_set(name[0])
+            sent = request.document()
+            if (
+                sent.get("metadata", {}).pop("resourceVersion", now := known["metadata"]["resourceVersion"])
+                != now
+            ):
+                return 409, _failure(409, "Conflict", f'{kind} "{name}" has been modified')
+            self.replace(kind, name, _patched(known, sent) if request.method == "PATCH" else sent)
+        return 200, self._described(kind, name)
 
-    def _described_set(self, name: str) -> dict[str, Any]:
-        wanted = self.sets[name]
-        is_rolled_out = all(pod.template["command"] == wanted["command"] for pod in self._of(name))
-        return _described_set(name, wanted, is_rolled_out=is_rolled_out)
+    def _scale(self, name: str, request: Request) -> tuple[int, Any]:
+        wanted = self.objects["statefulsets"].get(name)
+        if wanted is None:
+            return _missing("statefulsets.apps", name)
+        if request.method in ("PATCH", "PUT"):
+            wanted["spec"]["replicas"] = request.document()["spec"].get("replicas", 0)
+            self.reconcile(name)
+        metadata = {"name": name, "namespace": _NAMESPACE, "resourceVersion": "1"}
+        counts = {"replicas": wanted["spec"]["replicas"]}
+        kind = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
+        return 200, {**kind, "metadata": metadata, "spec": counts, "status": counts}
+
+    def _described(self, kind: str, name: str) -> dict[str, Any]:
+        version, called = _KINDS[kind]
+        described = {**self.objects[kind][name], "apiVersion": version, "kind": called}
+        if kind == "persistentvolumeclaims":
+            size = described["spec"]["resources"]["requests"]["storage"]
+            described["status"] = {"phase": "Bound", "capacity": {"storage": size}}
+        if kind == "statefulsets":
+            is_rolled_out = all(pod.template == _template(described) for pod in self._of(name))
+            described["metadata"] |= {"generation": 1}
+            described["status"] = {
+                "replicas": described["spec"]["replicas"],
+                "observedGeneration": 1,
+                "currentRevision": "new" if is_rolled_out else "old",
+                "updateRevision": "new",
+            }
+        return described
 
     async def _log(self, name: str, request: Request, writer: asyncio.StreamWriter) -> None:
         pod, query = self.pods.get(name), request.query
@@ -540,28 +547,80 @@ def _described_container(template: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _described_set(name: str, wanted: Mapping[str, Any], *, is_rolled_out: bool) -> dict[str, Any]:
-    container = _described_container(wanted)
+def _template(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """What a StatefulSet says of its pods, as far as it counts here."""
+    template = wanted["spec"]["template"]
+    (container,) = template["spec"]["containers"]
     return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": name, "namespace": _NAMESPACE, "labels": wanted["labels"], "generation": 1},
-        "spec": {
-            "replicas": wanted["replicas"],
-            "template": {"metadata": {"labels": wanted["labels"]}, "spec": {"containers": [container]}},
-        },
-        "status": {
-            "replicas": wanted["replicas"],
-            "observedGeneration": 1,
-            "currentRevision": "new" if is_rolled_out else "old",
-            "updateRevision": "new",
-        },
+        "labels": template["metadata"]["labels"],
+        "container": container["name"],
+        "command": [*container.get("command", ()), *container.get("args", ())],
+        "ports": [each["containerPort"] for each in container.get("ports", ())],
+        "env": {each["name"]: each["value"] for each in container.get("env", ()) if "value" in each},
+        "limits": container.get("resources", {}).get("limits", {}),
     }
+
+
+def _patched(known: Any, patch: Any) -> Any:
+    """By a merge patch; of a strategic one, as much as helm sends: lists go by the names in them."""
+    if isinstance(known, dict) and isinstance(patch, dict):
+        merged = dict(known)
+        for key, value in patch.items():
+            if value is None:
+                merged.pop(key, None)
+            elif not key.startswith("$"):
+                merged[key] = _patched(merged.get(key), value)
+        return merged
+    both = [*known, *patch] if isinstance(known, list) and isinstance(patch, list) else []
+    if both and all(isinstance(each, dict) and "name" in each for each in both):
+        by_name = {each["name"]: each for each in known}
+        for each in patch:
+            by_name[each["name"]] = _patched(by_name.get(each["name"], {}), each)
+            if each.get("$patch") == "delete":
+                del by_name[each["name"]]
+        return [*by_name.values()]
+    return _patched({}, patch) if isinstance(patch, dict) else patch
+
+
+def put(url: str, document: Mapping[str, Any]) -> None:
+    """Make an object, or set it anew: whoever has no kubectl at hand. `url`: of the server."""
+    (kind,) = [kind for kind, (_, called) in _KINDS.items() if called == document["kind"]]
+    version = document["apiVersion"]
+    path = f"{url}/{'api' if version == 'v1' else 'apis'}/{version}/namespaces/{_NAMESPACE}/{kind}"
+    body = json.dumps(document).encode()
+    try:
+        urllib.request.urlopen(urllib.request.Request(path, body, method="POST"), timeout=10).close()
+    except urllib.error.HTTPError as error:
+        if error.code != 409:
+            raise
+        path += f"/{document['metadata']['name']}"
+        urllib.request.urlopen(urllib.request.Request(path, body, method="PUT"), timeout=10).close()
 
 
 def _matches(selector: str, labels: Mapping[str, str]) -> bool:
     wanted = (term.partition("=") for term in selector.split(",") if term)
     return all(labels.get(key) == value.lstrip("=") for key, _, value in wanted)
+
+
+def discovery(parts: list[str]) -> dict[str, Any] | None:
+    """What the server says of itself at this path; `None`: nothing."""
+    match parts:
+        case ["version"]:
+            return {"major": "1", "minor": "32", "gitVersion": "v1.32.0", "platform": "linux/amd64"}
+        case ["api"]:
+            return {"kind": "APIVersions", "versions": ["v1"]}
+        case ["apis"]:
+            groups = [_group("apps", "v1"), _group("authorization.k8s.io", "v1")]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        case ["api", "v1"]:
+            names = {name: kind for name, (version, kind) in _KINDS.items() if version == "v1"}
+            return _resources("v1", {"pods": "Pod", **names})
+        case ["apis", "apps", "v1"]:
+            return _resources("apps/v1", {"statefulsets": "StatefulSet", "statefulsets/scale": "Scale"})
+        case ["apis", "authorization.k8s.io", "v1"]:
+            names = {"selfsubjectaccessreviews": "SelfSubjectAccessReview"}
+            return _resources("authorization.k8s.io/v1", names)
+    return None
 
 
 def _group(name: str, version: str) -> dict[str, Any]:
@@ -595,6 +654,56 @@ class Request:
     every: Mapping[str, list[str]]
     headers: Mapping[str, str]
     body: bytes
+
+    def document(self) -> dict[str, Any]:
+        """The object in it; helm sends its secrets as protobuf."""
+        if self.body.startswith(b"k8s\0"):
+            return _secret(self.body)
+        made: dict[str, Any] = json.loads(self.body)
+        return made
+
+
+def _secret(body: bytes) -> dict[str, Any]:
+    """From protobuf: https://github.com/kubernetes/api/blob/master/core/v1/generated.proto"""
+    secret = [*_fields(dict(_fields(body[4:]))[2])]
+    metadata = [*_fields(dict(secret)[1])]
+    labels = {key: value.decode() for key, value in _entries(metadata, 11)}
+    return {
+        "metadata": {"name": dict(metadata)[1].decode(), "labels": labels},
+        "data": {key: base64.b64encode(value).decode() for key, value in _entries(secret, 2)},
+        "type": dict(secret)[3].decode(),
+    }
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Number and value of each field that is there: a number, or bytes."""
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        tag = number()
+        if tag & 7 == 0:
+            yield tag >> 3, number()
+        else:
+            length = number()
+            yield tag >> 3, message[at : at + length]
+            at += length
+
+
+def _entries(fields: Iterable[tuple[int, Any]], number: int) -> Iterator[tuple[str, bytes]]:
+    """Of a map."""
+    for found, value in fields:
+        if found == number:
+            entry = dict(_fields(value))
+            yield entry[1].decode(), entry[2]
 
 
 async def _request(reader: asyncio.StreamReader) -> Request | None:
@@ -863,7 +972,8 @@ class _Forward:
         _framed(self._writer, head + body)
 
 
-def _kubeconfig(port: int) -> str:
+def kubeconfig(port: int) -> str:
+    """For the server at that port of the loopback."""
     return json.dumps(
         {
             "apiVersion": "v1",
@@ -882,7 +992,7 @@ async def _main(arguments: Iterable[str]) -> None:
     server = await asyncio.start_server(cluster.serve, "127.0.0.1", 0, limit=1 << 20)
     port = server.sockets[0].getsockname()[1]
     made = folder / ".kubeconfig"
-    made.write_text(_kubeconfig(port))
+    made.write_text(kubeconfig(port))
     made.rename(folder / "kubeconfig")
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

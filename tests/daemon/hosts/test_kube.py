@@ -194,7 +194,6 @@ def test_a_container_that_ends_is_followed_into_its_next_start(
 
 
 def test_why_it_is_not_running_is_told(cluster: FakeCluster, attempts: Attempts) -> None:
-    cluster.ask("apply", statefulsets={})
     pod = cluster.apply("trainer", shell("sleep infinity"))
     cluster.running(pod)
     cluster.ask("trouble", name="my-exp-trainer", trouble="gpu")
@@ -234,7 +233,7 @@ def test_a_pod_made_anew_is_followed_and_one_that_stays_away_has_ended(
     kubectl(cluster, "delete", "pod", pod)
     attempt.until(lambda remote: remote.starts == 2)
     retry_until(lambda: attempt.log.count("here") == 2)
-    cluster.ask("remove", release="my-exp")
+    kubectl(cluster, "delete", "statefulset", "my-exp-trainer")
     ended = attempt.until(lambda remote: remote.phase == "ended")
     assert ended.error == "its pod was deleted, and its StatefulSet makes no other"
 

@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -34,7 +34,7 @@ from rltui.client.release import (
     write_layout,
 )
 from rltui.core.api import Request
-from rltui.errors import ExitCode, RltuiError, UsageError
+from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.services import checkout, kube, outside
 from rltui.services.helm import Helm, ReleaseWish, chart_folder, flat, values_files
@@ -98,7 +98,9 @@ def _carry_out(
 ) -> int:
     wish = _wish(arguments)
     with working("asks helm what the values would be"):
-        values = wish.values(helm, verb)
+        values, claims = wish.values(helm, verb)
+        if verb == "upgrade":
+            _refuse_to_lose(helm.claims(wish.name) - claims, wish.name, helm.kubectl)
     command = helm.words(*wish.words(verb))
     print(shlex.join(command), file=sys.stderr)
     changes = list(_changes(dict(flat(before)), dict(flat(values))))
@@ -118,6 +120,19 @@ def _carry_out(
         _wait_for_pods(wish.name, helm.kubectl)
     print(f"open it: rltui k8s watch {wish.name}{_where(helm.kubectl)}", file=sys.stderr)
     return 0
+
+
+def _refuse_to_lose(dropped: Set[str], release: str, kubectl: Kubectl) -> None:
+    """An upgrade deletes what the chart makes no more, unless the object itself says that it stays."""
+    if not dropped:
+        return
+    kept = {claim.name for claim in asyncio.run(kube.read_claims(kubectl, release)) if claim.is_kept}
+    if lost := sorted(dropped - kept):
+        command = kubectl.words("annotate", "persistentvolumeclaim", *lost, f"{kube.KEEP_ANNOTATION}=keep")
+        raise ConflictError(
+            f"with these values helm would delete {', '.join(lost)}, with all checkpoints of {release}",
+            hint=f"so that it stays: {shlex.join(command)}",
+        )
 
 
 def _wish(arguments: argparse.Namespace) -> ReleaseWish:
@@ -351,19 +366,30 @@ def down(arguments: argparse.Namespace) -> int:
     """Uninstall a release; its data stays, unless a person says otherwise."""
     kubectl, name = _kubectl(arguments), arguments.release
     helm = Helm(kubectl)
-    if helm.release(name) is not None:
+    is_there = helm.release(name) is not None
+    if is_there:
         pods = asyncio.run(kube.read_pods(kubectl, f"{kube.RELEASE_LABEL}={name}"))
         print(f"{name}: {', '.join(pod.name for pod in pods) or 'no pod'}", file=sys.stderr)
         if not arguments.yes and not confirm(f"uninstall {name}? what runs in its pods is ended"):
             print("nothing was done", file=sys.stderr)
             return int(ExitCode.FAILED)
-        if (code := outside.in_terminal(helm.words("uninstall", name))) != 0:
-            raise RltuiError(f"helm uninstall failed (exit code {code})", hint="what it says stands above")
     else:
         print(f"helm has no release {name}", file=sys.stderr)
+    claims = asyncio.run(kube.read_claims(kubectl, name))
+    unwanted = {claim.name for claim in claims if _is_unwanted(claim, name, arguments)}
+    if is_there:
+        if kept := helm.claims(name) - unwanted:  # of prime-rl's chart, helm deletes it with the rest
+            helm.keep(name, kept)
+        if (code := outside.in_terminal(helm.words("uninstall", name))) != 0:
+            raise RltuiError(f"helm uninstall failed (exit code {code})", hint="what it says stands above")
     _end_experiment(name)
-    for claim in asyncio.run(kube.read_claims(kubectl, name)):
-        _offer_to_delete(claim, name, kubectl, arguments)
+    for claim in claims:
+        command = kubectl.words("delete", "persistentvolumeclaim", claim.name)
+        if claim.name in unwanted:
+            outside.ask((*command, "--wait=false", "--ignore-not-found"), timeout_s=60.0)
+            print(f"{claim.name} was deleted", file=sys.stderr)
+        else:
+            print(f"{claim.name} stays; to delete it: {shlex.join(command)}", file=sys.stderr)
     return 0
 
 
@@ -375,19 +401,11 @@ def _end_experiment(name: str) -> None:
             take_down(record, changes.show)
 
 
-def _offer_to_delete(claim: Claim, release: str, kubectl: Kubectl, arguments: argparse.Namespace) -> None:
+def _is_unwanted(claim: Claim, release: str, arguments: argparse.Namespace) -> bool:
     """With *no* as the answer of whoever says nothing."""
     what = f"{claim.name} ({claim.size or 'size unknown'}): all checkpoints and outputs of {release}"
-    command = kubectl.words("delete", "persistentvolumeclaim", claim.name, "--wait=false")
+    if not sys.stdin.isatty():
+        return bool(arguments.delete_data and arguments.yes)
     if arguments.delete_data:
-        if sys.stdin.isatty():
-            is_meant = ask(f"delete {what}? type its name:") == claim.name
-        else:
-            is_meant = bool(arguments.yes)
-    else:
-        is_meant = sys.stdin.isatty() and not arguments.yes and confirm(f"delete {what}?")
-    if not is_meant:
-        print(f"{claim.name} stays; to delete it: {shlex.join(command[:-1])}", file=sys.stderr)
-        return
-    outside.ask(command, timeout_s=60.0)
-    print(f"{claim.name} was deleted", file=sys.stderr)
+        return ask(f"delete {what}? type its name:") == claim.name
+    return not arguments.yes and confirm(f"delete {what}?")

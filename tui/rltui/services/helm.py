@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from rltui.errors import RltuiError, UsageError
 from rltui.services import outside
-from rltui.services.kube import Kubectl
+from rltui.services.kube import KEEP_ANNOTATION, Kubectl
 
 _ANSWER_S = 60.0
 _CHART = Path("k8s/prime-rl")
 """In a checkout of prime-rl."""
 _EXAMPLES = "examples"
 _VALUES = frozenset({".yaml", ".yml", ".json"})
+_STATES = ("--deployed", "--failed", "--pending", "--uninstalling", "--uninstalled")
+"""All but those of earlier revisions. Helm 4 lists every state and has no `--all`, Helm 3 has both."""
+_BETWEEN_DOCUMENTS = re.compile(r"^---\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +54,55 @@ class Helm:
 
     def release(self, name: str) -> Mapping[str, Any] | None:
         """What its list says of a release; `None` where it has none of that name. Raises RltuiError."""
-        listed = self.said("list", "--all", "--filter", f"^{name}$")
+        listed = self.said("list", *_STATES, "--filter", f"^{name}$")
         return next((each for each in listed or () if each.get("name") == name), None)
 
     def values(self, name: str, *, every: bool) -> Mapping[str, Any]:
         """Those of a release that is there; `every`: also what its chart says. Raises RltuiError."""
         return self.said("get", "values", name, *(["--all"] if every else [])) or {}
+
+    def claims(self, name: str) -> frozenset[str]:
+        """Names of the claims that go with the release when it is uninstalled. Raises RltuiError."""
+        manifest = outside.ask(self.words("get", "manifest", name), timeout_s=_ANSWER_S)
+        return frozenset(claim for _, claim, _ in _claims(manifest.decode()))
+
+    def keep(self, name: str, claims: Collection[str]) -> None:
+        """Have these claims stay when the release is uninstalled.
+
+        Helm goes by what its own record of the release says of an object, whatever the object says now, and
+        has no option for it; so the record is changed: a Secret, with the release as JSON, gzip, base64.
+
+        Raises:
+            RltuiError: if that cannot be done; nothing was changed.
+        """
+        ask = self.kubectl.words
+        said = outside.ask(
+            ask("get", "secrets", f"--selector=owner=helm,name={name}", "-o", "json"), timeout_s=_ANSWER_S
+        )
+        try:
+            newest = max(
+                json.loads(said)["items"], key=lambda each: int(each["metadata"]["labels"]["version"])
+            )
+            packed = base64.b64decode(base64.b64decode(newest["data"]["release"]))
+            record = json.loads(gzip.decompress(packed))
+            for document, claim, kept in _claims(record["manifest"]):
+                if claim in claims:
+                    record["manifest"] = record["manifest"].replace(document, f"\n{kept}\n", 1)
+        except (ValueError, LookupError, TypeError, OSError, EOFError) as error:
+            raise RltuiError(f"helm's record of {name} cannot be read") from error
+        written = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(record).encode())))
+        patch = {
+            "metadata": {
+                "resourceVersion": newest["metadata"]["resourceVersion"]
+            },  # refused if it has changed
+            "data": {"release": written.decode()},
+        }
+        command = ask(
+            "patch", "secret", newest["metadata"]["name"], "--type=merge", "--patch-file=/dev/stdin"
+        )
+        outside.ask(command, timeout_s=_ANSWER_S, stdin=json.dumps(patch).encode())
+        if lost := self.claims(name) & {*claims}:
+            raise RltuiError(f"helm would still delete {', '.join(sorted(lost))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +121,29 @@ class ReleaseWish:
         sets = [word for value in self.sets for word in ("--set", value)]
         return (verb, self.name, self.chart, *files, *sets)
 
-    def values(self, helm: Helm, verb: Literal["install", "upgrade"]) -> Mapping[str, Any]:
-        """What its values would be, beside those of the chart: helm's own reading of them.
+    def values(
+        self, helm: Helm, verb: Literal["install", "upgrade"]
+    ) -> tuple[Mapping[str, Any], frozenset[str]]:
+        """What its values would be, beside those of the chart, and its claims: helm's own reading of them.
 
         Raises:
             RltuiError: if helm refuses it; nothing was made.
         """
         said = helm.said(*self.words(verb), "--dry-run")
-        return (said.get("config") if isinstance(said, dict) else None) or {}
+        found = said if isinstance(said, dict) else {}
+        claims = frozenset(claim for _, claim, _ in _claims(found.get("manifest") or ""))
+        return found.get("config") or {}, claims
+
+
+def _claims(manifest: str) -> Iterator[tuple[str, str, str]]:
+    """Of each claim that goes with its release: the document, its name, the document with which it stays."""
+    for document in _BETWEEN_DOCUMENTS.split(manifest):
+        if "PersistentVolumeClaim" in document and KEEP_ANNOTATION not in document:
+            command = ("kubectl", "annotate", "--local", "-f", "-", f"{KEEP_ANNOTATION}=keep", "-o", "json")
+            kept = outside.ask(command, timeout_s=_ANSWER_S, stdin=document.encode())
+            described = json.loads(kept)
+            if described["kind"] == "PersistentVolumeClaim":
+                yield document, described["metadata"]["name"], kept.decode()
 
 
 def chart_folder(named: str | None, checkout: Path | None) -> str:

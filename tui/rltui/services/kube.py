@@ -17,6 +17,8 @@ SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash || exec sh")
 """What a person gets in a pod who names no command."""
 RELEASE_LABEL = "app.kubernetes.io/instance"
 """Its value is the release; `app`, `example` and `role` alone are those of others too."""
+KEEP_ANNOTATION = "helm.sh/resource-policy"
+"""With the value `keep`, helm leaves an object alone: https://helm.sh/docs/howto/charts_tips_and_tricks"""
 _GPU = "nvidia.com/gpu"
 _ANSWER_S = 10.0
 """Of a command that asks for one thing."""
@@ -413,6 +415,8 @@ class Claim:
     name: str
     phase: str
     size: str
+    is_kept: bool = False
+    """It stays when an upgrade of its release makes it no more."""
 
 
 async def read_claims(kubectl: Kubectl, release: str) -> tuple[Claim, ...]:
@@ -430,7 +434,8 @@ async def read_claims(kubectl: Kubectl, release: str) -> tuple[Claim, ...]:
             metadata["name"].removesuffix("-shared-data"),
         ):
             size = (status.get("capacity") or {}).get("storage", "")
-            found.append(Claim(metadata["name"], status.get("phase", ""), size))
+            is_kept = (metadata.get("annotations") or {}).get(KEEP_ANNOTATION) == "keep"
+            found.append(Claim(metadata["name"], status.get("phase", ""), size, is_kept))
     return tuple(found)
 
 
