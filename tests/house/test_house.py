@@ -16,7 +16,7 @@ from tests.house.walks import REPOSITORY
 
 SOURCE_LIMITS = {
     "files": 458,
-    "lines": 100_900,
+    "lines": 101_000,
     "public names per 1,000 lines": 20.8,
     "percent of lines that import": 6.7,
     "import circles": 0,
