@@ -5,9 +5,9 @@
     RLTUI_MED_LM_TRAIN=/opt/med-lm-train pytest -m primerl -n 0 tests/prime_rl_real/test_med_lm_train.py
 
 The three are git repositories: MedARC-AI/med-lm-train, marii-moe/med-lm-train, PrimeIntellect-ai/prime-rl.
-What of the checkouts is real: `medarc_train`, its launcher, prime-rl's config classes and its `rl`. What they
-start (`inference`, `orchestrator`, `torchrun`, `sft`) are the stand-ins of `tests/fakes/prime_rl`; torch is
-needed for its import alone.
+What of the checkouts is real: `medarc_train`, `medarc_slurm`, their launcher, prime-rl's config classes and
+its `rl`. What they start (`inference`, `orchestrator`, `torchrun`, `sft`) are the stand-ins of
+`tests/fakes/prime_rl`; torch is needed for its import alone.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ PACKAGES = (
         "tomli",
         "tomli_w",
         "typer",
+        "jinja2",
         "loguru",
     ),
     *("nvidia-ml-py", "wandb", "psutil", "pandas"),
@@ -71,9 +72,8 @@ def _programs(folder: Path, packages: Path, generation: str) -> None:
     (site,) = (folder / ".venv/lib").glob("python*/site-packages")
     (site / "real.pth").write_text(f"{folder}\n{folder / 'prime-rl/src'}\n{packages}\n")
     real = f"{folder / '.venv/bin/python'}"
-    _script(
-        folder / ".venv/bin/medarc_train", real, "from medarc_rl.medarc_train import app\nsys.exit(app())"
-    )
+    for name in ("medarc_train", "medarc_slurm"):
+        _script(folder / f".venv/bin/{name}", real, f"from medarc_rl.{name} import app\nsys.exit(app())")
     _script(folder / ".venv/bin/rl", real, "from prime_rl.entrypoints.rl import main\nsys.exit(main())")
     fake, path = f"{sys.executable} -S", f"sys.path.insert(0, {str(_REPOSITORY)!r})\n"
     for name in STAND_INS:

@@ -162,7 +162,7 @@ class Follower:
         try:
             await self._host(self)
         except HostError as error:
-            self.tell(replace(self.remote, phase="ended", exit_code=_CANNOT_RUN, error=str(error)))
+            self.tell(replace(self.remote, phase="ended", reason="", exit_code=_CANNOT_RUN, error=str(error)))
         except UnreachedError:
             return _UNREACHED
         await self._end_output()

@@ -216,7 +216,9 @@ class _FollowedJob:
             again_s = min(grace_s, follower.stop["again_s"] or grace_s)
             await self._commands.cancel(*words, number)
             if again_s < grace_s and not await is_set_within(follower.kill_asked, again_s):
-                await self._commands.cancel(*words, number)
+                # A shell minds a signal when its command has ended, which has to be told as well.
+                whole = ("--full" if word == "--batch" else word for word in words)
+                await self._commands.cancel(*whole, number)
                 again_s = grace_s - again_s
             await is_set_within(follower.kill_asked, again_s)
         if not follower.kill_asked.is_set():
