@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.conftest import Box
 from tests.fakes.prime_rl.boxed import PrimeBox
-from tests.fakes.prime_rl.examples import free_ports
+from tests.fakes.prime_rl.examples import Ports, free_ports
 from tests.prime_rl_real.make_checkout import MODEL, PROGRAMS
 
 pytestmark = [pytest.mark.primerl, pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(1800)]
@@ -39,7 +39,13 @@ def prime(box: Box, checkout: Path) -> PrimeBox:
     box.env[VARIABLE] = str(checkout)
     box.env["UV_NO_SYNC"] = "1"
     ports = free_ports()
-    (box.work / "rl.toml").write_text(f"""\
+    (box.work / "rl.toml").write_text(config_text(checkout, ports))
+    return PrimeBox(box, "C", ports, ("rl.toml",))
+
+
+def config_text(checkout: Path, ports: Ports) -> str:
+    """An RL run on the tiny model."""
+    return f"""\
 max_steps = 1000
 seq_len = 128
 
@@ -107,8 +113,7 @@ port = {ports.server}
 enforce_eager = true
 max_model_len = 128
 max_num_seqs = 8
-""")
-    return PrimeBox(box, "C", ports, ("rl.toml",))
+"""
 
 
 def rows(prime: PrimeBox) -> list[dict[str, Any]]:

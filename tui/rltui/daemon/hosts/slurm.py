@@ -216,9 +216,12 @@ class _FollowedJob:
             again_s = min(grace_s, follower.stop["again_s"] or grace_s)
             await self._commands.cancel(*words, number)
             if again_s < grace_s and not await is_set_within(follower.kill_asked, again_s):
-                # A shell minds a signal when its command has ended, which has to be told as well.
-                whole = ("--full" if word == "--batch" else word for word in words)
-                await self._commands.cancel(*whole, number)
+                if self._spec["script"] or self._spec["job"]:
+                    words = (
+                        "--full",
+                        words[-1],
+                    )  # a shell minds a signal once its command, told too, has ended
+                await self._commands.cancel(*words, number)
                 again_s = grace_s - again_s
             await is_set_within(follower.kill_asked, again_s)
         if not follower.kill_asked.is_set():
