@@ -15,7 +15,8 @@ and weights, the checkpoints, the metrics and torchrun around it. What is not:
 * `src/prime_rl/trainer/rl/train.py` is `in_checkout/trainer.py`
 * packages that need CUDA to install are mocks (`in_checkout/cuda_only_mocks.py`)
 * the taskset `reverse-text` has a few sentences of its own (`in_checkout/reverse_text.py`)
-* `pyproject.toml` says no more than the name, so that `uv run` with UV_NO_SYNC=1 takes the `.venv` as it is
+* `pyproject.toml` says no more than the name, so that `uv run` with UV_NO_SYNC=1 takes the `.venv` as it is;
+  `uv sync`, with which job scripts begin, does nothing
 * `tiny-model` is a random Qwen3 of two layers with a tokenizer of characters
 
 The harness of the environment has its own packages fetched from PyPI by uv with the first rollout.
@@ -98,6 +99,9 @@ def _place_own_files(target: Path, python: Path) -> None:
         '[project]\nname = "prime-rl"\nversion = "0.8.0"\nrequires-python = ">=3.11"\n'
     )
     (target / "uv.lock").unlink(missing_ok=True)
+    uv = python.with_name("uv").rename(python.with_name("uv-itself"))
+    python.with_name("uv").write_text(f'#!/bin/sh\n[ "$1" = sync ] || exec {uv} "$@"\n')
+    python.with_name("uv").chmod(0o755)
     for name in PROGRAMS:
         program = python.with_name(name)
         program.write_text(
