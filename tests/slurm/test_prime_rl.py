@@ -54,7 +54,7 @@ def test_its_script_is_submitted_trains_and_is_resumed(box: Box, rig: Rig) -> No
     retry_until(lambda: box.json("checkpoints", "-n", "one")["checkpoints"], timeout_s=120)
     last = step(box)
 
-    again = box.run("restart", "rl", "-n", "one", "--resume", "latest", "--yes", "--no-wait", timeout_s=300)
+    again = box.run("restart", "rl", "-n", "one", "--yes", "--no-wait", timeout_s=300)
     assert again.returncode == 0, again.stderr
     retry_until(lambda: step(box) > last, timeout_s=START_S)
     assert box.component("rl")["attempt"] == 2

@@ -125,7 +125,7 @@ class _FollowedJob:
                 phase=job.phase,
                 reason=reason,
                 starts=max(before.starts, job.restarts + (1 if job.state == "RUNNING" else 0)),
-                ends_at=job.end if is_running else None,
+                ends_at=job.end if job.state == "RUNNING" else None,
             )
         )
 
