@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.errors import UsageError
+from rltui.errors import RltuiError, UsageError
 from rltui.services.helm import Helm, ReleaseWish, chart_folder, flat, values_files
 from rltui.services.kube import Kubectl
 
@@ -44,6 +44,18 @@ def test_an_example_of_the_chart_is_a_file_of_values(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         values_files(["reverse_text"], made)
     assert caught.value.hint == "examples of the chart: reverse-text"
+
+
+def test_where_helm_keeps_its_records_elsewhere_nothing_is_uninstalled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with HELM_DRIVER=configmap: there is no Secret."""
+    (tmp_path / "kubectl").write_text("#!/bin/sh\necho '{\"items\": []}'\n")
+    (tmp_path / "kubectl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(RltuiError, match="helm's record of my-exp cannot be read") as caught:
+        Helm(Kubectl()).keep("my-exp", {"my-exp-shared-data"})
+    assert "nothing was uninstalled" in (caught.value.hint or "")
 
 
 def test_the_words_are_those_that_the_page_types() -> None:

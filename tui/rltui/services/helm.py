@@ -23,6 +23,7 @@ _EXAMPLES = "examples"
 _VALUES = frozenset({".yaml", ".yml", ".json"})
 _STATES = ("--deployed", "--failed", "--pending", "--uninstalling", "--uninstalled")
 """All but those of earlier revisions. Helm 4 lists every state and has no `--all`, Helm 3 has both."""
+_NOTHING_DONE = "nothing was uninstalled, since the data would have gone, too; with --delete-data it may"
 _BETWEEN_DOCUMENTS = re.compile(r"^---\s*$", re.MULTILINE)
 
 
@@ -89,20 +90,18 @@ class Helm:
                 if claim in claims:
                     record["manifest"] = record["manifest"].replace(document, f"\n{kept}\n", 1)
         except (ValueError, LookupError, TypeError, OSError, EOFError) as error:
-            raise RltuiError(f"helm's record of {name} cannot be read") from error
+            raise RltuiError(f"helm's record of {name} cannot be read", hint=_NOTHING_DONE) from error
         written = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(record).encode())))
-        patch = {
-            "metadata": {
-                "resourceVersion": newest["metadata"]["resourceVersion"]
-            },  # refused if it has changed
-            "data": {"release": written.decode()},
-        }
+        version = newest["metadata"][
+            "resourceVersion"
+        ]  # with it, the patch is refused where somebody was faster
+        patch = {"metadata": {"resourceVersion": version}, "data": {"release": written.decode()}}
         command = ask(
             "patch", "secret", newest["metadata"]["name"], "--type=merge", "--patch-file=/dev/stdin"
         )
         outside.ask(command, timeout_s=_ANSWER_S, stdin=json.dumps(patch).encode())
         if lost := self.claims(name) & {*claims}:
-            raise RltuiError(f"helm would still delete {', '.join(sorted(lost))}")
+            raise RltuiError(f"helm would still delete {', '.join(sorted(lost))}", hint=_NOTHING_DONE)
 
 
 @dataclass(frozen=True, slots=True)
