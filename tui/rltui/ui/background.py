@@ -1,4 +1,4 @@
-"""Work that goes on while the screen does other things."""
+"""Work that goes on while the screen does other things, and whether anybody sees what it is for."""
 
 from __future__ import annotations
 
@@ -18,3 +18,11 @@ def in_background(
     warns of that.
     """
     return node.run_worker(work, name=group, group=group, exclusive=exclusive)
+
+
+def is_in_front(node: DOMNode) -> bool:
+    """Whether its screen is the top one, or lies behind dialogs alone; never while the app closes."""
+    if not node.screen.is_current:  # which also counts a covered screen
+        return False
+    top = node.app.screen
+    return node.screen is top or top.is_modal

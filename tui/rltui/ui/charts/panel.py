@@ -12,7 +12,7 @@ from textual.content import Content
 from rltui.core.marks import marks
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
-from rltui.ui.background import in_background
+from rltui.ui.background import in_background, is_in_front
 from rltui.ui.charts.board import Board, Run
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.plot import Plot
@@ -93,10 +93,7 @@ class ChartPanel(Container, can_focus=True):
 
     @property
     def _is_seen(self) -> bool:
-        if not (self.screen.is_current and self.size.height and self.region):
-            return False
-        top = self.app.screen
-        return self.screen is top or top.is_modal
+        return is_in_front(self) and bool(self.size.height and self.region)
 
     async def _catch_up(self, board: Board) -> None:
         is_new = await asyncio.to_thread(board.look)

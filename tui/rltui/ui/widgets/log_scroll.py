@@ -18,6 +18,7 @@ from textual.widget import Widget
 from rltui.core.lines import Level, LogChange, LogSource, plain_text
 from rltui.core.log_query import Query
 from rltui.ui.actions import key_of
+from rltui.ui.background import is_in_front
 from rltui.ui.widgets.log_view import LogStrips, LogViewport, ViewRow, colourless_style, rich_style
 
 POLL_INTERVAL_S = 0.3
@@ -382,11 +383,8 @@ class ScrolledLog(PaintedLog):
 
     def _can_be_seen(self) -> bool:
         """Whether part of the pane is on the top screen or behind a dialog, rather than scrolled away."""
-        if not self.screen.is_current:  # nor is it while the app closes, which has no screen at all
+        if not is_in_front(self):
             return False
-        top = self.app.screen
-        if not (self.screen is top or top.is_modal):
-            return False  # `is_current` counts a covered screen
         try:
             return bool(self.screen.find_widget(self).visible_region)
         except NoWidget:  # not laid out yet
