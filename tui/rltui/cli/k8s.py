@@ -377,19 +377,20 @@ def down(arguments: argparse.Namespace) -> int:
         print(f"helm has no release {name}", file=sys.stderr)
     claims = asyncio.run(kube.read_claims(kubectl, name))
     unwanted = {claim.name for claim in claims if _is_unwanted(claim, name, arguments)}
+    kept = {claim.name for claim in claims} - unwanted
     if is_there:
-        if kept := helm.claims(name) - unwanted:  # of prime-rl's chart, helm deletes it with the rest
-            helm.keep(name, kept)
+        if endangered := helm.claims(name) - unwanted:  # helm deletes them with the rest of prime-rl's chart
+            helm.keep(name, endangered)
+            kept |= endangered
         if (code := outside.in_terminal(helm.words("uninstall", name))) != 0:
             raise RltuiError(f"helm uninstall failed (exit code {code})", hint="what it says stands above")
     _end_experiment(name)
-    for claim in claims:
-        command = kubectl.words("delete", "persistentvolumeclaim", claim.name)
-        if claim.name in unwanted:
-            outside.ask((*command, "--wait=false", "--ignore-not-found"), timeout_s=60.0)
-            print(f"{claim.name} was deleted", file=sys.stderr)
-        else:
-            print(f"{claim.name} stays; to delete it: {shlex.join(command)}", file=sys.stderr)
+    delete = kubectl.words("delete", "persistentvolumeclaim")
+    for claim_name in sorted(unwanted):
+        outside.ask((*delete, claim_name, "--wait=false", "--ignore-not-found"), timeout_s=60.0)
+        print(f"{claim_name} was deleted", file=sys.stderr)
+    for claim_name in sorted(kept):
+        print(f"{claim_name} stays; to delete it: {shlex.join((*delete, claim_name))}", file=sys.stderr)
     return 0
 
 

@@ -83,7 +83,8 @@ class Stop(LayoutSection):
     """After this the whole tree gets SIGTERM, and seconds later SIGKILL."""
     again_s: float | None = Field(default=None, gt=0)
     """After this the signal is sent once more, within the grace: many programs end in order at the first
-    SIGINT, which may wait for something that never comes, and at once at the second."""
+    SIGINT, which may wait for something that never comes, and at once at the second. Of a launcher's
+    job on SLURM, its script is told first, and then all of its processes."""
     leftovers: Literal["end", "keep"] = "end"
     """What becomes of processes that outlive an attempt which ended by itself: ended at once, or kept and
     listed until a person ends them. A stop on request always ends them."""

@@ -42,6 +42,11 @@ class _FollowedJob:
         self._output: _Output | None = None
         self._last: slurm.Job | None = None
 
+    @property
+    def _is_ours(self) -> bool:
+        """The script is one of rltui's, which passes signals on and has its output where we say."""
+        return not self._spec["script"] and not self._spec["job"]
+
     async def follow(self) -> None:
         follower = self._follower
         if not follower.remote.id:
@@ -196,7 +201,7 @@ class _FollowedJob:
                 await asyncio.sleep(_OUTPUT_S)
 
     def _drain(self) -> None:
-        if self._output is None and not self._spec["script"] and not self._spec["job"]:
+        if self._output is None and self._is_ours:
             self._output = _Output(self._own_output, self._follower)
         while self._output is not None and self._output.read_on():
             pass
@@ -216,11 +221,10 @@ class _FollowedJob:
             again_s = min(grace_s, follower.stop["again_s"] or grace_s)
             await self._commands.cancel(*words, number)
             if again_s < grace_s and not await is_set_within(follower.kill_asked, again_s):
-                if self._spec["script"] or self._spec["job"]:
-                    words = (
-                        "--full",
-                        words[-1],
-                    )  # a shell minds a signal once its command, told too, has ended
+                if (
+                    not self._is_ours
+                ):  # its shell minds a signal once its command has ended: that is told, too
+                    words = ("--full", words[-1])
                 await self._commands.cancel(*words, number)
                 again_s = grace_s - again_s
             await is_set_within(follower.kill_asked, again_s)
@@ -237,7 +241,7 @@ class _FollowedJob:
         job = await self._look()
         if job is None or job.phase != "running":
             return ()
-        if self._spec["script"] or self._spec["job"]:
+        if not self._is_ours:
             # A launcher's script that minds SIGTERM ends its programs in order. Another one would die of it.
             return ("--batch", "--signal=TERM") if self._minds_term() else ()
         signal_ = f"--signal={self._follower.stop['signal'].removeprefix('SIG')}"
