@@ -1,6 +1,6 @@
 """What the house is like: `python -m tests.house.measure [CHECKOUT] [--quick]`. `--quick` runs nothing.
 
-`test_house.py` holds the limits, which only ever go down.
+The figures are read, not gated: only import circles are a test (`test_house.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from tests.house.walks import REPOSITORY, status_beside_python, walks
 class Measure:
     name: str
     figure: float
-    goal: float
     what: Sequence[str] = field(default=())
     """The offenders."""
 
@@ -28,15 +27,15 @@ def of_source(read: House) -> list[Measure]:
     circles = [" ↔ ".join(circle) for circle in read.circles()]
     same = [f"{name}: {', '.join(homes)}" for name, homes in read.same_names().items()]
     return [
-        Measure("files", len(read.modules), 240),
-        Measure("lines", read.lines, 36_000),
-        Measure("public names per 1,000 lines", round(read.names_per_1000_lines, 1), 18),
-        Measure("percent of lines that import", round(read.import_share, 1), 8),
-        Measure("import circles", len(circles), 0, circles),
-        Measure("classes over 300 lines", len(read.long_classes()), 0, read.long_classes()),
-        Measure("functions over 60 lines", len(read.long_functions()), 0, read.long_functions()),
-        Measure("short modules with one importer", len(read.splinters()), 25, read.splinters()),
-        Measure("class names used twice", len(same), 0, same),
+        Measure("files", len(read.modules)),
+        Measure("lines", read.lines),
+        Measure("public names per 1,000 lines", round(read.names_per_1000_lines, 1)),
+        Measure("percent of lines that import", round(read.import_share, 1)),
+        Measure("import circles", len(circles), circles),
+        Measure("classes over 300 lines", len(read.long_classes()), read.long_classes()),
+        Measure("functions over 60 lines", len(read.long_functions()), read.long_functions()),
+        Measure("short modules with one importer", len(read.splinters()), read.splinters()),
+        Measure("class names used twice", len(same), same),
     ]
 
 
@@ -45,19 +44,19 @@ def of_runs(root: Path) -> list[Measure]:
     edit, reading = walks(root)
     status_s, python_s = status_beside_python(root)
     return [
-        Measure("modules a knob edit passes (daemon, services)", len(edit.acting), 15, edit.acting),
-        Measure("… with core and frameworks", len(edit.modules), 30),
-        Measure("… returns to one of them", edit.returns, 10),
-        Measure("modules a GPU reading passes", len(reading.modules), 12, reading.modules),
-        Measure("… returns to one of them", reading.returns, 3),
-        Measure("`status --json` in starts of Python", round(status_s / python_s, 2), 5),
+        Measure("modules a knob edit passes (daemon, services)", len(edit.acting), edit.acting),
+        Measure("… with core and frameworks", len(edit.modules)),
+        Measure("… returns to one of them", edit.returns),
+        Measure("modules a GPU reading passes", len(reading.modules), reading.modules),
+        Measure("… returns to one of them", reading.returns),
+        Measure("`status --json` in starts of Python", round(status_s / python_s, 2)),
     ]
 
 
 def as_text(measures: Sequence[Measure]) -> str:
     width = max(len(measure.name) for measure in measures)
-    lines = [f"{'':{width}}  {'figure':>8}  {'goal':>8}"]
-    lines += [f"{each.name:{width}}  {each.figure:>8,}  {each.goal:>8,}" for each in measures]
+    lines = [f"{'':{width}}  {'figure':>8}"]
+    lines += [f"{each.name:{width}}  {each.figure:>8,}" for each in measures]
     for each in measures:
         lines += [f"\n{each.name}:", *(f"  {what}" for what in each.what)] if each.what else []
     return "\n".join(lines)
