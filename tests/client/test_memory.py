@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rltui.client import memory
-from rltui.core.gpu.report import GpuDevice, GpuReport
+from rltui.core.gpu.report import GpuDevice, GpuReport, GpuShare
 from rltui.errors import UsageError
+from rltui.services import layout_files
 from rltui.services.gpu.memory_plan import write_peaks
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import new_record
@@ -88,3 +90,61 @@ def test_what_all_components_need_of_their_devices(tmp_path: Path, monkeypatch: 
     }
     of_box(monkeypatch, reason="no driver")
     assert memory.needed_bytes(record) == {}
+
+
+RL = """\
+[model]
+name = "m"
+[trainer]
+[orchestrator]
+batch_size = 8
+[[orchestrator.env]]
+id = "reverse-text"
+[deployment]
+num_train_gpus = 1
+"""
+
+
+def test_a_run_is_kept_off_devices_of_other_experiments(
+    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding S1: `rl.toml` without [inference] uses one GPU, which was the first, whoever served on it."""
+    (tmp_path / "rl.toml").write_text(RL)
+    record = new_record(
+        name="a",
+        output_dir=tmp_path / "a",
+        workspace=tmp_path,
+        config_files=[tmp_path / "rl.toml"],
+        layout_file=layout_files.find("prime-rl-merged"),
+        framework="prime-rl-merged",
+    )
+
+    def moved(*free_gib: int, serving: tuple[int, ...] = ()) -> tuple[str, tuple[str, ...]]:
+        share = GpuShare(owner="experiment", experiment="warm", used_bytes=GIB)
+        devices = tuple(
+            GpuDevice(
+                index=index,
+                uuid=f"GPU-{index}f",
+                total_bytes=24 * GIB,
+                free_bytes=free * GIB,
+                shares=(share,) if index in serving else (),
+            )
+            for index, free in enumerate(free_gib)
+        )
+        found = GpuReport(available=True, devices=devices)
+        monkeypatch.setattr(memory, "report_once", lambda experiment=None: found)
+        now, why = memory.with_devices(record)
+        return now.devices, why
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert moved(24, 24) == ("", ()), "nobody is in the way"
+    assert moved(12, 24, 24, serving=(0,)) == ("1,2", ("GPU 0 is used by warm: this experiment uses GPU 1",))
+    assert moved(2, 23) == ("1", ("GPU 0 has 2.0 GiB free: this experiment uses GPU 1",))
+    assert moved(24, 2, serving=(1,)) == ("", ()), "it does not use that one"
+    shared = "GPU 0 is used by warm, and this experiment uses it too: --devices names others"
+    assert moved(12, serving=(0,)) == ("", (shared,))
+    assert moved(12, 2, serving=(0,)) == ("", (shared,))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert moved(12, 24, serving=(0,)) == ("", (shared,)), "the person's choice"
+    named = replace(record, devices="0")
+    assert memory.with_devices(named) == (named, ())

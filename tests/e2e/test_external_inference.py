@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import Box
 from tests.e2e.test_prime_rl_layouts import LAYOUTS
+from tests.fakes.nvml import double
 from tests.fakes.prime_rl.boxed import PrimeBox, prime_box
 from tests.fakes.prime_rl.generation import NAMES, Name
 from tests.waiting import retry_until
@@ -90,3 +94,39 @@ def test_a_run_waits_for_a_server_elsewhere_and_tells_when_it_is_gone(box: Box) 
         retry_until(lambda: steps_of_two(box) >= 2, timeout_s=40)
         prime.done("stop", "inference", "--yes", "--wait", "-n", "one")
         retry_until(lambda: "(external) is down" in box.run("events", "-n", "two").stdout, timeout_s=40)
+
+
+GIB = 1 << 30
+
+
+def two_cards(used: int, pid: int) -> str:
+    """The machine of a test: `pid` holds `used` GiB of the first of two cards of 24."""
+    lines = ["driver 580.95.05", "count 2"]
+    for index in (0, 1):
+        held = used * GIB if index == 0 else 0
+        lines += [
+            f"{index}.name NVIDIA GeForce RTX 4090",
+            f"{index}.uuid GPU-{index}932f937-d72c-4106-c12f-20bd9faed9f6",
+            f"{index}.total {24 * GIB}",
+            f"{index}.reserved 0",
+            f"{index}.used {held}",
+        ]
+    return "\n".join([*lines, f"0.compute {pid} {used * GIB}" if used else "", ""])
+
+
+def test_a_trainer_is_kept_off_the_gpu_of_the_server_that_it_uses(box: Box) -> None:
+    """Finding S1."""
+    scenario = box.root / "gpus.conf"
+    scenario.write_text(two_cards(0, 0))
+    box = replace(box, env={**double.environment(scenario), **box.env})
+    with lender(box, "A1") as prime:
+        scenario.write_text(two_cards(22, prime.pid("inference")))
+        line = ["uv", "run", "rl", "--trainer", "@", "train.toml", "--orchestrator", "@", "orch.toml"]
+        checked = json.dumps(box.json("check", "train.toml", "orch.toml", "-l", LAYOUTS["A1"])["memory"])
+        assert "free on GPU 1" in checked, checked
+        begun = box.run("up", *line, "-n", "two", "-o", "out2", "--no-wait")
+        assert begun.returncode == 0, begun.stderr
+        assert "GPU 0 is used by one: this experiment uses GPU 1" in begun.stderr
+        retry_until(lambda: box.component("trainer", experiment="two")["pid"], timeout_s=40)
+        pid = box.component("trainer", experiment="two")["pid"]
+        assert "CUDA_VISIBLE_DEVICES=1" in Path(f"/proc/{pid}/environ").read_text().split("\0")

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from rltui import paths
 from rltui.client import down, launch
 from rltui.client.checking import check, identify, runnable_layout
+from rltui.client.memory import with_devices
 from rltui.client.offline import offline_editor, open_store
 from rltui.client.ports import inference_url, with_ports
 from rltui.core.api import Request
@@ -386,7 +387,8 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
     """
     make_room_for_files()
     with alone():
-        record, notes = with_ports(examine(request))
+        record, moved = with_devices(examine(request))
+        record, notes = with_ports(record)
         control = ControlFolder(Path(record.output_dir))
         owner = _owner(Path(record.output_dir), record.name)
         made = tuple(folder for folder in (Path(record.output_dir), control.path) if not folder.exists())
@@ -399,7 +401,7 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         make_folder(Path(record.output_dir))
         with _kept_apart(record, request.copies) as (copies, why):
             record, texts = _with_own_copies(record, copies, control)
-        notes = (*notes, *why)
+        notes = (*moved, *notes, *why)
         control.make()
         _keep_origin(
             control, record, request.origin

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from rltui.core.gpu.claims import other_experiments
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
-from rltui.core.gpu.forecast import worst_per_component
+from rltui.core.gpu.forecast import has_little_room, worst_per_component
 from rltui.core.gpu.report import GpuDevice, GpuReport, MemoryVerdict
 from rltui.core.layout import Layout
-from rltui.core.text import gib
-from rltui.errors import UsageError
+from rltui.core.text import gib, listed
+from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files
 from rltui.services.config.store import ConfigStore
@@ -54,7 +55,62 @@ def roomiest_device() -> tuple[str | None, str]:
     free, device = max(readable, key=lambda each: each[0])  # the first of equals
     room = f"{gib(free)} of {gib(device.total_bytes or 0)} GiB are free"
     words = f"all components share GPU {device.label}: {room}"
-    return device.uuid if device.mig is not None else str(device.index), words
+    return device.as_choice, words
+
+
+def with_devices(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, ...]]:
+    """`record`, kept off devices that another experiment uses or that are nearly full, and why, in words.
+
+    It stays as it is where its devices are named already, where too few others are free, and where layout,
+    config or launcher take no others. Reads the GPUs.
+    """
+    if record.devices:
+        return record, ()
+    try:
+        layout, framework = layout_files.load_for(record), framework_of(record)
+        files = ConfigStore([Path(name) for name in record.config_files], framework).load()
+        return _apart(record, layout, framework, files, report_once(record.name))
+    except ConfigError:  # the start tells it
+        return record, ()
+
+
+def _apart(
+    record: ExperimentRecord, layout: Layout, framework: Framework, files: ConfigFiles, report: GpuReport
+) -> tuple[ExperimentRecord, tuple[str, ...]]:
+    """Raises ConfigError where layout or config cannot be understood."""
+    used = _devices(record, layout, framework, files, report)
+    occupants = {device.key: other_experiments(device) for device in used}
+    if not any(occupants[device.key] or has_little_room(device) for device in used):
+        return record, ()
+    visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
+    free = [device for device in visible if not other_experiments(device) and not has_little_room(device)]
+    moved = replace(record, devices=",".join(device.as_choice for device in free))
+    names = {device.label: occupants[device.key] for device in used if occupants[device.key]}
+    why = [f"GPU {label} is used by {listed(names[label])}" for label in names]
+    try:
+        chosen = _devices(moved, layout, framework, files, report) if free else ()
+    except ConfigError:  # not enough of them, or a launcher that takes the first ones whatever it is told
+        chosen = ()
+    if len(chosen) == len(used) and set(chosen) <= set(free):
+        little = [
+            f"GPU {device.label} has {gib(device.unclaimed_bytes or 0)} GiB free"
+            for device in used
+            if device.label not in names and has_little_room(device)
+        ]
+        instead = listed([device.label for device in chosen])
+        return moved, (f"{'; '.join((*why, *little))}: this experiment uses GPU {instead}",)
+    return record, tuple(
+        f"{reason}, and this experiment uses it too: --devices names others" for reason in why
+    )
+
+
+def _devices(
+    record: ExperimentRecord, layout: Layout, framework: Framework, files: ConfigFiles, report: GpuReport
+) -> tuple[GpuDevice, ...]:
+    """Those that its components would use, each once."""
+    launcher = _launcher(record, layout, framework, report)
+    found = (device for spec in layout.automatic for device in launcher.devices(spec.id, files))
+    return tuple({device.key: device for device in found}.values())
 
 
 def verdicts(
@@ -76,8 +132,11 @@ def verdicts(
         ConfigError: if layout or config cannot be understood.
     """
     record = _record(config_files, layout_file, layout, framework, files)
-    record = record if devices is None else replace(record, devices=devices)
     report = report_once(record.name)
+    if devices is not None:
+        record = replace(record, devices=devices)
+    elif not record.devices:
+        record, _ = _apart(record, layout, framework, files, report)
     plan = _plan(record, layout, framework, report)
     return worst_per_component(
         plan.verdicts(report.devices, files, starts=plan.components, stops=plan.components)
@@ -101,14 +160,18 @@ def needed_bytes(record: ExperimentRecord) -> Mapping[str, int]:
     return found
 
 
-def _plan(record: ExperimentRecord, layout: Layout, framework: Framework, report: GpuReport) -> MemoryPlan:
+def _launcher(record: ExperimentRecord, layout: Layout, framework: Framework, report: GpuReport) -> Launcher:
     def choose(choice: GpuChoice) -> tuple[GpuDevice, ...]:
         return chosen_devices(choice, report.devices)
 
+    return Launcher(record, layout, framework, choose=choose)
+
+
+def _plan(record: ExperimentRecord, layout: Layout, framework: Framework, report: GpuReport) -> MemoryPlan:
     return MemoryPlan(
         layout=layout,
         framework=framework,
-        launcher=Launcher(record, layout, framework, choose=choose),
+        launcher=_launcher(record, layout, framework, report),
         control=ControlFolder(Path(record.output_dir)),
         workspace=Path(record.workspace),
     )

@@ -128,6 +128,12 @@ def free_devices(
     return (), f"{count} of {len(devices)} GPUs needed, {len(found)} free: {why}"
 
 
+def other_experiments(device: GpuDevice) -> tuple[str, ...]:
+    """Names of the experiments besides the one of the report that use the device or are about to."""
+    users = {share.experiment or "an experiment" for share in device.shares if share.owner == "experiment"}
+    return tuple(sorted(users | {claim.experiment for claim in device.claims}))
+
+
 def _why_taken(device: GpuDevice, bytes_each: int) -> str:
     if device.problem or device.free_bytes is None:
         return "cannot be read"

@@ -103,6 +103,12 @@ def _with_claims(verdict: MemoryVerdict | None, device: GpuDevice) -> MemoryVerd
     return verdict.model_copy(update={"text": text, "notes": (*verdict.notes, words)})
 
 
+def has_little_room(device: GpuDevice) -> bool:
+    """So little is free there that a trainer of unknown need is worth a warning."""
+    free, usable = device.unclaimed_bytes, device.usable_bytes
+    return free is not None and usable is not None and free < _LITTLE_FRAC * usable
+
+
 def worst_per_component(verdicts: Iterable[MemoryVerdict]) -> tuple[MemoryVerdict, ...]:
     """One for each component, in the order given: its worst, and of equal ones that of its first device."""
     worst: dict[str, MemoryVerdict] = {}
@@ -325,8 +331,9 @@ def _on_trainer(plan: _DevicePlan, user: MemoryUser) -> MemoryVerdict:
             trainer_unseen(plan.device, user.component, user.training, free_bytes=free),
         )
     elif peak is None or peak <= free:
+        is_tight = user.training is None and free < _LITTLE_FRAC * plan.usable_bytes
         judged = _Judged(
-            "unknown" if peak is None else "fits",
+            "fits" if peak is not None else "trainer_tight" if is_tight else "unknown",
             trainer_alone(plan.device, user.component, free_bytes=free, peak_bytes=peak),
         )
     else:

@@ -148,6 +148,11 @@ class GpuDevice(Value):
         return str(self.index) if self.mig is None else f"{self.index}.{self.mig}"
 
     @property
+    def as_choice(self) -> str:
+        """How `CUDA_VISIBLE_DEVICES` names it: by number; a MIG slice, which has none, by UUID."""
+        return str(self.index) if self.mig is None else self.uuid or self.label
+
+    @property
     def usable_bytes(self) -> int | None:
         """CUDA's and vLLM's total: without what the driver reserves (`facts/vllm.md`, Memory budget)."""
         return None if self.total_bytes is None else self.total_bytes - (self.reserved_bytes or 0)

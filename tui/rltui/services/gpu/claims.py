@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from rltui import paths
 from rltui.core.gpu import claims as core
 from rltui.core.gpu.devices import chosen_devices
-from rltui.core.gpu.report import GpuClaim, GpuDevice, GpuReport
+from rltui.core.gpu.report import GpuClaim, GpuReport
 from rltui.core.values import Value
 from rltui.errors import ConflictError
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
@@ -149,7 +149,7 @@ def free_devices(count: int, bytes_each: int) -> FreeDevices:
         return FreeDevices((), f"no GPU of this machine can be read: {report.reason}")
     visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
     found, why = core.free_devices(visible, count, bytes_each)
-    return FreeDevices(tuple(_choice(device) for device in found), why)
+    return FreeDevices(tuple(device.as_choice for device in found), why)
 
 
 def reserve_devices(
@@ -165,14 +165,14 @@ def reserve_devices(
     if not report.available:
         return FreeDevices((), f"no GPU of this machine can be read: {report.reason}")
     visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
-    visible = tuple(device for device in visible if _choice(device) not in without)
+    visible = tuple(device for device in visible if device.as_choice not in without)
     taken = FreeDevices((), "")
 
     def decide(others: tuple[GpuClaim, ...]) -> Collection[GpuClaim] | None:
         nonlocal taken
         claimed = [device.model_copy(update={"claims": core.pressing(device, others)}) for device in visible]
         found, why = core.free_devices(claimed, count, bytes_each)
-        taken = FreeDevices(tuple(_choice(device) for device in found), why)
+        taken = FreeDevices(tuple(device.as_choice for device in found), why)
         claims = [
             GpuClaim(experiment=experiment, device=device.key, size_bytes=bytes_each) for device in found
         ]
@@ -187,10 +187,6 @@ def release_devices(experiment: str) -> None:
     files = ClaimFiles(experiment)
     if all(not claim.component for claim in files.own()):
         files.keep(())
-
-
-def _choice(device: GpuDevice) -> str:
-    return device.uuid if device.mig is not None else str(device.index)
 
 
 def _folder() -> Path:

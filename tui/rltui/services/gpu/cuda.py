@@ -40,10 +40,7 @@ def visible_devices(choose: Choose, environment: Mapping[str, str]) -> tuple[str
 
 def numbered_devices(choose: Choose, environment: Mapping[str, str]) -> tuple[str, ...]:
     """The same by NVML's numbers, for programs that take no UUID; slices by UUID."""
-    return tuple(
-        str(device.index) if device.mig is None else device.uuid or device.label
-        for device in choose(environment.get(VISIBLE_DEVICES))
-    )
+    return tuple(device.as_choice for device in choose(environment.get(VISIBLE_DEVICES)))
 
 
 def usable_devices(visible: tuple[str, ...], *, python: str) -> tuple[str, ...]:
