@@ -93,6 +93,8 @@ def test_options_of_medarc_slurm_are_kept_for_it() -> None:
     arguments = parse(line.split())
     assert arguments.launcher_option == ["--single-gpu"]
     assert (arguments.account, arguments.single_gpu) == ("mine", False)
+    for given in ("--slurm-option=--constraint=x", "--slurm-option=-C=x"):  # finding S2
+        assert parse([*line.split(), given, "--", "--ckpt.keep", "2"]).slurm_option == [given[15:]]
 
 
 @pytest.mark.parametrize(

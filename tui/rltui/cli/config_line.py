@@ -85,7 +85,7 @@ def _without_medarc(words: list[str], options: Mapping[str, argparse.Action]) ->
         elif name in _COUNTS and (is_sft or not is_job):
             keys += [_COUNTS[name], *values]
         elif name in options:
-            ours += [name, *values]
+            ours += [word] if equals else [word, *values]
         elif word.startswith("--") and name not in ("--", "--output-dir", *_SWITCHES):
             keys += [name, *values]
         elif word.endswith(".toml"):

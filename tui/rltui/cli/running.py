@@ -31,6 +31,7 @@ from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.runs import RunOrigin
 from rltui.core.text import listed, size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
+from rltui.frameworks.base import Framework
 from rltui.services.config.own_copy import Staged
 from rltui.services.own_files import make_folder
 from rltui.services.runs.experiment_files import ControlFolder, same_folder
@@ -236,8 +237,8 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
     workspace = Path(arguments.workspace) if arguments.workspace else None
     here = workspace or Path.cwd()
     choose = WhoseConfig(arguments, workspace)
-    devices = wanted_devices(arguments)
     slurm = _asked_of_slurm(arguments)
+    devices = wanted_devices(arguments) if slurm is None else None
 
     def request(copies: Staged) -> creation.ExperimentRequest:
         return creation.ExperimentRequest(
@@ -247,7 +248,7 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
             framework=framework,
             name=arguments.name,
             output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
-            slurm=slurm,
+            slurm=None if slurm is None else _on_devices(arguments, slurm, choose(copies.files)),
             workspace=workspace,
             checkpoint=checkpoint,
             devices=devices,
@@ -287,7 +288,11 @@ def _layout(
 _OF_JOBS = ("partition", "time", "nodes", "account", "qos", "dependency", "job_name")
 
 
-def _asked_of_slurm(arguments: argparse.Namespace) -> Mapping[str, str | bool | tuple[str, ...]] | None:
+JobOptions = Mapping[str, str | bool | tuple[str, ...]]
+"""What SLURM is told of the jobs of a run, as `slurm` of a layout says it."""
+
+
+def _asked_of_slurm(arguments: argparse.Namespace) -> JobOptions | None:
     """What the options say of its jobs; `None`: it is not to be one.
 
     Raises:
@@ -314,6 +319,25 @@ def _asked_of_slurm(arguments: argparse.Namespace) -> Mapping[str, str | bool | 
     if asked:
         raise UsageError("what is said of a job has no meaning here", hint="--slurm submits the run as one")
     return None
+
+
+def _on_devices(arguments: argparse.Namespace, asked: JobOptions, framework: Framework) -> JobOptions:
+    """With `--single-gpu` as the launcher that writes the job's script takes it.
+
+    Raises:
+        UsageError: where it takes none, or devices of this machine are named.
+    """
+    if arguments.devices is None and not arguments.single_gpu:
+        return asked
+    if arguments.devices is not None or not framework.job_on_one_gpu:
+        named = "--single-gpu" if arguments.devices is None else "--devices"
+        raise UsageError(
+            f"{named} chooses among the GPUs of this machine, and a job gets those of its node",
+            hint="--gpus N says how many GPUs of each node it gets; the config, who uses which",
+        )
+    words = asked.get("arguments", ())
+    assert isinstance(words, tuple)  # of words: `_asked_of_slurm`
+    return {**asked, "arguments": (*words, *framework.job_on_one_gpu)}
 
 
 def _addresses(given: list[str]) -> tuple[str, ...]:

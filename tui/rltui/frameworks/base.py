@@ -354,6 +354,8 @@ class Framework:
     counts."""
     cluster_layouts: Mapping[str, str] = {}
     """Likewise, of the layout that runs it as SLURM jobs."""
+    job_on_one_gpu: tuple[str, ...] = ()
+    """Words with which the launcher that writes a job's script has all components share one GPU."""
     run_roles: frozenset[str] = frozenset()
     """Ids that the programs which write the run have in layouts. Others are not part of it, unless the layout
     says so."""

@@ -72,6 +72,7 @@ class MedArc(PrimeRl):
     """As prime-rl of that spring; `schemas`, by role, are those of the checkout."""
 
     checkout = CHECKOUT
+    job_on_one_gpu = ("--single-gpu",)
 
     def __init__(self, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
         super().__init__(_GENERATION, schemas)
