@@ -1,4 +1,4 @@
-"""Imports of the source have no circles; layers are held by import-linter (`pyproject.toml`) and `tests/test_layers.py`.
+"""Imports of the source have no circles; layers are held by import-linter and `tests/test_layers.py`.
 
 `python -m tests.house.measure` prints what can be counted besides: figures to read, none of them a limit.
 """
