@@ -32,7 +32,7 @@ def test_a_job_shares_one_gpu_where_its_launcher_can(box: Box) -> None:
         assert shown.returncode == 0, shown.stderr
         assert "--single-gpu" in shown.stdout.partition("# told: ")[2], shown.stdout
         assert "all components share GPU" not in shown.stderr
-    assert "--constraint=x" in shown.stdout
+        assert ("--constraint=x" in shown.stdout) == ("--slurm-option=--constraint=x" in line)
     refused = box.run("up", config, "--slurm", "--devices", "0", "-n", "one", "-o", "out", "--dry-run")
     assert refused.returncode == 2, refused.stderr
     assert "--gpus N says how many GPUs of each node it gets" in refused.stderr
