@@ -16,7 +16,7 @@ from tests.fakes.past_run import made
 
 from rltui.cli import main
 from rltui.core.run_columns import RunView
-from rltui.core.runs import RunRow
+from rltui.core.runs import RunId, RunRow
 from rltui.services import screen_state
 from rltui.services.runs import catalog, keeping
 from rltui.services.runs.index import RunIndex
@@ -150,7 +150,7 @@ def test_the_view_is_kept_and_a_damaged_one_is_the_usual(own_user: Path) -> None
 def test_thousands_are_listed_in_no_time(own_user: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         RunRow(
-            id=f"r{at:09}",
+            id=RunId(f"r{at:09}"),
             created_at=float(at),
             name=f"n{at}",
             folder=f"/o/{at}",

@@ -20,29 +20,29 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rows_are_read_once_and_then_only_what_changed(tmp_path: Path) -> None:
     index = RunIndex(tmp_path / "runs.sqlite")
-    index.put([(run_row("a"), {"lr": 1.0}), (run_row("b"), {})])
+    index.put([(run_row("a", id="a" * 10), {"lr": 1.0}), (run_row("b", id="b" * 10), {})])
     runs: Runs = KnownRuns(RunIndex(tmp_path / "runs.sqlite"))
 
     first = runs.rows()
     assert {row.name for row in first} == {"a", "b"}
     assert runs.rows() is first, "nothing has changed"
 
-    index.put([(living_row("b", step=51), None), (living_row("c"), {})])
-    index.remove(["id-a"])
+    index.put([(living_row("b", id="b" * 10, step=51), None), (living_row("c", id="c" * 10), {})])
+    index.remove(["a" * 10])
     assert {(row.name, row.step) for row in runs.rows()} == {("b", 51), ("c", 50)}
-    assert runs.configs(["id-b", "id-c"]) == {"id-b": {}, "id-c": {}}
+    assert runs.configs(["b" * 10, "c" * 10]) == {"b" * 10: {}, "c" * 10: {}}
 
 
 def test_an_index_that_was_made_anew_is_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "runs.sqlite"
     index = RunIndex(path)
-    index.put([(run_row("a"), {})])
-    index.put([(run_row("b"), {})])
+    index.put([(run_row("a", id="a" * 10), {})])
+    index.put([(run_row("b", id="b" * 10), {})])
     runs = KnownRuns(RunIndex(path))
     assert len(runs.rows()) == 2
 
     path.unlink()
-    RunIndex(path).put([(run_row("c"), {})])
+    RunIndex(path).put([(run_row("c", id="c" * 10), {})])
     assert [row.name for row in runs.rows()] == ["c"]
 
 
@@ -59,5 +59,5 @@ def test_an_index_that_is_lost_while_it_is_looked_at_is_filled_again(own_user: P
     assert len(runs.rows()) == 2
 
     index_file().unlink()
-    RunIndex().put([(living_row("c"), {})])  # as a supervisor does
+    RunIndex().put([(living_row("c", id="c" * 10), {})])  # as a supervisor does
     assert {row.name for row in runs.rows()} == {"a", "b", "c"}

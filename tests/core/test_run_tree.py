@@ -6,11 +6,11 @@ import random
 import time
 
 from rltui.core.run_tree import run_tree
-from rltui.core.runs import RunRow
+from rltui.core.runs import RunId, RunRow
 
 
 def row(id_: str, parent: str = "", group: str = "") -> RunRow:
-    return RunRow(id=id_, created_at=0.0, name=id_, folder=f"/{id_}", parent=parent, group=group)
+    return RunRow(id=RunId(id_), created_at=0.0, name=id_, folder=f"/{id_}", parent=parent, group=group)
 
 
 def drawn(rows: list[RunRow], *folded: str) -> list[str]:

@@ -28,7 +28,7 @@ from rltui.ui.screens.runs import RunsScreen
 from rltui.ui.widgets.run_details import detail_lines
 from rltui.ui.widgets.run_table import RunTable, line_key
 
-NAMES = {row.id: row.name for row in RUNS}
+NAMES: dict[str, str] = {row.id: row.name for row in RUNS}
 QUEUED = QUEUE.entries
 
 

@@ -22,7 +22,7 @@ def test_a_row_comes_back_as_it_was(tmp_path: Path) -> None:
     index = RunIndex(tmp_path / "runs.sqlite")
     full = row(
         1, metrics={"reward": (0.5, 0.75)}, sparkline=(0.1, 0.5), checkpoints=(5, 10), tags=("baseline",),
-        changed={"optim.lr": (1e-6, 3e-6)}, configs=(RunConfigFile(path="/c/rl.toml", sha256="ab"),),
+        changed={"optim.lr": (1e-6, 3e-6)}, configs=(RunConfigFile(path="/c/rl.toml", sha256="ab" * 32),),
         supervisor=(12, 3.5), versions={"torch": "2.9"}, gpus=("0",), parent="run0000000", parent_step=5,
     )  # fmt: skip
     index.put([(full, {"optim.lr": 3e-6})])

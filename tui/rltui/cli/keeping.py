@@ -131,7 +131,7 @@ def put_into_trash(
     for row in rows:
         if row.is_running:
             raise keeping.lives(row)
-    sizes = {row.id: _size(row) for row in rows}
+    sizes: dict[str, int] = {row.id: _size(row) for row in rows}
     if arguments.plan or not rows:
         _print_plan(rows, sizes, kept, as_json=arguments.json)
         return 0
@@ -186,7 +186,7 @@ def trash(arguments: argparse.Namespace) -> int:
     index, now = _index(), time.time()
     rows = [row for row in index.rows() if row.trashed_at is not None and now - row.trashed_at >= older_than]
     rows.sort(key=lambda row: row.trashed_at or 0.0, reverse=True)
-    sizes = {row.id: _size(row) for row in rows}
+    sizes: dict[str, int] = {row.id: _size(row) for row in rows}
     if not arguments.empty:
         return _list_trash(rows, sizes, now, as_json=arguments.json)
     total = size_text(sum(sizes.values()))

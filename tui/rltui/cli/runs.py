@@ -88,7 +88,7 @@ def _runs(arguments: argparse.Namespace) -> int:
     if retention is not None:
         plan = retention_plan(rows, retention, now)
         return put_into_trash(index, plan.go, arguments, kept=plan.keep)
-    names = {row.id: row.name for row in known}
+    names: dict[str, str] = {row.id: row.name for row in known}
     listing = _ListedRuns(rows[: arguments.limit], shown, configs, names, now)
     if arguments.json:
         _print_json(listing, with_columns=arguments.columns is not None)

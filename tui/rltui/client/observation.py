@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from rltui.frameworks import registry
 from rltui.services import layout_files
 from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
-from rltui.services.runs.experiments import check_name, find_experiment, known_experiments
+from rltui.services.runs.experiments import find_experiment, known_experiments, new_record
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.observed import FoundRun, find_run, is_own, runs_below
 
@@ -166,15 +165,13 @@ def _is_as_wanted(record: ExperimentRecord, layout_file: Path, framework: str) -
 
 def _written(*, name: str, run_dir: Path, layout_file: Path, framework: str) -> ExperimentRecord:
     folder = paths.state_dir() / "observed" / name
-    check_name(name, folder)
-    record = ExperimentRecord(
+    record = new_record(
         name=name,
-        output_dir=str(folder),
-        workspace=str(folder),
-        config_files=(),
-        layout_file=str(layout_file),
+        output_dir=folder,
+        workspace=folder,
+        config_files=[],
+        layout_file=layout_file,
         framework=framework,
-        created_at=time.time(),
         run_dir=str(run_dir),
         observed=True,
     )

@@ -294,7 +294,7 @@ def _value_cell(value: object) -> str:
 
 def _run_rows(runs: Sequence[RunRow]) -> Iterator[ComparedRow]:
     """State, steps, time and GPU hours; of all else only that in which they differ."""
-    names = {run.id: run.name for run in runs}
+    names: dict[str, str] = {run.id: run.name for run in runs}
     for id_ in (*_ALWAYS, *_WHERE_DIFFERENT):
         column = column_of(id_)
         texts = [column.text(run, now=0.0, names=names) for run in runs]

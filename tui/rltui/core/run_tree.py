@@ -41,12 +41,12 @@ def run_tree(rows: Sequence[RunRow], folded: Collection[str] = ()) -> list[TreeL
     A run whose parent is not among them stands below its sweep; whoever has neither stands at the top. Sheets
     that name each other as parents are listed all the same.
     """
-    by_id = {row.id: row for row in rows}
-    above = {row.id: _above(row, by_id) for row in rows}
+    by_id: dict[str, RunRow] = {row.id: row for row in rows}
+    above: dict[str, str] = {row.id: _above(row, by_id) for row in rows}
     below: dict[str, list[str]] = {}
     placed: set[str] = set()
     for row in rows:
-        key = row.id
+        key: str = row.id
         while key not in placed and key != _TOP:  # all above one that is placed are placed
             placed.add(key)
             below.setdefault(above.get(key, _TOP), []).append(key)

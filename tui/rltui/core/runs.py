@@ -2,9 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, NewType, Self, get_args
+
+from rltui.core.kinds import (
+    FLAG,
+    INTEGER,
+    LINE,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    TIME,
+    Kind,
+    checked,
+    list_of,
+    list_of_types,
+    table_of,
+)
+
+RunId = NewType("RunId", str)
+"""Ten letters and digits, never used twice; files are named by it. Made by `services/runs/run_sheet.py`, and
+of a text by `run_id` alone."""
+ID_LENGTH = 10
+_ID = re.compile(rf"[a-z0-9]{{{ID_LENGTH}}}")
+
+
+def run_id(text: object) -> RunId | None:
+    """The id that a text is; `None` where it is none."""
+    return RunId(text) if isinstance(text, str) and _ID.fullmatch(text) else None
+
 
 RunState = Literal["running", "done", "failed", "stopped", "damaged", "gone"]
 """`stopped`: it did not come to its end. `damaged`: its folder cannot be understood, `problem` says why.
@@ -33,8 +61,7 @@ class RunOrigin:
 class RunSheet(RunOrigin):
     """What people say of a run. Kept in its folder; all else can be read again."""
 
-    id: str
-    """Ten letters and digits, never used twice."""
+    id: RunId
     created_at: float
     tags: tuple[str, ...] = ()
     """Sorted."""
@@ -45,6 +72,16 @@ class RunSheet(RunOrigin):
     """Since when it is not listed unless asked for."""
     trashed_at: float | None = None
     """Since when its folder lies in the trash."""
+
+    @classmethod
+    def parsed(cls, data: object) -> Self:
+        """Of a JSON document that anybody may have written. Keys of newer versions are passed over.
+
+        Raises:
+            ValueError: saying what is wrong with it.
+        """
+        known = checked(data, _SHEET_KINDS, frozenset({"id", "created_at"}))
+        return cls(**{**known, "tags": tuple(sorted(known.get("tags", ())))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,23 +185,74 @@ class RunRow(RunSheet):
         return self.metrics.get("reward", (None, None))[0]
 
     @classmethod
-    def parsed(cls, data: Mapping[str, Any]) -> RunRow:
-        """Of a document that `orjson` made of a row. Keys of newer versions are passed over.
-
-        Raises:
-            TypeError, ValueError, KeyError: if it is none.
-        """
-        is_known = _FIELDS.issuperset(data)
-        known = dict(data) if is_known else {key: value for key, value in data.items() if key in _FIELDS}
+    def parsed(cls, data: object) -> Self:
+        """Of a document that `orjson` made of a row. As for a sheet, nothing of it is believed unseen."""
+        known = checked(data, _ROW_KINDS, frozenset({"id", "created_at", "name", "folder"}))
         for key in ("sparkline", "checkpoints", "gpus", "tags"):
             known[key] = tuple(known.get(key, ()))
-        known["metrics"] = {key: (last, best) for key, (last, best) in known.get("metrics", {}).items()}
-        known["changed"] = {key: (old, new) for key, (old, new) in known.get("changed", {}).items()}
-        known["configs"] = tuple(RunConfigFile(**each) for each in known.get("configs", ()))
+        for key in ("metrics", "changed"):
+            known[key] = {name: tuple(pair) for name, pair in known.get(key, {}).items()}
+        known["configs"] = tuple(
+            RunConfigFile(path=each["path"], sha256=each["sha256"]) for each in known.get("configs", ())
+        )
         if (supervisor := known.get("supervisor")) is not None:
-            pid, started = supervisor
-            known["supervisor"] = (int(pid), float(started))
+            known["supervisor"] = tuple(supervisor)
         return cls(**known)
 
 
-_FIELDS = frozenset(each.name for each in fields(RunRow))
+_RUN_ID = Kind(lambda value: run_id(value) is not None, f"an id of {ID_LENGTH} letters and digits")
+_OF_OTHER_RUN = Kind(lambda value: value == "" or _RUN_ID.fits(value), _RUN_ID.words)
+_SHEET_KINDS: Mapping[str, Kind] = {
+    "id": _RUN_ID,
+    "created_at": TIME,
+    "parent": _OF_OTHER_RUN,
+    "parent_step": INTEGER.or_none,
+    "again": _OF_OTHER_RUN,
+    "group": LINE,
+    "entry": LINE,
+    "tags": list_of(LINE, "a list of words"),
+    "note": TEXT,
+    "is_best": FLAG,
+    "archived_at": TIME.or_none,
+    "trashed_at": TIME.or_none,
+}
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_STATES = frozenset(get_args(RunState))
+_PAIR = Kind(lambda pair: type(pair) is list and len(pair) == 2, "a pair")
+_FIGURES = list_of_types(int, float, type(None), words="a list of numbers")
+_ROW_KINDS: Mapping[str, Kind] = {
+    **_SHEET_KINDS,
+    **dict.fromkeys(("name", "folder", "control", "run_dir", "framework", "generation"), TEXT),
+    **dict.fromkeys(("problem", "commit", "host"), TEXT),
+    **dict.fromkeys(("observed", "is_dirty"), FLAG),
+    **dict.fromkeys(("started_at", "ended_at"), TIME.or_none),
+    **dict.fromkeys(("step", "max_steps", "disk_bytes"), INTEGER.or_none),
+    "kind": Kind(lambda value: value in ("run", "evaluation"), "a kind of run"),
+    "state": Kind(lambda value: type(value) is str and value in _STATES, "a state"),
+    "seconds": NUMBER,
+    "gpu_seconds": NUMBER,
+    "attempts": INTEGER,
+    "metrics": table_of(
+        Kind(lambda pair: _FIGURES.fits(pair) and len(pair) == 2, ""), "a table of pairs of numbers"
+    ),
+    "sparkline": _FIGURES,
+    "checkpoints": list_of_types(int, words="a list of steps"),
+    "changed": table_of(_PAIR, "a table of pairs"),
+    "configs": list_of(
+        Kind(
+            lambda file: (
+                type(file) is dict
+                and TEXT.fits(file.get("path"))
+                and _SHA256.fullmatch(str(file.get("sha256"))) is not None
+            ),
+            "",
+        ),
+        "a list of files",
+    ),
+    "versions": table_of(TEXT, "a table of texts"),
+    "gpus": TEXTS,
+    "supervisor": Kind(
+        lambda value: value is None or (_PAIR.fits(value) and all(map(NUMBER.fits, value))), "a process"
+    ),
+}
+"""By key of a row, which another machine may have sent."""

@@ -94,6 +94,15 @@ def _refused(path: Path, reason: str) -> PermissionError:
     return PermissionError(errno.EPERM, reason, str(path))
 
 
+def is_text(path: Path) -> bool:
+    """Whether a path can be written into a file: names of files are bytes, and what we write is UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def make_folder(folder: Path, *, mode: int = 0o777) -> None:
     """Make a folder, with `mode` less the umask, and its parents.
 

@@ -10,7 +10,7 @@ from rltui.core.lines import LogChange
 from rltui.core.metric_names import CONCEPTS
 from rltui.core.queue import QueueEntry, stop_rule
 from rltui.core.run_filter import RunFilter, parse_filter
-from rltui.core.runs import RunRow
+from rltui.core.runs import ID_LENGTH, RunId, RunRow
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.core.text import did_you_mean, figure
 from rltui.errors import UsageError
@@ -19,6 +19,8 @@ from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
+_NO_RUN = RunId("0" * ID_LENGTH)
+"""Of a row that a condition is asked of, and nobody keeps."""
 _EXAMPLE = "for example: 'reward < 0.2 at 50', 'kl > 10', 'eval.best < 0.3 at 200'"
 
 
@@ -70,7 +72,7 @@ class StopRules:
 
 def _judged(condition: RunFilter, entry: QueueEntry, digest: RunDigest) -> str:
     """The figures, where the condition holds."""
-    row = RunRow(id=entry.run or entry.id, created_at=entry.added_at, name=entry.name, folder=entry.folder)
+    row = RunRow(id=_NO_RUN, created_at=entry.added_at, name=entry.name, folder=entry.folder)
     row = replace(row, metrics=digest.metrics, step=digest.step, state="running", group=entry.group)
     if not condition.matches(row, {}):
         return ""

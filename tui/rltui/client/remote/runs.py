@@ -314,7 +314,7 @@ class AllRuns(OwnFiles):
         owners = self._by_owner(ids)
         if len(owners) == 1:
             return next(iter(owners)).compare(ids, metrics)
-        known = {row.id: row for row in self.rows()}
+        known: dict[str, RunRow] = {row.id: row for row in self.rows()}
         if not known.keys() >= {*ids}:
             raise UsageError("one of these runs is not in the index any more")
         rows = [known[id_] for id_ in ids]

@@ -73,10 +73,10 @@ def origin(traces: Iterable[Trace]) -> Origin | None:
 def _record(tags: Mapping[str, str]) -> processes.AttemptRecord | None:
     output_dir = tags.get(_TAG, "").partition("@")[2]
     attempt = tags.get("RLTUI_ATTEMPT", "")
-    if not output_dir or not attempt.isdecimal():
+    component = tags.get("RLTUI_COMPONENT", "")
+    if not output_dir or "/" in component or not attempt.isdecimal():
         return None
-    control = ControlFolder(Path(output_dir))
-    return processes.read_attempt(control.attempt_dir(tags.get("RLTUI_COMPONENT", ""), int(attempt)))
+    return processes.read_attempt(ControlFolder(Path(output_dir)).attempt_dir(component, int(attempt)))
 
 
 def _of_record(record: processes.AttemptRecord, *, lives: bool) -> Origin:

@@ -18,10 +18,11 @@ from typing import Any
 import orjson
 
 from rltui import paths
-from rltui.core.runs import RunOrigin, RunRow, RunSheet
+from rltui.core.kinds import PATH, TEXT, TIME, Kind, checked
+from rltui.core.runs import RunId, RunOrigin, RunRow, RunSheet, run_id
 from rltui.core.text import closest
 from rltui.errors import ConfigError, RltuiError, UsageError
-from rltui.services.own_files import make_folder, read_own, write_atomically
+from rltui.services.own_files import is_text, make_folder, read_own, write_atomically
 from rltui.services.runs.experiment_files import (
     NAME_PATTERN,
     ControlFolder,
@@ -46,6 +47,7 @@ _QUIET_S = 900.0
 """A run of another machine that writes nothing for so long is not believed to go on."""
 _LIST_SLACK_NS = 60 * 10**9
 """An entry of the list may be written so long before it is put there."""
+_NOTE_KINDS: Mapping[str, Kind] = {"name": TEXT, "folder": PATH, "control": PATH, "created_at": TIME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def measure(index: RunIndex, *, within_s: float) -> None:
             index.put([(measured, None)], marks={id_: marks.get(id_, b"")}, unless_since=since)
 
 
-def refresh(index: RunIndex, ids: Iterable[str]) -> None:
+def refresh(index: RunIndex, ids: Iterable[RunId]) -> None:
     """Read these again: their sheets were changed, or their folders.
 
     Raises:
@@ -118,12 +120,12 @@ def take(index: RunIndex, places: Iterable[Path]) -> tuple[str, ...]:
     return found.take(places)
 
 
-def forget(index: RunIndex, ids: Collection[str]) -> None:
+def forget(index: RunIndex, ids: Collection[RunId]) -> None:
     """Take runs out of the index and out of mind. Their folders, if there are any, stay."""
     index.remove(ids)
     for id_ in ids:
         with suppress(OSError):
-            (notes_dir() / id_).unlink()
+            _note_file(id_).unlink()
 
 
 def find_run(index: RunIndex, word: str) -> RunRow:
@@ -200,7 +202,7 @@ class _CatchUp:
         self._marks: dict[str, bytes] = {}
         self._places: dict[str, str] = {}
         """Id → control folder, of those that were read."""
-        self._gone: set[str] = set()
+        self._gone: set[RunId] = set()
         """Ids of runs of which nothing is left, and whose place another has."""
         self._has_written = False
         """Into the control folder that is being read."""
@@ -208,7 +210,7 @@ class _CatchUp:
         if index.was_damaged:
             self._told.append(f"the index of runs was damaged and is made anew: {index.was_damaged}")
             index.was_damaged = ""
-        elif is_new and not self._marked.keys() >= frozenset(_names(notes_dir())):
+        elif is_new and not self._marked.keys() >= frozenset(_noted_ids()):
             self._told.append("there was no index of runs: it is made anew from the folders")
 
     def run(self) -> Found:
@@ -228,12 +230,12 @@ class _CatchUp:
         """These alone."""
         for place in places:
             id_ = sheet_id(place)
-            before = self._index.row(id_) if id_ is not None else None
-            self._take(place, before, "")
+            is_known = id_ is not None and not self._is_elsewhere(id_, ControlFolder(place))
+            self._take(place, self._index.row(id_) if is_known and id_ else None, "")
         self._put()
         return tuple(self._told)
 
-    def read_again(self, ids: Iterable[str]) -> None:
+    def read_again(self, ids: Iterable[RunId]) -> None:
         """These alone."""
         for id_ in ids:
             self._again(id_)
@@ -241,7 +243,7 @@ class _CatchUp:
 
     # --- what must be read --------------------------------------------------------------------------------
 
-    def _stale(self) -> Iterator[str]:
+    def _stale(self) -> Iterator[RunId]:
         """Ids of known runs whose rows may not hold any more, and of those that only a note tells of."""
         for id_, marked in self._marked.items():
             if marked.state == "running":
@@ -249,9 +251,9 @@ class _CatchUp:
                     yield id_
             elif self._whole or not _holds(marked.mark):
                 yield id_
-        yield from (id_ for id_ in _names(notes_dir()) if id_ not in self._marked)
+        yield from (id_ for id_ in _noted_ids() if id_ not in self._marked)
 
-    def _is_supervised(self, id_: str) -> bool:
+    def _is_supervised(self, id_: RunId) -> bool:
         row = self._index.row(id_)
         if row is None or row.supervisor is None:
             return False
@@ -282,7 +284,7 @@ class _CatchUp:
 
     # --- reading ------------------------------------------------------------------------------------------
 
-    def _again(self, id_: str) -> None:
+    def _again(self, id_: RunId) -> None:
         """A run of which a row or a note tells where it was."""
         before = self._index.row(id_)
         control = before.control if before is not None else _noted(id_).get("control", "")
@@ -303,6 +305,9 @@ class _CatchUp:
 
     def _take(self, place: Path, before: RunRow | None, name: str) -> None:
         """Read the run at `place`, whatever is wrong with it. `name`: as it was called."""
+        if not is_text(place):
+            self._told.append(f"{place} is left out: its path is not UTF-8")
+            return
         control = ControlFolder(place)
         mark = [_state(path) for path in _control_files(control)]
         sheet, self._has_written = None, False
@@ -359,7 +364,7 @@ class _CatchUp:
             logger.info("%s", error)
             return replace(made, id=path_id(control.path))
 
-    def _is_elsewhere(self, id_: str, control: ControlFolder) -> bool:
+    def _is_elsewhere(self, id_: RunId, control: ControlFolder) -> bool:
         """Another folder has that id by right: this one is a copy of it."""
         known = self._marked.get(id_)
         place = self._places.get(id_) or (
@@ -388,15 +393,15 @@ class _CatchUp:
 
     # --- what is kept -------------------------------------------------------------------------------------
 
-    def _keep_gone(self, id_: str, before: RunRow | None, place: Path) -> None:
+    def _keep_gone(self, id_: RunId, before: RunRow | None, place: Path) -> None:
         if before is None:
             note = _noted(id_)
             before = RunRow(
                 id=id_,
-                name=str(note.get("name", id_)),
-                folder=str(note.get("folder", place)),
+                name=note.get("name", id_),
+                folder=note.get("folder", str(place)),
                 control=str(ControlFolder(place).path),
-                created_at=float(note.get("created_at", 0.0)),
+                created_at=note.get("created_at", 0.0),
             )
         row = replace(before, state="gone", problem=why_gone(place), supervisor=None)
         self._add(row, None, [_state(place), _state(place.parent)])
@@ -412,7 +417,9 @@ class _CatchUp:
     ) -> None:
         place = control.path.parent
         if before is None:
-            id_ = sheet.id if sheet is not None else sheet_id(place) or path_id(control.path)
+            id_ = sheet.id if sheet is not None else sheet_id(place)
+            if id_ is None or self._is_elsewhere(id_, control):
+                id_ = path_id(control.path)
             at = sheet.created_at if sheet is not None else _changed_ns(control.path) / 1e9
             before = RunRow(
                 id=id_, name=name or place.name, folder=str(place), control=str(control.path), created_at=at
@@ -494,13 +501,21 @@ def note(row: RunRow) -> None:
     if _noted(row.id) != values:
         with suppress(RltuiError):
             make_folder(notes_dir(), mode=0o700)
-            write_atomically(notes_dir() / row.id, orjson.dumps(values))
+            write_atomically(_note_file(row.id), orjson.dumps(values))
 
 
-def _noted(id_: str) -> dict[str, Any]:
+def _note_file(id_: RunId) -> Path:
+    return notes_dir() / id_
+
+
+def _noted_ids() -> list[RunId]:
+    """Of the runs that there is a note of."""
+    return [id_ for name in _names(notes_dir()) if (id_ := run_id(name)) is not None]
+
+
+def _noted(id_: RunId) -> dict[str, Any]:
     """What `note` wrote; empty where it cannot be read."""
     try:
-        found = orjson.loads(read_own(notes_dir() / id_))
+        return checked(orjson.loads(read_own(_note_file(id_))), _NOTE_KINDS, frozenset())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}

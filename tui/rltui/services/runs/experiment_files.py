@@ -7,12 +7,12 @@ import json
 import re
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rltui import paths
+from rltui.core.kinds import FLAG, LINE, PATH, TEXTS, TIME, Kind, checked, list_of, table_of
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.own_files import make_folder, read_own, why_folder_is_foreign, write_atomically
 
@@ -260,14 +260,8 @@ def _record(content: bytes) -> ExperimentRecord:
         raise ValueError("its values are nested too deeply") from None
 
 
-def _validated(data: Mapping[str, Any]) -> ExperimentRecord:
-    missing = [item.name for item in fields(ExperimentRecord) if item.name in _REQUIRED - data.keys()]
-    if missing:
-        raise ValueError(f"it lacks {', '.join(missing)}")
-    for key, (kind, word) in _KINDS.items():
-        if key in data and not kind(data[key]):
-            raise ValueError(f"{key} is {data[key]!r}, not {word}")
-    known: dict[str, Any] = {key: value for key, value in data.items() if key in _KINDS}
+def _validated(data: object) -> ExperimentRecord:
+    known = checked(data, _KINDS, _REQUIRED)
     known["config_files"] = tuple(known["config_files"])
     for key in ("external", "inference"):
         known[key] = tuple(known.get(key, ()))
@@ -277,58 +271,34 @@ def _validated(data: Mapping[str, Any]) -> ExperimentRecord:
     return ExperimentRecord(**known)
 
 
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _is_options(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(item, int | str) for item in value.values())
-
-
-def _is_asked(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(item, str | bool) or _is_texts(item) for item in value.values()
-    )
-
-
-def _is_instances(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_is_texts, value.values()))
-
-
-def _is_path(value: object) -> bool:
-    return isinstance(value, str) and value.startswith("/") and "\0" not in value
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and abs(value) < 1e12  # a time; NaN is not below anything
-
-
-_KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "name": (lambda value: isinstance(value, str) and bool(NAME_PATTERN.fullmatch(value)), "a name"),
-    "output_dir": (_is_path, "an absolute path"),
-    "workspace": (_is_path, "an absolute path"),
-    "config_files": (_is_texts, "a list of texts"),
-    "layout_file": (_is_text, "a text"),
-    "framework": (_is_text, "a text"),
-    "created_at": (_is_number, "a time"),
-    "overrides": (_is_options, "a table of numbers and texts"),
-    "overridden": (_is_options, "a table of numbers and texts"),
-    "run_dir": (_is_text, "a text"),
-    "instances": (_is_instances, "a table of lists of texts"),
-    "external": (_is_texts, "a list of texts"),
-    "inference": (_is_texts, "a list of texts"),
-    "inference_of": (_is_text, "a text"),
-    "forced": (lambda value: isinstance(value, bool), "true or false"),
-    "devices": (_is_text, "a text"),
-    "slurm": (_is_asked, "a table of texts, lists of texts, and true or false"),
-    "observed": (lambda value: isinstance(value, bool), "true or false"),
+_OPTIONS = table_of(Kind(lambda value: isinstance(value, int | str), ""), "a table of numbers and texts")
+_KINDS: Mapping[str, Kind] = {
+    "name": Kind(lambda value: isinstance(value, str) and bool(NAME_PATTERN.fullmatch(value)), "a name"),
+    "output_dir": PATH,
+    "workspace": PATH,
+    "config_files": list_of(PATH, "a list of absolute paths"),
+    "layout_file": PATH,
+    "framework": LINE,
+    "created_at": TIME,
+    "overrides": _OPTIONS,
+    "overridden": _OPTIONS,
+    "run_dir": Kind(lambda value: value == "" or PATH.fits(value), PATH.words),
+    "instances": table_of(TEXTS, "a table of lists of texts"),
+    "external": TEXTS,
+    "inference": TEXTS,
+    "inference_of": LINE,
+    "forced": FLAG,
+    "devices": LINE,
+    "slurm": table_of(
+        Kind(lambda value: isinstance(value, str | bool) or TEXTS.fits(value), ""),
+        "a table of texts, lists of texts, and true or false",
+    ),
+    "observed": FLAG,
 }
-"""By key of a record: what its value must be, and that in words."""
-_REQUIRED = frozenset(list(_KINDS)[:7])
+"""By key of a record: what its value must be."""
+_REQUIRED = frozenset(
+    {"name", "output_dir", "workspace", "config_files", "layout_file", "framework", "created_at"}
+)
 
 
 def same_folder(one: str, other: str) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.own_files import read_own, write_atomically
+from rltui.services.own_files import is_text, read_own, write_atomically
 from rltui.services.runs.experiment_files import (
     NAME_PATTERN,
     ControlFolder,
@@ -142,13 +142,21 @@ def new_record(
     devices: str = "",
     forced: bool = False,
     slurm: Mapping[str, str | bool | tuple[str, ...]] | None = None,
+    observed: bool = False,
 ) -> ExperimentRecord:
-    """A record for a new experiment. `run_dir` is relative to the output folder.
+    """A record for a new experiment. `run_dir` may be relative to the output folder.
 
     Raises:
-        ConfigError, ConflictError: as `check_name`.
+        ConfigError: as `check_name`; for a path that no record can hold.
+        ConflictError: as `check_name`.
     """
     check_name(name, output_dir)
+    for path in (output_dir / run_dir, workspace, layout_file, *config_files):
+        if not is_text(path):
+            raise ConfigError(
+                f"the path {str(path)!r} is not UTF-8",
+                hint="rename the folder or file, or choose another folder with -o OUTPUT_DIR",
+            )
     return ExperimentRecord(
         name=name,
         output_dir=str(output_dir),
@@ -165,6 +173,7 @@ def new_record(
         devices=devices,
         forced=forced,
         slurm=dict(slurm or {}),
+        observed=observed,
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from rltui import paths
-from rltui.core.runs import RunRow, RunState
+from rltui.core.runs import RunId, RunRow, RunState, run_id
 from rltui.errors import RltuiError
 from rltui.services.own_files import make_folder
 
@@ -41,6 +41,8 @@ CREATE TABLE IF NOT EXISTS head (
 INSERT INTO head SELECT 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM head);
 """
 _USUAL_PATIENCE_S = 5.0
+_OURS = (sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.IntegrityError)
+"""Errors that tell of what was asked, not of the file."""
 _NEVER = (1 << 63) - 1
 
 
@@ -52,7 +54,7 @@ def index_file() -> Path:
 class MarkedRun(NamedTuple):
     """What must be known of a run to see whether its row still holds."""
 
-    id: str
+    id: RunId
     folder: str
     control: str
     state: RunState
@@ -102,23 +104,24 @@ class RunIndex:
             found = connection.execute("SELECT row FROM run WHERE stamp > ?", (since,)).fetchall()
         return list(_parsed(found))
 
-    def ids(self) -> frozenset[str]:
+    def ids(self) -> frozenset[RunId]:
         """Of all runs in it."""
         with self._trying() as connection:
-            return frozenset(id_ for (id_,) in connection.execute("SELECT id FROM run"))
+            found = connection.execute("SELECT id FROM run").fetchall()
+        return frozenset(id_ for (text,) in found if (id_ := run_id(text)) is not None)
 
     def marked(self) -> list[MarkedRun]:
         """All runs, in no order."""
         with self._trying() as connection:
             found = connection.execute("SELECT id, folder, control, state, mark FROM run").fetchall()
-        return [MarkedRun(*each) for each in found]
+        return [MarkedRun(id_, *rest) for text, *rest in found if (id_ := run_id(text)) is not None]
 
-    def unmeasured(self) -> list[str]:
+    def unmeasured(self) -> list[RunId]:
         """Ids of those that have ended, and whose disk use is not known."""
         states = "('done', 'failed', 'stopped')"
         with self._trying() as connection:
             found = connection.execute(f"SELECT id FROM run WHERE disk IS NULL AND state IN {states}")  # noqa: S608
-            return [id_ for (id_,) in found.fetchall()]
+            return [id_ for (text,) in found.fetchall() if (id_ := run_id(text)) is not None]
 
     def named(self, word: str) -> list[RunRow]:
         """Those of that name or id."""
@@ -232,6 +235,8 @@ class RunIndex:
         try:
             yield self._opened()
         except sqlite3.DatabaseError as error:
+            if isinstance(error, _OURS):
+                raise
             if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
                 self.close()
                 kind = IndexBusyError if "locked" in str(error) else RltuiError
@@ -303,7 +308,7 @@ def _parsed(found: Iterable[tuple[bytes]]) -> Iterator[RunRow]:
     for (row,) in found:
         try:
             yield RunRow.parsed(orjson.loads(row))
-        except (ValueError, TypeError, KeyError) as error:
+        except ValueError as error:
             logger.warning("a row of the index of runs is damaged: %s", error)
 
 

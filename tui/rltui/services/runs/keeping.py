@@ -20,7 +20,7 @@ from rltui.core.runs import RunRow, RunSheet
 from rltui.core.text import duration, listed
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.paths import STATE_FOLDER
-from rltui.services.own_files import FileLock, make_folder
+from rltui.services.own_files import FileLock, make_folder, why_folder_is_foreign
 from rltui.services.processes import living_output_dirs
 from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder
@@ -146,7 +146,12 @@ def trash(index: RunIndex, row: RunRow) -> RunRow:
     folder = folder.resolve()
     _refuse_others_inside(index, row, folder)
     with _held(row, folder):
-        make_folder(folder.parent / TRASH)
+        make_folder(folder.parent / TRASH, mode=0o700)
+        if reason := why_folder_is_foreign(folder.parent / TRASH):
+            raise ConflictError(
+                f"{folder.parent / TRASH} is not trusted: {reason}",
+                hint="what lies there is not safe from others; move that folder away; nothing was moved",
+            )
         moved = _moved(row, folder, folder.parent / TRASH / f"{row.id}-{folder.name}")
     return _settled(index, moved, time.time())
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 
 from rltui import paths
+from rltui.core.runs import RunId, run_id
 from rltui.errors import RltuiError
 from rltui.services.own_files import read_own
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
@@ -24,13 +25,12 @@ _MOST_LOOKED_AT = 5000
 _TABLE_OF_DISKS = Path("/etc/fstab")
 
 
-def sheet_id(place: Path) -> str | None:
+def sheet_id(place: Path) -> RunId | None:
     """Id of the run in that output folder; `None` where there is none, or it cannot be read."""
     try:
-        found = orjson.loads(read_own(place / paths.STATE_FOLDER / FILE_NAME))["id"]
+        return run_id(orjson.loads(read_own(place / paths.STATE_FOLDER / FILE_NAME))["id"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return found if isinstance(found, str) else None
 
 
 class Finder:

@@ -8,12 +8,12 @@ import secrets
 import string
 import time
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
 import orjson
 
-from rltui.core.runs import RunOrigin, RunSheet
+from rltui.core.runs import ID_LENGTH, RunId, RunOrigin, RunSheet
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.own_files import FileLock, read_own, write_atomically
 
@@ -21,20 +21,18 @@ FILE_NAME = "run.json"
 _LOCK_TIMEOUT_S = 5.0
 _LOCK_POLL_S = 0.02
 _ID_LETTERS = string.ascii_lowercase + string.digits
-_ID_LENGTH = 10
-_FIELDS = frozenset(each.name for each in fields(RunSheet))
 
 
 def new_sheet(created_at: float, origin: RunOrigin = RunOrigin()) -> RunSheet:  # noqa: B008 - frozen
     """The sheet of a run that has none, with an id that no run has."""
-    id_ = "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
+    id_ = RunId("".join(secrets.choice(_ID_LETTERS) for _ in range(ID_LENGTH)))
     return RunSheet(id=id_, created_at=created_at, **asdict(origin))
 
 
-def path_id(control: Path) -> str:
+def path_id(control: Path) -> RunId:
     """The id of a run in whose folder nothing can be written: always the same for that folder."""
     number = int.from_bytes(hashlib.sha256(os.fsencode(control)).digest())
-    return "".join(_ID_LETTERS[number // 36**place % 36] for place in range(_ID_LENGTH))
+    return RunId("".join(_ID_LETTERS[number // 36**place % 36] for place in range(ID_LENGTH)))
 
 
 def read_sheet(control: Path) -> RunSheet | None:
@@ -45,14 +43,12 @@ def read_sheet(control: Path) -> RunSheet | None:
     """
     path = control / FILE_NAME
     try:
-        data = orjson.loads(read_own(path))
-        known = {key: value for key, value in data.items() if key in _FIELDS}
-        return RunSheet(**{**known, "tags": tuple(sorted(map(str, known.get("tags", ()))))})
+        return RunSheet.parsed(orjson.loads(read_own(path)))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, TypeError, AttributeError) as error:
+    except ValueError as error:
         raise ConfigError(
             f"{path} is damaged: {error}", hint="remove it: its tags and notes are lost, the run is not"
         ) from error

@@ -38,7 +38,7 @@ class RunsScreen(RunListScreen, ForkActions):
     def chosen(self) -> tuple[RunRow, ...]:
         """The marked ones; else the run under the cursor, or all of the sweep."""
         if self._marked:
-            by_id = {row.id: row for row in self._known.rows}
+            by_id: dict[str, RunRow] = {row.id: row for row in self._known.rows}
             shown = [key for line in self._lines if (key := line_key(line)) in self._marked]
             return tuple(by_id[id_] for id_ in dict.fromkeys((*shown, *sorted(self._marked))))
         line = self._table.line

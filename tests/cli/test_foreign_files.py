@@ -1,0 +1,147 @@
+"""Files that others may have written, as a download or a shared disk brings them: nothing of them acts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes.past_run import made
+
+from rltui.cli import main
+from rltui.services.runs.index import RunIndex, index_file
+from rltui.services.runs.run_sheet import path_id
+
+GOOD = {"id": "0123456789", "created_at": 1.8e9}
+BAD_SHEETS: dict[str, Any] = {
+    "up": GOOD | {"id": "../../../../user/.bashrc"},
+    "nul": GOOD | {"id": "a\0b"},
+    "number": GOOD | {"id": 7},
+    "long": GOOD | {"id": "x" * 5000},
+    "parent": GOOD | {"parent": ["a"]},
+    "foreign-parent": GOOD | {"parent": "../x"},
+    "note": GOOD | {"note": {"a": 1}},
+    "time": GOOD | {"created_at": "now"},
+    "late": GOOD | {"created_at": 1e300},
+    "step": GOOD | {"parent_step": 10**40},
+    "tags": GOOD | {"tags": ["a", 3]},
+    "lines": GOOD | {"group": "a\nb"},
+    "list": [GOOD],
+    "bare": "text",
+}
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    """What it prints, with what it says on stderr."""
+    capsys.readouterr()
+    assert main(list(arguments)) == code, capsys.readouterr().err
+    out, err = capsys.readouterr()
+    return str(out + err)
+
+
+def everything(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if not path.is_dir()}
+
+
+def test_a_foreign_sheet_writes_nowhere_and_hides_no_run(
+    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "out" / "sound")
+    for name, sheet in BAD_SHEETS.items():
+        made(tmp_path / "dl" / name)
+        (tmp_path / "dl" / name / ".rltui" / "run.json").write_text(json.dumps(sheet))
+    state = own_user / "state" / "rltui"
+    shutil.rmtree(state)  # they came by a download: nobody knows them yet
+    (own_user / ".bashrc").write_text("# mine\n")
+    made(tmp_path / "out" / "sound")
+    outside = everything(tmp_path) - everything(state)
+
+    told(capsys, "add", str(tmp_path / "dl"))
+    rows = {row["name"]: row for row in json.loads(told(capsys, "runs", "--json"))}
+    assert {name: row["state"] for name, row in rows.items()} == {
+        "sound": "done", **dict.fromkeys(BAD_SHEETS, "damaged")
+    }  # fmt: skip
+    assert "run.json is damaged: id is '../../../../user/.bashrc'" in rows["up"]["problem"]
+    told(capsys, "tag", "sound", "+baseline")
+    told(capsys, "runs", "--rebuild")
+    told(capsys, "rm", "up", "--yes")
+    told(capsys, "rm", "note", "--yes")
+    told(capsys, "restore", "up")
+    assert told(capsys, "describe", "nul", "x", code=3).startswith("rltui: ")
+    kept = everything(tmp_path) - everything(state)
+    assert all({".rltui", ".rltui-trash"} & {*path.parts} for path in kept - outside)
+    assert all(path.is_relative_to(tmp_path / "dl" / "note") for path in outside - kept)
+    assert (own_user / ".bashrc").read_text() == "# mine\n"
+    assert not [*state.glob("*.damaged*")], "the index is sound"
+    names = {path.name for path in (state / "runs").iterdir()}
+    assert names == {row.id for row in RunIndex().rows()}
+
+
+def test_a_damaged_copy_takes_no_place_of_the_run_that_it_was_copied_from(
+    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "out" / "mine")
+    (mine,) = json.loads(told(capsys, "runs", "--json"))
+    shutil.copytree(tmp_path / "out" / "mine", tmp_path / "dl" / "theirs")
+    (tmp_path / "dl/theirs/.rltui/run.json").write_text(json.dumps(GOOD | {"id": mine["id"], "note": 3}))
+    told(capsys, "add", str(tmp_path / "dl"))
+    rows = {row["folder"]: row for row in json.loads(told(capsys, "runs", "--json"))}
+    assert rows[mine["folder"]] == mine
+    theirs = rows[str(tmp_path / "dl" / "theirs")]
+    assert (theirs["state"], theirs["id"]) == ("damaged", path_id(tmp_path / "dl/theirs/.rltui"))
+
+
+def test_ids_that_an_older_index_believed_name_no_file(
+    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import sqlite3
+
+    made(tmp_path / "out" / "a")
+    told(capsys, "runs")
+    with sqlite3.connect(index_file()) as connection:
+        connection.execute(
+            "INSERT INTO run SELECT '../../x', 'b', folder, control, state, row, config, mark, stamp, disk"
+            " FROM run"
+        )
+    (own_user / "state/rltui/runs/.hidden").write_text("{}")
+    assert [row["name"] for row in json.loads(told(capsys, "runs", "--json"))] == ["a", "a"]
+    told(capsys, "tag", "a", "+x")
+
+
+def test_a_trash_that_another_made_is_not_used(
+    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "out" / "a")
+    (tmp_path / "elsewhere").mkdir()
+    trash = tmp_path / "out" / ".rltui-trash"
+    trash.symlink_to(tmp_path / "elsewhere")
+    assert "is not trusted: it is a symbolic link" in told(capsys, "rm", "a", "--yes", code=4)
+    trash.unlink()
+    trash.mkdir()
+    if os.getuid() == 0:
+        os.chown(trash, 12345, 12345)
+        assert "it belongs to another user" in told(capsys, "rm", "a", "--yes", code=4)
+    assert (tmp_path / "out" / "a").is_dir()
+    assert not [*(tmp_path / "elsewhere").iterdir(), *trash.iterdir()]
+
+
+def test_a_folder_whose_name_is_no_text_is_left_out(
+    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "out" / "a")
+    made(tmp_path / "out" / "b")
+    told(capsys, "runs")
+    odd = Path(os.fsdecode(os.fsencode(tmp_path / "out") + b"/b\xff"))
+    (tmp_path / "out" / "b").rename(odd)
+    text = told(capsys, "runs")
+    assert "is left out: its path is not UTF-8" in text
+    states = {row["name"]: row["state"] for row in json.loads(told(capsys, "runs", "--json").splitlines()[0])}
+    assert states["a"] == "done"
+    config = tmp_path / "rl.toml"
+    shutil.copy(tmp_path / "out" / "a.toml", config)
+    place = os.fsdecode(os.fsencode(tmp_path) + b"/new\xff")
+    assert "is not UTF-8" in told(capsys, "up", str(config), "-o", place, "-n", "odd", code=3)
+    assert not os.path.lexists(place)

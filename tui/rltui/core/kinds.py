@@ -1,0 +1,83 @@
+"""Kinds of values. What others may have written, in a file or on another machine, is checked against them
+where it is read, before any of it is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from reprlib import repr as shortened
+from typing import Any, NamedTuple
+
+_LATEST = 250e9
+"""A time in seconds since the epoch that calendars have: in the year 9892."""
+_LARGEST = 2**53
+"""Up to which JSON's numbers are exact everywhere."""
+
+
+class Kind(NamedTuple):
+    """Of a value, and its name for people: `a text`."""
+
+    fits: Callable[[Any], bool]
+    words: str
+
+    @property
+    def or_none(self) -> Kind:
+        """This, or nothing."""
+        return Kind(lambda value: value is None or self.fits(value), f"{self.words} or nothing")
+
+
+def list_of_types(*types: type, words: str) -> Kind:
+    """Of a list whose items are of these types, which is looked at in no time."""
+    allowed = {*types}
+    return Kind(lambda value: type(value) is list and {*map(type, value)} <= allowed, words)
+
+
+def list_of(kind: Kind, words: str) -> Kind:
+    """Of a list whose items are of one kind."""
+    return Kind(lambda value: type(value) is list and all(map(kind.fits, value)), words)
+
+
+def table_of(kind: Kind, words: str) -> Kind:
+    """Of a table whose values are of one kind."""
+    return Kind(
+        lambda value: (
+            type(value) is dict and {*map(type, value)} <= {str} and all(map(kind.fits, value.values()))
+        ),
+        words,
+    )
+
+
+def one_of(*kinds: Kind, words: str) -> Kind:
+    """Of a value of any of these kinds."""
+    return Kind(lambda value: any(kind.fits(value) for kind in kinds), words)
+
+
+TEXT = Kind(lambda value: type(value) is str, "a text")
+LINE = Kind(lambda value: type(value) is str and value.isprintable(), "a text of one line")
+TEXTS = list_of_types(str, words="a list of texts")
+FLAG = Kind(lambda value: type(value) is bool, "true or false")
+INTEGER = Kind(lambda value: type(value) is int and -_LARGEST <= value <= _LARGEST, "an integer")
+NUMBER = Kind(
+    lambda value: (type(value) is float and value - value == 0) or INTEGER.fits(value), "a finite number"
+)
+TIME = Kind(lambda value: type(value) in (int, float) and 0 <= value < _LATEST, "a time")
+PATH = Kind(
+    lambda value: type(value) is str and value.startswith("/") and "\0" not in value, "an absolute path"
+)
+
+
+def checked(data: object, kinds: Mapping[str, Kind], required: frozenset[str]) -> dict[str, Any]:
+    """The known keys of a document. Others are passed over: a newer version may have written them.
+
+    Raises:
+        ValueError: naming the first key that is missing, or whose value is of another kind.
+    """
+    if not isinstance(data, Mapping):
+        raise ValueError(f"it is {shortened(data)}, not a table")
+    if missing := [key for key in kinds if key in required and key not in data]:
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    known = {key: data[key] for key in kinds if key in data}
+    for key, value in known.items():
+        if not kinds[key].fits(value):
+            raise ValueError(f"{key} is {shortened(value)}, not {kinds[key].words}")
+    return known
