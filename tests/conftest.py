@@ -9,7 +9,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from tests.faults.report import pytest_terminal_summary  # noqa: F401 - a hook, 
 from tests.waiting import retry_until
 
 from rltui.client.wire import Wire
+from rltui.core.interpreter import module_command
 from rltui.errors import RltuiError
 
 MOST_WORKERS = 16
@@ -70,7 +70,7 @@ class Box:
         if forked.can_run(self.env):
             return forked.run(arguments, cwd=self.work, env=self.env, stdin=stdin, timeout_s=timeout_s)
         return subprocess.run(
-            [sys.executable, "-m", "rltui", *arguments],
+            module_command("rltui", *arguments),  # as the script does, with nothing of `work` on its path
             cwd=self.work,
             env=self.env,
             input=stdin,

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, TextIO, cast
 
 from rltui.cli.colour import MARK, MARKED, When, is_wanted, switch
+from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.text import encodable, json_encodable, json_escaped, visible
 from rltui.errors import UsageError
 
@@ -84,7 +85,7 @@ def _told(error: OSError) -> Exception:
 def insist_on_utf8() -> None:
     """Begin anew where Python would take another encoding for files and their names, as without a locale."""
     if sys.getfilesystemencoding() != "utf-8":
-        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606
+        os.execv(OWN_PYTHON, [OWN_PYTHON, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606
 
 
 def _encoding(stream: TextIO) -> str:

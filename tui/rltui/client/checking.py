@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from rltui.core.config_report import Check, ForeignConfig, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
+from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.servers import ServerAddress
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render
@@ -280,7 +280,7 @@ def _start_problems(
         submits=layout.submits,
         workspace=str(workspace),
         output_dir=str(workspace),
-        python=sys.executable,
+        python=OWN_PYTHON,
         traits=traits(checkout, workspace=workspace, config_files=paths) if checkout else None,
     )
     common = framework.template_values(files, context)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import sys
 from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Any, Literal
 
@@ -31,6 +30,7 @@ from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.gpu.report import GpuHistories
+from rltui.core.interpreter import module_command
 from rltui.errors import ConflictError, RltuiError
 from rltui.services import outside
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -165,7 +165,7 @@ class SupervisedExperiment(ReadExperiment):
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client that shows the component's pane."""
-        command = [sys.executable, "-m", "rltui", "attach", component, "-n", self.name]
+        command = module_command("rltui", "attach", component, "-n", self.name)
         return [*command, "--readonly"] if self.readonly else command
 
     async def _call(self, method: str, params: dict[str, Any], *, wished: bool = False) -> dict[str, Any]:
@@ -227,8 +227,7 @@ class SupervisedExperiment(ReadExperiment):
         Raises:
             RltuiError: if that does not work; its last words are in the details.
         """
-        command = (sys.executable, "-m", "rltui.client", self.name)
-        done = await outside.run(command, timeout_s=_START_TIMEOUT_S)
+        done = await outside.run(module_command("rltui.client", self.name), timeout_s=_START_TIMEOUT_S)
         if done.code != 0:
             raise RltuiError(
                 "no supervisor can be started", details=done.errors.decode(errors="replace").splitlines()

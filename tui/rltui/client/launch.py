@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from rltui import paths
 from rltui.client.last_status import kept
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, Wire
+from rltui.core.interpreter import module_command
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import (
@@ -207,7 +207,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
     _bring_back(control, record)
     log_start = control.supervisor_log.stat().st_size if control.supervisor_log.exists() else 0
     session = session_name(record.name)
-    argv = [sys.executable, "-X", "utf8", "-m", "rltui.daemon", record.output_dir]  # whatever the locale
+    argv = module_command("rltui.daemon", record.output_dir)
 
     def open_window() -> None:
         # Of several clients that come at once, all but the first are refused here, and wait like it.

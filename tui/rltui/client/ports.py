@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from rltui.client import launch
 from rltui.client.offline import open_store
+from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.layout import Layout
 from rltui.core.template import TemplateValue, render
 from rltui.errors import ConfigError, UsageError
@@ -102,7 +102,7 @@ def _template_values(record: ExperimentRecord, files: ConfigFiles) -> Mapping[st
         output_dir=record.output_dir,
         run_dir=record.run_dir,
         name=record.name,
-        python=sys.executable,
+        python=OWN_PYTHON,
         overrides=chosen,
     )
     return framework.template_values(files, context)

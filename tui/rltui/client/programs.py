@@ -10,6 +10,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from rltui.core.interpreter import bare_command
 from rltui.errors import RltuiError, UsageError
 from rltui.services import outside
 from rltui.services.outside import in_terminal
@@ -108,7 +109,7 @@ async def open_url(url: str) -> bool:
     if sys.platform != "darwin" and not any(map(os.environ.get, _DISPLAYS)):
         return False
     try:
-        done = await outside.run((sys.executable, "-c", _BROWSE, url), timeout_s=_BROWSER_TIMEOUT_S)
+        done = await outside.run(bare_command("-c", _BROWSE, url), timeout_s=_BROWSER_TIMEOUT_S)
     except RltuiError:
         return False
     return done.code == 0

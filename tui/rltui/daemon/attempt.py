@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import signal
-import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.failure_cause import FailurePattern
+from rltui.core.interpreter import module_command
 from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import ExitInfo
 from rltui.errors import RltuiError
@@ -119,7 +119,7 @@ class Attempt:
         """
         ports = [port for port in (launch.port, *launch.ports) if port is not None]
         return {
-            "argv": (sys.executable, "-I", "-m", "rltui.daemon.hosts", str(self.folder)),
+            "argv": module_command("rltui.daemon.hosts", str(self.folder)),
             "cwd": str(self.folder),
             "env": {},
             "stop": {"signal": "SIGTERM", "grace_s": self.spec.stop.grace_s + REMOTE_MARGIN_S},

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -16,6 +15,7 @@ from rltui.core.gpu.claims import with_claims
 from rltui.core.gpu.history import MemoryHistory, Peaks
 from rltui.core.gpu.report import GpuBudget, GpuClaim, GpuDevice, GpuHistories, GpuReport, GpuShare
 from rltui.core.hosts import SlurmSpec
+from rltui.core.interpreter import bare_command
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.forecast import MemoryForecast
@@ -171,7 +171,7 @@ def _of_job(component: str, attempt: int, job: str, nodes: str, tag: str) -> tup
     found = []
     for name in names:
         step = slurm.step_words(job, name, os.environ)
-        reach = (sys.executable, "-I", "-S", "-c", _ENDS_WITH_US, str(os.getpid()), *step)
+        reach = bare_command("-c", _ENDS_WITH_US, str(os.getpid()), *step)
         words = gpu_command(reach, login=False, tag=tag, of_job=(component, attempt))
         found.append(GpuCommand(f"{component}/{name}", *words))
     return tuple(found)

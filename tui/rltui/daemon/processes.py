@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import hashlib
 import os
-import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,6 +15,7 @@ from rltui import paths
 from rltui.core.api import Alert, ComponentState, Orphan, Progress
 from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast_text import lack_of_memory
+from rltui.core.interpreter import bare_command
 from rltui.core.lifecycle import Life
 from rltui.core.text import ssh_host
 from rltui.daemon.claims import ClaimDesk
@@ -387,7 +387,7 @@ class _Terminal:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tmux")
 
     async def open_window(self, component: str, attempt_dir: Path, *, takes_keys: bool) -> None:
-        argv = [sys.executable, "-I", "-S", str(_SHIM), str(attempt_dir)]
+        argv = bare_command(str(_SHIM), str(attempt_dir))
         cwd = str(self._workspace)
         start = partial(self._tmux.start_window, takes_keys=takes_keys)
         await self._call(partial(start, self._session, component, argv, cwd=cwd))

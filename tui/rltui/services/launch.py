@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.hosts import HostSpec, PodSpec
+from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.knobs import KnobValue
 from rltui.core.layout import PROBES, ComponentSpec, GpuSourceSpec, Layout, Ready, address_fault
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
@@ -384,7 +384,7 @@ class Launcher:
             output_dir=self._record.output_dir,
             run_dir=self._record.run_dir,
             name=self._record.name,
-            python=sys.executable,
+            python=OWN_PYTHON,
             run=run_prefix(checkout, workspace=workspace, config_files=config_files) if checkout else (),
             traits=traits(checkout, workspace=workspace, config_files=config_files) if checkout else None,
             run_id=start.run_id,
@@ -392,7 +392,7 @@ class Launcher:
             made={name: _made(Path(path)) for name, path in start.resolved},
             resume_step=start.resume_step,
             overrides=standing(self._framework.ports(files), self._record.overrides, self._record.overridden),
-            cuda_devices=usable_devices(seen.by_uuid, python=sys.executable),
+            cuda_devices=usable_devices(seen.by_uuid, python=OWN_PYTHON),
             devices=seen.by_number,
         )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sys
 from pathlib import Path
 
+from rltui.core.interpreter import OWN_PYTHON
 from rltui.services import outside
 from rltui.services.processes.identity import PROC, ProcessId, command_line, descendants, is_alive, read_stat
 
@@ -22,7 +22,7 @@ LONGEST_DUMP = 64 * 1024
 
 def find_py_spy() -> str | None:
     """Beside this interpreter, else on the PATH; `None` where it is not installed."""
-    beside = Path(sys.executable).with_name("py-spy")
+    beside = Path(OWN_PYTHON).with_name("py-spy")
     return str(beside) if beside.is_file() else shutil.which("py-spy")
 
 

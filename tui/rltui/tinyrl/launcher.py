@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from rltui.core.interpreter import module_command
 from rltui.tinyrl.config import RlConfig
 from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.inference.listener import bind
@@ -70,9 +71,11 @@ def _start(name: str, words: list[str], logs: Path, programs: dict[str, subproce
     handlers = {each: signal.signal(each, lambda number, _: came.append(number)) for each in _STOPS}
     try:
         with (logs / f"{name}.log").open("ab") as log:
-            command = [sys.executable, "-m", "rltui.tinyrl", name, *words]
             programs[name] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                module_command("rltui.tinyrl", name, *words),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
     finally:
         for stop, handler in handlers.items():

@@ -17,6 +17,7 @@ import time
 from rltui import paths
 from rltui.client.queue.asking import START, START_TIMEOUT_S, is_minded
 from rltui.client.queue.keeper import QueueKeeper
+from rltui.core.interpreter import module_command
 from rltui.core.queue import RunQueue
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.own_files import FileLock, make_folder
@@ -55,7 +56,7 @@ def _start() -> None:
     tmux = TmuxHost(paths.tmux_socket())
     tmux.check()
     make_folder(queue_folder(), mode=0o700)
-    argv = ["/bin/sh", "-c", _AGAIN, "queue", sys.executable, "-X", "utf8", "-m", "rltui.client.queue"]
+    argv = ["/bin/sh", "-c", _AGAIN, "queue", *module_command("rltui.client.queue")]
     until = time.monotonic() + START_TIMEOUT_S
     starter = FileLock(queue_folder() / "starter.lock")
     while not is_minded() and not read_queue().is_idle:

@@ -7,13 +7,13 @@ import hashlib
 import os
 import secrets
 import string
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rltui.core.interpreter import module_command
 from rltui.core.queue import QueueEntry, QueueOptions, QueueSurroundings, RunQueue, is_kept_variable
 from rltui.core.text import listed, unknown
 from rltui.errors import ConflictError, RltuiError, UsageError
@@ -338,9 +338,8 @@ def wake() -> None:
     """
     if not read_queue().is_idle and not is_minded():
         # By a process of its own: the TUI, which may have asked, must not import libtmux.
-        command = [sys.executable, "-X", "utf8", "-m", "rltui.client.queue", START]
         try:
-            outside.ask(command, timeout_s=START_TIMEOUT_S + 10)
+            outside.ask(module_command("rltui.client.queue", START), timeout_s=START_TIMEOUT_S + 10)
         except RltuiError as error:
             raise RltuiError(
                 "the queue has no supervisor, and none can be started",

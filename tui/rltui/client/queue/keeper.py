@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from typing import Any
 
 from rltui.client import launch
 from rltui.client.queue.rules import StopRules
+from rltui.core.interpreter import module_command
 from rltui.core.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_variable
 from rltui.core.runs import RunSheet
 from rltui.errors import ExitCode, RltuiError
@@ -193,7 +193,7 @@ class QueueKeeper:
         }
         with _words_file(entry).open("wb") as words:
             process = subprocess.Popen(
-                [sys.executable, "-X", "utf8", "-m", "rltui", *argv],
+                module_command("rltui", *argv),
                 cwd=None if around is None else around.cwd,
                 env={**ours, **own},
                 stdin=subprocess.DEVNULL,
@@ -392,7 +392,7 @@ def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:
     if wire is not None:
         with wire:
             return wire.call("status", timeout_s=_PATIENCE_S), True
-    argv = [sys.executable, "-X", "utf8", "-m", "rltui", "status", record.name, "--json"]
+    argv = module_command("rltui", "status", record.name, "--json")
     done = subprocess.run(argv, capture_output=True, timeout=_ASK_S, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise RltuiError(f"its status cannot be read: {done.stderr.decode(errors='replace')[-200:]}")

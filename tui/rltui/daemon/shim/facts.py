@@ -21,7 +21,9 @@ TOLD = ("NCCL_", "GLOO_", "TORCH_NCCL_", "VLLM_")
 """What the names of variables begin with whose values are told; of others, only whether they are set."""
 _ANSWER_S = 30.0
 _VERSIONS = """\
-import importlib.metadata as m, sys
+import sys
+sys.path[:] = filter(None, sys.path)  # without the folder it runs in
+import importlib.metadata as m
 for name in sys.argv[1:]:
     try: print(name, m.version(name))
     except m.PackageNotFoundError: pass

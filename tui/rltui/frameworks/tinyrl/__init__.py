@@ -18,6 +18,7 @@ from rltui.core.config_schema import ConfigSchema
 from rltui.core.evals import EvalTarget
 from rltui.core.failure_cause import FailurePattern, Weight
 from rltui.core.gpu.budget import EngineMemory
+from rltui.core.interpreter import module_command
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.rules import Rule, Values
@@ -324,7 +325,7 @@ class _TinyRl(SchemaFramework):
                 hint="leave the environment out",
             )
         argv = [
-            context.python, "-m", "rltui.tinyrl", "eval", "@", files["rl"].path,
+            *module_command("rltui.tinyrl", "eval", "@", files["rl"].path, python=context.python),
             "--model.name", call.model, "--client.base-url", call.base_url,
             "-n", str(request.num_examples), "-r", str(request.rollouts_per_example),
             "--results-dir", call.results,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
+from rltui.core.interpreter import OWN_PYTHON
 from rltui.errors import RltuiError
 from rltui.services.outside import ask
 
@@ -95,7 +96,7 @@ def _search_path(python: str) -> Sequence[str]:
     if found is None:
         return ()
     path = os.path.abspath(found)  # noqa: PTH100 - a link of a virtual environment is not to be followed
-    if path == sys.executable:
+    if path == OWN_PYTHON:
         return sys.path
     try:
         return _ask_search_path(path, _stamps(path))
@@ -118,5 +119,6 @@ def _ask_search_path(path: str, stamps: tuple[int, ...]) -> Sequence[str]:
         RltuiError, ValueError: it does not run, or is no interpreter.
     """
     del stamps
-    code = "import json, sys; print(json.dumps(sys.path[1:]))"  # without the folder it runs in
+    # Without the folder it runs in.
+    code = "import sys; sys.path[:] = filter(None, sys.path); import json; print(json.dumps(sys.path))"
     return tuple(json.loads(ask([path, "-c", code], timeout_s=TIMEOUT_S)))

@@ -18,6 +18,7 @@ import orjson
 
 from rltui import paths
 from rltui.core.config_data import deep_leaves
+from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.layout import Layout
 from rltui.core.provenance import DataPrint, Provenance
 from rltui.errors import ConfigError, RltuiError
@@ -200,7 +201,7 @@ class Surveyor:
         elif not any(_OWN_PYTHON in spec.command for spec in self.layout.automatic):
             python = checkout.interpreter(self.workspace)
             found = Path(python[0]).parent if python is not None else None
-        return found or Path(sys.executable).parent
+        return found or Path(OWN_PYTHON).parent
 
     def _prints(self, leaves: Sequence[tuple[str, str]]) -> Iterator[tuple[str, DataPrint]]:
         for key, value in dict.fromkeys(leaves):
@@ -241,7 +242,7 @@ def _texts(data: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _python_of(programs: Path) -> str:
-    if programs == Path(sys.executable).parent:
+    if programs == Path(OWN_PYTHON).parent:
         return ".".join(map(str, sys.version_info[:3]))
     try:
         text = (programs.parent / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
