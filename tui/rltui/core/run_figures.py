@@ -25,6 +25,10 @@ _OF_ORCHESTRATOR = frozenset({"reward", "truncation", "trainable", "staleness", 
 """They may be of the step that the trainer is still at."""
 _WINDOW = 8
 """Steps whose median counts as a level that was held."""
+_FIRST_STEPS, _NEWEST_STEPS = 512, 4096
+"""Steps that a track keeps of a long run: rules look at its beginning and at its newest part. All steps would
+take 4 MB an hour at five steps a second.
+"""
 _LATEST = 1e11
 """Seconds since 1970 that still are a date."""
 _SURE = 3.0
@@ -32,7 +36,10 @@ _SURE = 3.0
 
 
 class Track:
-    """One figure by step: a repeated step overwrites; NaN and the infinities are values."""
+    """One figure by step: a repeated step overwrites; NaN and the infinities are values.
+
+    Of a long run the first 512 steps and at least the newest 4,096 are kept.
+    """
 
     __slots__ = ("steps", "values")
 
@@ -48,6 +55,9 @@ class Track:
         if not self.steps or step > self.steps[-1]:
             self.steps.append(step)
             self.values.append(value)
+            if len(self.steps) > _FIRST_STEPS + 2 * _NEWEST_STEPS:
+                middle = slice(_FIRST_STEPS, -_NEWEST_STEPS)
+                del self.steps[middle], self.values[middle]
             return
         at = bisect_left(self.steps, step)
         if self.steps[at] == step:

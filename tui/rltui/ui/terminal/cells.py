@@ -6,6 +6,7 @@ All text that the TUI writes passes here, so nothing in it can act on the termin
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -199,8 +200,11 @@ class Cells:
         return pen.finish()
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _unusual_cells(text: str, *, is_ascii: bool) -> tuple[str, ...]:
+    """Cells of a text that is not plain ASCII. Equal characters are one object: Python makes a new one of
+    each beyond U+00FF that it takes out of a string, and the lines of a log filled 40 MB with them.
+    """
     if is_ascii:
         signs = "".join(ascii_cell(char) * cell_len(char) for char in plain_text(text))
         return tuple(signs.ljust(cell_len(text)))
@@ -208,10 +212,10 @@ def _unusual_cells(text: str, *, is_ascii: bool) -> tuple[str, ...]:
     for char in plain_text(text):
         width = cell_len(char)
         if width:
-            cells += [char, *[""] * (width - 1)]
+            cells += [sys.intern(char), *[""] * (width - 1)]
         elif cells:
             at = -1 if cells[-1] else -2
-            cells[at] += char  # a combining mark belongs to what it stands on
+            cells[at] = sys.intern(cells[at] + char)  # a combining mark belongs to what it stands on
     taken = cell_len(text)  # in the eyes of Textual, whose columns must stay where they are
     return tuple(cells[:taken] + [" "] * (taken - len(cells)))
 
