@@ -332,7 +332,7 @@ FOUND = Finding("kl", "KL out of range", "warning", "trainer", 42, "the KL is 3 
 def test_a_concern_names_the_last_good_checkpoint_and_the_edits_since() -> None:
     made = concern_of(FOUND, component="trainer", last_good=40, edits=("lr 1 → 2", "lr 2 → 3"))
     assert made.text == (
-        "the KL is 3 since step 42; lower it. The last good checkpoint is 40 (rltui restart --from 40)."
+        "the KL is 3 since step 42; lower it. The last good checkpoint is 40."
         " Edited since: lr 1 → 2; lr 2 → 3"
     )
     assert (made.id, made.last_good, made.edits) == ("kl", 40, ("lr 1 → 2", "lr 2 → 3"))

@@ -8,94 +8,175 @@ from typing import Any
 
 import pytest
 
-from rltui.core.api import Concern, JournalEntry
-from rltui.core.edit_log import EditRecord
+from rltui.core.api import JournalEntry, RollbackOffer
+from rltui.core.edit_log import EditRecord, FileEdit
+from rltui.core.health import Finding, RuleId
+from rltui.core.run_figures import RunFigures
 from rltui.daemon.checkpoints import CheckpointKeeper
-from rltui.daemon.health import _last_good
+from rltui.daemon.events import EventBus
+from rltui.daemon.health import RunHealth, _last_good
 from rltui.frameworks.base import RunFiles
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.run_folder import RunFolder
 
-EDIT = EditRecord(number=1, action="set", words="trainer.optim.lr 1e-06 → 0.01", files=())
+RATE = "trainer.optim.lr"
 
 
 class Room:
-    """A run with checkpoints 10, 20 … 60."""
+    """A run with checkpoints 10, 20 … 60 that is unwell since a step that a test chooses."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for step in range(10, 61, 10):
             (folder / f"checkpoints/step_{step}").mkdir(parents=True)
             (folder / f"checkpoints/step_{step}/STABLE").touch()
         self.control = ControlFolder(folder)
         self.control.make()
-        self.editor = SimpleNamespace(undoable=EDIT)
+        self.number = 0
+        self.found: list[Finding] = []
+        monkeypatch.setattr("rltui.daemon.health.findings", lambda *_, **__: self.found)
+        bus = EventBus(self.control.journal_file)
+        run = RunFolder(folder, RunFiles())
+        self.health = RunHealth("demo", run, self.control.journal_file, bus, {"trainer": "trainer"})
         setup: Any = SimpleNamespace(control=self.control, run_jobs=())
-        config: Any = SimpleNamespace(editor=self.editor)
-        observation: Any = SimpleNamespace(folder=RunFolder(folder, RunFiles()))
+        observation: Any = SimpleNamespace(folder=run, health=self.health)
         nothing: Any = None
-        self.keeper = CheckpointKeeper(setup, config, observation, nothing, nothing)
+        self.keeper = CheckpointKeeper(setup, nothing, observation, nothing, nothing)
 
-    def journal(self, kind: str, **data: object) -> None:
+    def journal(self, kind: str, data: dict[str, Any]) -> None:
         entry = JournalEntry(at=1.0, kind=kind, text="x", data=data)
         with self.control.journal_file.open("a") as file:
             file.write(entry.model_dump_json() + "\n")
         self.control.journal_file.chmod(0o600)
 
-    def offer(self, since: int = 56, last_good: int | None = 50, rule: str = "reward-collapse") -> Any:
-        concern = Concern(
-            word="reward collapsed", text="", id=rule, since=since, last_good=last_good, evidence="0.9 to 0.0"
+    def edit(self, action: str = "set", takes_back: int | None = None, **keys: str) -> int:
+        """`keys`: name → value before, `__` for the dots in it."""
+        self.number += 1
+        changes = {key.replace("__", "."): (old, "new") for key, old in keys.items()}
+        file = FileEdit(path="/rl.toml", before="a", after="b", keys=changes)
+        words = ", ".join(f"{key} {old} → new" for key, (old, _) in changes.items())
+        record = EditRecord.model_validate(
+            {
+                "number": self.number,
+                "action": action,
+                "words": words,
+                "files": [file],
+                "takes_back": takes_back,
+            }
         )
-        return self.keeper.offer((concern,))
+        self.journal("edit", record.model_dump(mode="json"))
+        return self.number
+
+    def resume(self, step: int | None) -> None:
+        self.journal("resume", {"step": step})
+
+    def offer(self, since: int = 56, rule: RuleId = "reward-collapse") -> RollbackOffer | None:
+        self.found = [Finding(rule, "reward collapsed", "error", "trainer", since, "0.9 to 0.0", "lower it")]
+        self.health.look(RunFigures())
+        return self.keeper.offer
+
+    @property
+    def text(self) -> str:
+        return self.health.concerns[0].text
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Room:
-    return Room(tmp_path)
+async def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_user: Path) -> Room:
+    return Room(tmp_path / "run", monkeypatch)
 
 
-def test_before_the_edit_that_is_to_blame(room: Room) -> None:
-    room.journal("resume", step=None)
-    room.journal("edit", number=1)
-    room.journal("resume", step=40)
+async def test_before_the_edit_that_is_to_blame(room: Room) -> None:
+    """Finding G2: going back alone left the learning rate, and the run collapsed again."""
+    room.resume(None)
+    room.edit(trainer__optim__lr="1e-06")
+    room.resume(40)
     offer = room.offer()
-    assert (offer.edit, offer.resume_step) == (EDIT.words, 40), "50 has learnt with it already"
+    assert offer is not None
+    assert (offer.edit, offer.resume_step, offer.edits) == (f"{RATE} 1e-06 → new", 40, {}), (
+        "50 has learnt with it"
+    )
     assert offer.reason == "reward collapsed: 0.9 to 0.0"
+    assert f"ack to checkpoint 40, without {RATE} 1e-06 → new: rltui undo --restart --from 40" in room.text
 
 
-def test_going_back_with_the_edit_in_place_makes_it_take_effect_there(room: Room) -> None:
-    room.journal("edit", number=1)
-    room.journal("resume", step=40)
-    room.journal("resume", step=20)
-    assert room.offer(since=26, last_good=20).resume_step == 20
-    assert room.offer().resume_step == 20
+async def test_an_older_edit_is_set_back_where_undo_would_take_another(room: Room) -> None:
+    room.edit(trainer__optim__lr="1e-06", seed="3")
+    room.resume(40)
+    room.edit(max_steps="200")
+    room.resume(44)
+    offer = room.offer()
+    assert offer is not None
+    assert (offer.resume_step, offer.edits) == (40, {RATE: "1e-06", "seed": "3"})
+    assert f": rltui set {RATE}=1e-06 seed=3 --restart --from 40" in room.text
 
 
-@pytest.mark.parametrize(
-    ("entries", "since"),
-    [
-        ([("edit", 1)], 56),
-        ([("edit", 1), ("resume", 0)], 156),
-        ([("edit", 1), ("resume", 60)], 56),
-        ([], 56),
-    ],
-    ids=["not applied", "long ago", "after it", "none"],
-)
-def test_an_edit_that_cannot_be_to_blame_is_left_alone(
-    room: Room, entries: list[tuple[str, int]], since: int
-) -> None:
-    for kind, number in entries:
-        room.journal(kind, **({"number": number} if kind == "edit" else {"step": number}))
-    offer = room.offer(since=since)
+@pytest.mark.parametrize("old", ["(hidden)", "a(hidden)b"])
+async def test_what_the_journal_does_not_say_is_not_set_back(room: Room, old: str) -> None:
+    room.edit(token=old)
+    room.resume(40)
+    room.edit(seed="1")
+    assert room.offer() is None
+    assert "rltui" not in room.text
+
+
+async def test_an_edit_that_was_taken_back_is_not_to_blame(room: Room) -> None:
+    edit = room.edit(seed="1")
+    room.resume(40)
+    room.edit("undo", edit, seed="2")
+    room.resume(45)
+    offer = room.offer()
+    assert offer is not None
     assert (offer.edit, offer.resume_step) == ("", 50)
 
 
-def test_no_way_back_no_offer(room: Room) -> None:
-    assert room.offer(last_good=None) is None
+async def test_going_back_with_the_edit_in_place_makes_it_take_effect_there(room: Room) -> None:
+    room.edit(seed="1")
+    room.resume(40)
+    room.resume(20)
+    for since in (26, 56):
+        offer = room.offer(since)
+        assert offer is not None
+        assert offer.resume_step == 20
+
+
+@pytest.mark.parametrize(
+    ("steps", "since"),
+    [([], 56), ([0], 156), ([60], 56)],
+    ids=["not applied", "long ago", "after it"],
+)
+async def test_an_edit_that_cannot_be_to_blame_is_left_alone(
+    room: Room, steps: list[int], since: int
+) -> None:
+    room.edit(seed="1")
+    for step in steps:
+        room.resume(step)
+    offer = room.offer(since)
+    assert offer is not None
+    assert (offer.edit, offer.resume_step) == ("", 50 if since == 56 else 60)
+    assert f": rltui restart --from {offer.resume_step}" in room.text
+
+
+async def test_without_an_edit_to_blame_the_learning_rate_is_halved(room: Room) -> None:
+    room.health.set_knobs(room.health._knobs, {}, (RATE, 3e-6))
+    offer = room.offer()
+    assert offer is not None
+    assert offer.edits == {RATE: "1.5e-06"}
+    assert f"ack to checkpoint 50: rltui set {RATE}=1.5e-06 --restart --from 50" in room.text
+
+
+async def test_no_way_back_no_offer(room: Room) -> None:
+    assert room.offer(since=5) is None
+    assert "No complete checkpoint is older than that" in room.text
     assert room.offer(rule="truncation") is None, "going back would not mend it"
-    assert room.keeper.offer(()) is None
-    room.journal("edit", number=1)
-    room.journal("resume", step=5)
-    assert room.offer(since=8, last_good=7) is None, "all checkpoints have it"
+    assert "The last good checkpoint is 50" in room.text
+    for rule in ("throughput", "no-step", "staleness", "flat"):
+        assert room.offer(rule=rule) is None
+        assert "checkpoint" not in room.text, "the run is well, only slow (finding R3)"
+    room.found = []
+    room.health.look(RunFigures())
+    assert room.keeper.offer is None
+    room.edit(seed="1")
+    room.resume(5)
+    assert room.offer(since=12) is None, "all checkpoints have it"
 
 
 @pytest.mark.parametrize(

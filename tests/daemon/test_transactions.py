@@ -17,7 +17,7 @@ import pytest
 from rltui.core.api import Alert, ComponentState, Orphan, Plan, Request
 from rltui.core.edit_log import EditRecord
 from rltui.core.layout import ComponentSpec
-from rltui.core.lifecycle import Life
+from rltui.core.lifecycle import ExitInfo, Life
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
 from rltui.daemon.tasks import Signal
@@ -235,7 +235,7 @@ class World:
     def __init__(self) -> None:
         self.now = 1000.0
         self.alerts: list[Alert] = []
-        self.watch = RollbackWatch(alert=self.alerts.append, clock=lambda: self.now)
+        self.watch = RollbackWatch("demo", alert=self.alerts.append, clock=lambda: self.now)
         self.runners = {
             name: Watched(ComponentSpec(id=name, command=["x"]), Life(kind="job", state=STARTING))
             for name in ("trainer", "inference")
@@ -265,7 +265,10 @@ def test_a_component_that_dies_before_it_is_ready_makes_an_offer(world: World) -
         "trainer died: out of memory",
     )
     (alert,) = world.alerts
-    assert "batch_size 128 → 256: trainer died: out of memory. Undo and restart?" in alert.text
+    assert (
+        "batch_size 128 → 256: trainer died: out of memory. To take that edit back: rltui undo --restart"
+        in alert.text
+    )
     world.become("trainer", STARTING)
     world.become("trainer", FAILED)
     assert len(world.alerts) == 1, "once"
@@ -280,6 +283,33 @@ def test_a_component_survives_its_start_after_a_minute(
     world.become("trainer", READY, after_s=300.0)
     world.become("trainer", ComponentState.BACKOFF, after_s=ready_s)
     assert (world.watch.offer is not None) == is_offered
+
+
+def test_a_kill_from_outside_is_no_edits_fault(world: World) -> None:
+    """Finding G1."""
+    runner = world.runners["trainer"]
+    runner.life = replace(runner.life, exit=ExitInfo(signal="SIGKILL", from_outside=True))
+    world.become("trainer", FAILED, after_s=2.0)
+    assert (world.watch.offer, world.alerts) == (None, [])
+
+
+def test_after_an_undo_nothing_is_watched(world: World) -> None:
+    """Finding G1: the next undo takes back another edit."""
+    world.watch.begin(EDIT.model_copy(update={"action": "undo"}), Plan(start=("trainer",)))
+    world.become("trainer", FAILED)
+    assert world.watch.offer is None
+    world.watch.begin(EDIT.model_copy(update={"action": "redo"}), Plan(start=("trainer",)))
+    world.become("trainer", STARTING)
+    world.become("trainer", FAILED)
+    assert world.watch.offer is not None, "an undo takes back just that"
+
+
+def test_an_offer_ends_with_an_edit_that_was_made_while_no_supervisor_lived(world: World) -> None:
+    applied = world.watch.applied
+    world.watch.restore(applied, EDIT.model_copy(update={"number": EDIT.number + 1}))
+    assert world.watch.applied is None
+    world.watch.restore(applied, EDIT)
+    assert world.watch.applied == applied
 
 
 def test_only_what_the_edit_started_counts(world: World) -> None:

@@ -40,7 +40,11 @@ class Jobs:
         self.events = EventBus(folder / "journal.jsonl")
         metrics = RunMetrics((folder / "metrics.jsonl",), TINYRL)
         health = RunHealth(
-            RunFolder(folder, TINYRL.files), folder / "journal.jsonl", self.events, {"trainer": "trainer"}
+            "demo",
+            RunFolder(folder, TINYRL.files),
+            folder / "journal.jsonl",
+            self.events,
+            {"trainer": "trainer"},
         )
         self.observation = SimpleNamespace(
             progress=ProgressTracker(metrics, TINYRL), health=health, activities={}

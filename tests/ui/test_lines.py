@@ -143,9 +143,9 @@ def test_a_run_of_others_that_does_not_learn_says_so() -> None:
 
 def test_the_command_line_tells_where_to_go_back_to_once() -> None:
     lines = as_text(unwell_status().model_dump(mode="json"), NOW).splitlines()[2:6]
-    heads = ("  ⚠ reward collapsed: ", "  ⚠ KL out of range: ", "    last good ", "  ◌ trainer waits ")
+    heads = ("  ⚠ reward collapsed: ", "  ⚠ KL out of range: ", "    back to ", "  ◌ trainer waits ")
     assert all(line.startswith(head) for line, head in zip(lines, heads, strict=True))
-    assert lines[2] == f"    last good checkpoint 40: rltui restart --from 40 · edited since: {EDIT}"
+    assert lines[2] == f"    back to checkpoint 40, without {EDIT}: rltui undo --restart --from 40"
 
 
 def test_one_failure_makes_the_experiment_failed() -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from tests.fakes.experiment import FAILED, GIB, NOW, ORPHANS, RESTART_PLAN, component, running_status
 
-from rltui.core.api import Bottleneck, ComponentState, Lost, Orphan, Plan, Request, Status
+from rltui.core.api import (
+    Bottleneck,
+    ComponentState,
+    Lost,
+    Orphan,
+    Plan,
+    Request,
+    RollbackOffer,
+    Status,
+)
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.core.health import Finding, concern_of
 
@@ -64,8 +73,10 @@ RUNAWAY = Finding(
 
 def unwell_status() -> Status:
     """A run that goes on and has forgotten everything, after an edit."""
+    back = RollbackOffer(edit=EDIT, component="trainer", reason="reward collapsed", resume_step=40)
     concerns = tuple(
-        concern_of(each, component=each.role, last_good=40, edits=(EDIT,)) for each in (COLLAPSE, RUNAWAY)
+        concern_of(each, component=each.role, last_good=40, edits=(EDIT,), back=back)
+        for each in (COLLAPSE, RUNAWAY)
     )
     status = running_status()
     parts = tuple(

@@ -86,7 +86,7 @@ HOST_OOM = Cause("killed by the kernel: the machine ran out of memory", hopeless
 
 
 def cause(
-    log: Path, *, exit_code: int | None = None, signal: str | None = None, host_oom: bool = False
+    log: Path, *, exit_code: int | None = None, signal: str | None = None, host_oom: bool | None = False
 ) -> Cause | None:
     return cause_of_end(log, exit_code=exit_code, signal=signal, patterns=COMMON, host_oom=host_oom)
 
@@ -120,9 +120,36 @@ def test_only_the_end_of_the_log_is_read(log: Path) -> None:
     assert cause(log.with_name("none"), exit_code=1) is None
 
 
-@pytest.mark.parametrize("signal", ["SIGKILL", "SIGTERM", "SIGINT"])
-def test_a_signal_from_outside_is_not_the_outputs_fault(log: Path, signal: str) -> None:
-    assert cause(log, signal=signal) is None
+@pytest.mark.parametrize(
+    ("signal", "host_oom", "text"),
+    [
+        ("SIGKILL", False, "from outside, not for want of memory"),
+        ("SIGKILL", None, "from outside, or by the kernel for want of memory"),
+        ("SIGTERM", None, "from outside"),
+        ("SIGINT", True, "from outside"),
+    ],
+)
+def test_a_signal_from_outside_is_not_the_outputs_fault(
+    log: Path, signal: str, host_oom: bool | None, text: str
+) -> None:
+    """Finding U28."""
+    assert cause(log, signal=signal, host_oom=host_oom) == Cause(text, hopeless=False, from_outside=True)
+
+
+def test_a_kill_below_a_shell_is_from_outside_where_the_output_says_nothing(log: Path) -> None:
+    found = cause(log, exit_code=137)
+    assert found is not None
+    assert found.text.startswith("out of GPU memory")
+    log.write_text("step 1\n")
+    assert cause(log, exit_code=137) == Cause(
+        "from outside, not for want of memory", hopeless=False, from_outside=True
+    )
+
+
+def test_what_the_host_of_a_component_says_of_a_kill_stays(log: Path) -> None:
+    spec = ComponentSpec(id="trainer", command=("x",))
+    ended = ExitInfo(signal="SIGKILL", cause="OOMKilled")
+    assert explained(ended, spec, log, COMMON) == ended
 
 
 def test_a_kill_while_the_kernel_killed_is_for_want_of_memory(log: Path) -> None:

@@ -16,10 +16,11 @@ from rltui.cli.table import Column, Row, room, table_lines, wrapped
 from rltui.client import launch
 from rltui.client.last_status import fingerprint, keep
 from rltui.client.wire import CONNECT_TIMEOUT_S
+from rltui.core import hints
 from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
+from rltui.services.runs.experiments import BrokenExperiment, listed_experiments, name_if_needed
 from rltui.wording import (
     EVENT_SIGNS,
     LINK_SIGN,
@@ -174,8 +175,9 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
         return f"{status['experiment']} · {status['state']}\n  {problem['title']}\n{hint}"
     head = f"{paint(status['experiment'], 'head')} · {status['framework']} · {_progress(status)}"
     folder = status.get("run_dir") if status.get("observed") else status["output_dir"]
-    lines = _head_lines(status)
-    rows = [row for component in status["components"] for row in _component_rows(component, now)]
+    name = name_if_needed(status["experiment"])
+    lines = _head_lines(status, name)
+    rows = [row for component in status["components"] for row in _component_rows(component, now, name)]
     lines.extend(table_lines(_COMPONENTS, rows, width=width, indent="  "))
     lines.extend(signed(f"  {server_text(server)}") for server in status.get("servers", ()))
     logs = [_log_cells(log, now) for log in status.get("logs", ())]
@@ -190,9 +192,10 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
     return "\n".join(part for line in [head, *lines] for part in wrapped(line, width)) + "\n"
 
 
-def _head_lines(status: dict[str, Any]) -> list[str]:
+def _head_lines(status: dict[str, Any], name: str | None) -> list[str]:
     """What is to be said of the whole: its health, what is under way, who took it down."""
-    lines = [*map(signed, _health_lines(status.get("progress", {})))] if status["state"] == "running" else []
+    is_running = status["state"] == "running"
+    lines = [*map(signed, _health_lines(status.get("progress", {}), name))] if is_running else []
     if under_way := status.get("transaction"):
         lines.append(f"  {paint('under way:', 'busy')} {under_way}")
     elif (down := status.get("down")) and status["state"] == "stopped":
@@ -202,24 +205,26 @@ def _head_lines(status: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _health_lines(progress: dict[str, Any]) -> list[str]:
+def _health_lines(progress: dict[str, Any], name: str | None) -> list[str]:
     """A line per concern; below those that began together, where to go back to; who waits for whom."""
     groups: dict[str, list[str]] = {}
     for concern in progress.get("concerns", ()):
         text = f"{concern['evidence']}; {concern['advice']}" if concern.get("evidence") else concern["text"]
-        groups.setdefault(_way_back(concern), []).append(f"  ⚠ {concern['word']}: {text}")
+        groups.setdefault(_way_back(concern, name), []).append(f"  ⚠ {concern['word']}: {text}")
     lines = [line for back, told in groups.items() for line in (*told, back) if line]
     if waits := progress.get("bottleneck"):
         lines.append(f"  ◌ {waits['text']}")
     return lines
 
 
-def _way_back(concern: dict[str, Any]) -> str:
+def _way_back(concern: dict[str, Any], name: str | None) -> str:
     """The last good checkpoint, how to go back to it, and the edits since; empty where nothing is known."""
     parts = []
-    if (step := concern.get("last_good")) is not None:
-        parts.append(f"last good checkpoint {step}: rltui restart --from {step}")
-    if edits := concern.get("edits"):
+    if back := concern.get("back"):
+        parts.append(hints.way_back(back["resume_step"], back["edit"], back["edits"], name=name))
+    elif (step := concern.get("last_good")) is not None:
+        parts.append(f"last good checkpoint {step}")
+    if (edits := concern.get("edits")) and not (back and edits == [back["edit"]]):
         parts.append(f"edited since: {'; '.join(edits)}")
     return f"    {' · '.join(parts)}" if parts else ""
 
@@ -275,7 +280,7 @@ def run_state(text: str, state: str = "") -> str:
     return paint(f"{RUN_SYMBOLS.get(word, '⚠')} {text.removesuffix(' ✓')}", meaning_of(word))
 
 
-def _component_rows(component: dict[str, Any], now: float) -> list[Row]:
+def _component_rows(component: dict[str, Any], now: float, name: str | None) -> list[Row]:
     """A row of `_COMPONENTS`, and lines below it."""
     state, below = state_word(component["state"], component.get("host")), _memory_lines(component)
     told = [retry_text(component, now)] if state == "backoff" else []
@@ -287,6 +292,8 @@ def _component_rows(component: dict[str, Any], now: float) -> list[Row]:
             told.append(reason)
         else:
             below.append(f"      {reason}")
+    if component.get("from_outside") and component["state"] == "failed":
+        below.append(f"      → {hints.RESTART_KILLED(component=component['id'], name=name)}")
     if component["stalled"] and component.get("evidence"):
         below.append(f"      ⚠ {component['evidence']}")
     meaning = meaning_of("stalled" if component["stalled"] else state)

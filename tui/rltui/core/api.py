@@ -48,6 +48,25 @@ _URGENT = (ComponentState.FAILED, ComponentState.BACKOFF)
 _ON_THE_WAY = (ComponentState.STOPPING, ComponentState.STARTING, ComponentState.WAITING)
 
 
+class RollbackOffer(Value):
+    """What to take back: an edit after which a component died within its start window, or the run went bad.
+
+    `undo` with `restart` and this `resume_step` does it; where there are `edits`, `set` with those; a plain
+    `restart` where neither an edit is to blame nor another value known that would help.
+    """
+
+    edit: str
+    """The edit in words; empty where none is to blame."""
+    component: str
+    reason: str
+    """Why that ended, or what is wrong with the run."""
+    resume_step: int | None = None
+    """The last good checkpoint, from before the edit; `None`: the newest will do, as the run is well."""
+    edits: dict[str, str | None] = Field(default_factory=dict)
+    """Knob → its value as TOML, `None` to remove it: before an edit that `undo` does not reach, or a lower
+    learning rate where no edit is to blame."""
+
+
 class Concern(Value):
     """A reason to look at a run that goes on: it may not learn any more."""
 
@@ -70,6 +89,8 @@ class Concern(Value):
     """The newest complete checkpoint from before `since`; `None` where there is none."""
     edits: tuple[str, ...] = ()
     """Edits of the config since that checkpoint, in words, oldest first."""
+    back: RollbackOffer | None = None
+    """How to go back to it; `None` where that alone would help nothing."""
 
 
 class HostStatus(Value):
@@ -119,6 +140,8 @@ class ComponentStatus(Value):
     exit_code: int | None = None
     signal: str | None = None
     """Name of the signal that ended it, such as `SIGKILL`."""
+    from_outside: bool = False
+    """It was killed by somebody else: another start may well live."""
     started_at: float | None = None
     uptime_s: float | None = None
     log: str | None = None
@@ -230,21 +253,6 @@ class Progress(Value):
     """The worst first. Empty: it seems to be well."""
     bottleneck: Bottleneck | None = None
     """`None` where nobody waits much, or nobody says."""
-
-
-class RollbackOffer(Value):
-    """What to take back: an edit after which a component died within its start window, or the run went bad.
-
-    `undo` with `restart` does it, with this `resume_step`; a plain `restart` where no edit is to blame.
-    """
-
-    edit: str
-    """The edit in words; empty where none is to blame."""
-    component: str
-    reason: str
-    """Why that ended, or what is wrong with the run."""
-    resume_step: int | None = None
-    """The last good checkpoint, from before the edit; `None`: the newest will do, as the run is well."""
 
 
 class Down(Value):

@@ -141,6 +141,14 @@ class KnobTable(Value):
     """Unified diff from what the run's own copies were made from to what they are; empty where the files are
     the user's."""
 
+    def learning_rate(self, reader: str) -> tuple[str, float] | None:
+        """The knob that `reader` takes it from, and its value."""
+        for knob in self.knobs:
+            is_rate = knob.key.rpartition(".")[2] in ("lr", "learning_rate") and reader in knob.readers
+            if is_rate and isinstance(knob.value, float) and knob.value > 0:
+                return knob.key, knob.value
+        return None
+
 
 class KeyConflict(_Told):
     """A key that somebody else changed since the person looked, and that the edit changes too."""

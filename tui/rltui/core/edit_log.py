@@ -59,6 +59,11 @@ class EditLog:
         return self._last + 1
 
     @property
+    def in_force(self) -> tuple[EditRecord, ...]:
+        """Records that nothing took back, oldest first."""
+        return tuple(self._undo)
+
+    @property
     def undoable(self) -> EditRecord | None:
         """The record that the next undo takes back."""
         return self._undo[-1] if self._undo else None

@@ -45,6 +45,8 @@ class Cause:
     """Another start would end the same way: an error in the config, or too little memory."""
     memory: OutOfMemory | None = None
     """The figures, where device memory did not suffice. `component` and `device` are left open."""
+    from_outside: bool = False
+    """Somebody else killed it: neither rltui, nor the kernel for want of memory, as far as that tells."""
 
 
 Groups = Mapping[str, str]

@@ -11,7 +11,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from rltui.core.api import Concern
+from rltui.core import hints
+from rltui.core.api import Concern, RollbackOffer
 from rltui.core.lines import plain_text
 from rltui.core.run_figures import RunFigures, Track
 from rltui.core.text import duration
@@ -429,30 +430,40 @@ def spoils(rule: str) -> bool:
     return rule not in ("throughput", "staleness", "no-step", "flat")
 
 
+def damages(rule: str) -> bool:
+    """Only an earlier checkpoint helps."""
+    return rule in ("non-finite", "reward-collapse", "entropy-collapse")
+
+
 def concern_of(
     finding: Finding,
     *,
     component: str | None,
     last_good: int | None,
     edits: Sequence[str],
+    back: RollbackOffer | None = None,
+    name: str | None = None,
     more_advice: str = "",
     no_resume: str = "",
 ) -> Concern:
     """A finding for people, with all that is known beside it.
 
     `last_good`: the newest complete checkpoint from before it. `edits`: those since that one, oldest first.
-    `more_advice`: of the framework. `no_resume`: why there is no going back to a checkpoint.
+    `back`: how to go back there; `name`: of the experiment, where commands need it. `more_advice`: of the
+    framework. `no_resume`: why there is no going back to a checkpoint.
     """
     advice = finding.advice.replace(_BACK, "begin anew") if no_resume else finding.advice
     advice = f"{advice}; {more_advice}" if more_advice else advice
     parts = [f"{finding.evidence}; {advice}"]
     if no_resume:
         parts.append(no_resume)
+    elif back is not None and back.resume_step is not None:
+        parts.append(hints.way_back(back.resume_step, back.edit, back.edits, name=name))
     elif last_good is not None:
-        parts.append(f"the last good checkpoint is {last_good} (rltui restart --from {last_good})")
-    else:
+        parts.append(f"the last good checkpoint is {last_good}")
+    elif spoils(finding.rule):
         parts.append("no complete checkpoint is older than that")
-    if edits:
+    if edits and (back is None or tuple(edits) != (back.edit,)):
         more = f"{len(edits) - _EDITS} more and " if len(edits) > _EDITS else ""
         parts.append(f"edited since: {more}{'; '.join(edits[-_EDITS:])}")
     return Concern(
@@ -466,4 +477,5 @@ def concern_of(
         advice=advice,
         last_good=last_good,
         edits=tuple(edits),
+        back=back,
     )

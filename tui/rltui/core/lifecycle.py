@@ -72,6 +72,8 @@ class ExitInfo:
     """Another start would end the same way: an error in the config, or too little memory."""
     memory: OutOfMemory | None = None
     """Set where it ended for want of device memory. `device` is left open."""
+    from_outside: bool = False
+    """As of `Cause`."""
 
     def __str__(self) -> str:
         if self.error:

@@ -210,7 +210,7 @@ class Attempt:
         """
         before, now = self._kills_before, oom_kills()
         is_here = self.launch is None or self.launch.host is None
-        host_oom = is_here and before is not None and now is not None and now > before
+        host_oom = now > before if is_here and before is not None and now is not None else None
         return explained(exit_info, self.spec, self.log, patterns, host_oom=host_oom)
 
     # --- its processes ------------------------------------------------------------------------------------

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
-from rltui.core.api import Alert, Concern, RollbackOffer
+from rltui.core.api import Alert, RollbackOffer
 from rltui.core.checkpoints import GOOD, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
+from rltui.core.health import damages
 from rltui.core.text import size_text
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
@@ -21,7 +22,6 @@ from rltui.services.runs.checkpoints import (
     take_away,
 )
 from rltui.services.runs.disk import FORGET_ASIDE, DiskForecast, DiskMeter, disk_forecast
-from rltui.services.runs.journal import read_entries
 from rltui.services.runs.observed import refuse_observed
 from rltui.services.runs.run_folder import named_step
 
@@ -44,8 +44,6 @@ class CheckpointKeeper:
         self._events = events
         self._reader = CheckpointReader(observation.folder, setup.control, setup.run_jobs)
         self._reading = asyncio.Lock()
-        self._effects_of: tuple[int, dict[int, int]] = (0, {})
-        """The size of the journal that they were read from, and the effects of edits, by number."""
 
     async def report(self) -> CheckpointReport:
         """All that lie there now. Of several who ask at once, one waits for the other's sizes."""
@@ -64,7 +62,7 @@ class CheckpointKeeper:
 
     def _notes(self) -> dict[int, str]:
         """What speaks for some of them."""
-        offer = self.offer(self._observation.health.concerns)
+        offer = self.offer
         named = named_step(self._setup.framework, self._config.store.files)
         notes = {} if named is None else {named: NAMED}
         if offer is not None and offer.resume_step is not None:
@@ -75,36 +73,11 @@ class CheckpointKeeper:
         """What `retention` leaves over."""
         return prune_plan(await self.report(), retention)
 
-    def offer(self, concerns: Sequence[Concern]) -> RollbackOffer | None:
-        """The way back where the run has gone bad: the last good checkpoint, from before the newest edit if
-        that may be to blame; it is then taken back. `None`: the run is well, or there is no such checkpoint.
-        """
-        damaged = (each for each in concerns if each.id in _DAMAGE and each.last_good is not None)
-        concern = next(damaged, None)
-        if concern is None or concern.last_good is None or concern.since is None:
-            return None
-        good, edit = concern.last_good, self._config.editor.undoable
-        effect = self._effect_of(edit.number) if edit is not None else None
-        is_suspect = effect is not None and 0 <= concern.since - effect <= _SUSPECT_STEPS
-        if effect is not None and is_suspect and good > effect:
-            older = [step for step in self._observation.folder.checkpoints() if step <= effect]
-            if not older:
-                return None
-            good = older[-1]
-        return RollbackOffer(
-            edit=edit.words if edit is not None and is_suspect else "",
-            component=concern.component or "",
-            reason=f"{concern.word}: {concern.evidence}",
-            resume_step=good,
-        )
-
-    def _effect_of(self, edit: int) -> int | None:
-        """The step that the run first went on from with that edit; `None`: nothing was started with it."""
-        journal = self._setup.control.journal_file
-        size = journal.stat().st_size if journal.exists() else 0
-        if size != self._effects_of[0]:
-            self._effects_of = size, _effects(journal)
-        return self._effects_of[1].get(edit)
+    @property
+    def offer(self) -> RollbackOffer | None:
+        """The way back where the run has gone bad; `None`: it is well, or there is no such checkpoint."""
+        concerns = self._observation.health.concerns
+        return next((each.back for each in concerns if damages(each.id) and each.back is not None), None)
 
     async def take_away(self, retention: Retention, only: Collection[int]) -> tuple[PrunePlan, list[Path]]:
         """Make what `retention` leaves over, as far as its step is among `only`, nobody's checkpoint any
@@ -122,29 +95,6 @@ class CheckpointKeeper:
         if not plan.is_empty:
             self._events.journal.add("prune", pruned_text(plan))
         return plan.model_copy(update={"done": True}), going
-
-
-_DAMAGE = frozenset({"non-finite", "reward-collapse", "entropy-collapse"})
-"""Rules of health after which only an earlier checkpoint helps."""
-_SUSPECT_STEPS = 100
-"""An edit that took effect so long before the trouble is hardly to blame."""
-_NOT_YET = 1 << 62
-"""Beyond all steps."""
-
-
-def _effects(journal: Path) -> dict[int, int]:
-    """Number of each edit → the least step that the run has gone on from since."""
-    found: dict[int, int] = {}
-    for entry in read_entries(journal):
-        data = entry.get("data")
-        number = data.get("number") if isinstance(data, dict) else None
-        if entry["kind"] == "edit" and isinstance(number, int):
-            found[number] = _NOT_YET
-        elif entry["kind"] == "resume" and isinstance(data, dict):
-            step = data.get("step")
-            from_step = step if isinstance(step, int) else 0
-            found = {each: min(effect, from_step) for each, effect in found.items()}
-    return {number: effect for number, effect in found.items() if effect != _NOT_YET}
 
 
 class DiskWatch:

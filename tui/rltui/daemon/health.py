@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rltui.core.api import Alert, Bottleneck, Concern
+from rltui.core.api import Alert, Bottleneck, Concern, RollbackOffer
 from rltui.core.bottleneck import BottleneckKnobs, bottleneck
-from rltui.core.health import Finding, Thresholds, concern_of, findings, spoils
+from rltui.core.health import Finding, Thresholds, concern_of, damages, findings, spoils
 from rltui.core.run_figures import RunFigures
 from rltui.core.stalls import InferenceActivity
 from rltui.daemon.events import EventBus
+from rltui.daemon.suspects import Suspects
+from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.journal import read_entries
 from rltui.services.runs.run_folder import RunFolder
 
@@ -40,15 +42,25 @@ class RunHealth:
     """Looks at the figures of one run."""
 
     def __init__(
-        self, folder: RunFolder, journal_file: Path, events: EventBus, names: Mapping[str, str]
+        self,
+        experiment: str | None,
+        folder: RunFolder,
+        journal_file: Path,
+        events: EventBus,
+        names: Mapping[str, str],
     ) -> None:
-        """`names`: the components that are `trainer`, `orchestrator` and `inference`, if there are such."""
+        """`experiment`: its name; `None` where somebody else runs it, so that there is no going back.
+        `names`: the components that are `trainer`, `orchestrator` and `inference`, if there are such.
+        """
+        self._experiment = experiment
         self.concerns: tuple[Concern, ...] = ()
         """As of the last look, the worst first."""
         self.bottleneck: Bottleneck | None = None
         self._folder, self._journal_file, self._events, self._names = folder, journal_file, events, names
         self._thresholds, self._knobs = Thresholds(), BottleneckKnobs()
         self._advice: Mapping[str, str] = {}
+        self._rate: tuple[str, float] | None = None
+        self._suspects = Suspects(journal_file)
         self._activities: deque[InferenceActivity] = deque(maxlen=_LOOKS)
         self._edits: dict[tuple[str, int | None], tuple[str, ...]] = {}
         self._told: dict[str, _KnownTrouble] = {}
@@ -59,9 +71,13 @@ class RunHealth:
         """Those of the settings, from the next look on."""
         self._thresholds = thresholds
 
-    def set_knobs(self, knobs: BottleneckKnobs, advice: Mapping[str, str]) -> None:
-        """Those that this config has, and what its framework advises by rule, from the next look on."""
-        self._knobs, self._advice = knobs, advice
+    def set_knobs(
+        self, knobs: BottleneckKnobs, advice: Mapping[str, str], rate: tuple[str, float] | None = None
+    ) -> None:
+        """Those that this config has, what its framework advises by rule, and the knob and value of the
+        learning rate, from the next look on.
+        """
+        self._knobs, self._advice, self._rate = knobs, advice, rate
 
     def saw(self, activities: Iterable[InferenceActivity]) -> None:
         """What the inference servers do now."""
@@ -118,7 +134,7 @@ class RunHealth:
 
     def _concern(self, finding: Finding, checkpoints: Mapping[int, float | None], unwell: float) -> Concern:
         """`unwell`: the first step that is not good any more, by whatever rule."""
-        last_good = _last_good(checkpoints, unwell)
+        last_good, back = self._way_back(finding, checkpoints, unwell)
         known = (finding.rule, last_good)
         if known not in self._edits:
             self._edits[known] = self._edits_since(last_good)
@@ -127,9 +143,43 @@ class RunHealth:
             component=self._names.get(finding.role),
             last_good=last_good,
             edits=self._edits[known],
+            back=back,
+            name=name_if_needed(self._experiment) if self._experiment is not None else None,
             more_advice=self._advice.get(finding.rule, ""),
             no_resume=self._folder.files.no_resume,
         )
+
+    def _way_back(
+        self, finding: Finding, checkpoints: Mapping[int, float | None], unwell: float
+    ) -> tuple[int | None, RollbackOffer | None]:
+        """The last good checkpoint, and how to go back there so that it does not come again: without the edit
+        that may be to blame, else with half the learning rate. Of what an earlier checkpoint would not mend:
+        nothing.
+        """
+        suspect = self._suspects.of(unwell) if spoils(finding.rule) else None
+        last_good = _last_good(checkpoints, unwell) if spoils(finding.rule) else None
+        if suspect is not None and last_good is not None and last_good > suspect.effect:
+            last_good = max((step for step in checkpoints if step <= suspect.effect), default=None)
+        if last_good is None or self._experiment is None or self._folder.files.no_resume:
+            return last_good, None
+        edits: dict[str, str | None] | None = {}
+        if suspect is not None and not suspect.is_newest:
+            edits = suspect.opposite
+        elif suspect is None:
+            edits = self._lower_rate() if damages(finding.rule) else None
+        if edits is None:
+            return last_good, None
+        return last_good, RollbackOffer(
+            edit=suspect.record.words if suspect is not None else "",
+            component=self._names.get(finding.role, ""),
+            reason=f"{finding.word}: {finding.evidence}",
+            resume_step=last_good,
+            edits=edits,
+        )
+
+    def _lower_rate(self) -> dict[str, str | None]:
+        """Half the learning rate, which is what all rules of damage advise; nothing where it is not known."""
+        return {} if self._rate is None else {self._rate[0]: f"{self._rate[1] / 2:g}"}
 
     def _edits_since(self, checkpoint: int | None) -> tuple[str, ...]:
         """In words, oldest first; since the run began where there is no checkpoint.

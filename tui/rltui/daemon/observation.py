@@ -57,7 +57,11 @@ class Observation:
         events.journal.step = lambda: self.progress.series.completed or None
         self.times = StepTimes(setup.framework, setup.control, self._series)
         self.health = RunHealth(
-            self.folder, setup.control.journal_file, events, self.progress.component_names
+            None if record.observed else record.name,
+            self.folder,
+            setup.control.journal_file,
+            events,
+            self.progress.component_names,
         )
         self.link_finder = LinkFinder()
         self.links = links_in_journal(read_journal(setup.control.journal_file))

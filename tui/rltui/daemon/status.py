@@ -105,6 +105,7 @@ class StatusBuilder:
             attempt=runner.attempt,
             exit_code=life.exit.code if life.exit else None,
             signal=life.exit.signal if life.exit else None,
+            from_outside=life.exit is not None and life.exit.from_outside,
             started_at=started,
             uptime_s=uptime if ended is None else None,
             log=str(runner.log) if runner.log else None,

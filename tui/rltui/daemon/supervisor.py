@@ -84,7 +84,7 @@ class Supervisor:
             begun=lambda: self.config.keep_provenance(self.gpu_readings.newest.driver),
         )
         self.checkpoints = CheckpointKeeper(setup, self.config, self.observation, self.processes, events)
-        self._rollback = RollbackWatch(alert=events.alert)
+        self._rollback = RollbackWatch(record.name, alert=events.alert)
         retries = Retries(self._transactions, self._planner)
         self.processes.listeners += [self._rollback.life_changed, self._life_changed, retries.life_changed]
         servers = EvalServers(setup, self.config, self.processes.runners, self.gpu_readings, memory)
@@ -112,7 +112,7 @@ class Supervisor:
         journal.add("supervisor", f"supervisor started, pid {os.getpid()}", pid=os.getpid())
         intent = self._intent.read()
         self._down = intent.down
-        self._rollback.applied = intent.rollback
+        self._rollback.restore(intent.rollback, self.config.editor.undoable)
         traces = Traces()
         for name, runner in runners.items():
             runner.adopt(traces, failures=failures(intent, name), was_alive=name in intent.alive)
@@ -198,7 +198,7 @@ class Supervisor:
             under_way = f"stop everything, asked for by {down.by}"
         offer = self._rollback.offer
         if offer is None and under_way is None:
-            offer = self.checkpoints.offer(self.observation.health.concerns)
+            offer = self.checkpoints.offer
         return self.builder.build(transaction=under_way, down=down, rollback=offer, evals=self.evals.queue)
 
     def knobs(self) -> KnobTable:
@@ -317,7 +317,10 @@ class Supervisor:
         self.events.config_error(None)
         framework, files = self.setup.framework, self.config.store.files
         self.observation.progress.max_steps = framework.max_steps(files)
-        self.observation.health.set_knobs(framework.bottleneck_knobs(files), framework.advice(files))
+        trainer = self.observation.progress.component_names.get("trainer", "")
+        self.observation.health.set_knobs(
+            framework.bottleneck_knobs(files), framework.advice(files), table.learning_rate(trainer)
+        )
         self.events.publish("knobs", table)
 
     # --- what is in hand ----------------------------------------------------------------------------------

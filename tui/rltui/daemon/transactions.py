@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 
+from rltui.core import hints
 from rltui.core.api import Alert, ComponentState, Plan, Request, RollbackOffer
 from rltui.core.edit_log import EditRecord
 from rltui.core.lifecycle import Life
@@ -25,6 +26,7 @@ from rltui.daemon.tasks import spawn
 from rltui.errors import ConflictError, RltuiError
 from rltui.frameworks.base import ServiceCall
 from rltui.services.http import post_json
+from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.intent import AppliedEdit, Pending
 
 _START_WINDOW_S = 60.0
@@ -308,7 +310,10 @@ class RollbackWatch:
     Clocks are the wall's, since a next supervisor may go on with it.
     """
 
-    def __init__(self, *, alert: Callable[[Alert], None], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, experiment: str, *, alert: Callable[[Alert], None], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._experiment = experiment
         self._alert = alert
         self._clock = clock
         self.applied: AppliedEdit | None = None
@@ -320,16 +325,22 @@ class RollbackWatch:
         return self.applied.offer if self.applied is not None else None
 
     def begin(self, record: EditRecord, plan: Plan) -> None:
-        """`record` was written, and `plan` is about to be carried out with it."""
-        self.applied = AppliedEdit(words=record.words, components=plan.start)
+        """`record` was written, and `plan` is about to be carried out with it. After an undo there is nothing
+        to watch: the next undo would take back another edit.
+        """
+        is_undo = record.action == "undo"
+        self.applied = (
+            None if is_undo else AppliedEdit(number=record.number, words=record.words, components=plan.start)
+        )
 
     def withdraw(self) -> None:
         """Somebody went on with something else."""
         self.applied = None
 
-    def restore(self, applied: AppliedEdit | None) -> None:
-        """Go on with what an earlier supervisor watched."""
-        self.applied = applied
+    def restore(self, applied: AppliedEdit | None, undoable: EditRecord | None) -> None:
+        """Go on with what an earlier supervisor watched, if `undoable` is that edit still."""
+        is_newest = applied is not None and undoable is not None and applied.number == undoable.number
+        self.applied = applied if is_newest else None
 
     def with_components(self, request: Request) -> Request:
         """An undo that accepts the offer also starts what died, whether or not that reads what is undone."""
@@ -354,6 +365,8 @@ class RollbackWatch:
             )
             return
         is_starting = now - applied.ready_at.get(name, now) <= _START_WINDOW_S
+        if life.exit is not None and life.exit.from_outside:  # no edit's fault
+            return
         if applied.offer is None and is_starting and life.state in _DIED and before.state not in _DIED:
             self._make_offer(applied, component, now)
 
@@ -364,12 +377,13 @@ class RollbackWatch:
         reason = f"{name} died{after}: {life.reason or life.state}"
         offer = RollbackOffer(edit=applied.words, component=name, reason=reason)
         self.applied = applied.model_copy(update={"offer": offer})
+        undo = hints.UNDO_RESTART(name=name_if_needed(self._experiment))
         self._alert(
             Alert(
                 kind="config",
                 severity="error",
                 title=f"{name} did not survive an edit",
-                text=f"{applied.words}: {reason}. Undo and restart? rltui undo --restart",
+                text=f"{applied.words}: {reason}. To take that edit back: {undo}",
                 component=name,
             )
         )

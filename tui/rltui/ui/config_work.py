@@ -103,13 +103,14 @@ class ConfigWork:
         await self._review(Request(action="undo"), question)
 
     async def _go_back(self, offer: RollbackOffer, step: int) -> None:
-        """To the last good checkpoint, without the edit that is to blame, if one is."""
-        if not offer.edit:
+        """To the last good checkpoint, without the edit that is to blame, or else with other values."""
+        heading = f"Go back to checkpoint {step}"
+        if not offer.edit and not offer.edits:
             request = Request(action="restart", resume_step=step)
             try:
                 async with waiting(self._app, f"Working out how to go back to {step}", cancels=True):
                     plan = await self._experiment.plan(request)
-                dialog = PlanDialog(plan, f"Go back to checkpoint {step}?", verb="Go back", danger=True)
+                dialog = PlanDialog(plan, f"{heading}?", verb="Go back")
                 if await self._app.push_screen_wait(dialog):
                     async with waiting(self._app, f"Going back to checkpoint {step}"):
                         plan = await self._experiment.execute(request)
@@ -117,13 +118,15 @@ class ConfigWork:
             except RltuiError as error:
                 await show_error(self._app, error)
             return
+        others = ", ".join(f"{key} = {value}" for key, value in offer.edits.items())
+        before = " before that edit" if offer.edit else ""
         question = Question(
-            f"Go back to checkpoint {step}, and take back: {offer.edit}?",
-            reason=f"{offer.reason}; checkpoint {step} is the last good one before that edit",
+            f"{heading}, and take back: {offer.edit}?" if offer.edit else f"{heading}, with {others}?",
+            reason=f"{offer.reason}; checkpoint {step} is the last good one{before}",
             prefers_restart=True,
-            danger=True,
         )
-        await self._review(Request(action="undo", resume_step=step), question)
+        action: Literal["set", "undo"] = "set" if offer.edits else "undo"
+        await self._review(Request(action=action, edits=offer.edits, resume_step=step), question)
 
     async def convert(self) -> None:
         """The batch counted the other way, reviewed like every edit."""

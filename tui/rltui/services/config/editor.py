@@ -143,7 +143,7 @@ class ConfigEditor:
                 conflicts.append(restored)
             else:
                 contents[Path(file.path)] = restored
-        preview = self._store.preview_contents({} if conflicts else contents, running=running)
+        preview = self._store.preview_contents({} if conflicts else contents, running=running, known=True)
         wanted = {
             role: self._values(file, file.before)
             for file in record.files

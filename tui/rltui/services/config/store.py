@@ -247,9 +247,11 @@ class ConfigStore:
         return replace(preview, wanted=wanted, problems=problems)
 
     def preview_contents(
-        self, contents: Mapping[Path, bytes], *, running: Running | None = None
+        self, contents: Mapping[Path, bytes], *, running: Running | None = None, known: bool = False
     ) -> EditPreview:
         """What putting whole files in the place of those that are there now would do.
+
+        `known`: the run has had these contents, so that no value of them is doubted.
 
         Raises:
             ConfigError: if one is not of the experiment, or a content is no TOML.
@@ -260,7 +262,7 @@ class ConfigStore:
             held = self.source(path)
             role = next(role for role, source in sources.items() if source is held)
             sources[role] = parse_file(path, content)
-        return self._preview(before, LoadedFiles(sources), [], running or {})
+        return self._preview(before, LoadedFiles(sources), [], running or {}, known=known)
 
     def apply(
         self, preview: EditPreview, *, recorded: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -309,9 +311,18 @@ class ConfigStore:
                 del self._texts[next(iter(self._texts))]
 
     def _preview(
-        self, before: LoadedFiles, after: LoadedFiles, asked: Sequence[Knob], running: Running
+        self,
+        before: LoadedFiles,
+        after: LoadedFiles,
+        asked: Sequence[Knob],
+        running: Running,
+        *,
+        known: bool = False,
     ) -> EditPreview:
-        """`asked`: knobs that count as changed too if a living reader has another value than `after`."""
+        """`asked`: knobs that count as changed too if a living reader has another value than `after`.
+
+        `known`: as of `preview_contents`.
+        """
         old, new = self._derive(before.files), self._derive(after.files)
         preview = EditPreview(
             before=before,
@@ -328,7 +339,7 @@ class ConfigStore:
         return replace(
             preview,
             readers={knob.name: knob.readers for knob in changed},
-            problems=(*preview.problems, *self._large_steps(changed, preview)),
+            problems=(*preview.problems, *(() if known else self._large_steps(changed, preview))),
         )
 
     def _large_steps(self, changed: Sequence[Knob], preview: EditPreview) -> Iterable[Problem]:

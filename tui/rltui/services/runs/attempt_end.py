@@ -85,17 +85,18 @@ def cause_of_end(
     exit_code: int | None,
     signal: str | None,
     patterns: Sequence[FailurePattern],
-    host_oom: bool,
+    host_oom: bool | None,
 ) -> Cause | None:
     """Why it failed, `None` where nothing says. Ask only of an attempt that nobody asked to end.
 
-    `host_oom`: the kernel has killed a process for want of memory while the attempt ran. Reads at most
-    `TAIL_BYTES` of `log`; one that cannot be read counts as empty.
+    `host_oom`: the kernel has killed a process for want of memory while the attempt ran; `None`: it does not
+    tell. Reads at most `TAIL_BYTES` of `log`; one that cannot be read counts as empty.
     """
-    if host_oom and (signal == "SIGKILL" or exit_code == _KILLED_CODE):
+    is_kill = signal == "SIGKILL" or exit_code == _KILLED_CODE
+    if host_oom and is_kill:
         return _HOST_OOM
     if signal in _FROM_OUTSIDE:
-        return None
+        return _outside(host_oom) if is_kill else Cause("from outside", hopeless=False, from_outside=True)
     lines = last_lines(log)
     output = "\n".join(lines)
     if host_oom and re.search(CHILD_KILLED, output):
@@ -103,7 +104,13 @@ def cause_of_end(
     cause = find_cause(lines, patterns)
     if exit_code == _USAGE_ERROR and not (cause and cause.hopeless) and _USAGE.search(output):
         return _usage_error(output)
-    return cause
+    return cause or (_outside(host_oom) if is_kill else None)
+
+
+def _outside(host_oom: bool | None) -> Cause:
+    """Of a SIGKILL that was not the kernel's for want of memory, as far as that tells."""
+    memory = ", not for want of memory" if host_oom is not None else ", or by the kernel for want of memory"
+    return Cause(f"from outside{memory}", hopeless=False, from_outside=True)
 
 
 def last_lines(log: Path, *, end: int | None = None) -> list[str]:
@@ -154,14 +161,14 @@ def explained(
     log: Path,
     patterns: Sequence[FailurePattern],
     *,
-    host_oom: bool = False,
+    host_oom: bool | None = None,
 ) -> ExitInfo:
     """`exit_info` with what the end of the output says of the cause.
 
     An end that was wanted needs none; of a job that ended well, it may say to whom it left the work. Who
     leaves a program in a terminal wants its end, whatever the last command's code was.
 
-    `host_oom`: the kernel has killed a process for want of memory while the attempt ran.
+    `host_oom`: as in `cause_of_end`.
     """
     if exit_info.on_request:
         return exit_info
@@ -179,10 +186,12 @@ def explained(
         )
     except (ValueError, OverflowError):  # its line has a number that no computer holds
         cause = None
-    if cause is None:
+    if cause is None or (cause.from_outside and exit_info.cause):  # its host knows better
         return exit_info
     memory = cause.memory and cause.memory.model_copy(update={"component": spec.id})
-    return replace(exit_info, cause=cause.text, hopeless=cause.hopeless, memory=memory)
+    return replace(
+        exit_info, cause=cause.text, hopeless=cause.hopeless, memory=memory, from_outside=cause.from_outside
+    )
 
 
 def ended_life(

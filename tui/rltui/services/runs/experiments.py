@@ -55,6 +55,14 @@ def known_experiments() -> list[ExperimentRecord]:
     return [one for one in listed_experiments() if isinstance(one, ExperimentRecord)]
 
 
+def name_if_needed(name: str) -> str | None:
+    """`name` for a command that a message advises; `None` where it is the only one on the list anyway."""
+    with contextlib.suppress(OSError):
+        if any(entry.name != name for entry in list_dir().iterdir()):
+            return name
+    return None
+
+
 def find_experiment(name: str) -> ExperimentRecord | None:
     """The experiment of that name, if it is on the list and its folder is still its own.
 

@@ -36,6 +36,8 @@ class AppliedEdit(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
+    number: int = 0
+    """Of its record."""
     words: str
     components: tuple[str, ...]
     """Those that were started with it."""

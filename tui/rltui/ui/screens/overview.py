@@ -220,9 +220,10 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
         if offer.resume_step is not None:
             if known is not None and (known.edit, known.resume_step) == (offer.edit, offer.resume_step):
                 return  # its figures go on
-            back = f" and takes back: {clean_line(offer.edit)}" if offer.edit else ""
-            text = f"{clean_line(offer.reason)}. {key} goes back to checkpoint {offer.resume_step}{back}"
-            self.notify(text, severity="warning", markup=False)
+            others = ", ".join(f"{name} = {value}" for name, value in offer.edits.items())
+            back = f" and takes back: {offer.edit}" if offer.edit else f" with {others}" if others else ""
+            text = f"{offer.reason}. {key} goes back to checkpoint {offer.resume_step}{back}"
+            self.notify(clean_line(text), severity="warning", markup=False)
         elif isinstance(self.app.screen, ConfigActions):
             self.action_roll_back()
         else:
