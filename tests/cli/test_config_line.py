@@ -101,7 +101,13 @@ def test_options_of_medarc_slurm_are_kept_for_it() -> None:
     ("line", "words"),
     [
         ("up rl.toml --max-steps 5", "behind --: rl.toml -- --max-steps"),
-        ("up uv run inference @ infer.toml", "rltui starts inference, orchestrator and trainer itself"),
+        ("up env-server @ env.toml", "write it like: rl @ FILE"),
+        (
+            "up torchrun --nnodes 2 src/prime_rl/trainer/rl/train.py @ t.toml",
+            "copy the layout torchrun-nodes",
+        ),
+        ("up torchrun x.py @ t.toml", "sft/train.py @ sft.toml"),
+        ("up inference @ infer.toml --api-key secret", "export VLLM_API_KEY"),
         ("up make @ rl.toml", "write it like: rl @ rl.toml"),
         ("up rl @", "@ needs a file"),
         ("check medarc_slurm sft sft.toml --gpus 1", "submits to a cluster"),
@@ -121,3 +127,40 @@ def test_values_of_knobs_are_taken_as_set_takes_them() -> None:
     for line, words in (("--set lr=1 --set lr=2", "lr is set twice"), ("--set lr", "'lr' is not KEY=VALUE")):
         with pytest.raises(UsageError, match=words):
             parse(["up", "rl.toml", *line.split()])
+
+
+SFT = "src/prime_rl/trainer/sft/train.py"
+
+
+@pytest.mark.parametrize(
+    ("line", "program", "overrides", "rest"),
+    [
+        ("up uv run inference @ infer.toml", "inference", {}, {"only": "inference"}),
+        ("inference --model.name X", "inference", {"inference.model.name": ("X",)}, {}),
+        (
+            "up orchestrator @ o.toml --output-dir d --client.base-url u",
+            "orchestrator",
+            {"orchestrator.client.base_url": ("u",)},
+            {"output_dir": "d", "only": "orchestrator"},
+        ),
+        (
+            "up torchrun --nproc_per_node=2 -m prime_rl.trainer.rl.train @ t.toml --max-steps 5",
+            "trainer",
+            {"trainer.max_steps": ("5",), "orchestrator.num_train_workers": ("2",)},
+            {"only": "trainer", "devices": None},
+        ),
+        (
+            f"up uv run torchrun --log-dir x --nproc-per-node 2 {SFT} @ sft.toml --wandb.project p",
+            "sft",
+            {"wandb.project": ("p",)},
+            {"layout": "torchrun-sft", "devices": "0,1", "only": None},
+        ),
+    ],
+)
+def test_lines_of_one_program(
+    line: str, program: str, overrides: dict[str, tuple[str, ...]], rest: dict[str, str | None]
+) -> None:
+    """Finding S9."""
+    arguments = parse(line.split())
+    assert (arguments.given.program, arguments.given.overrides) == (program, overrides)
+    assert {name: getattr(arguments, name) for name in rest} == rest

@@ -77,10 +77,11 @@ def test_detect_says_what_each_file_looks_like() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ({"slurm": {"job_name": "x"}}, "an overlay, as in `rl @ base.toml @ overlay.toml`"),
-        ({"output_dir": "x", "slurm": {}}, "write its tables into a copy of the base"),
+        ({"slurm": {"job_name": "x"}}, "has only slurm: an overlay"),
+        ({"output_dir": "x", "slurm": {}}, "name its base before it: @ BASE.toml @ x.toml"),
+        ({"num_examples": 5, "env": [{"id": "x"}]}, "rltui eval ENV --model NAME"),
     ],
-    ids=["slim", "overlay"],
+    ids=["slim", "overlay", "evals"],
 )
 def test_detect_says_what_a_file_is_that_cannot_be_run_alone(data: dict[str, object], words: str) -> None:
     """Finding P9."""

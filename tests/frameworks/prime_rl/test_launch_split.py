@@ -52,9 +52,12 @@ def test_chosen_port_reaches_both_sides() -> None:
     assert SPLIT.template_values(RUN, context)["port.engine"] == "8007"
 
 
-def test_port_stays_where_the_address_is_named() -> None:
+def test_port_moves_unless_the_orchestrator_is_sent_elsewhere() -> None:
+    """Finding S9."""
     named = {**RUN, **of(orchestrator={"client": {"base_url": ["http://localhost:8000/v1"]}})}
-    assert SPLIT.ports(named) == ()
+    assert SPLIT.ports(named) == SPLIT.ports(RUN)
+    elsewhere = {**RUN, **of(orchestrator={"client": {"base_url": ["http://gpu-2:8000/v1"]}})}
+    assert SPLIT.ports(elsewhere) == ()
 
 
 def test_devices_follow_the_ranks_of_inference_and_the_workers() -> None:

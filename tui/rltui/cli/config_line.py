@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,19 @@ if TYPE_CHECKING:
 
 _LAUNCHERS = frozenset({"uv", "run", "rl", "sft", "prime-rl", "tinyrl", "vf-rl"})
 """Words before the first `@` that say nothing which the config does not."""
-_ALONE = frozenset({"inference", "orchestrator", "trainer", "torchrun", "env-server"})
+_PROGRAMS = ("inference", "orchestrator", "trainer")
+"""Of prime-rl, each with a file of its own: a line that begins with one starts that component alone."""
+_SCRIPT = re.compile(r"prime_rl[./]trainer[./](rl|sft)[./]train(\.py)?$")
+"""What torchrun is given: the trainer of RL, or that of SFT."""
+_RANKS = re.compile(r"--nproc[-_]per[-_]node")
+_OF_NODES = re.compile(r"--(nnodes|node[-_]rank|rdzv[-_]\w+|master[-_]\w+)")
 _NUMBER = re.compile(r"-[\d.]")
 _KEY = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
-_OTHERS = {"dry_run": "rltui check validates, and changes nothing", "dump_config": "rltui check validates"}
+_OTHERS = {
+    "dry_run": "rltui check validates, and changes nothing",
+    "dump_config": "rltui check validates",
+    "api_key": "export VLLM_API_KEY, from which vLLM takes it too, and which `ps` does not show",
+}
 """Options of launchers that are no keys to be set."""
 
 
@@ -46,8 +56,40 @@ _SLURM_SWITCHES = frozenset(
 
 
 def is_launcher(word: str) -> bool:
-    """With it begins a command line that somebody pasted."""
+    """With it begins a command line of medarc's that somebody pasted."""
     return word in (_MEDARC, _MEDARC_SLURM)
+
+
+def is_pasted(argv: list[str]) -> bool:
+    """Somebody pasted the command line of a launcher, or of one program, in place of a command."""
+    keys = (word.partition("=")[0] for word in argv[1:] if word.startswith("--"))
+    is_program = argv[0] in _PROGRAMS and any("." in key for key in keys)
+    return is_program or is_launcher(argv[0]) or any(_is_at(word) for word in argv)
+
+
+def _of_one_program(words: list[str]) -> tuple[str, int, list[str]]:
+    """The program that a pasted line starts alone (empty: none), on so many GPUs (0: as its config says), and
+    the words behind it.
+
+    Raises:
+        UsageError: for torchrun with another program, or over several nodes.
+    """
+    first = next((at for at, word in enumerate(words) if word not in ("uv", "run")), len(words))
+    program, behind = words[first] if first < len(words) else "", words[first + 1 :]
+    if program in _PROGRAMS and (first or not Path(program).exists()):
+        return program, 0, behind
+    if program != "torchrun":
+        return "", 0, words
+    at = next((at for at, word in enumerate(behind) if _SCRIPT.search(word)), None)
+    if at is None:
+        raise UsageError("torchrun is understood with prime-rl's trainers", hint="… sft/train.py @ sft.toml")
+    if any(_OF_NODES.match(word) for word in behind[:at]):
+        hint = "copy the layout torchrun-nodes: examples/several-machines says how"
+        raise UsageError("a trainer over several nodes has a layout", hint=hint)
+    options = " ".join(behind[:at]).replace("=", " ").split()
+    ranks = next((value for name, value in pairwise(options) if _RANKS.fullmatch(name)), "1")
+    program = "trainer" if "rl" in _SCRIPT.findall(behind[at])[0] else "sft"
+    return program, int(ranks) if ranks.isdigit() else 1, behind[at + 1 :]
 
 
 def _without_medarc(words: list[str], options: Mapping[str, argparse.Action]) -> list[str]:
@@ -104,6 +146,8 @@ class Given:
             UsageError: if it is neither its grammar nor that of a launcher.
         """
         words = _without_medarc(words, options)
+        self.program, ranks, words = _of_one_program(words)
+        """The component that the line starts alone; empty: all."""
         self.rest: list[str] = []
         self.parts: list[tuple[str, str]] = []
         """File and table of each `@`."""
@@ -111,10 +155,13 @@ class Given:
         self._assignments: list[str] = []
         end = words.index("--") if "--" in words else len(words)
         self._options = options
-        self._words, self._is_pasted = words[:end], any(_is_at(word) for word in words[:end])
+        self._words = words[:end]
+        self._is_pasted = bool(self.program) or any(_is_at(word) for word in self._words)
         self._read()
         self._options, self._words, self._is_pasted = {}, words[end + 1 :], True
         self._read()
+        if self.program:
+            self._start_alone(ranks, options)
         self.edits: dict[str, str] = {}
         """Value of each knob behind `--set`."""
         if self._assignments:
@@ -125,7 +172,18 @@ class Given:
     @property
     def is_plain(self) -> bool:
         """It just names files."""
-        return not (self.parts or self.overrides or self.edits)
+        return not (self.parts or self.overrides or self.edits or self.program)
+
+    def _start_alone(self, ranks: int, options: Container[str]) -> None:
+        """Keys are those of the program's own file; what torchrun starts gets so many GPUs."""
+        if self.program in _PROGRAMS:
+            self.overrides = {f"{self.program}.{key}": values for key, values in self.overrides.items()}
+            self.rest += ["--only", self.program] if "--only" in options else []
+        if self.program == "trainer" and ranks > 1:
+            self.overrides["orchestrator.num_train_workers"] = (str(ranks),)
+        elif self.program == "sft" and "--layout" in options:
+            devices = ",".join(map(str, range(ranks)))
+            self.rest += ["--layout", "torchrun-sft", *(["--devices", devices] if ranks > 1 else [])]
 
     def _read(self) -> None:
         while self._words:
@@ -189,11 +247,10 @@ class Given:
         self.overrides[_key(name)] = tuple(values)
 
     def _program(self, word: str) -> None:
-        if word in _ALONE or self.parts:
-            known = (
-                "rltui starts inference, orchestrator and trainer itself, from the config of the whole run"
+        if self.parts or word == "env-server":
+            raise UsageError(
+                f"{word!r} cannot be understood here", hint="write it like: rl @ FILE --KEY VALUE"
             )
-            raise UsageError(f"{word!r} cannot be understood here", hint=f"{known}: rl @ FILE --KEY VALUE")
         if Path(word).exists():
             self.rest.append(word)
         elif word not in _LAUNCHERS:
@@ -223,13 +280,18 @@ def staged(
     arguments: argparse.Namespace, choose: Choose, *, workspace: Path, force: bool = False
 ) -> Iterator[Staged]:
     """The config files that were named; copies of them where options or several `@` change what they say."""
-    from rltui.services.config.files import named  # only where a config is looked into
+    from rltui.services.config.files import named, with_companions  # only where a config is looked into
     from rltui.services.config.own_copy import ConfigLine, ConfigPart, Override, OwnCopy
 
     given: Given = arguments.given
+    files = named([Path(name) for name in arguments.config])
+    parts = tuple(ConfigPart(Path(name).absolute(), table) for name, table in given.parts)
+    if given.program and len(parts) == 1:
+        files, parts = with_companions(parts[0].path), ()
     line = ConfigLine(
-        files=named([Path(name) for name in arguments.config]),
-        parts=tuple(ConfigPart(Path(name).absolute(), table) for name, table in given.parts),
+        files=files,
+        parts=parts,
+        program="" if files or parts else given.program,
         overrides=tuple(Override(key, values) for key, values in given.overrides.items()),
         edits=given.edits,
     )

@@ -32,7 +32,7 @@ from rltui.cli.arguments import (
     steps,
     tokens,
 )
-from rltui.cli.config_line import Given, is_launcher
+from rltui.cli.config_line import Given, is_pasted
 from rltui.errors import RltuiError, UsageError
 
 _DESCRIPTION = """\
@@ -67,7 +67,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if argv and argv[0] not in commands.choices:  # a name, a file, an option, or misspelt
         parser, commands = build()
     if not argv or (argv[0] not in commands.choices and argv[0] not in ("-h", "--help", "--version")):
-        is_config = any(word.startswith(("-", "@")) or is_launcher(word) for word in argv[:1]) or "@" in argv
+        is_config = bool(argv) and (argv[0].startswith("-") or is_pasted(argv))
         if argv and not is_config and not is_file_name(argv[0]):
             _refuse_unless_experiment(argv[0], commands.choices)
         argv = ["open", *argv]

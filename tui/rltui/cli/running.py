@@ -16,6 +16,7 @@ from rltui import paths
 from rltui.cli.app import need_terminal, show
 from rltui.cli.config import WhoseConfig, wanted_devices
 from rltui.cli.config_line import staged
+from rltui.cli.processes import change
 from rltui.cli.progress import working
 from rltui.cli.status import print_status, read_status
 from rltui.cli.terminal import confirm
@@ -34,7 +35,7 @@ from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.frameworks.base import Framework
 from rltui.services.config.own_copy import Staged
 from rltui.services.own_files import make_folder
-from rltui.services.runs.experiment_files import ControlFolder, same_folder
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import check_name, find_experiment, forget
 from rltui.services.runs.leases import users_of
 from rltui.services.runs.run_folder import next_free
@@ -157,6 +158,15 @@ def _up(arguments: argparse.Namespace) -> int:
         creation.trust_what_runs(wanted)
         if arguments.dry_run:
             return _print_jobs(wanted)
+        if (living := _living_run_of(arguments, wanted)) is not None:
+            asked = {
+                "action": "start",
+                "component": components,
+                "name": living.name,
+                "plan": False,
+                "yes": True,
+            }
+            return change(argparse.Namespace(**asked, wait=arguments.wait, json=arguments.json))
         return start_headless(
             wanted,
             Request(action="start", components=components, resume_step=arguments.resume_step),
@@ -164,6 +174,20 @@ def _up(arguments: argparse.Namespace) -> int:
             timeout_s=arguments.timeout,
             as_json=arguments.json,
         )
+
+
+def _living_run_of(
+    arguments: argparse.Namespace, wanted: creation.ExperimentRequest
+) -> ExperimentRecord | None:
+    """The living experiment whose next program a pasted line starts: `orchestrator @ orch.toml` once
+    `inference @ infer.toml` runs. `None` for other lines, and where the line sets something in a config.
+    """
+    if not arguments.given.program or arguments.given.overrides or arguments.given.edits:
+        return None
+    planned, _ = creation.plan_record(wanted)
+    known = find_experiment(planned.name)
+    is_it = known is not None and same_folder(known.output_dir, planned.output_dir)
+    return known if known is not None and is_it and launch.lives(known) else None
 
 
 def _print_jobs(wanted: creation.ExperimentRequest) -> int:

@@ -111,7 +111,9 @@ class EvalServers:
         Raises:
             ConflictError: if it does not run, or has the weights of another experiment.
         """
-        if self._setup.record.external and (others := self._setup.framework.inference_servers(files)):
+        if _INFERENCE in self._setup.record.external and (
+            others := self._setup.framework.inference_servers(files)
+        ):
             return others[0]
         runner = self._ready_inference()
         launch = runner.launch if runner is not None else None
@@ -144,7 +146,7 @@ class EvalServers:
     def why_waiting(self, request: EvalRequest, files: ConfigFiles) -> str | None:
         """What is not there yet; `None` where it can begin, if only to be refused."""
         if request.target.kind == "now":
-            is_there = self._setup.record.external or self._ready_inference() is not None
+            is_there = _INFERENCE in self._setup.record.external or self._ready_inference() is not None
             return None if is_there else "the inference server of the run"
         if self.is_up:
             return None

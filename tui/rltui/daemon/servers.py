@@ -78,7 +78,7 @@ class Servers:
     @property
     def is_external(self) -> bool:
         """The run uses a server that is none of its components."""
-        return bool(self._setup.record.external)
+        return "inference" in self._setup.record.external
 
     @property
     def source(self) -> str:

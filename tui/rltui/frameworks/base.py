@@ -504,7 +504,7 @@ class Framework:
         return self.files
 
     def external(self, files: ConfigFiles) -> tuple[str, ...]:
-        """Components of layouts that somebody else runs. Raises as `inference_servers`."""
+        """Components of layouts that somebody else runs, or nobody. Raises as `inference_servers`."""
         return ("inference",) if self.inference_servers(files) else ()
 
     # --- how it is run ---

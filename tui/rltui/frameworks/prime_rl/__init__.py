@@ -41,10 +41,16 @@ MODELS = {
     "sft": ("prime_rl.configs.sft:SFTConfig", _SFT),
 }
 """Where the models of files for launchers are."""
-_MODELS_OF_2025 = {
-    "trainer": ("prime_rl.trainer.rl.config:RLTrainerConfig",),
-    "orchestrator": ("prime_rl.orchestrator.config:OrchestratorConfig",),
-    "inference": ("prime_rl.inference.config:InferenceConfig",),
+_MODELS_OF_PROGRAMS = {
+    "trainer": ("prime_rl.trainer.rl.config:RLTrainerConfig", "prime_rl.configs.trainer:TrainerConfig"),
+    "orchestrator": (
+        "prime_rl.orchestrator.config:OrchestratorConfig",
+        "prime_rl.configs.orchestrator:OrchestratorConfig",
+    ),
+    "inference": (
+        "prime_rl.inference.config:InferenceConfig",
+        "prime_rl.configs.inference:InferenceConfig",
+    ),
     "sft": (_SFT,),
 }
 
@@ -69,10 +75,10 @@ class PrimeRl(PrimeRlLaunch):
             self.resume_elsewhere = ("ckpt.output_dir", "resume.dir")
         else:
             self.namespaces = {role: role for role in (*configs.PARTS, "sft")}
-            self.required = (frozenset(configs.PARTS), frozenset(configs.PARTS[:2]), frozenset({"sft"}))
+            self.required = tuple(frozenset({role}) for role in (*configs.PARTS, "sft"))
         cleared = g.resume_cleared
         self.resume_keys = tuple(f"{table}.step" for table in cleared) if g.run_folders else cleared
-        models = MODELS if g.has_launchers else _MODELS_OF_2025
+        models = MODELS if g.has_launchers else _MODELS_OF_PROGRAMS
         self.config_models = ConfigModels(models, detection.SOURCES, detection.PACKAGES)
 
     def role(self, path: str, data: Mapping[str, Any]) -> str | None:
@@ -91,7 +97,11 @@ class PrimeRl(PrimeRlLaunch):
 
     def schema(self, file: ConfigFile) -> ConfigSchema:
         """The checkout's, else the one that the file fits best."""
-        return self._schemas.get(file.role) or configs.best(self.id, file.role, file.data)[0]
+        if found := self._schemas.get(file.role):
+            return found
+        if file.role in configs.PARTS:
+            return configs.best_alone(file.role, file.data)[0]
+        return configs.best(self.id, file.role, file.data)[0]
 
     def merges_deeply(self, data: Mapping[str, Any]) -> bool:
         """Since March 2026."""

@@ -81,6 +81,12 @@ def best(generation: str, role: str, data: Mapping[str, Any]) -> tuple[ConfigSch
     return schema, found
 
 
+def best_alone(part: str, data: Mapping[str, Any]) -> tuple[ConfigSchema, Fit]:
+    """Likewise for the file of one program by itself, which any generation may have."""
+    fits = [best(generation, part, data) for generation in (SPLIT, MERGED, CURRENT)]
+    return min(fits, key=lambda each: each[1].strange)
+
+
 def fit(schema: ConfigSchema, data: Mapping[str, Any]) -> Fit:
     """How a file with this content suits."""
     strange = schema.strange(data, FREE)

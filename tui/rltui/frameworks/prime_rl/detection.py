@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
 from rltui.frameworks.base import Checkout, Parsed
-from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, PARTS, SPLIT, best, fit, snapshots
+from rltui.frameworks.prime_rl.configs import (
+    CURRENT,
+    MERGED,
+    PARTS,
+    SPLIT,
+    Fit,
+    best,
+    best_alone,
+    fit,
+    snapshots,
+)
 from rltui.frameworks.verifiers.files import is_vf_rl
 
 _OF_OVERLAYS = frozenset(
@@ -30,7 +41,9 @@ def fit_in(generation: str, parsed: Parsed) -> int | None:
     roles = [role_in(generation, path, data) for path, data in parsed]
     if None in roles or len(set(roles)) < len(roles):
         return None
-    fits = [best(generation, str(role), data)[1] for role, (_, data) in zip(roles, parsed, strict=True)]
+    is_alone = generation == SPLIT and len(parsed) == 1 and roles[0] in PARTS
+    judged = best_alone if is_alone else partial(best, generation)
+    fits: list[Fit] = [judged(str(role), data)[1] for role, (_, data) in zip(roles, parsed, strict=True)]
     is_told = [role == "rl" or not data for role, (_, data) in zip(roles, parsed, strict=True)]
     if all(told or each.known > each.strange for told, each in zip(is_told, fits, strict=True)):
         return sum(each.strange for each in fits)
@@ -49,16 +62,10 @@ def is_of_summer(data: Mapping[str, Any]) -> bool:
 def not_alone(path: str, data: Mapping[str, Any]) -> str:
     """What a file is that no generation takes by itself, in words; empty where nothing tells."""
     if data and data.keys() <= _OF_OVERLAYS:
-        return (
-            f"has only {', '.join(data)}: an overlay, as in `rl @ base.toml @ overlay.toml`; "
-            "write its tables into a copy of the base, and give that"
-        )
-    part = _part(path, data, CURRENT) or _part(path, data, MERGED)
-    if part is not None:
-        return (
-            f"is the config of prime-rl's {part} alone; rltui starts it with the others from one rl.toml, "
-            f"whose table [{part}] this could be"
-        )
+        return f"has only {', '.join(data)}: an overlay; name its base before it: @ BASE.toml @ {path}"
+    evals = {"source", "env", "taskset"} & data.keys()
+    if evals and {"model", "sampling", "client", "select", "num_examples"} & data.keys():
+        return "is the config of an evaluation; beside a run: rltui eval ENV --model NAME"
     return ""
 
 
@@ -82,11 +89,8 @@ def _part_or_sft(path: str, data: Mapping[str, Any]) -> str | None:
         return None
     if _is_sft(data):
         return "sft"
-    part = _part(path, data, SPLIT)
-    if part is None or not data:
-        return part
-    later = min(best(generation, part, data)[1].strange for generation in (MERGED, CURRENT))
-    return part if best(SPLIT, part, data)[1].strange <= later else None  # else one table of a later file
+    eras = (SPLIT,) if data.keys() <= _OF_OVERLAYS else (SPLIT, MERGED, CURRENT)
+    return next((part for era in eras if (part := _part(path, data, era))), None)
 
 
 def _part(path: str, data: Mapping[str, Any], generation: str) -> str | None:

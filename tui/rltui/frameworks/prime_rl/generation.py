@@ -105,8 +105,7 @@ class Generation:
     """Keys whose product is the number of the engine's devices."""
     train_gpus: tuple[str, ...] = ("deployment.num_train_gpus",)
     has_launchers: bool = True
-    """`rl` and `sft` are launchers; else each program has a file of its own, `sft` is a trainer, and a port
-    stays where a file names the address."""
+    """`rl` and `sft` are launchers; else each program has a file of its own, and `sft` is a trainer."""
     has_router: bool = False
     """A router answers at the server's port, the engine behind it has one of its own."""
     broadcasts: Literal["filesystem", "nccl since summer", "nccl"] = "nccl"
@@ -150,7 +149,7 @@ _DRY_RUN = ("rl", "@", "{input.rl}", "--dry-run")
 SPLIT = Generation(
     id=configs.SPLIT,
     title="prime-rl, three files (2025)",
-    layouts={"orchestrator": "prime-rl-split", "sft": "prime-rl-sft"},
+    layouts={**dict.fromkeys(configs.PARTS, "prime-rl-split"), "sft": "prime-rl-sft"},
     signs=("logs/*.stdout", "logs/rl.log", "logs/orchestrator.log", "logs/trainer/rank_*.log"),
     rl_files=_SPLIT_RL,
     sft_files=_SPLIT_SFT,

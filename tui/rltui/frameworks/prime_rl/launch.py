@@ -118,6 +118,8 @@ class PrimeRlLaunch(SchemaFramework):
             "gpus.trainer": split.value("trainer"),
             "gpus.launcher": both,
             "gpus.sft": both if g.run_folders else for_sft,
+            "gpus.all": ",".join(context.devices),
+            "gpu_count.all": str(max(1, len(context.devices))),
             "gpu_count.trainer": str(len(split.trainer) or _wanted(g, data)[1]),
             "gpu_memory.inference": str(memory.utilization) if memory and split.inference else "",
             "ranks.trainer": ",".join(map(str, numbers(data, "trainer.log.ranks_filter") or (0,))),
@@ -257,7 +259,9 @@ class PrimeRlLaunch(SchemaFramework):
 
     def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
         """Those that the orchestrator is sent to where no server is started."""
-        if "sft" in files or (not self.servers and is_table(_config(files), "inference")):
+        if not files.keys() & {"rl", "orchestrator"}:
+            return ()
+        if not self.servers and is_table(_config(files), "inference"):
             return ()
         values = self.values(files)
         key = ports.base_url_key(self._of(files), _config(files))
@@ -279,6 +283,13 @@ class PrimeRlLaunch(SchemaFramework):
             )
             for url, engine in zip(urls, admins, strict=True)
         )
+
+    def external(self, files: ConfigFiles) -> tuple[str, ...]:
+        """Where each program has a file of its own, those without one, too."""
+        if self.generation.has_launchers or "sft" in files:
+            return super().external(files)
+        self.inference_servers(files)
+        return tuple(part for part in _PARTS if part not in files or (part == "inference" and self.servers))
 
     def weights_by(self, files: ConfigFiles) -> str:
         """The worker of an engine knows one way."""

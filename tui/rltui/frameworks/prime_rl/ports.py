@@ -201,7 +201,7 @@ def _address_file(g: Generation, source: EnvSource, name: str, context: RunConte
 def _server_knobs(g: Generation, data: Mapping[str, Any]) -> Iterator[PortKnob]:
     router, engine = _server_ports(g, data, {})
     addresses = [value_at(data, key) for key in g.base_urls]
-    if not is_table(data, "inference") or not all(_is_here(g, each, router) for each in addresses):
+    if not is_table(data, "inference") or not all(_is_here(each, router) for each in addresses):
         return
     readers = ("inference", "orchestrator")
     above = ROUTER_METRICS_ABOVE
@@ -236,12 +236,12 @@ def _host(configured: str) -> str:
     return f"[{configured}]" if ":" in configured else configured
 
 
-def _is_here(g: Generation, configured: TomlValue, port: int) -> bool:
+def _is_here(configured: TomlValue, port: int) -> bool:
     """Whether clients are sent to this machine's `port`, or the config leaves it to that."""
     addresses = configured if isinstance(configured, list) else [configured]
     here = {f"http://{name}:{port}/v1" for name in ("localhost", "127.0.0.1", "0.0.0.0")}  # noqa: S104
     is_named_here = len(addresses) == 1 and str(addresses[0]).rstrip("/") in here
-    return configured is None or (g.has_launchers and is_named_here)
+    return configured is None or is_named_here
 
 
 def _port(configured: TomlValue, default: int = _FIRST_SERVER) -> int:

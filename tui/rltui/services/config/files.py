@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar, TypeVarTuple
@@ -82,6 +83,24 @@ def named(paths: Sequence[Path]) -> tuple[Path, ...]:
             raise ConfigError(f"{path} holds no TOML file", hint="name the config file, or another folder")
         found.extend(file.absolute() for file in files)
     return tuple(found)
+
+
+def with_companions(path: Path) -> tuple[Path, ...]:
+    """The file of one program of prime-rl, and those of the others where these lie beside it, one each: they
+    belong to one run.
+
+    Raises:
+        ConfigError: if the file cannot be read.
+    """
+    framework, own = registry.get("prime-rl-split"), read_file(path.absolute())
+    sources = [own]
+    for file in sorted(own.path.parent.glob("*.toml")):
+        with suppress(ConfigError):  # whatever else lies there
+            sources += [] if file == own.path else [read_file(file)]
+    parsed = [(str(source.path), source.data) for source in sources]
+    parts = [file for file in parsed if framework.role(*file) not in (None, "sft")]
+    is_one_run = parsed[0] in parts and framework.fit(parts) is not None
+    return tuple(Path(name) for name, _ in parts) if is_one_run else (own.path,)
 
 
 def load_files(paths: Sequence[Path], framework: Framework) -> LoadedFiles:

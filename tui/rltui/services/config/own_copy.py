@@ -75,11 +75,13 @@ class ConfigLine:
     """Values by the names of knobs, as `rltui set` takes them."""
     is_copied: bool = False
     """Copies are made even where nothing is changed in them."""
+    program: str = ""
+    """The one program that it is for, where that has no file, just overrides."""
 
     @property
     def is_plain(self) -> bool:
         """It just names files."""
-        return not (self.parts or self.overrides or self.edits or self.is_copied)
+        return not (self.parts or self.overrides or self.edits or self.is_copied or self.program)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,9 @@ class OwnCopy:
 
     def _documents(self, folder: Path) -> list[_Document]:
         """One for each file of the run."""
+        if self._line.program:
+            name = f"{self._line.program}.toml"
+            return [_Document(name, (self._workspace.absolute() / name,), "", began_as="")]
         parts = [*map(ConfigPart, self._line.files), *self._line.parts]
         if not self._line.parts or self._stand_alone(parts):
             return self._each([part.path for part in parts])
