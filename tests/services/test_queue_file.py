@@ -59,6 +59,28 @@ def test_a_damaged_file_is_set_aside_and_told(content: bytes) -> None:
     assert change_queue(lambda queue: queue, known=known).entries == known.entries
 
 
+def test_a_deleted_file_is_told_and_what_is_known_of_the_queue_comes_back() -> None:
+    assert change_queue(lambda queue: queue).told == "", "there never was one"
+    change_queue(lambda queue: queue.with_entries([added(1)]))
+    known = read_queue()
+    queue_file().unlink()
+    after = change_queue(lambda queue: queue, known=known)
+    assert after.entries == known.entries
+    assert after.told == "the file of the queue was deleted: the queue was written again as it was known last"
+    queue_file().unlink()
+    told = change_queue(lambda queue: queue.with_entries([*queue.entries, added(2)])).told
+    assert told.startswith("the file of the queue was deleted: the queue begins anew; ")
+
+
+@pytest.mark.parametrize("change", [{"id": "../x"}, {"name": "-x"}, {"folder": "x"}, {"folder": "/a\0"}])
+def test_what_is_no_id_name_or_path_is_no_entry(change: dict[str, str]) -> None:
+    change_queue(lambda queue: queue.with_entries([added(1)]))
+    document = json.loads(queue_file().read_text())
+    document["entries"][0] |= change
+    queue_file().write_text(json.dumps(document))
+    assert "was damaged" in change_queue(lambda queue: queue).told
+
+
 def test_a_queue_of_another_boot_is_paused(tmp_path: Path) -> None:
     change_queue(lambda queue: queue.with_entries([added(1)]))
     document = json.loads(queue_file().read_text())

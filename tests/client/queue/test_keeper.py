@@ -1,12 +1,19 @@
-"""What the supervisor of the queue makes of a status."""
+"""What the supervisor of the queue makes of a status, and of files that cannot be read."""
 
 from __future__ import annotations
 
+import os
+import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rltui.client.queue.keeper import verdict
+from rltui.client.queue.keeper import QueueKeeper, verdict
+from rltui.core.queue import QueueEntry
+from rltui.services import fingerprints
+from rltui.services.queue_file import change_queue, queue_file
 
 
 def status(*components: dict[str, Any], **values: Any) -> dict[str, Any]:
@@ -40,3 +47,87 @@ DOWN = {"by": "ada", "complete": True}
 )  # fmt: skip
 def test_verdict(found: dict[str, Any], *, living: bool, expected: tuple[str | None, str]) -> None:
     assert verdict(found, living=living) == expected
+
+
+def waiting(id_: str, config: Path) -> QueueEntry:
+    files = {str(config): fingerprints.fingerprint(str(config)).sha256}
+    return QueueEntry(id=id_, name=id_, folder=f"/o/{id_}", added_at=1.0, files=files)
+
+
+@pytest.fixture
+def keeper(own_user: Path, monkeypatch: pytest.MonkeyPatch) -> QueueKeeper:
+    """Starts nothing."""
+    monkeypatch.setattr(QueueKeeper, "_start", lambda self, entry: None)
+    return QueueKeeper()
+
+
+def why(keeper: QueueKeeper) -> dict[str, str]:
+    return {each.id: each.why or each.state for each in keeper.queue.entries}
+
+
+@pytest.mark.timeout(30)
+def test_a_pipe_in_place_of_a_config_holds_up_nobody(keeper: QueueKeeper, tmp_path: Path) -> None:
+    configs = [tmp_path / "a.toml", tmp_path / "b.toml"]
+    for config in configs:
+        config.write_text("x = 1")
+    change_queue(lambda queue: queue.with_entries(map(waiting, "ab", configs)))
+    configs[0].unlink()
+    os.mkfifo(configs[0])
+    keeper.look()
+    assert why(keeper) == {
+        "a": f"{configs[0]} cannot be read: it is no regular file; as it is now: rltui queue retry a",
+        "b": "starting",
+    }
+
+
+@pytest.mark.timeout(30)
+def test_a_disk_that_does_not_answer_holds_up_nobody(
+    keeper: QueueKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs = [tmp_path / "a.toml", tmp_path / "b.toml"]
+    for config in configs:
+        config.write_text("x = 1")
+    change_queue(lambda queue: queue.with_entries(map(waiting, "ab", configs)))
+    answers, read = threading.Event(), fingerprints.read_regular
+
+    def slow(path: Path, most: int) -> bytes:
+        if path == configs[0]:
+            answers.wait()
+        return read(path, most)
+
+    monkeypatch.setattr(fingerprints, "read_regular", slow)
+    keeper.look()
+    assert why(keeper)["b"] == "starting"
+    assert "its disk does not answer" in why(keeper)["a"]
+    begun = time.monotonic()
+    for _ in range(20):
+        keeper.look()
+    assert time.monotonic() - begun < 5, "it is waited for once"
+    answers.set()
+    keeper._files._readers[str(configs[0])].join()
+    keeper.look()
+    assert "does not answer" not in why(keeper)["a"]
+
+
+def test_a_file_that_was_deleted_by_hand_comes_back(keeper: QueueKeeper, tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("x = 1")
+    change_queue(lambda queue: queue.with_entries([waiting("a", tmp_path / "a.toml")]))
+    keeper.look()
+    queue_file().unlink()
+    keeper.look()
+    assert [each.id for each in keeper.queue.entries] == ["a"]
+    assert "was deleted" in keeper.queue.told
+
+
+def test_a_clock_that_was_set_back_holds_up_no_retry(keeper: QueueKeeper, tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("x = 1")
+    failed = waiting("a", tmp_path / "a.toml").model_copy(update={"retries": 1})
+    now = 2e9
+    failed = failed.ended("failed", "it died", now)
+    change_queue(lambda queue: queue.with_entries([failed]))
+    keeper.clock = lambda: now
+    keeper.look()
+    assert why(keeper) == {"a": "it died; it is tried again"}
+    keeper.clock = lambda: now - 86400
+    keeper.look()
+    assert why(keeper) == {"a": "starting"}

@@ -14,6 +14,10 @@ _LARGEST = 2**53
 """Up to which JSON's numbers are exact everywhere."""
 
 
+EXPERIMENT_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}"
+"""Files, tmux sessions and options are named by it."""
+
+
 class Kind(NamedTuple):
     """Of a value, and its name for people: `a text`."""
 

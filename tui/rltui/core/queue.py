@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from rltui.core.kinds import EXPERIMENT_NAME
 from rltui.core.secrets import is_secret
 from rltui.core.values import Value
 
@@ -71,10 +72,11 @@ class QueueOptions(Value):
 class QueueEntry(QueueOptions):
     """A run that is to be started once, and started again where it fails and may."""
 
-    id: str
-    name: str
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]
+    """Files are named by it."""
+    name: Annotated[str, Field(pattern=f"^{EXPERIMENT_NAME}$")]
     """Of the experiment."""
-    folder: str
+    folder: Annotated[str, Field(pattern=r"^/[^\x00]*$")]
     """Its output folder."""
     group: str = ""
     """The sweep that it is one of."""
@@ -235,7 +237,7 @@ def _own_reason(queue: RunQueue, entry: QueueEntry, holding: Sequence[QueueEntry
     """Why it waits although others need not."""
     if queue.paused:
         return f"the queue is paused: {queue.paused}" if queue.paused == REBOOTED else "the queue is paused"
-    if entry.not_before is not None and entry.not_before > now:
+    if 0 < (entry.not_before or 0.0) - now <= _LONGEST_BACKOFF_S:  # longer: the clock was set back
         return f"{entry.failure}; it is tried again"
     if entry.group and entry.max_parallel is not None:
         running = sum(each.group == entry.group for each in holding)

@@ -25,7 +25,7 @@ from rltui.services.logs.followed import FollowedLogs
 from rltui.services.logs.links import LinkFinder, links_in_journal, newest_links
 from rltui.services.metrics.recorder import RunRecorder
 from rltui.services.metrics.sources import RunMetrics, earlier_logs
-from rltui.services.own_files import write_atomically
+from rltui.services.own_files import read_own, write_atomically
 from rltui.services.runs.journal import read_journal
 from rltui.services.runs.run_folder import RunFolder
 
@@ -154,7 +154,7 @@ class Observation:
 
     def _known_id(self) -> str:
         try:
-            return self._setup.control.run_id_file.read_text()
+            return read_own(self._setup.control.run_id_file).decode()
         except (OSError, ValueError):  # none yet, or not readable: the next beginning writes one
             return ""
 

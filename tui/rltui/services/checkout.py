@@ -14,6 +14,7 @@ from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Checkout
 from rltui.services.config.origins import made_from
+from rltui.services.own_files import read_regular
 
 VENV_PROGRAMS = ".venv/bin"
 _PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -114,7 +115,7 @@ def lacking(
 def _pyproject(folder: Path) -> Mapping[str, Any]:
     """What the `pyproject.toml` in `folder` says; empty where there is none that can be read."""
     try:
-        return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+        return tomllib.loads(read_regular(folder / "pyproject.toml").decode())
     except (OSError, ValueError, RecursionError):
         return {}
 
@@ -194,7 +195,7 @@ def traits(
 
 def _holds(path: Path, text: str) -> bool:
     try:
-        return text in path.read_text(encoding="utf-8", errors="replace")
+        return text.encode() in read_regular(path)
     except OSError:
         return False
 

@@ -50,6 +50,24 @@ def read_own(path: Path) -> bytes:
     return content
 
 
+def read_regular(path: Path, most: int = LARGEST) -> bytes:
+    """The whole of a file that a user names, or that lies where others write. Never waits, as a pipe would
+    have it, and never reads on and on.
+
+    Raises:
+        OSError: as `os.open`; `EISDIR` for a folder, `EINVAL` for what else is no regular file, `EFBIG` for
+            more than `most` bytes.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - of a descriptor
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most >> 10} KiB", str(path))
+    return content
+
+
 def why_folder_is_foreign(folder: Path) -> str | None:
     """Why a folder cannot be the user's own, in words; `None` where it is, or is not there yet."""
     try:

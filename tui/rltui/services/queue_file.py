@@ -49,17 +49,19 @@ def start_lock(id_: str) -> FileLock:
 
 
 def read_queue() -> RunQueue:
-    """As it is now. A damaged file counts as none, until somebody changes the queue and sets it aside.
+    """As it is now. A damaged or deleted file counts as none, which it tells, until somebody changes it.
 
     Raises:
         RltuiError: if it cannot be read at all.
     """
-    return _read()[0].since_boot(boot_identity())
+    queue, damage = _read()
+    told = f"the file of the queue {damage}" if damage else queue.told
+    return queue.since_boot(boot_identity()).model_copy(update={"told": told})
 
 
 def change_queue(change: Callable[[RunQueue], RunQueue], *, known: RunQueue | None = None) -> RunQueue:
-    """Replace the queue by what `change` makes of it, and return that. A damaged file is set aside first, and
-    the queue is taken to be as it was `known` last, or empty.
+    """Replace the queue by what `change` makes of it, and return that. A damaged file is set aside first;
+    where it is damaged or was deleted, the queue is taken to be as it was `known` last, or empty.
 
     Raises:
         ConflictError: if another holds it for long.
@@ -69,9 +71,12 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, known: RunQueue | No
         before, damage = _read()
         if damage:
             aside = queue_file().with_name(f"queue.json.damaged-{time.time_ns()}")
-            queue_file().rename(aside)
+            where = ""
+            with suppress(FileNotFoundError):
+                queue_file().rename(aside)
+                where = f". It lies in {aside}"
             what = f"begins anew; {_GONE_ON}" if known is None else "was written again as it was known last"
-            told = f"the file of the queue was damaged ({damage}): the queue {what}. It lies in {aside}"
+            told = f"the file of the queue {damage}: the queue {what}{where}"
             note_in_journal(told)
             before = (known or before).model_copy(update={"told": told})
         after = change(before.since_boot(boot_identity()))
@@ -97,14 +102,14 @@ def _locked() -> Iterator[None]:
 
 
 def _read() -> tuple[RunQueue, str]:
-    """It, and why its file is damaged; empty where it is sound, or there is none yet."""
+    """It, and what became of its file; empty where it is sound, or there was none yet."""
     try:
         return RunQueue.model_validate_json(read_own(queue_file())), ""
     except (FileNotFoundError, NotADirectoryError):
-        return RunQueue(), ""
+        return RunQueue(), "was deleted" if _journal().exists() else ""
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        return RunQueue(), str(first["msg"])
+        return RunQueue(), f"was damaged ({first['msg']})"
     except OSError as error:
         raise RltuiError(f"cannot read the queue {queue_file()}: {error.strerror}") from error
 
@@ -123,9 +128,14 @@ def _tell_changes(before: RunQueue, after: RunQueue) -> None:
         note_in_journal(f"paused: {after.paused}" if after.paused else "resumed")
 
 
+def _journal() -> Path:
+    """Of a queue that there is, or was."""
+    return queue_folder() / "journal.jsonl"
+
+
 def note_in_journal(text: str, **about: str) -> None:
     """Append to `journal.jsonl` of the queue. Of a full disk nothing comes but that the line is missing."""
-    path = queue_folder() / "journal.jsonl"
+    path = _journal()
     line = json.dumps({"at": time.time(), "text": text, **about}).encode() + b"\n"
     with suppress(OSError):
         if path.exists() and path.stat().st_size > _LARGEST_JOURNAL:

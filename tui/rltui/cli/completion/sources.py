@@ -18,6 +18,7 @@ from rltui import paths
 from rltui.client.wire import Wire
 from rltui.core.events import KINDS
 from rltui.errors import RltuiError
+from rltui.services.own_files import read_regular
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, find_socket, known_experiments
 from rltui.services.runs.index import RunIndex
@@ -120,8 +121,8 @@ def _knob_rows(words: Words) -> Iterator[Mapping[str, Any]]:
 
 
 def _of_file(path: Path) -> Iterator[Mapping[str, Any]]:
-    with suppress(OSError, tomllib.TOMLDecodeError):
-        yield from _leaves(tomllib.loads(path.read_text(encoding="utf-8")), "")
+    with suppress(OSError, ValueError, RecursionError):
+        yield from _leaves(tomllib.loads(read_regular(path).decode()), "")
 
 
 def _leaves(table: Mapping[str, Any], above: str) -> Iterator[Mapping[str, Any]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import secrets
 import string
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from rltui.core.queue import QueueEntry, QueueOptions, QueueSurroundings, RunQue
 from rltui.core.text import listed, unknown
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import outside
+from rltui.services.fingerprints import fingerprint
 from rltui.services.outside import OUTER_VARIABLES
 from rltui.services.queue_file import change_queue, queue_folder, read_queue, supervisor_lock
 from rltui.services.runs.experiment_files import same_folder
@@ -81,13 +81,14 @@ def add_to_queue(
     """
     around = QueueSurroundings(cwd=os.getcwd(), variables=_variables())  # noqa: PTH109 - as the child is told
     key = hashlib.sha256(around.model_dump_json().encode()).hexdigest()[:12]
+    contents = [_contents(wish.files) for wish in wishes]
     added: list[QueueEntry] = []
 
     def change(queue: RunQueue) -> RunQueue:
         added.clear()
         fixed = {**options.model_dump(), "group": _free_group(group, queue), "surroundings": key}
-        for wish in wishes:
-            added.append(_entry(wish, (*queue.entries, *added), fixed))
+        for wish, files in zip(wishes, contents, strict=True):
+            added.append(_entry(wish, (*queue.entries, *added), {**fixed, "files": files}))
         entries = (*queue.entries, *added)
         told = {} if after_reboot is None else {"after_reboot": after_reboot}
         everywhere = {**queue.surroundings, key: around}
@@ -124,19 +125,17 @@ def _entry(wish: QueueWish, others: Sequence[QueueEntry], fixed: dict[str, Any])
         words=wish.words,
         overrides=wish.overrides,
         told=wish.own,
-        files=_contents(wish.files),
         added_at=time.time(),
         **{**fixed, "gpus": gpus, "gpu_bytes": gpu_bytes, "is_job": wish.is_job, "array": wish.array},
     )
 
 
 def _contents(files: Iterable[Path | str]) -> dict[str, str]:
-    """By path: the SHA-256 of what it says. A file that is gone has none."""
-    found = {}
-    for path in files:
-        with contextlib.suppress(OSError):
-            found[str(path)] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    return found
+    """By path: the SHA-256 of what it says; a file that cannot be read has none. Not while the queue is
+    locked: a disk may not answer.
+    """
+    prints = ((str(path), fingerprint(str(path))) for path in files)
+    return {path: each.sha256 for path, each in prints if each.sha256}
 
 
 def _place(wish: QueueWish, others: Sequence[QueueEntry]) -> tuple[str, Path]:
@@ -281,6 +280,8 @@ def retry(words: Sequence[str]) -> tuple[QueueEntry, ...]:
     Raises:
         UsageError: if there is no such entry, or sweep.
     """
+    queue = read_queue()
+    files = _contents({path for word in words for each in _found(queue, word) for path in each.files})
     again: list[QueueEntry] = []
 
     def change(queue: RunQueue) -> RunQueue:
@@ -288,7 +289,7 @@ def retry(words: Sequence[str]) -> tuple[QueueEntry, ...]:
         for word in words:
             for each in _found(queue, word):
                 if each.state in ("failed", "stopped") or (each.state == "waiting" and len(words) == 1):
-                    again.append(_afresh(each))
+                    again.append(_afresh(each, files))
                     queue = queue.with_entry(again[-1])
         if not again:
             raise UsageError(f"nothing of {listed(words)} failed, was stopped or waits")
@@ -299,9 +300,10 @@ def retry(words: Sequence[str]) -> tuple[QueueEntry, ...]:
     return tuple(again)
 
 
-def _afresh(entry: QueueEntry) -> QueueEntry:
+def _afresh(entry: QueueEntry, files: Mapping[str, str]) -> QueueEntry:
+    own = {path: files[path] for path in entry.files if path in files}
     told = {"state": "waiting", "why": "", "failures": 0, "not_before": None, "ended_at": None}
-    return entry.model_copy(update={**told, "outcome": None, "files": _contents(entry.files)})
+    return entry.model_copy(update={**told, "outcome": None, "files": own})
 
 
 def _found(queue: RunQueue, word: str) -> list[QueueEntry]:

@@ -6,7 +6,6 @@ killed at any point, the next one goes on, and no run is started twice.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -24,6 +23,7 @@ from rltui.core.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_vari
 from rltui.core.runs import RunSheet
 from rltui.errors import ExitCode, RltuiError
 from rltui.services import outside
+from rltui.services.fingerprints import Fingerprints
 from rltui.services.gpu.claims import release_devices, reserve_devices
 from rltui.services.outside import OUTER_VARIABLES
 from rltui.services.queue_file import change_queue, queue_folder, start_lock
@@ -73,8 +73,7 @@ class QueueKeeper:
     """As it was known last."""
     _programs: dict[str, _Program] = field(default_factory=dict)
     _rules: StopRules = field(default_factory=StopRules)
-    _files: dict[str, tuple[tuple[int, int], str]] = field(default_factory=dict)
-    """By path: inode and time of a file, and the SHA-256 of its content then."""
+    _files: Fingerprints = field(default_factory=Fingerprints)
     _refused: tuple[tuple[object, ...], float, str] | None = None
     """Who was told that there are no devices, until when that holds, and why."""
     _not_before: dict[str, float] = field(default_factory=dict)
@@ -235,21 +234,11 @@ class QueueKeeper:
 
     def _changed_files(self, entry: QueueEntry) -> str:
         for name, sha256 in entry.files.items():
-            if (now := self._sha256(name)) != sha256:
-                what = "was changed since it was added" if now else "is gone"
+            now = self._files.of(name)
+            if now.sha256 != sha256:
+                what = now.problem or "was changed since it was added"
                 return f"{name} {what}; as it is now: rltui queue retry {entry.name}"
         return ""
-
-    def _sha256(self, name: str) -> str:
-        """Of a file; empty where it cannot be read. It is read only where it changed."""
-        try:
-            info = os.stat(name)  # noqa: PTH116 - of hundreds of entries, every two seconds
-            stamp = (info.st_ino, info.st_mtime_ns)
-            if name not in self._files or self._files[name][0] != stamp:
-                self._files[name] = (stamp, hashlib.sha256(Path(name).read_bytes()).hexdigest())
-        except OSError:
-            return ""
-        return self._files[name][1]
 
     # --- following ----------------------------------------------------------------------------------------
 
@@ -337,9 +326,9 @@ def _is_spare(component: Mapping[str, Any]) -> bool:
 
 def _up(entry: QueueEntry, *, resume: bool) -> list[str]:
     again = ["--resume"] if resume and "--resume" not in entry.words else []
-    own = ["-n", entry.name, "-o", entry.folder, "--entry", entry.id, "--group", entry.group, *again]
-    devices = ["--devices", entry.devices] if entry.devices else []
-    array = ["--array", entry.array] if entry.array and not resume else []
+    own = ["-n", entry.name, "-o", entry.folder, f"--entry={entry.id}", f"--group={entry.group}", *again]
+    devices = [f"--devices={entry.devices}"] if entry.devices else []
+    array = [f"--array={entry.array}"] if entry.array and not resume else []
     behind = ["--", *entry.overrides] if entry.overrides else []
     return ["up", *entry.words, *own, *devices, *array, "--no-wait", "--json", *behind]
 

@@ -18,7 +18,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
 from rltui.services import checkout
 from rltui.services.config.source import Source, read_file
-from rltui.services.own_files import make_folder, write_atomically
+from rltui.services.own_files import make_folder, read_regular, write_atomically
 
 _PASSED = "passed.json"
 Args = TypeVarTuple("Args")
@@ -248,7 +248,9 @@ def write_passed(folder: Path, passed: Mapping[str, Mapping[str, Any]]) -> None:
 def _read_passed(folder: Path) -> Mapping[str, Mapping[str, Any]]:
     """Nothing where nobody wrote it down, such as an earlier rltui."""
     try:
-        found = json.loads((folder / _PASSED).read_text())
-    except (OSError, ValueError):
+        found = json.loads(read_regular(folder / _PASSED))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
         return {}
     return {role: values for role, values in found.items() if isinstance(values, dict)}

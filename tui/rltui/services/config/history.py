@@ -20,7 +20,7 @@ from rltui.services.config.lock import config_lock
 from rltui.services.config.source import Source, content_of, parse_file, sha_of
 from rltui.services.config.writing import FileChange, replace_files, tidy
 from rltui.services.logs.growing_file import JsonLines
-from rltui.services.own_files import make_folder, write_atomically
+from rltui.services.own_files import make_folder, read_own, write_atomically
 
 KEPT_BACKUPS = 500
 """Contents that are kept, the newest. An edit before them is undone key by key."""
@@ -73,7 +73,7 @@ class EditHistory:
         if not _SHA.fullmatch(sha):
             return None
         try:
-            content = (self._backups / sha).read_bytes()
+            content = read_own(self._backups / sha)
         except OSError:
             return None
         return content if sha_of(content) == sha else None
@@ -168,7 +168,7 @@ class EditIntent:
     def _read(self) -> _Entry | None:
         """`None` where nothing is to be done; what nobody can understand is removed."""
         try:
-            entry = _Entry.model_validate_json(self._path.read_bytes())
+            entry = _Entry.model_validate_json(read_own(self._path))
             EditRecord.model_validate(entry.data)
         except OSError:
             return None

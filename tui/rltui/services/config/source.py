@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import hashlib
-import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from rltui.core.config_data import changed_keys, deep_leaves, value_at
 from rltui.core.toml import edit
 from rltui.core.toml.values import TomlValue, read_value, same_value
 from rltui.errors import ConfigError
+from rltui.services.own_files import read_regular
 
 _LARGEST_BYTES = 256 * 1024
 """Of a config or layout file. Those of prime-rl have 12 kB at most."""
@@ -55,22 +55,14 @@ def read_file(path: Path) -> Source:
 
 
 def content_of(path: Path, *, called: Path | None = None) -> bytes:
-    """The bytes of a config or layout file, `called` so in messages. Never waits and never reads on and on:
-    a path may come to mean a pipe or a device.
+    """The bytes of a config or layout file, `called` so in messages.
 
     Raises:
         ConfigError: if it is missing, no regular file, cannot be read, or is too large.
     """
     name = called or path
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:  # noqa: PTH123  (of a descriptor)
-            kind = os.fstat(descriptor).st_mode
-            if stat.S_ISDIR(kind):
-                raise IsADirectoryError
-            if not stat.S_ISREG(kind):
-                raise ConfigError(f"{name} is no regular file", hint="name a TOML file")
-            content = file.read(_LARGEST_BYTES + 1)
+        return read_regular(path, _LARGEST_BYTES)
     except FileNotFoundError:
         raise ConfigError(
             f"{name}: there is no such file", hint="check the path; nothing is guessed"
@@ -78,13 +70,14 @@ def content_of(path: Path, *, called: Path | None = None) -> bytes:
     except IsADirectoryError:
         raise ConfigError(f"{name} is a folder", hint=f"name a file in it: {name / 'rl.toml'}") from None
     except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise ConfigError(f"{name} is no regular file", hint="name a TOML file") from None
+        if error.errno == errno.EFBIG:
+            raise ConfigError(
+                f"{name} is larger than {_LARGEST_BYTES // 1024} KiB, too large for a config file",
+                hint="is it the right file? keep data in files of their own",
+            ) from None
         raise ConfigError(f"{name}: cannot be read: {error.strerror}") from error
-    if len(content) > _LARGEST_BYTES:
-        raise ConfigError(
-            f"{name} is larger than {_LARGEST_BYTES // 1024} KiB, too large for a config file",
-            hint="is it the right file? keep data in files of their own",
-        )
-    return content
 
 
 def parse_file(path: Path, content: bytes) -> Source:

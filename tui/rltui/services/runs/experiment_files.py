@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rltui import paths
-from rltui.core.kinds import FLAG, LINE, PATH, TEXTS, TIME, Kind, checked, list_of, table_of
+from rltui.core.kinds import EXPERIMENT_NAME, FLAG, LINE, PATH, TEXTS, TIME, Kind, checked, list_of, table_of
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.own_files import make_folder, read_own, why_folder_is_foreign, write_atomically
 
-NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
+NAME_PATTERN = re.compile(EXPERIMENT_NAME)
 _ATTEMPT = re.compile(r"attempt-(\d{1,9})")
 
 

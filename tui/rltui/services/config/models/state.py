@@ -15,7 +15,7 @@ from rltui import paths
 from rltui.errors import RltuiError
 from rltui.frameworks.base import ConfigModels
 from rltui.services.config.models import script
-from rltui.services.own_files import make_folder, write_atomically
+from rltui.services.own_files import make_folder, read_regular, write_atomically
 
 MOST_KEPT = 20
 _OTHER_SOURCES = ("pyproject.toml", "uv.lock")
@@ -57,19 +57,23 @@ def commit_of(folder: Path) -> str | None:
     with contextlib.suppress(OSError, UnicodeDecodeError, IndexError):
         git = folder / ".git"
         if git.is_file():  # a worktree or a submodule
-            git = folder / git.read_text().removeprefix("gitdir:").strip()
-        head = (git / "HEAD").read_text().strip()
+            git = folder / _text(git).removeprefix("gitdir:").strip()
+        head = _text(git / "HEAD")
         if not head.startswith("ref:"):
             return head
         name = head.removeprefix("ref:").strip()
         common = git / "commondir"
-        shared = git / common.read_text().strip() if common.is_file() else git
+        shared = git / _text(common) if common.is_file() else git
         for place in (git, shared):
             if (place / name).is_file():
-                return (place / name).read_text().strip()
-        packed = (line.split() for line in (shared / "packed-refs").read_text().splitlines())
+                return _text(place / name)
+        packed = (line.split() for line in _text(shared / "packed-refs").splitlines())
         return next((parts[0] for parts in packed if parts[1:] == [name]), None)
     return None
+
+
+def _text(path: Path) -> str:
+    return read_regular(path).decode().strip()
 
 
 def kept(state: str) -> Schemas | None:

@@ -1,0 +1,72 @@
+"""Whether users' files still say the same, for somebody who must not wait: a file may lie on a disk that does
+not answer, or be a pipe by now.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rltui.services.config.source import sha_of
+from rltui.services.own_files import read_regular
+
+_PATIENCE_S = 2.0
+_LARGEST = 1 << 20
+"""Of a config file."""
+_HOLDS_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Of a file as it is now."""
+
+    sha256: str = ""
+    problem: str = ""
+    """Why it has none, in words."""
+
+
+def fingerprint(path: str) -> Fingerprint:
+    """Reads the file, and waits for its disk."""
+    try:
+        return Fingerprint(sha_of(read_regular(Path(path), _LARGEST)))
+    except FileNotFoundError:
+        return Fingerprint(problem="is gone")
+    except OSError as error:
+        return Fingerprint(problem=f"cannot be read: {error.strerror}")
+
+
+class Fingerprints:
+    """Those of files that are asked for again and again. For one thread, which waits two seconds at most for
+    the disk of a file, and not again until that answers.
+    """
+
+    def __init__(self) -> None:
+        self._read: dict[str, tuple[tuple[int, int], Fingerprint]] = {}
+        """By path: inode and time of a file, and what it said then."""
+        self._looked_at: dict[str, float] = {}
+        self._readers: dict[str, threading.Thread] = {}
+
+    def of(self, path: str) -> Fingerprint:
+        """Read anew where the file has changed."""
+        reader = self._readers.get(path)
+        if reader is None and time.monotonic() - self._looked_at.get(path, -_HOLDS_S) >= _HOLDS_S:
+            reader = threading.Thread(target=self._look, args=(path,), name=f"read {path}", daemon=True)
+            self._readers[path] = reader
+            reader.start()
+            reader.join(_PATIENCE_S)
+        if reader is not None and reader.is_alive():
+            return Fingerprint(problem="cannot be read: its disk does not answer")
+        self._readers.pop(path, None)
+        return self._read[path][1]
+
+    def _look(self, path: str) -> None:
+        try:
+            info = Path(path).stat()
+            stamp = (info.st_ino, info.st_mtime_ns)
+        except OSError:
+            stamp = (0, 0)
+        if stamp == (0, 0) or path not in self._read or self._read[path][0] != stamp:
+            self._read[path] = (stamp, fingerprint(path))
+        self._looked_at[path] = time.monotonic()
