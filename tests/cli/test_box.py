@@ -9,7 +9,10 @@ import pytest
 from tests.conftest import Box
 from tests.services.config.models.checkouts import make
 
+from rltui.cli import main
 from rltui.cli.box import Logout, at_logout
+from rltui.frameworks.generic import GENERIC
+from rltui.services import trust
 
 
 def finding(box: Box) -> dict[str, object]:
@@ -149,3 +152,31 @@ def test_the_files_of_logind_decide(root: Path, files: dict[str, str], told: Log
 def test_root_keeps_everything(root: Path) -> None:
     (root / "etc/systemd/logind.conf").write_text("KillUserProcesses=yes\n")
     assert asked(root, uid=0, user="root") == Logout(kills_processes=False, removes_ipc=False)
+
+
+def test_doctor_runs_nothing_of_a_checkout_that_nobody_started(
+    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, ran = tmp_path / "home", tmp_path / "ran"
+    foreign = home / "dl" / "foreign"
+    programs = foreign / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (foreign / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
+    for program in (programs / "python", tmp_path / "gpg"):
+        program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        program.chmod(0o755)
+    git = ["git", "-C", str(foreign), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    for key, value in (("log.showSignature", "true"), ("gpg.program", str(tmp_path / "gpg"))):
+        subprocess.run([*git, "config", key, value], check=True)
+    layout = home / "my.toml"
+    layout.write_text("")
+    trust.trust_programs(layout, GENERIC, workspace=home, config_files=())  # its user started from it
+    monkeypatch.chdir(foreign)
+    main(["doctor"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"{foreign} · " in text
+    assert "commit " in text
+    assert "is not trusted; to let rltui run what it holds: rltui trust" in text
+    assert not ran.exists()

@@ -62,7 +62,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     python.chmod(0o755)
     path = tmp_path / "rl.toml"
     path.write_text(CONFIG)
-    trust.trust([tmp_path])
+    trust.trust(tmp_path)
     return path
 
 

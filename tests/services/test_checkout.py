@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from rltui import paths
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
+from rltui.frameworks import registry
 from rltui.frameworks.prime_rl.detection import CHECKOUT
 from rltui.services import trust
 from rltui.services.checkout import find, generation_of, installed_generation, interpreter, run_prefix
@@ -132,10 +134,11 @@ def test_trust_is_given_and_taken_by_folder(own_user: Path, tmp_path: Path) -> N
         each.mkdir(parents=True)
     (tmp_path / "link").symlink_to(folder)
     assert not trust.is_trusted(folder)
-    trust.trust([folder, other])
-    trust.trust([folder])
-    assert len((own_user / "state/rltui/trusted").read_text().splitlines()) == 2
+    for each in (folder, other, folder):
+        trust.trust(each)
+    assert len((own_user / "state/rltui/trusted.jsonl").read_text().splitlines()) == 2
     assert trust.is_trusted(folder / "inner")
+    assert trust.is_layout_trusted(folder / "inner" / "layout.toml")
     assert trust.is_trusted(tmp_path / "link")
     assert not trust.is_trusted(tmp_path)
     trust.distrust(tmp_path / "link")
@@ -145,16 +148,39 @@ def test_trust_is_given_and_taken_by_folder(own_user: Path, tmp_path: Path) -> N
     assert not trust.is_trusted(other)
 
 
+def test_a_start_trusts_what_it_runs_and_nothing_below(own_user: Path, tmp_path: Path) -> None:
+    home = make_checkout(tmp_path / "home")
+    foreign = make_checkout(home / "dl" / "foreign")
+    layout = home / "my.toml"
+    layout.write_text("# mine\n")
+    shutil.copy(layout, foreign / "my.toml")
+    started = registry.get("prime-rl")
+    trust.trust_programs(layout, started, workspace=home, config_files=())
+    trust.trust_programs(layout, started, workspace=home, config_files=())
+    assert len((own_user / "state/rltui/trusted.jsonl").read_text().splitlines()) == 2
+    assert trust.is_layout_trusted(layout)
+    assert trust.is_trusted(home)
+    assert not trust.is_trusted(foreign)
+    assert not trust.is_layout_trusted(foreign / "my.toml")
+    layout.write_text("# another's\n")
+    assert not trust.is_layout_trusted(layout)
+    trust.trust_programs(layout, started, workspace=home, config_files=())
+    assert trust.is_layout_trusted(layout)
+    trust.distrust(home)
+    assert not trust.is_layout_trusted(layout)
+    assert not trust.is_trusted(home)
+
+
 def test_the_users_layouts_and_ours_are_trusted(own_user: Path) -> None:
-    assert trust.is_trusted(own_user / "config/rltui/layouts")
-    assert trust.is_trusted(paths.shipped_dir("layouts"))
+    assert trust.is_layout_trusted(own_user / "config/rltui/layouts/mine.toml")
+    assert trust.is_layout_trusted(paths.shipped_dir("layouts") / "prime-rl.toml")
 
 
 def test_a_damaged_list_trusts_what_can_be_read(own_user: Path, tmp_path: Path) -> None:
-    trust.trust([tmp_path / "a"])
-    with (own_user / "state/rltui/trusted").open("ab") as file:
-        file.write(b"\xff\n[1]\nhalf\n")
-    trust.trust([tmp_path / "b"])
+    trust.trust(tmp_path / "a")
+    with (own_user / "state/rltui/trusted.jsonl").open("ab") as file:
+        file.write(b'\xff\n[1]\nhalf\n{"tree": "x"}\n{"tree": 3}\n{}\n')
+    trust.trust(tmp_path / "b")
     assert trust.is_trusted(tmp_path / "a")
     assert trust.is_trusted(tmp_path / "b")
     assert not trust.is_trusted(tmp_path)

@@ -35,7 +35,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "lab"\ndependencies = ["verifiers[rl]"]\n')
     (tmp_path / ".venv").symlink_to(environment)
-    trust.trust([tmp_path, environment])
+    for folder in (tmp_path, environment):
+        trust.trust(folder)
     return tmp_path
 
 

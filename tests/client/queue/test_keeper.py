@@ -12,7 +12,7 @@ import pytest
 
 from rltui.client.queue.keeper import QueueKeeper, verdict
 from rltui.core.queue import QueueEntry
-from rltui.services import fingerprints
+from rltui.services import fingerprints, own_files
 from rltui.services.queue_file import change_queue, queue_file
 
 
@@ -88,14 +88,14 @@ def test_a_disk_that_does_not_answer_holds_up_nobody(
     for config in configs:
         config.write_text("x = 1")
     change_queue(lambda queue: queue.with_entries(map(waiting, "ab", configs)))
-    answers, read = threading.Event(), fingerprints.read_regular
+    answers, read = threading.Event(), own_files.read_regular
 
     def slow(path: Path, most: int) -> bytes:
         if path == configs[0]:
             answers.wait()
         return read(path, most)
 
-    monkeypatch.setattr(fingerprints, "read_regular", slow)
+    monkeypatch.setattr("rltui.services.fingerprints.read_regular", slow)
     keeper.look()
     assert why(keeper)["b"] == "starting"
     assert "its disk does not answer" in why(keeper)["a"]

@@ -223,8 +223,7 @@ def _prime_rl() -> _Finding:
         return _Finding("prime-rl", False, text, essential=False)
     known = checkout.generation_of(folder, wanted)
     title = registry.get(known).title if known is not None else "of no generation that rltui knows"
-    commit = _said(["git", "-C", str(folder), "log", "-1", "--format=commit %h of %cs"])
-    parts = [str(folder), title, commit or "no git history, so its date is not known"]
+    parts = [str(folder), title, _commit(folder) or "no git history, so its date is not known"]
     with contextlib.closing(FrameworkModels(registry.get(known or "prime-rl"), Path.cwd())) as models:
         versions = models.versions(())
     if versions:
@@ -233,6 +232,17 @@ def _prime_rl() -> _Finding:
         f"its config models cannot be asked: {models.reason}" if models.reason else "its config models answer"
     )
     return _Finding("prime-rl", known is not None, " · ".join(parts), essential=False)
+
+
+def _commit(folder: Path) -> str:
+    """What is checked out. Git is not asked where nobody trusts the folder: its config can name programs."""
+    from rltui.services import trust
+    from rltui.services.config.models.state import commit_of
+
+    if trust.is_trusted(folder):
+        return _said(["git", "-C", str(folder), "log", "-1", "--format=commit %h of %cs"])
+    commit = commit_of(folder)
+    return f"commit {commit[:9]}" if commit else ""
 
 
 def _verifiers() -> _Finding:

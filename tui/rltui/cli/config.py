@@ -181,6 +181,6 @@ def trust_folder(arguments: argparse.Namespace) -> int:
     if arguments.revoke:
         trust.distrust(folder)
     else:
-        trust.trust([folder])
+        trust.trust(folder)
     print(f"{'not ' if arguments.revoke else ''}trusted: {folder.resolve()}", file=sys.stderr)
     return 0

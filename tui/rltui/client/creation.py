@@ -105,7 +105,7 @@ class EarlierRun:
 
 
 def trust_what_runs(request: ExperimentRequest) -> None:
-    """For whoever starts what `request` describes: the folders that it runs programs of are trusted.
+    """For whoever starts what `request` describes: the programs that it runs are trusted.
 
     Raises:
         ConfigError: as `identify`.
@@ -115,7 +115,7 @@ def trust_what_runs(request: ExperimentRequest) -> None:
         request.workspace or Path.cwd(),
     )
     framework, layout_file = identify(files, request.layout, request.framework, workspace=workspace)
-    trust.trust(trust.programs_of(layout_file, framework, workspace=workspace, config_files=files))
+    trust.trust_programs(layout_file, framework, workspace=workspace, config_files=files)
 
 
 def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRun | None]:

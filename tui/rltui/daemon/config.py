@@ -149,13 +149,11 @@ class Config:
         """Somebody starts it, so what it runs is meant to be run."""
         record = self._setup.record
         try:
-            trust.trust(
-                trust.programs_of(
-                    Path(record.layout_file),
-                    self._framework,
-                    workspace=self._setup.workspace,
-                    config_files=[Path(name) for name in record.config_files],
-                )
+            trust.trust_programs(
+                Path(record.layout_file),
+                self._framework,
+                workspace=self._setup.workspace,
+                config_files=[Path(name) for name in record.config_files],
             )
         except RltuiError as error:
             logger.warning("trust is not kept: %s", error)
@@ -195,14 +193,14 @@ class Config:
         """Commands that read other machines' GPUs, and why they must not be run; none where the config, which
         may name them, is broken.
         """
-        folder = Path(self._setup.record.layout_file).parent
+        layout_file = Path(self._setup.record.layout_file)
         try:
             found = self.launcher.gpu_sources(self.store.files)
         except ConfigError as error:
             self._events.config_error(error)
             return (), None
-        if found and not trust.is_trusted(folder):
-            return found, f"not asked: {trust.untrusted(folder)}"
+        if found and not trust.is_layout_trusted(layout_file):
+            return found, f"not asked: {trust.untrusted(layout_file.parent)}"
         return found, None
 
     def is_made(self, component: str) -> bool:

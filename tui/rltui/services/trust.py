@@ -1,44 +1,113 @@
-"""Folders whose programs may be run without asking: those that a person named to `rltui trust`, or started an
-experiment from. A layout or a checkout that merely lies near a config is not among them.
+"""Programs that may be run without asking: those in folders that a person named to `rltui trust`, and what a
+person started: the layout file as it was then, and the checkout. A layout or a checkout that
+merely lies near a config, or below those, is not among them.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rltui import paths
-from rltui.errors import RltuiError
+from rltui.core.kinds import PATH, TEXT, checked
+from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import Framework
 from rltui.services import checkout, layout_files
+from rltui.services.config.source import content_of, sha_of
 from rltui.services.own_files import make_folder, write_atomically
+
+_KINDS = {"tree": PATH, "checkout": PATH, "layout": PATH, "sha256": TEXT}
+
+
+@dataclass(frozen=True, slots=True)
+class _Trusted:
+    """A line of the list. One of the first three is set; all paths are absolute, without links."""
+
+    tree: str = ""
+    """A folder with all below it, as a person named it."""
+    checkout: str = ""
+    """A folder without what lies below it."""
+    layout: str = ""
+    """A file, as long as it says what it said then."""
+    sha256: str = ""
+    """Of that."""
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return Path(self.tree or self.checkout or self.layout)
 
 
 def is_trusted(folder: Path) -> bool:
-    """Whether `folder`, or one that it lies in, is trusted. The user's layouts and rltui's own always are."""
-    trusted = {*_listed(), *(str(path.resolve()) for path in layout_files.folders(None))}
-    real = folder.resolve()
-    return any(str(path) in trusted for path in (real, *real.parents))
+    """Whether the programs of the project in `folder` may be run."""
+    return any(str(folder.resolve()) == each.checkout for each in _listed()) or _is_in_tree(folder.resolve())
 
 
-def trust(folders: Iterable[Path]) -> None:
-    """Trust these from now on.
+def is_layout_trusted(file: Path) -> bool:
+    """Whether the commands of a layout may be run. The user's layouts and rltui's own always are."""
+    real = file.resolve()
+    own = (folder.resolve() for folder in layout_files.folders(None))
+    if any(folder in real.parents for folder in own) or _is_in_tree(real):
+        return True
+    try:
+        sha256 = sha_of(content_of(real))
+    except ConfigError:
+        return False
+    return any((each.layout, each.sha256) == (str(real), sha256) for each in _listed())
+
+
+def _is_in_tree(real: Path) -> bool:
+    trees = {each.tree for each in _listed()}
+    return any(str(path) in trees for path in (real, *real.parents))
+
+
+def trust(folder: Path) -> None:
+    """Trust a folder and all that lies in it from now on.
 
     Raises:
         RltuiError: if that cannot be kept.
     """
-    new = [str(folder.resolve()) for folder in folders if not is_trusted(folder)]
-    if not new:
+    _keep([_Trusted(tree=str(folder.resolve()))])
+
+
+def trust_programs(
+    layout_file: Path, framework: Framework, *, workspace: Path, config_files: Sequence[Path]
+) -> None:
+    """Trust what an experiment that somebody starts runs: its layout, and its checkout.
+
+    Raises:
+        ConfigError: as `checkout.find`; if the layout cannot be read.
+        RltuiError: if that cannot be kept.
+    """
+    new = []
+    if not is_layout_trusted(layout_file):
+        real = layout_file.resolve()
+        new.append(_Trusted(layout=str(real), sha256=sha_of(content_of(real))))
+    if framework.checkout is not None:
+        found = checkout.find(framework.checkout, workspace=workspace, config_files=config_files)
+        if found is not None and not is_trusted(project := checkout.project_of(found, framework.checkout)):
+            new.append(_Trusted(checkout=str(project.resolve())))
+    _keep(new)
+
+
+def _keep(new: Iterable[_Trusted]) -> None:
+    known = [*_listed()]
+    if not (lines := [_line(each) for each in new if each not in known]):
         return
     make_folder(_file().parent)
     try:
         descriptor = os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with open(descriptor, "w") as file:  # noqa: PTH123  (of a descriptor)
-            file.write("".join(f"{json.dumps(folder)}\n" for folder in new))
+            file.write("".join(lines))
     except OSError as error:
         raise RltuiError(f"cannot write {_file()}: {error.strerror}") from error
+
+
+def _line(each: _Trusted) -> str:
+    return json.dumps({key: value for key, value in asdict(each).items() if value}) + "\n"
 
 
 def distrust(folder: Path) -> None:
@@ -48,9 +117,9 @@ def distrust(folder: Path) -> None:
         RltuiError: if that cannot be kept.
     """
     real = folder.resolve()
-    left = [path for path in _listed() if not Path(path).is_relative_to(real)]
+    left = [each for each in _listed() if not each.path.is_relative_to(real)]
     make_folder(_file().parent)
-    write_atomically(_file(), "".join(f"{json.dumps(path)}\n" for path in left).encode())
+    write_atomically(_file(), "".join(map(_line, left)).encode())
 
 
 def untrusted(folder: Path) -> str:
@@ -58,35 +127,19 @@ def untrusted(folder: Path) -> str:
     return f"{folder} is not trusted; to let rltui run what it holds: rltui trust {folder}"
 
 
-def programs_of(
-    layout_file: Path, framework: Framework, *, workspace: Path, config_files: Sequence[Path]
-) -> tuple[Path, ...]:
-    """The folders whose programs an experiment runs. Whoever starts it trusts them.
-
-    Raises:
-        ConfigError: as `checkout.find`.
-    """
-    folders = [layout_file.parent]
-    if framework.checkout is not None:
-        found = checkout.find(framework.checkout, workspace=workspace, config_files=config_files)
-        folders += [] if found is None else [checkout.project_of(found, framework.checkout)]
-    return tuple(folders)
-
-
 def _file() -> Path:
-    return paths.state_dir() / "trusted"
+    """Earlier versions kept another, in which what was started and what was named look alike."""
+    return paths.state_dir() / "trusted.jsonl"
 
 
-def _listed() -> list[str]:
-    """A line each; what nobody can understand is passed over."""
+def _listed() -> Iterator[_Trusted]:
+    """What nobody can understand is passed over."""
     try:
         lines = _file().read_text(errors="replace").splitlines()
     except OSError:
-        return []
-    found = []
+        return
     for line in lines:
         try:
-            found.append(json.loads(line))
-        except ValueError:
+            yield _Trusted(**checked(json.loads(line), _KINDS, frozenset()))
+        except (ValueError, RecursionError):
             continue
-    return [path for path in found if isinstance(path, str)]

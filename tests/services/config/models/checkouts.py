@@ -98,7 +98,7 @@ class Box:
 
 def make(root: Path, source: str = MODEL) -> Box:
     """A checkout with these config classes."""
-    trust.trust([root])
+    trust.trust(root)
     python = root / ".venv/bin/python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nPYTHONPATH={root}/src exec {sys.executable} "$@"\n')
