@@ -115,7 +115,7 @@ def test_steps_are_read_from_the_bar_before_the_figures(tmp_path: Path) -> None:
     """
     log = tmp_path / "output.log"
     log.write_bytes((DATA / "trainer.log").read_bytes())
-    rows = LogMetrics(VfRl().log_row, VF_RL.log_mark or "", redraws=True).read({"trainer": log})
+    rows = LogMetrics(VfRl().log_row, VF_RL.log_marks, redraws=True).read({"trainer": log})
     assert [row["step"] for row in rows] == [10, 11, 12]
     first, *_, last = rows
     assert first["time/step"] == 2.45

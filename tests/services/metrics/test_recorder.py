@@ -15,7 +15,7 @@ from rltui.core.metric_names import find
 from rltui.core.series import Series, SeriesKey
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.generic import GENERIC
-from rltui.frameworks.prime_rl.log_lines import MARK, log_row
+from rltui.frameworks.prime_rl.log_lines import MARKS, log_row
 from rltui.services.metrics.recorder import RunRecorder
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder
@@ -23,7 +23,7 @@ from rltui.services.runs.experiment_files import ControlFolder
 PRINTED = answering(
     GENERIC,
     log_row=lambda component, line: log_row(component, line.replace("UTC ", "")),
-    log_mark=MARK,
+    log_marks=MARKS,
     files=RunFiles(first_step=0),
 )
 WRITTEN = answering(GENERIC, files=RunFiles(first_step=1))

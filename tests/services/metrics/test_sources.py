@@ -13,7 +13,7 @@ from rltui.core.metrics import MetricSeries
 from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.base import Fact, RunFiles
 from rltui.frameworks.generic import GENERIC
-from rltui.frameworks.prime_rl.log_lines import MARK, TOKENS_PER_ROLLOUT, log_row
+from rltui.frameworks.prime_rl.log_lines import MARKS, TOKENS_PER_ROLLOUT, log_row
 from rltui.services.metrics import sources
 from rltui.services.metrics.sources import LogMetrics, RunMetrics, earlier_logs, newest_logs
 from rltui.services.runs.experiment_files import ControlFolder
@@ -30,7 +30,7 @@ def steps(rows: list[Mapping[str, Any]]) -> list[int]:
 
 @pytest.fixture
 def feed() -> LogMetrics:
-    return LogMetrics(read_row, "step ")
+    return LogMetrics(read_row, ("step ",))
 
 
 @pytest.fixture
@@ -96,13 +96,13 @@ def test_an_endless_line_is_not_kept(feed: LogMetrics, log: Path) -> None:
 
 def test_without_a_mark_every_line_is_asked(log: Path) -> None:
     append(log, b"step 1\n\nother\nstep 2\n")
-    assert steps(LogMetrics(read_row).read({"trainer": log})) == [1, 2]
+    assert steps(LogMetrics(read_row, ("",)).read({"trainer": log})) == [1, 2]
 
 
 SPLIT = answering(
     GENERIC,
     log_row=log_row,
-    log_mark=MARK,
+    log_marks=MARKS,
     files=RunFiles(first_step=0),
     facts=(
         Fact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),

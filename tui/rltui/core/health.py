@@ -19,7 +19,7 @@ from rltui.core.text import duration
 
 RuleId = Literal[
     "non-finite", "reward-collapse", "entropy-collapse", "kl", "importance-ratio", "no-signal", "truncation",
-    "grad-norm", "eval-falls", "throughput", "staleness", "no-step", "flat",
+    "grad-norm", "eval-falls", "throughput", "staleness", "no-step", "flat", "empty-batches",
 ]  # fmt: skip
 Severity = Literal["error", "warning"]
 
@@ -49,6 +49,10 @@ class Thresholds(BaseModel):
     """Highest mean importance ratio."""
     no_signal_steps: int = Field(default=10, ge=1, le=1000)
     """So many steps without any group whose rewards differ: nothing is learnt from them."""
+    empty_batches: int = Field(default=3, ge=1, le=1000)
+    """So many batches in a row without anything to train on are a warning …"""
+    many_empty_batches: int = Field(default=7, ge=1, le=1000)
+    """… and so many an error: prime-rl's orchestrator gives up at 10."""
     flat_steps: int = Field(default=50, ge=16, le=10000)
     """So many steps in which the reward has not risen above its first ones."""
     truncated_frac: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
@@ -252,6 +256,25 @@ def _no_signal(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         return
 
 
+def _empty_batches(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    track = run.track("empty_batches")
+    if not track or (run.collected and run.collected.steps[-1] >= track.steps[-1]):
+        return
+    step, count = track.steps[-1], int(track.values[-1])
+    if count < limits.empty_batches:
+        return
+    yield Finding(
+        "empty-batches",
+        "empty batches",
+        "error" if count >= limits.many_empty_batches else "warning",
+        "orchestrator",
+        step,
+        f"the last {count} batches for step {step} were empty: no rollout in them can be learnt from",
+        "read them (rltui rollouts --all): do all rollouts of a group get the same reward, or fail? Check the"
+        " reward function; use tasks that are neither too easy nor too hard, or larger groups",
+    )
+
+
 def _flat(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
     rewards, best = run.track("reward"), run.levels["reward"].best
     if len(rewards) < limits.flat_steps:
@@ -384,9 +407,9 @@ def _throughput(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
 def _no_step(run: RunFigures, limits: Thresholds, now: float, started: float) -> Iterator[Finding]:
     done = run.trained.last(_USUAL)
     periods = [later - earlier for earlier, later in pairwise(done) if later > earlier]
-    if len(periods) < limits.lasting_steps:
-        return
-    usual, silence = statistics.median(periods), now - max(done[-1], started)
+    if len(periods) < limits.lasting_steps or done[-1] < started:
+        return  # before the first step of this start there is no usual time: it may import, compile, load
+    usual, silence = statistics.median(periods), now - done[-1]
     if not silence > max(limits.no_step_s, limits.no_step_factor * usual, 2 * max(periods)):
         return
     step = run.trained.steps[-1]
@@ -407,7 +430,7 @@ def _seconds(seconds: float) -> str:
 
 _RULES = (
     _non_finite, _reward, _entropy, _out_of_range, _no_signal, _too_high, _grad_norm, _eval_falls,
-    _throughput, _flat,
+    _throughput, _flat, _empty_batches,
 )  # fmt: skip
 
 
@@ -416,7 +439,7 @@ def findings(
 ) -> tuple[Finding, ...]:
     """What is wrong with a run, the worst first.
 
-    `now`: where steps are to be expected, which may have stayed out since `started` at the earliest.
+    `now`: where steps are to be expected, in the start that began at `started`.
     """
     found = [finding for rule in _RULES for finding in rule(run, limits)]
     if now is not None:

@@ -81,6 +81,8 @@ CONCEPTS: tuple[MetricConcept, ...] = (
         rf"{_OF_ALL}is_truncated/mean", r"(?:is_)?truncated(?:/.+)?"), unit="frac", better="lower"),
     MetricConcept("trainable", "Rollouts with a gradient", "rollouts", (rf"{_OF_STEP}is_trainable/mean",
         rf"{_OF_ALL}is_trainable/mean"), unit="frac", better="higher"),
+    MetricConcept("empty_batches", "Empty batches in a row", "rollouts", (r"train/empty_batches",),
+        curated=False, better="lower"),
     MetricConcept("zero_signal", "Groups without a signal", "rollouts", (rf"{_OF_ALL}solved_none",
         r"(?:batch/)?solve_none"), curated=False, better="lower"),
     MetricConcept("solved_all", "Groups all solved", "rollouts", (rf"{_OF_ALL}solved_all",

@@ -16,7 +16,7 @@ from rltui.core.series import SeriesKey, writer_of
 
 _CONCEPTS = (
     "reward", "eval", "loss", "entropy", "kl", "importance_ratio", "grad_norm", "lr", "truncation",
-    "trainable", "staleness", "tokens_per_s", "wait_for_batch", "wait_for_policy",
+    "trainable", "empty_batches", "staleness", "tokens_per_s", "wait_for_batch", "wait_for_policy",
 )  # fmt: skip
 """By the ids of `core/metric_names.py`."""
 _OF_TRAINER = frozenset({"loss", "grad_norm", "lr", "entropy"})

@@ -46,7 +46,7 @@ async def follow_metrics(supervisor: Supervisor) -> None:
             _tell(supervisor, progress.take_non_finite())
         if has_grown or time.monotonic() - looked_at >= _HEALTH_INTERVAL_S:
             looked_at = time.monotonic()
-            is_other = _look_at_health(supervisor)
+            is_other = look_at_health(supervisor)
             if has_grown or is_other:
                 supervisor.events.changed("status")
         await asyncio.sleep(_METRICS_INTERVAL_S)
@@ -60,7 +60,7 @@ def _working_since(supervisor: Supervisor) -> float | None:
     return max(runner.record.started_at if runner.record is not None else 0.0 for runner in runners)
 
 
-def _look_at_health(supervisor: Supervisor) -> bool:
+def look_at_health(supervisor: Supervisor) -> bool:
     """Tell of what is new; returns whether anything is other than before."""
     observation, figures = supervisor.observation, supervisor.observation.progress.figures
     observation.health.saw(observation.activities.values())

@@ -369,13 +369,11 @@ class Framework:
     """Roles without which nothing can be run: all of one of these sets, the usual one first."""
     companions: Mapping[str, str] = {}
     """Further files that are read when they lie beside the config: role → file name."""
-    log_mark: str | None = None
-    """Text in every line of which `log_row` makes something: others are not even decoded. `None` where it
-    makes nothing of any."""
+    log_marks: tuple[str, ...] = ()
+    """Texts of which a line has one where `log_row` makes something of it: others are not even decoded. None
+    where it makes nothing of any line."""
     log_redraws: bool = False
     """`log_row` gets all states of a line that was redrawn, one behind the other, and not the last alone."""
-    further_marks: tuple[str, ...] = ()
-    """Texts in lines of which `log_row` makes something for the curves alone, such as evaluations."""
     checkout: Checkout | None = None
     config_models: ConfigModels | None = None
     eval_packages: tuple[str, ...] = ()

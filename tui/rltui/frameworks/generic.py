@@ -54,7 +54,7 @@ class Generic(Framework):
             if spec.progress
         }
         if self._patterns:
-            self.log_mark, self.facts = "", tuple(self._titles())
+            self.log_marks, self.facts = ("",), tuple(self._titles())
             self.metrics = MetricNames(trainer_step=COMPLETED)
 
     def role(self, path: str, data: Mapping[str, Any]) -> str:

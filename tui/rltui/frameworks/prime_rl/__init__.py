@@ -61,8 +61,7 @@ class PrimeRl(PrimeRlLaunch):
     overlay, reader = configs.OVERLAY, "prime-rl"
     free, foreign, switches = configs.FREE, configs.FOREIGN, configs.SWITCHES
     checkout, eval_packages = detection.CHECKOUT, evaluation.PACKAGES
-    log_mark, facts, failures = log_lines.MARK, log_lines.FACTS, log_lines.FAILURES
-    further_marks = (log_lines.EVALUATED_MARK,)
+    log_marks, facts, failures = log_lines.MARKS, log_lines.FACTS, log_lines.FAILURES
 
     def __init__(self, g: Generation, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
         super().__init__(g)

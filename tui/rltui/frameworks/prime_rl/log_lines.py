@@ -26,10 +26,8 @@ _COUNT = r"\d{1,12}"
 _TIME = r"(?:\d+(?:\.\d+)?(?:ms|[dhms]) ?){1,2}"
 """A duration for people: `850ms`, `12.3s`, `2m 5s`, `1h 3m`, `2d 4h`."""
 
-MARK = " | "
-"""Is in every line that tells of a step."""
-EVALUATED_MARK = "Evaluated "
-"""In 2025 the lines that tell of evaluations had no other."""
+MARKS = (" | ", "Evaluated ", "empty train batch")
+"""Of lines that tell of a step; of evaluations, which had no other in 2025; of a batch that had no sample."""
 
 _JSON = re.compile(r"(?:\[[A-Za-z_]+\d+\]:\s?)?(?=\{)")
 """The beginning of a JSON line; torchrun puts the rank before it."""
@@ -46,6 +44,9 @@ _EVALUATION = re.compile(
     rf"Evaluated (\S+) (?:\(Step ({_COUNT})\) )?\| (?:Policy v({_COUNT}) \| )?\s*{_TIME} \| Reward ({_N})"
 )
 _EVALUATION_OF_2025 = re.compile(rf"Evaluated (\S+) in {_N}s \(Avg@({_COUNT})=({_N})")
+_EMPTY_BATCH = re.compile(
+    rf"Step ({_COUNT}): empty train batch .*\(consecutive empty batches: ({_COUNT})/{_COUNT}\)"
+)
 _ENVIRONMENT = re.compile(r"\s*╰─ (?P<name>[^\s|]{1,200})\s*\|(?P<fields>.*)")
 """Beneath a step of several environments: one of them, in a line without time and level."""
 _TRAINABLE = re.compile(rf"Trainable \d+/\d+ \(({_N})%\)")
@@ -101,7 +102,7 @@ def log_row(component: str, line: str) -> Mapping[str, Any] | None:
     may be the `rl` launcher, which repeats its children.
     """
     del component
-    if MARK not in line and EVALUATED_MARK not in line:
+    if not any(mark in line for mark in MARKS):
         return None
     text, *beneath = plain_text(line).split(LINE_BREAK)
     if json_line := _JSON.match(text):
@@ -110,7 +111,7 @@ def log_row(component: str, line: str) -> Mapping[str, Any] | None:
         message = _SOURCE.sub("", text[head.end() :].rstrip())
     else:
         return _environment_row(text)
-    for read in (_step_row, _validation_row, _evaluation_row):
+    for read in (_step_row, _validation_row, _evaluation_row, _empty_batch_row):
         if (row := read(message)) is not None:
             for environment in beneath:
                 row.update(_environment_row(environment) or {})
@@ -192,6 +193,12 @@ def _evaluation_row(message: str) -> dict[str, Any] | None:
     return row
 
 
+def _empty_batch_row(message: str) -> dict[str, Any] | None:
+    """There is no batch for the step yet: how many in a row had nothing to train on."""
+    match = _EMPTY_BATCH.match(message)
+    return {"step": int(match[1]), "train/empty_batches": int(match[2])} if match else None
+
+
 _NO_METRICS_PORT = r"[Ff]ailed to install Prometheus metrics exporter[^\n]{0,200}?[Aa]ddress already in use"
 """The router's words, which do not say which port."""
 
@@ -245,6 +252,12 @@ FAILURES: tuple[FailurePattern, ...] = (
         r"ModuleNotFoundError: (?P<what>taskset '[^']+' not found)",
         "{what}; install the environment's package into prime-rl's virtual environment",
         hopeless=True,
+    ),
+    FailurePattern(
+        "F_PRIME_EMPTY",
+        r"RuntimeError: (?P<count>\d+) consecutive empty train batches",
+        "{count} batches in a row had nothing to train on; read their rollouts (rltui rollouts --all): "
+        "do all of a group get the same reward, or fail?",
     ),
     FailurePattern(
         "F_PRIME_ADDRESS",

@@ -94,7 +94,7 @@ class VfRl(SchemaFramework):
     free = frozenset({"env.args"})
     run_roles = frozenset({"trainer"})
     required = (frozenset({"rl"}),)
-    log_mark, log_redraws = log_lines.MARK, True
+    log_marks, log_redraws = (log_lines.MARK,), True
     signs = ("checkpoint-*",)
     facts, failures = log_lines.FACTS, log_lines.FAILURES
     eval_packages = ("verifiers",)

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -176,6 +176,19 @@ class AppendedLines:
     def close(self) -> None:
         """Give the file back."""
         self._file.close()
+
+
+def marked_lines(data: bytes, marks: Iterable[bytes]) -> list[tuple[int, bytes]]:
+    """The lines that hold one of `marks`, with the offset behind each, in order."""
+    found: dict[int, bytes] = {}
+    for mark in marks:
+        at = 0
+        while (hit := data.find(mark, at)) >= 0 and at < len(data):
+            end = data.find(b"\n", hit)
+            end = len(data) if end < 0 else end + 1
+            found[end] = data[data.rfind(b"\n", 0, hit) + 1 : end]
+            at = end
+    return sorted(found.items())
 
 
 class JsonLines:

@@ -23,7 +23,7 @@ from rltui.core.metrics import LARGEST_STEP, numbers
 from rltui.core.series import OWN_SOURCE, writer_of
 from rltui.errors import RltuiError
 from rltui.frameworks.base import Framework
-from rltui.services.logs.growing_file import AppendedLines, json_value
+from rltui.services.logs.growing_file import AppendedLines, json_value, marked_lines
 from rltui.services.metrics.store import SeriesWriter
 from rltui.services.own_files import FileLock
 from rltui.services.runs.experiment_files import ControlFolder
@@ -314,7 +314,7 @@ class RunRecorder:
     # --- logs ---------------------------------------------------------------------------------------------
 
     def _poll_logs(self) -> bool:
-        if self._framework.log_mark is None:
+        if not self._framework.log_marks:
             return False
         if not self._is_begun:
             self._is_begun = True
@@ -356,11 +356,10 @@ class RunRecorder:
 
     def _marked_lines(self, lines: AppendedLines, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
         """Those that may say something, each with the place behind it."""
-        texts = (self._framework.log_mark or "", *self._framework.further_marks)
-        marks = (*(text.encode() for text in texts), _DROPPED_MARK)
+        marks = (*(mark.encode() for mark in self._framework.log_marks), _DROPPED_MARK)
         while data := lines.read():
             start = lines.position - len(data)
-            for end, line in _with_marks(data, marks):
+            for end, line in marked_lines(data, marks):
                 yield start + end, line
             if not whole:
                 return
@@ -432,19 +431,6 @@ class RunRecorder:
             return None
         before, completed_at = self._completed
         return (at - completed_at) / (step - before) if step > before and at > completed_at else None
-
-
-def _with_marks(data: bytes, marks: Iterable[bytes]) -> list[tuple[int, bytes]]:
-    """The lines that hold one of `marks`, with the offset behind each, in order."""
-    found: dict[int, bytes] = {}
-    for mark in marks:
-        at = 0
-        while (hit := data.find(mark, at)) >= 0 and at < len(data):
-            end = data.find(b"\n", hit)
-            end = len(data) if end < 0 else end + 1
-            found[end] = data[data.rfind(b"\n", 0, hit) + 1 : end]
-            at = end
-    return sorted(found.items())
 
 
 def _text(line: bytes, framework: Framework) -> str:

@@ -12,7 +12,7 @@ from rltui.core.metrics import MetricSeries
 from rltui.frameworks.base import Framework
 from rltui.services import layout_files
 from rltui.services.logs.followed import FollowedLogs
-from rltui.services.logs.growing_file import AppendedLines, JsonLines
+from rltui.services.logs.growing_file import AppendedLines, JsonLines, marked_lines
 from rltui.services.metrics.recorder import RunRecorder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import read_journal
@@ -43,12 +43,12 @@ class LogMetrics:
     """
 
     def __init__(
-        self, log_row: Callable[[str, str], Row | None], mark: str = "", *, redraws: bool = False
+        self, log_row: Callable[[str, str], Row | None], marks: Sequence[str], *, redraws: bool = False
     ) -> None:
-        """`log_row`, `mark` and `redraws` as in `Framework`."""
+        """`log_row`, `marks` and `redraws` as in `Framework`."""
         self._log_row = log_row
         self._folded = not redraws
-        self._mark = mark.encode()
+        self._marks = [mark.encode() for mark in marks]
         self._followed: dict[str, AppendedLines] = {}
 
         self.restarted = False
@@ -88,10 +88,10 @@ class LogMetrics:
     def _rows(self, component: str, followed: AppendedLines) -> Iterator[Row]:
         data = followed.read()
         self.restarted |= followed.restarted
-        for line in _marked(data, self._mark):
+        for _, line in marked_lines(data, self._marks):
             try:
                 row = self._log_row(
-                    component, plain_text(decode_line(line[:LINE_BYTES], folded=self._folded))
+                    component, plain_text(decode_line(line[:LINE_BYTES].rstrip(b"\r\n"), folded=self._folded))
                 )
             except ValueError:  # a number with more digits than Python reads
                 continue
@@ -101,15 +101,6 @@ class LogMetrics:
 
 def _followed(path: Path) -> AppendedLines:
     return AppendedLines(path, most_bytes=READ_BYTES, line_bytes=LINE_BYTES, backlog_bytes=BACKLOG_BYTES)
-
-
-def _marked(lines: bytes, mark: bytes) -> Iterator[bytes]:
-    """The lines that hold `mark`."""
-    at = 0
-    while (found := lines.find(mark, at)) >= 0 and at < len(lines):
-        start, end = lines.rfind(b"\n", at, found) + 1, lines.find(b"\n", found)
-        yield lines[max(start, at) : end]
-        at = end + 1
 
 
 class RunMetrics:
@@ -128,10 +119,8 @@ class RunMetrics:
         """
         self._rows_in_file = JsonLines(*places, most_bytes=_PIECE_BYTES)
         self._in_file: set[str] = set()
-        mark = framework.log_mark
-        self._printed = (
-            None if mark is None else LogMetrics(framework.log_row, mark, redraws=framework.log_redraws)
-        )
+        marks = framework.log_marks
+        self._printed = LogMetrics(framework.log_row, marks, redraws=framework.log_redraws) if marks else None
         self._logs, self._earlier_logs = logs, earlier_logs
         self._known: dict[str, None] = {}
         self.restarted = False

@@ -96,9 +96,8 @@ class _Observed(Generic):
         super().__init__()
         self._framework, self._run_dir = framework, run_dir
         self.id, self.title = framework.id, framework.title
-        self.log_mark, self.metrics, self.facts = framework.log_mark, framework.metrics, framework.facts
+        self.log_marks, self.metrics, self.facts = framework.log_marks, framework.metrics, framework.facts
         self.files, self.failures = framework.files, framework.failures
-        self.further_marks = framework.further_marks
 
     def max_steps(self, files: ConfigFiles) -> int | None:
         """As the framework wrote it down."""
