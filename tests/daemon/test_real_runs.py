@@ -96,7 +96,7 @@ class Replay:
         self.progress = ProgressTracker(metrics, PRIME_RL, files)
         run_folder = RunFolder(folder, PRIME_RL.files)
         names = self.progress.component_names
-        health = RunHealth(run_folder, folder / "journal.jsonl", self.events, names)
+        health = RunHealth("real", run_folder, folder / "journal.jsonl", self.events, names)
         self._runners = {
             name: SimpleNamespace(
                 life=SimpleNamespace(state=ComponentState.STARTING), record=SimpleNamespace(started_at=0.0)

@@ -120,9 +120,19 @@ def test_what_is_always_stale_goes_whatever_its_step(tmp_path: Path) -> None:
     assert len(list((aside / "broadcasts").iterdir())) == 2
 
 
-def test_folders_without_a_file_are_no_run(tmp_path: Path) -> None:
-    """prime-rl's launcher takes them as well; rltui makes one for logs before anything has run."""
-    files = RunFiles(artifacts=("logs",))
+def test_an_empty_folder_of_a_run_that_stopped_early_goes_too(tmp_path: Path) -> None:
+    """prime-rl makes `checkpoints` with its first step, and its launcher refuses a folder that has it. R1."""
+    (tmp_path / "checkpoints").mkdir()
+    folder = RunFolder(tmp_path, RunFiles())
+    assert folder.artifacts() == ["checkpoints"]
+    aside = folder.move_stale_aside(None)
+    assert aside is not None
+    assert (aside / "checkpoints").is_dir()
+    assert folder.artifacts() == []
+
+
+def test_the_folder_that_rltui_makes_is_no_run(tmp_path: Path) -> None:
+    files = RunFiles(artifacts=("logs",), made_by_rltui="logs/rltui")
     (tmp_path / "logs/rltui").mkdir(parents=True)
     assert RunFolder(tmp_path, files).artifacts() == []
     (tmp_path / "logs/rltui/a.log").touch()

@@ -331,6 +331,8 @@ class RunFiles:
     """Folders of `step_<N>` folders of which none may outlive a restart of the run's jobs."""
     artifacts: tuple[str, ...] = ("metrics.jsonl", "checkpoints", "rollouts", "broadcasts", "weights")
     """Any of these means: this folder holds an earlier run. `*` as in a shell."""
+    made_by_rltui: str = ""
+    """A folder below an artifact that rltui makes before the first start: without a file it means nothing."""
     beats: Mapping[str, str] = field(default_factory=dict)
     """Component → file that it writes whenever it has done a step."""
     beside_checkpoint: tuple[str, ...] = ("weights",)

@@ -41,6 +41,8 @@ _MERGED_SFT = RunFiles(
     stale_after_resume=("checkpoints", "weights"),
 )
 _SPLIT_SFT = replace(_MERGED_SFT, checkpoint_marker="", checkpoint_parts=(_TRAINER_HALF,))
+ATTEMPT_LOGS = "logs/rltui"
+"""Folder in the run's for logs that its programs write besides what they print, where rltui starts them."""
 _CURRENT_RL = RunFiles(
     metrics=("monitors/file/metrics.jsonl", "metrics.jsonl"),
     checkpoint_marker="",
@@ -49,6 +51,7 @@ _CURRENT_RL = RunFiles(
         "metrics.jsonl", "monitors", "checkpoints", "rollouts", "batches", "broadcasts", "token_exports",
         "trainer_step", "logs",
     ),
+    made_by_rltui=ATTEMPT_LOGS,
     stale_always=("broadcasts",),
     stale_batches=("rollouts", "batches"),
     stale_after_resume=("checkpoints",),

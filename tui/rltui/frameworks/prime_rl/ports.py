@@ -16,7 +16,7 @@ from rltui.core.toml.values import TomlValue
 from rltui.errors import UsageError
 from rltui.frameworks.base import PortKnob, RunContext
 from rltui.frameworks.prime_rl.detection import is_of_summer
-from rltui.frameworks.prime_rl.generation import Generation
+from rltui.frameworks.prime_rl.generation import ATTEMPT_LOGS, Generation
 from rltui.frameworks.prime_rl.values import (
     ENGINE_ABOVE,
     NCCL_PORT,
@@ -51,7 +51,7 @@ def attempt_configs(context: RunContext) -> str:
 
 def attempt_logs(context: RunContext) -> str:
     """Folder for logs that programs write besides what they print."""
-    return f"{context.run_folder}/logs/rltui"
+    return f"{context.run_folder}/{ATTEMPT_LOGS}"
 
 
 def knobs(g: Generation, data: Mapping[str, Any], sources: Sequence[EnvSource]) -> Iterator[PortKnob]:

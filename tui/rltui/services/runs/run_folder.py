@@ -49,12 +49,18 @@ class RunFolder:
             return None
 
     def artifacts(self) -> list[str]:
-        """Names of what an earlier run left here; folders without any file are nothing."""
+        """Names of what an earlier run left here: an empty folder, too, is refused by some launchers."""
         named = (
             sorted(entry.name for entry in self.path.glob(name)) if "*" in name else [name]
             for name in self.files.artifacts
         )
-        return [name for names in named for name in names if _holds_files(self.path / name)]
+        return [name for names in named for name in names if self._is_left(self.path / name)]
+
+    def _is_left(self, path: Path) -> bool:
+        made = self.files.made_by_rltui
+        if made and (self.path / made).is_relative_to(path):
+            return any(files for _, _, files in os.walk(path))
+        return path.exists()
 
     def checkpoints(self) -> list[int]:
         """Steps of the complete checkpoints that a run can continue from, ascending."""
@@ -234,10 +240,6 @@ def next_free(path: Path) -> Path:
     while (candidate := path.with_name(f"{path.name}-{number}")).exists():
         number += 1
     return candidate
-
-
-def _holds_files(path: Path) -> bool:
-    return any(files for _, _, files in os.walk(path)) if path.is_dir() else path.exists()
 
 
 _NAMED = 12
