@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies
 
 from rltui.core.config_report import KeyConflict, KeyDifference, KnobInfo, PendingKnob
-from rltui.core.secrets import MASK, OTHER_MASK, is_secret, masked, masked_text
+from rltui.core.secrets import MASK, OTHER_MASK, hidden_in, is_secret, masked, masked_text
 
 SECRETS = """
 token api_key key secret password wandb.api_key orchestrator.client.api_key hf_token HF_TOKEN
@@ -115,3 +115,49 @@ def test_what_is_told_of_keys_is_masked_wherever_it_is_made() -> None:
     )
     assert all(f'"{letter}"' not in each.model_dump_json() for each in told for letter in "abc")
     assert KeyDifference(key="token_batch_size", file="x", before="a").before == "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("401 for hf_abcdefghijklmnopqrst of me", "401 for (hidden) of me"),
+        ("provided: sk-proj-aaaaaaaaaaaaaaaaaaaa.", "provided: (hidden)."),
+        ("Authorization: Bearer abc.def-123456", "Authorization: Bearer (hidden)"),
+        ("'Authorization': 'Basic dXNlcjpwYXNz'", "'Authorization': 'Basic (hidden)'"),
+        ("Bearer authentication is needed", "Bearer authentication is needed"),
+        ("cannot clone https://me:TOKEN@host/x", "cannot clone https://me:(hidden)@host/x"),
+        ("https://abcdefghij0123456789@host/x", "https://(hidden)@host/x"),
+        ("ssh://git@host/x and a@b:c", "ssh://git@host/x and a@b:c"),
+        ("api_key: abc", "api_key: (hidden)"),
+        ('{"api_key": "a b", "n": 1}', '{"api_key": "(hidden)", "n": 1}'),
+        (r'"{\"hf_token\": \"abc\"}"', r'"{\"hf_token\": \"(hidden)\"}"'),
+        ("run --api-key abc --seed 3", "run --api-key (hidden) --seed 3"),
+        ("GET /v1?token=a1b2c3d4e5&x=1", "GET /v1?token=(hidden)&x=1"),
+        ("password=hunter2", "password=(hidden)"),
+        ("my value is s3cret-of-mine.", "my value is (hidden)."),
+    ],
+)
+def test_what_programs_print_is_told_without_tokens_and_passwords(text: str, told: str) -> None:
+    assert hidden_in(text, ["s3cret-of-mine"]) == told
+    assert hidden_in(told, ["s3cret-of-mine"]) == told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "KeyError: 'reward'",
+        "botocore.exceptions.NoCredentialsError: Unable to locate credentials",
+        "sorted(rows, key=len), key: reward, token: <eos>, eos_token: '</s>'",
+        "max_tokens: 512, num_key_value_heads=8, tokens/s: 12345.6, api_key=None, api_key: $HF_TOKEN",
+        "Engine 000: Avg prompt throughput: 4596.8 tokens/s, GPU KV cache usage: 12.3%",
+        "unexpected keyword argument: 'foo' monkey=1",
+    ],
+)
+def test_other_texts_are_told_as_they_are(text: str) -> None:
+    assert hidden_in(text) == text
+
+
+@given(strategies.text(alphabet="akey:=\"' -/@token\n\\\\", max_size=200))
+def test_lines_stay_lines_and_twice_hidden_is_hidden(text: str) -> None:
+    told = hidden_in(text)
+    assert told.count("\n") == text.count("\n")

@@ -528,7 +528,7 @@ def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
     logs.add_argument(
         "--raw",
         action="store_true",
-        help="the bytes as they were printed, with colours and redraws; for a pipe or a file",
+        help="the bytes as they were printed, with colours, redraws and secrets; for a pipe or a file",
     )
     add_name(logs)
     add_json(logs, "one JSON document; with -f, one per line")

@@ -19,6 +19,7 @@ from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.core.text import duration
 from rltui.errors import ComponentFailedError, RltuiError
+from rltui.services.hiding import without_secrets
 from rltui.services.logs.tail import tail_lines
 from rltui.wording import STATE_SYMBOLS, host_texts, plan_text, state_word
 
@@ -176,6 +177,6 @@ def _last_words(log: str | None, end: int | None) -> list[str]:
     if end is not None:  # what it said of our signal is not why
         from rltui.services.runs.attempt_end import last_lines  # knows the words of every framework
 
-        lines = [line for line in last_lines(Path(log), end=end) if line]
+        lines = [without_secrets(line) for line in last_lines(Path(log), end=end) if line]
         return [line[:_LINE_WIDTH] for line in lines[-_LAST_LINES:]]
     return [line[:_LINE_WIDTH] for line in tail_lines(Path(log), _LAST_LINES)]

@@ -24,6 +24,7 @@ from rltui.core.secrets import masked_text
 from rltui.core.series import SeriesSource
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.config.diff import text_diff
+from rltui.services.hiding import without_secrets
 from rltui.services.own_files import read_own
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder
@@ -65,6 +66,7 @@ def write_report(sources: ReportSources, folder: Path | None, draw: Draw, *, sam
             whole = Path(place, "report")
             whole.mkdir()
             _Writer(sources, whole).write(draw, samples)
+            _hide_secrets(whole)
             os.rename(whole, target)  # noqa: PTH104 - over an empty folder, too
     except (OSError, RltuiError) as error:
         why = error.title if isinstance(error, RltuiError) else error.strerror
@@ -73,6 +75,14 @@ def write_report(sources: ReportSources, folder: Path | None, draw: Draw, *, sam
             hint="nothing of it was left; make room, or name a folder on another disk with -o",
         ) from error
     return target
+
+
+def _hide_secrets(folder: Path) -> None:
+    """In all that was written, whatever it was copied from."""
+    for path in filter(Path.is_file, folder.rglob("*")):
+        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        if (told := without_secrets(text)) != text:
+            path.write_bytes(told.encode("utf-8", "surrogateescape"))
 
 
 def _free_place(name: str) -> Path:

@@ -1,13 +1,14 @@
 """Values that are nobody's business: what a key must be called, and how such a value is told. Pure.
 
 They are in the config files and the copies of these, and nowhere else: not in diffs, plans, events,
-the journal or alerts.
+the journal or alerts. What programs print may hold them in any form: `hidden_in`.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from rltui.core.toml.scan import scan
@@ -137,3 +138,57 @@ def _is_reference(value: str) -> bool:
     """It names the variable that holds the secret."""
     found = _REFERENCE.fullmatch(value)
     return found is not None and is_secret(found["name"] or found["braced"])
+
+
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"(?:hf|gh[pousr]|github_pat|glpat|pit|wandb_v1|nvapi|xox[abeprs]|sk)[_-][\w-]{16,}"
+    r"|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)"
+)
+"""As Hugging Face, GitHub, GitLab, Prime Intellect, W&B, NVIDIA, Slack, OpenAI, AWS and Google make them, and
+JSON web tokens."""
+_IN_ADDRESS = re.compile(
+    r"""(://(?:[^\s/:@"']{0,64}:(?=[^\s/@"']{1,512}@)|(?=[^\s/:@"']{20,512}@)))[^\s/@"']+"""
+)
+_SCHEME = r"(?:Bearer|Basic|Token)[ \t]+"
+_CARRIED = re.compile(rf"\b({_SCHEME})(?=[a-z_.~+/=-]*\d)[\w.~+/=-]{{8,}}", re.IGNORECASE)
+_SAID = re.compile(
+    r"(?<![\w.-])(?P<head>(?P<option>--)?(?P<key>[\w.-]{3,128}+)"
+    r"""(?:\\?["']?[ \t]*[=:][ \t]*|(?(option)[ \t]+|(?!)))"""
+    rf"""(?:{_SCHEME})?)(?:(?P<quote>\\?["'](?:{_SCHEME})?)"""
+    r"""(?P<quoted>[^"'\\\n]+)|(?P<plain>[^\s"'\\,;&(){}\[\]<>]+))""",
+    re.IGNORECASE,
+)
+_NO_SECRETS = frozenset({"null", "None", MASK, "Bearer", "Basic", "Token"})
+_LIKE_A_TOKEN = re.compile(r"(?=\D*\d).{8,}")
+
+
+_SIGNS = (
+    "key", "token", "secret", "passw", "passphrase", "credential", "authorization", "webhook", "basic",
+    "bearer", "://", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat", "pit_", "wandb_v1",
+    "nvapi", "xox", "sk-", "sk_", "akia", "asia", "aiza", "eyj",
+)  # fmt: skip
+"""One of them is in each text that has something to hide: most lines of a log have none."""
+
+
+def hidden_in(text: str, values: Iterable[str] = ()) -> str:
+    """What a program printed, as it may be told elsewhere: without what looks like a token, without passwords
+    in addresses, what is called a key or a password, and these `values`. It has as many lines as before.
+    """
+    for value in sorted(values, key=len, reverse=True):
+        text = text.replace(value, MASK)
+    plain = text.lower().replace(" tokens", "")  # of a throughput
+    if not any(sign in plain for sign in _SIGNS):
+        return text
+    text = _TOKEN.sub(MASK, _IN_ADDRESS.sub(rf"\1{MASK}", _CARRIED.sub(rf"\1{MASK}", text)))
+    return _SAID.sub(_hidden, text)
+
+
+def _hidden(found: re.Match[str]) -> str:
+    key, value = found["key"].strip("-."), found["quoted"] or found["plain"]
+    if value in _NO_SECRETS or _NUMBER_OR_BOOL.fullmatch(value) or _is_reference(value):
+        return found[0]
+    is_prose = key.lower() in ("key", "token") and not _LIKE_A_TOKEN.fullmatch(value)
+    if is_prose or key.lower().endswith(("error", "exception")) or not is_secret(key):
+        return found[0]
+    return f"{found['head']}{found['quote'] or ''}{MASK}"

@@ -19,6 +19,7 @@ from rltui.core.text import duration
 from rltui.core.values import Value
 from rltui.daemon.component import ComponentRunner
 from rltui.errors import ConfigError
+from rltui.services.hiding import without_secrets
 from rltui.services.runs.journal import Journal
 from rltui.settings import AlertSettings
 
@@ -244,6 +245,8 @@ class EventBus:
         if passed is None:
             return
         alert, suppressed = passed
+        title, text = without_secrets(alert.title), without_secrets(alert.text)
+        alert = alert.model_copy(update={"title": title, "text": text})
         rule: dict[str, Any] = {"rule": alert.rule} if alert.rule else {}
         self.journal.add(
             "alert",

@@ -26,6 +26,7 @@ from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
+from rltui.services.hiding import without_secrets
 from rltui.services.probes import read_exposition
 from rltui.services.processes import ProcessId
 from rltui.services.processes.identity import descendants, read_stat
@@ -291,7 +292,7 @@ class _WatchedStart:
             lines = await asyncio.to_thread(last_lines, log)
             self._runner.phase = phase_of(lines) or self._runner.phase
             cause = find_cause(lines, (each for each in patterns if not each.last_words))
-            self._fatal = f"its output says: {cause.text}" if cause is not None else None
+            self._fatal = f"its output says: {without_secrets(cause.text)}" if cause is not None else None
         patience_s = self._runner.spec.stall.silence_s
         if self._fatal is None and patience_s and now - self._grew_at > patience_s:
             return f"not ready, and no output for {duration(now - self._grew_at)}"

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from rltui.core.lines import decode_line, plain_text
 from rltui.errors import RltuiError
+from rltui.services.hiding import without_secrets
 from rltui.services.processes.ending import end_session
 
 OUTER_VARIABLES = frozenset({"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"})
@@ -167,7 +168,7 @@ def failure_text(code: int, errors: bytes) -> str | None:
     """
     if code == 0:
         return None
-    said = plain_text(decode_line(errors.strip().rpartition(b"\n")[2]))
+    said = without_secrets(plain_text(decode_line(errors.strip().rpartition(b"\n")[2])))
     name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"
     how = f"exited {code}" if code > 0 else f"was killed by {name}"
     return f"{how}: {said}" if said else how

@@ -12,6 +12,7 @@ from threading import Event
 from rltui.core.lines import LineFilter, decode_line, plain_text
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
+from rltui.services.hiding import without_secrets
 from rltui.services.logs.growing_file import AppendedLines
 from rltui.services.logs.index import LogFile
 from rltui.services.logs.search import LogSearch
@@ -33,16 +34,16 @@ def tail_lines(path: Path, count: int | None = None, line_filter: LineFilter | N
     line_filter = line_filter or LineFilter()
     if line_filter.pattern is not None and line_filter.level is None:
         found = _found_lines(path, line_filter.pattern)
-        yield from found if count is None else deque(found, maxlen=count)
+        yield from map(without_secrets, found if count is None else deque(found, maxlen=count))
         return
     with closing(_LineStream(path, count, line_filter)) as stream:
         if count is None:
-            yield from stream.drain()
-            yield from stream.finish()
+            yield from map(without_secrets, stream.drain())
+            yield from map(without_secrets, stream.finish())
         else:
             lines = deque(stream.drain(), maxlen=count)
             lines.extend(stream.finish())
-            yield from lines
+            yield from map(without_secrets, lines)
 
 
 def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | None = None) -> Iterator[str]:
@@ -55,9 +56,9 @@ def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | 
         RltuiError: The file does not exist or cannot be read.
     """
     with closing(_LineStream(path, count, line_filter or LineFilter())) as stream:
-        yield from deque(stream.drain(), maxlen=count)
+        yield from map(without_secrets, deque(stream.drain(), maxlen=count))
         while not stop.wait(_FOLLOW_INTERVAL_S):
-            yield from stream.drain()
+            yield from map(without_secrets, stream.drain())
         yield from stream.finish()
 
 

@@ -17,6 +17,7 @@ from rltui.core.lifecycle import Ended, ExitInfo, Life, Spawned, advance
 from rltui.core.lines import LINE_BREAK, decode_line, plain_text
 from rltui.frameworks.failures import CHILD_KILLED
 from rltui.services import processes
+from rltui.services.hiding import without_secrets
 from rltui.services.processes import AttemptRecord
 from rltui.services.runs.experiment_files import ControlFolder
 
@@ -176,10 +177,10 @@ def explained(
         return replace(exit_info, on_request=True)
     if exit_info.code == 0 and spec.outcome:
         found = list(re.finditer(spec.outcome, "\n".join(last_lines(log))))
-        return replace(exit_info, cause=found[-1][0][:LONGEST_TEXT]) if found else exit_info
+        return replace(exit_info, cause=without_secrets(found[-1][0])[:LONGEST_TEXT]) if found else exit_info
     if exit_info.code == 0 and spec.kind == "job":
         left = find_cause(last_lines(log), patterns, ends_well=True)
-        return exit_info if left is None else replace(exit_info, cause=left.text)
+        return exit_info if left is None else replace(exit_info, cause=without_secrets(left.text))
     try:
         cause = cause_of_end(
             log, exit_code=exit_info.code, signal=exit_info.signal, patterns=patterns, host_oom=host_oom
@@ -190,7 +191,11 @@ def explained(
         return exit_info
     memory = cause.memory and cause.memory.model_copy(update={"component": spec.id})
     return replace(
-        exit_info, cause=cause.text, hopeless=cause.hopeless, memory=memory, from_outside=cause.from_outside
+        exit_info,
+        cause=without_secrets(cause.text),
+        hopeless=cause.hopeless,
+        memory=memory,
+        from_outside=cause.from_outside,
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.core.events import note_text
 from rltui.errors import RltuiError
+from rltui.services.hiding import without_secrets
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import open_own
 
@@ -154,7 +155,7 @@ class Journal:
         return JournalEntry(
             at=self._clock(),
             kind=kind,
-            text=text,
+            text=without_secrets(text),
             component=component,
             attempt=attempt,
             step=step if isinstance(step, int) else None,
