@@ -87,6 +87,9 @@ def test_detect_says_what_a_file_is_that_cannot_be_run_alone(data: dict[str, obj
     """Finding P9."""
     with pytest.raises(registry.UnknownConfigError) as caught:
         registry.detect([("x.toml", data)])
+    assert words in caught.value.title
+    with pytest.raises(registry.UnknownConfigError) as caught:
+        registry.detect([("x.toml", data), ("y.toml", {"foo": 1})])
     assert words in caught.value.details[0]
 
 

@@ -193,3 +193,17 @@ def test_files_beside_and_files_inherited_from_come_along(tmp_path: Path) -> Non
         assert data(found) == [{"toml_files": [str(tmp_path / "base.toml")], "steps": 2}]
     with staged(ConfigLine(files=(mine,), overrides=options(other="2")), str(layout), force=True) as found:
         assert data(found)[0]["other"] == 2
+
+
+def test_errors_of_several_files_name_the_file_and_its_line(tmp_path: Path) -> None:
+    """Finding R10."""
+    over = tmp_path / "over.toml"
+    over.write_text('[orchestrator]\nbatch_sizz = 8\n\n[trainer]\nmax_steps = "many"\n')
+    with staged(ConfigLine(parts=(ConfigPart(B), ConfigPart(over)))) as found:
+        (copy,) = found.files
+        lines = copy.read_text().splitlines()
+        for number, line in ((2, "batch_sizz = 8"), (5, 'max_steps = "many"')):
+            place = f"{copy}:{lines.index(line) + 1}:1: no"
+            assert found.in_words(place) == f"{over}:{number}: no"
+        assert found.in_words(str(copy)) == f"{B} and {over}"
+        assert found.in_words(f"{copy}:{lines.index('') + 1}") == f"{B} and {over}", "nobody can tell"

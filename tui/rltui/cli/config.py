@@ -135,13 +135,17 @@ def check(arguments: argparse.Namespace) -> int:
 def _of_originals(copies: Staged, problems: Iterable[Problem]) -> Iterator[Problem]:
     """Told of the user's files: the lines are those of copies, which are gone."""
     for problem in problems:
-        message, file = copies.in_words(problem.message), problem.file
-        if file is None or copies.in_words(file) == file:
-            yield problem.model_copy(update={"message": message})
-        else:
-            yield problem.model_copy(
-                update={"message": message, "file": copies.in_words(file), "line": None, "column": None}
-            )
+        changes: dict[str, str | int | None] = {"message": copies.in_words(problem.message)}
+        if problem.file is not None and copies.in_words(problem.file) != problem.file:
+            words = copies.in_words(f"{problem.file}:{problem.line or ''}".rstrip(":"))
+            file, _, line = words.rpartition(":")
+            is_line = line.isdigit()
+            changes |= {
+                "file": file if is_line else words,
+                "line": int(line) if is_line else None,
+                "column": None,
+            }
+        yield problem.model_copy(update=changes)
 
 
 def list_layouts(arguments: argparse.Namespace) -> int:

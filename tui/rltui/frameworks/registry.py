@@ -82,6 +82,8 @@ def detect(parsed: Parsed, *, installed: str | None = None) -> Framework:
         return found[0]
     if found:
         raise AmbiguousConfigError([path for path, _ in parsed], found)
+    if len(parsed) == 1 and (words := _not_alone(*parsed[0])):
+        raise UnknownConfigError(f"{parsed[0][0]} {words}")
     known = ", ".join(f"{each.id} ({each.title})" for each in _every() if each.layouts)
     raise UnknownConfigError(
         "cannot tell which framework this config is for",
@@ -92,14 +94,18 @@ def detect(parsed: Parsed, *, installed: str | None = None) -> Framework:
 
 def _shape(path: str, data: Mapping[str, Any]) -> str:
     """What is known of a file that does not fit with the others."""
-    from rltui.frameworks.prime_rl.detection import not_alone
-
     looks = next((each for each in _every() if each.fit([(path, data)]) == 0), None)
     if looks is not None:
         return f"looks like the {looks.role(path, data)} file of {looks.title}"
-    if words := not_alone(path, data):
+    if words := _not_alone(path, data):
         return words
     return f"has {', '.join(list(data)[:6])}" if data else "is empty"
+
+
+def _not_alone(path: str, data: Mapping[str, Any]) -> str:
+    from rltui.frameworks.prime_rl.detection import not_alone
+
+    return not_alone(path, data)
 
 
 def likely(error: AmbiguousConfigError, parsed: Parsed) -> str | None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -124,8 +125,24 @@ class Staged:
 def _in_words(text: str, copies: Iterable[Path]) -> str:
     for path in copies:
         if (origin := origins.origin(path)) is not None:
-            text = re.sub(rf"{re.escape(str(path))}(:\d+)*", origin.words.replace("\\", r"\\"), text)
+            place = partial(_place, path, origin)
+            text = re.sub(rf"{re.escape(str(path))}(?::(\d+))?(?::\d+)?", place, text)
     return text
+
+
+def _place(copy: Path, origin: ConfigOrigin, place: re.Match[str]) -> str:
+    """File and number of the line that a line of the copy comes from, the last file's that has it just once;
+    else all files.
+    """
+    lines = copy.read_text().splitlines() if place[1] and len(origin.paths) > 1 else []
+    line = lines[int(place[1]) - 1].strip() if lines else ""
+    for file in reversed(origin.paths) if line else ():
+        numbers = [
+            at for at, text in enumerate(read_file(Path(file)).text.splitlines(), 1) if text.strip() == line
+        ]
+        if len(numbers) == 1:
+            return f"{file}:{numbers[0]}"
+    return origin.words
 
 
 class OwnCopy:
