@@ -126,12 +126,18 @@ def divisible_by(name: str, divisor: int, *, where: tuple[str, TomlValue]) -> Ru
 
 
 def at_least(name: str, floor: str, *, also: Collection[str] = (), severity: Severity = "error") -> Rule:
-    """`also`: further knobs whose faults make the two values unreliable."""
+    """`also`: shared knobs that may set both, whose faults make the two values unreliable."""
+
+    def message(v: Values) -> str:
+        lower = next((f"{each}, which sets both," for each in also if own(v, each) == v[floor]), floor)
+        return (
+            f"{name} ({number(v[name])}) must be at least {floor} ({number(v[floor])}): "
+            f"raise it to {number(v[floor])}, or lower {lower} to {number(v[name])}"
+        )
+
     return bad_if(
-        lambda v: _are_set(v, name, floor) and v[name] < v[floor], name, (floor, *also),
-        lambda v: f"{name} ({number(v[name])}) must be at least {floor} ({number(v[floor])}): "
-        f"raise it to {number(v[floor])}, or lower {floor} to {number(v[name])}", severity,
-    )  # fmt: skip
+        lambda v: _are_set(v, name, floor) and v[name] < v[floor], name, (floor, *also), message, severity
+    )
 
 
 def holds(name: str, group: str) -> Rule:
