@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, failure, plan_of, wait_until_settled
 from rltui.client import launch
@@ -20,12 +21,12 @@ from rltui.wording import publication_text
 
 def attach(arguments: argparse.Namespace) -> int:
     """Become tmux, showing the component's pane."""
-    return _show(launch.choose(arguments.name), arguments.component, readonly=arguments.readonly)
+    return _show(choose_experiment(arguments.name), arguments.component, readonly=arguments.readonly)
 
 
 def shell(arguments: argparse.Namespace) -> int:
     """Start one, unless it lives, and become tmux that shows it."""
-    record = launch.choose(arguments.name)
+    record = choose_experiment(arguments.name)
     refuse_observed(record)
     request = shell_request(record, like=arguments.like, command=arguments.command)
     with launch.reach(record) as wire:
@@ -46,7 +47,7 @@ def shell(arguments: argparse.Namespace) -> int:
 
 def publish(arguments: argparse.Namespace) -> int:
     """Say what would be uploaded, ask, upload it and say where it is."""
-    record = launch.choose(arguments.name)
+    record = choose_experiment(arguments.name, acts=True)
     refuse_observed(record)
     published = publication(
         record,

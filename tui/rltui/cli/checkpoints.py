@@ -7,6 +7,7 @@ import sys
 import time
 from typing import Any
 
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import confirm
 from rltui.client import launch, offline
@@ -31,7 +32,7 @@ _COLUMNS = tuple(
 
 def checkpoints(arguments: argparse.Namespace) -> int:
     """List them; with `--prune`, plan, ask, delete and say so."""
-    record = launch.choose(arguments.experiment or arguments.name)
+    record = choose_experiment(arguments.experiment or arguments.name)
     retention = _retention(arguments)
     wire = launch.connect(record)
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from rltui.cli.arguments import tokens
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint
 from rltui.cli.config import chosen_framework
 from rltui.cli.terminal import ask, confirm
@@ -57,7 +58,7 @@ def set_knobs(arguments: argparse.Namespace) -> int:
         raise UsageError("nothing to set", hint="rltui set KEY=VALUE…, or --unset KEY")
     request = _request("set", arguments, edits=edits, force=arguments.force)
     if not files:
-        return _edit(launch.choose(arguments.name), request, arguments)
+        return _edit(choose_experiment(arguments.name, acts=True), request, arguments)
     if arguments.name is not None or arguments.restart:
         raise UsageError("files need no experiment", hint="leave out -n NAME and --restart, or the files")
     asked = _OfFiles(named([Path(name) for name in files]), arguments.framework)
@@ -66,23 +67,23 @@ def set_knobs(arguments: argparse.Namespace) -> int:
 
 def undo(arguments: argparse.Namespace) -> int:
     """Take back the newest edit."""
-    return _edit(launch.choose(arguments.name), _request("undo", arguments), arguments)
+    return _edit(choose_experiment(arguments.name, acts=True), _request("undo", arguments), arguments)
 
 
 def redo(arguments: argparse.Namespace) -> int:
     """Make the edit again that was undone last."""
-    return _edit(launch.choose(arguments.name), _request("redo", arguments), arguments)
+    return _edit(choose_experiment(arguments.name, acts=True), _request("redo", arguments), arguments)
 
 
 def use_checkpoint(arguments: argparse.Namespace) -> int:
     """Make what was trained the model of a config, such as the result of SFT that of RL."""
     if arguments.target.isdecimal():
-        source = launch.choose(arguments.name)
+        source = choose_experiment(arguments.name, acts=True)
         folder = weights.of_step(Path(source.run_dir), int(arguments.target))
     else:
         folder = weights.whole(Path(arguments.target).expanduser())
     if arguments.config is None:
-        record = launch.choose(arguments.name)
+        record = choose_experiment(arguments.name, acts=True)
         edits = _of_model(offline.open_store(record).load(), folder, called=record.name)
         return _edit(record, _request("set", arguments, edits=edits), arguments)
     files = named([Path(arguments.config)])
@@ -301,7 +302,7 @@ def convert(arguments: argparse.Namespace) -> int:
             f"convert takes tokens or rollouts, not {arguments.what or '--output'}",
             hint="a config for another framework: rltui convert --to prime-rl FILE",
         )
-    record = launch.choose(arguments.name)
+    record = choose_experiment(arguments.name, acts=True)
     found = _conversion(record, arguments.what, arguments.mean_tokens)
     if found.mean_tokens is None:
         found = _conversion(record, found.to, _asked_mean(found))

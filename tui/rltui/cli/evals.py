@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.progress import Waiting
 from rltui.cli.table import Column, print_table
 from rltui.client import launch
@@ -47,7 +48,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
         arguments=arguments.arguments,
         when_done=arguments.when_done,
     )
-    with launch.reach(launch.choose(arguments.name or name)) as wire:
+    with launch.reach(choose_experiment(arguments.name or name)) as wire:
         if arguments.every is not None:
             params = {"every": arguments.every, "request": request.model_dump()}
             _print(EvalReport.model_validate(wire.call("order_evals", params)), arguments)
@@ -112,7 +113,7 @@ def _followed(wire: Wire, queued: QueuedEval) -> EvalReport:
 
 def evals(arguments: argparse.Namespace) -> int:
     """List them, with their differences."""
-    record = None if arguments.all else launch.choose(arguments.experiment or arguments.name)
+    record = None if arguments.all else choose_experiment(arguments.experiment or arguments.name)
     if record is None:
         reports = [EvalFolder(_control(each)).report(each.name) for each in known_experiments()]
         found = [each for report in reports for each in report.evaluations]

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import Meaning, diff, paint
 from rltui.cli.table import Column, Row, print_table, room, table_lines
 from rltui.cli.terminal import while_read
@@ -39,7 +40,7 @@ _MEANINGS: dict[str, Meaning] = {
 
 def events(arguments: argparse.Namespace) -> int:
     """Print the journal."""
-    record = launch.choose(arguments.name)
+    record = choose_experiment(arguments.name)
     journal = ControlFolder(Path(record.output_dir)).journal_file
     wanted = _filter(arguments, record, journal)
     entries = _admitted(read_entries(journal), wanted)
@@ -63,7 +64,7 @@ def events(arguments: argparse.Namespace) -> int:
 
 def note(arguments: argparse.Namespace) -> int:
     """Keep a person's words, whether or not anything runs."""
-    record = launch.choose(arguments.name)
+    record = choose_experiment(arguments.name)
     text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
     wire = launch.connect(record)
     if wire is None:

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import signed
 from rltui.cli.table import Column, Row, room, table_lines
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
@@ -93,7 +94,7 @@ def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, 
     """
     from rltui.client import launch
 
-    record = launch.choose(name)
+    record = choose_experiment(name)
     wire = launch.connect(record)
     if wire is None:
         raise UsageError(f"{name} does not run", hint="without -n, `rltui gpus` reads the GPUs itself")

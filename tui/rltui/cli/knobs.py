@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import diff as paint_diff
 from rltui.cli.colour import paint, signed
 from rltui.cli.status import read_status
@@ -45,7 +46,7 @@ def show_knobs(arguments: argparse.Namespace) -> int:
     """Print knobs by file and table."""
     files = [word for word in arguments.pattern if word.endswith(".toml") or "/" in word]
     words = [word for word in arguments.pattern if word not in files]
-    table = _of_files(files, arguments) if files else _read_table(launch.choose(arguments.name))
+    table = _of_files(files, arguments) if files else _read_table(choose_experiment(arguments.name))
     table["knobs"] = _found(table["knobs"], words)
     table["others"] = _found(table["others"], words) if arguments.all else []
     if arguments.json:
@@ -166,7 +167,7 @@ def diff(arguments: argparse.Namespace) -> int:
         if (runs := diff_of_runs(words)) is not None:
             _print_found(runs, arguments)
             return 0
-    record = launch.choose(arguments.name)
+    record = choose_experiment(arguments.name)
     if not words and not arguments.json and not arguments.text:
         rows = _rows(record)
         if not any(row["is_running"] for row in rows):

@@ -15,9 +15,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import binary_output, while_read
-from rltui.client import launch
 from rltui.core.lines import Level, LineFilter, LogEntry, detect_level, parse_level
 from rltui.core.log_query import compiled
 from rltui.core.text import duration, size_text, unknown
@@ -139,7 +139,7 @@ def _found(entries: Iterable[LogEntry], line_filter: LineFilter) -> Iterator[tup
 def _chosen(arguments: argparse.Namespace) -> ExperimentRecord:
     """The experiment. `-n` names it in every command, whatever `tail` has trained the fingers to."""
     try:
-        return launch.choose(arguments.name)
+        return choose_experiment(arguments.name)
     except UsageError as error:
         if arguments.name is None or not arguments.name.isdecimal():
             raise

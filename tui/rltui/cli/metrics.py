@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.table import Column, print_table, room, table_lines, width_of
-from rltui.client import launch
 from rltui.core.curve import curve_rows
 from rltui.core.metric_names import CONCEPTS, MetricConcept, find_all, label_of
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
@@ -82,7 +82,7 @@ class SeriesDocument:
 
 def metrics(arguments: argparse.Namespace) -> int:
     """Print the series that are named, or a line for each that has a chart."""
-    record = launch.choose(arguments.name)
+    record = choose_experiment(arguments.name)
     reader = _reader(record)
     if not reader.keys():
         raise UsageError(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint
 from rltui.cli.status import print_status
 from rltui.cli.table import Column, Row, print_table
@@ -58,7 +59,7 @@ def change(arguments: argparse.Namespace) -> int:
         resume="scratch" if getattr(arguments, "from_scratch", False) else "latest",
         resume_step=getattr(arguments, "from_step", None),
     )
-    record = launch.choose(arguments.name)
+    record = choose_experiment(arguments.name, acts=True)
     refuse_observed(record)
     if arguments.plan:
         return _only_plan(record, request, as_json=arguments.json)
@@ -97,7 +98,7 @@ def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> 
 
 def orphans(arguments: argparse.Namespace) -> int:
     """List them, or plan, ask, end them and say so."""
-    record = launch.choose(arguments.experiment or arguments.name)
+    record = choose_experiment(arguments.experiment or arguments.name, acts=True)
     if arguments.free is None and arguments.forget is None:
         _list(_look(record), as_json=arguments.json)
         return 0

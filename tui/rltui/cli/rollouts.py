@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rltui import wording
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.table import Column, print_table
-from rltui.client import launch
 from rltui.core.log_query import compiled
 from rltui.core.rollouts import (
     ALL,
@@ -76,7 +76,7 @@ def rollouts(arguments: argparse.Namespace) -> int:
 
 def _folder(arguments: argparse.Namespace) -> Path:
     if arguments.where is None:
-        return Path(launch.choose(arguments.name).run_dir)
+        return Path(choose_experiment(arguments.name).run_dir)
     folder = Path(arguments.where)
     if not folder.exists():
         raise UsageError(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.cli.app import need_terminal, show
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.config import WhoseConfig, wanted_devices
 from rltui.cli.config_line import staged
 from rltui.cli.processes import change
@@ -371,7 +372,7 @@ def _addresses(given: list[str]) -> tuple[str, ...]:
 
 def down(arguments: argparse.Namespace) -> int:
     """Stop everything of an experiment, its supervisor included. Of an observed run, only the observation."""
-    record = launch.choose(arguments.experiment or arguments.name)
+    record = choose_experiment(arguments.experiment or arguments.name, acts=True)
     if users := users_of(record):
         names = listed([user.name for user in users])
         print(f"{names} used its inference server, and cannot go on without it", file=sys.stderr)

@@ -236,6 +236,9 @@ def _progress(status: dict[str, Any]) -> str:
         parts.append(f"step {_step(status)}")
     if status["reward"] is not None:
         parts.append(f"reward {status['reward']:.3f}")
+    left_s = (status.get("progress") or {}).get("eta_s")
+    if left_s is not None and status["state"] == "running" and not (status.get("done") or status.get("failed")):
+        parts.append(f"ETA {duration(left_s)}")
     return " · ".join(parts)
 
 

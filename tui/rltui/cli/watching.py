@@ -11,10 +11,10 @@ from contextlib import nullcontext
 from typing import Any
 
 from rltui.cli.arguments import WATCH_S
+from rltui.cli.choosing import choose_experiment
 from rltui.cli.status import as_text, gist_of, print_status, read_status, row_of, state_text
 from rltui.cli.table import room
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
-from rltui.client import launch
 from rltui.core.text import duration
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -31,7 +31,7 @@ def show_status(arguments: argparse.Namespace) -> int:
         if name is not None:
             raise UsageError(f"--watch {interval_s!r} is no number of seconds", hint="rltui status -w 2 NAME")
         name, interval_s = interval_s, WATCH_S
-    record = launch.choose(name)
+    record = choose_experiment(name)
     if interval_s is not None or arguments.plain:
         return _watch(record, interval_s, as_json=arguments.json, is_plain=arguments.plain)
     print_status(read_status(record), as_json=arguments.json)

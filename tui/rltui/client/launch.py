@@ -122,7 +122,7 @@ def choose(name: str | None) -> ExperimentRecord:
         return candidates[0]
     if not candidates:
         raise UsageError("there is no experiment yet", hint="start one: rltui up CONFIG.toml, or rltui demo")
-    raise UnclearChoiceError(candidates, "alive" if alive else "known")
+    raise UnclearChoiceError(candidates, are_alive=bool(alive))
 
 
 def only_living() -> ExperimentRecord | None:
@@ -152,11 +152,11 @@ def only_living() -> ExperimentRecord | None:
 class UnclearChoiceError(UsageError):
     """Several experiments may be meant."""
 
-    def __init__(self, candidates: list[ExperimentRecord], word: str) -> None:
+    def __init__(self, candidates: list[ExperimentRecord], *, are_alive: bool) -> None:
         names = ", ".join(record.name for record in candidates)
-        title = f"{len(candidates)} experiments are {word}: {names}"
+        title = f"{len(candidates)} experiments are {'alive' if are_alive else 'known'}: {names}"
         super().__init__(title, hint="say which one with -n NAME")
-        self.candidates = candidates
+        self.candidates, self.are_alive = candidates, are_alive
 
 
 def connect(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) -> Wire | None:

@@ -1,0 +1,36 @@
+"""Which experiment a command means that names none."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rltui.client import launch
+from rltui.services.runs.experiment_files import ExperimentRecord
+
+
+def choose_experiment(name: str | None, *, acts: bool = False) -> ExperimentRecord:
+    """The experiment called `name`; without a name the only one alive, or there is, else the one of this
+    folder, else the newest: a line on stderr says so. What `acts` on one of several living takes no guess.
+
+    Raises:
+        UsageError: if there is none, or the choice is not clear.
+    """
+    try:
+        return launch.choose(name)
+    except launch.UnclearChoiceError as error:
+        here = [record for record in error.candidates if _is_of(record, Path.cwd())]
+        among = here or error.candidates
+        if acts and error.are_alive and len(here) != 1:
+            raise
+    record = max(among, key=lambda each: each.created_at)
+    where = "this folder" if here else "all"
+    which = f"the one of {where}" if len(among) == 1 else f"the newest of {len(among)} of {where}"
+    print(f"{record.name}: {which} (another: -n NAME)", file=sys.stderr)
+    return record
+
+
+def _is_of(record: ExperimentRecord, folder: Path) -> bool:
+    """It is run in the folder, or has its config or its output there."""
+    configs = (Path(file).parent for file in record.config_files)
+    return folder in (Path(record.workspace), *configs) or folder.is_relative_to(record.output_dir)
