@@ -187,3 +187,15 @@ def test_where_sizes_are_not_known_steps_take_what_they_took() -> None:
 )
 def test_nothing_is_guessed(samples: list[StepSample], size: float | None) -> None:
     assert estimate_step(samples, size=size, unit="tokens") is None
+
+
+def test_the_step_time_is_the_trainers() -> None:
+    """Both programs tell one, in the same file; the orchestrator's is shorter."""
+    made = MetricSeries(NAMES)
+    made.add({"step": 1, NAMES.reward: 0.1, NAMES.step_time: 17.5})
+    assert made.step_time_s == 17.5, "nobody else has told any"
+    for number in (1, 2, 3):
+        made.add({"step": number, NAMES.trainer_step: 0.1, NAMES.step_time: 90.9})
+        made.add({"step": number + 1, NAMES.reward: 0.1, NAMES.step_time: 17.5})
+    assert made.step_time_s == 90.9
+    assert made.progress(max_steps=10).eta_s == pytest.approx(7 * 90.9)

@@ -54,6 +54,7 @@ class MetricNames:
     """A key that only the trainer's row of a completed step has."""
     tokens_per_s: str = "perf/throughput"
     step_time: str = "time/step"
+    """Of the trainer, where its rows have it: an orchestrator that does not wait for it takes less."""
     rollouts: str = "progress/rollouts"
     """Rollouts of a step: how much its means weigh."""
 
@@ -113,6 +114,8 @@ class MetricSeries:
     """Steps that the trainer has completed."""
     curve: ThinnedLine = field(default_factory=lambda: ThinnedLine(_CURVE_POINTS))
     """The reward of the whole run."""
+    _trainer_is_timed: bool = False
+    """A row of the trainer has told its step time: those of other programs do not count."""
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Take in one row. Rows without a step, and values that are no finite numbers, are ignored.
@@ -125,15 +128,26 @@ class MetricSeries:
         step = number - self.first_step + 1
         found = numbers(row)
         values = {key: value for key, value in found.items() if math.isfinite(value)}
-        if self.names.trainer_step in found:
+        is_of_trainer = self.names.trainer_step in found
+        if is_of_trainer:
             if step <= self.completed:
                 self.rewind(step)
             self.completed = step
+        if self.names.step_time in values:
+            self._take_step_time(values, is_of_trainer=is_of_trainer)
         self.steps.setdefault(step, {}).update(values)
         if self.names.reward in values:
             self.curve.add(step, values[self.names.reward])
         for old in sorted(self.steps)[:-HISTORY]:
             del self.steps[old]
+
+    def _take_step_time(self, values: dict[str, float], *, is_of_trainer: bool) -> None:
+        if is_of_trainer and not self._trainer_is_timed:
+            self._trainer_is_timed = True
+            for known in self.steps.values():
+                known.pop(self.names.step_time, None)
+        elif self._trainer_is_timed and not is_of_trainer:
+            del values[self.names.step_time]
 
     def rewind(self, step: int) -> None:
         """The run goes on behind `step`. What the trainer had completed after it is void."""
