@@ -18,8 +18,10 @@ from tests.fakes.past_run import made
 from tests.fakes.rollouts import write_flat_run
 
 from rltui.cli import main
+from rltui.core.evals import Evaluation
 from rltui.core.runs import RunSheet
 from rltui.services.runs import catalog
+from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.journal import Journal
@@ -69,21 +71,67 @@ def test_runs_are_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert found["runs"][1]["config"][key] == 0.125
     reward = next(each for each in found["metrics"] if each["id"] == "reward")
     assert (reward["common_step"], reward["better"]) == (3, "higher")
-    assert found["runs"][1]["metrics"]["reward"] == {"last": 0.5, "best": 0.5, "common": 0.3}
+    of_b = found["runs"][1]["metrics"]["reward"]
+    assert (of_b["last"], of_b["common"]) == (0.5, 0.3)
+    assert (of_b["best"], of_b["level"]["mean"]) == (pytest.approx(0.3), pytest.approx(0.3))
+    assert of_b["common_level"]["steps"] == 3
+    assert "to know which run is better" in found["remark"]
 
     assert main(["compare", "a", "b", "--metric", "loss", "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row[key] for row in rows][1] == "0.125"
-    assert float(rows[1]["loss.best"]) == pytest.approx(0.2)
+    assert float(rows[1]["loss.last"]) == pytest.approx(0.2)
+    assert float(rows[1]["loss.level.mean"]) == pytest.approx(0.457, abs=1e-3)
     assert main(["compare", "a", "b"]) == 0
-    table = capsys.readouterr().out
+    table, remark = capsys.readouterr()
+    assert "▲" not in table
+    assert "± is the deviation of single steps" in remark
     assert re.search(rf"^{re.escape(key)} +\S+ +0.125$", table, re.MULTILINE)
-    assert re.search(r"^reward at step 3 +0.3 +0.3$", table, re.MULTILINE)
+    assert re.search(r"^reward, to step 3 +0.2 ± 0.1 +0.2 ± 0.1$", table, re.MULTILINE)
     assert main(["compare", "a", "b", "--md"]) == 0
     escaped = key.replace("_", r"\_")
     assert f"| {escaped} |" in capsys.readouterr().out
     assert main(["compare", "a"]) == 2
     assert main(["compare", "a", "bb"]) == 2
+
+
+def test_runs_are_compared_by_their_evaluations(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    for name, shift, seed in (("a", 0.0, 0), ("b", 0.1, 0), ("b", 0.1, 1)):
+        rewards = {f"{seed}-{at}": at / 10 + shift + at % 3 / 100 for at in range(8)}
+        folder = EvalFolder(ControlFolder(place / "out" / name))
+        folder.keep(
+            Evaluation(
+                id=folder.new(folder.queue()), at=1.0 + seed, experiment=name, kind="checkpoint",
+                label="checkpoint 5", env="x", num_examples=8, rollouts=8, rollouts_per_example=1,
+                mean=0.4 + shift, stderr=0.1, verdict="ok", rewards=rewards,
+            )
+        )  # fmt: skip
+        if seed == 0 and name == "b":
+            (found,) = _json(capsys, "compare", "a", "b")["evaluations"]
+            assert [each["mean"] for each in found["of"]] == [0.4, 0.5]
+            gap = found["differences"][1]
+            assert (gap["standing"], gap["examples"]) == ("better", 8)
+            assert gap["ci95"][0] <= gap["value"] == pytest.approx(0.1)
+            assert main(["compare", "a", "b"]) == 0
+            table, remark = capsys.readouterr()
+            assert re.search(r"^x, difference to a +— +\+0.100 ± 0.000 ▲$", table, re.MULTILINE)
+            assert remark == ""
+    assert main(["compare", "a", "b"]) == 0
+    table, remark = capsys.readouterr()
+    assert "(other examples)" in table
+    assert "their evaluations asked other examples" in remark
+
+    found = _json(capsys, "evals", "--all")
+    assert [each["id"] for each in found["evaluations"]] == ["a/1", "b/1", "b/2"]
+    assert [(each["id"], each["to"], each["to_experiment"]) for each in found["differences"]] == [
+        ("b/2", "b/1", "b")
+    ], "what suggests itself is of the same run"
+    (gap,) = _json(capsys, "evals", "-n", "b", "--against", "a/1")["differences"][:1]
+    assert (gap["id"], gap["experiment"], gap["to"], gap["standing"]) == ("1", "b", "a/1", "better")
+    assert main(["evals", "--all", "--against", "a/7"]) == 2
 
 
 def test_two_runs_are_told_apart_key_by_key_and_line_by_line(

@@ -56,7 +56,7 @@ def test_the_list_in_all_shapes(place: Path, capsys: pytest.CaptureFixture[str])
         "STATE",
         "STEP",
         "TREND",
-        "REWARD",
+        "REWARD(10)",
         "AGE",
         "DURATION",
         *lines[0].split()[7:],
@@ -66,15 +66,15 @@ def test_the_list_in_all_shapes(place: Path, capsys: pytest.CaptureFixture[str])
     assert names("--sort", "reward", "--reverse")[-2:] == ["low", "high"]
     assert names("--sort", "name") == ["high", "low", "s0", "s1"]
     assert names("--sort", "name", "--limit", "1") == ["high"]
-    assert names("reward > 0.2 and max_steps > 1", "--sort", "name") == ["high", "low"]
+    assert names("reward > 0.1 and max_steps > 1", "--sort", "name") == ["high", "low"]
     assert names("is:fork") == ["high"]
     assert names("parent:low") == ["high"]
     (row,) = json.loads(told(capsys, "runs", "high", "--json", "--columns", "reward.best,lr"))
-    assert row["columns"]["reward.best"] == 0.5
+    assert row["columns"]["reward.best"] == pytest.approx(0.3)
     assert isinstance(row["columns"]["lr"], float)
     rows = list(csv.DictReader(io.StringIO(told(capsys, "runs", "--csv", "--sort", "name"))))
     assert [each["name"] for each in rows] == ["high", "low", "s0", "s1"]
-    assert (rows[0]["reward"], rows[0]["max_steps"]) == ("0.5", str(row["max_steps"]))
+    assert (rows[0]["reward"], rows[0]["max_steps"]) == ("0.3", str(row["max_steps"]))
     assert told(capsys, "runs", "--csv", "--columns", "name,seed").splitlines()[0] == "name,seed"
     tree = told(capsys, "runs", "--group", "--sort", "name", "--columns", "name").splitlines()
     assert [line.strip() for line in tree[1:]] == ["low", "└ high", "sweep (2)", "├ s0", "└ s1"]

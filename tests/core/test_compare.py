@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import math
+import random
+import re
+import statistics
 
 import pytest
 from tests.fakes.series import FakeSeries, by_step
 
-from rltui.core.compare import compared_metrics, comparison
+from rltui.core.compare import compared_evals, compared_metrics, comparison
+from rltui.core.evals import Evaluation
+from rltui.core.levels import Level, level_of
 from rltui.core.markdown import plain
 from rltui.core.runs import RunRow
 from rltui.core.series import SeriesKey
@@ -81,15 +86,75 @@ def test_metrics_are_compared_at_the_last_step_that_all_have() -> None:
     reward, loss = compared_metrics(runs, (long, short, None))
     assert (reward.id, reward.common_step) == ("reward", 2)
     assert [(each.last, each.best, each.common) for each in reward.figures] == [
-        (0.5, 0.9, 0.9),
-        (0.3, 0.3, 0.3),
+        (0.5, 0.5, 0.9),  # the best is a level, and there are not ten steps: no single batch is one
+        (0.3, 0.25, 0.3),
         (0.7, 0.8, None),  # its series are gone: the index still knows
     ]
     assert (loss.id, loss.common_step) == ("loss", None)
-    assert loss.figures[0].best == 1.0, "of a loss, less is better"
+    assert loss.figures[0].best == 2.125
     rows = {row.label: (row.cells, row.best) for row in comparison(runs, {}, (reward,)).rows()}
-    assert rows["reward last"] == (("0.5", "0.3", "0.7"), frozenset({2}))
-    assert rows["reward at step 2"] == (("0.9", "0.3", "—"), frozenset({0}))
+    none = frozenset[int]()
+    assert rows["reward, last step"] == (("0.5", "0.3", "0.7"), none)
+    assert rows["reward, last 10 steps"] == (("0.5 ± 0.4", "0.25 ± 0.0707", "—"), none)
+    assert rows["reward, to step 2"] == (("0.5 ± 0.566", "0.25 ± 0.0707", "—"), none)
+
+
+def test_the_best_level_is_that_of_ten_steps() -> None:
+    values = [0.0] * 10 + [1.0] * 10 + [0.0] * 9 + [9.0]
+    (loss,) = compared_metrics((run("a"),), (FakeSeries({LOSS: by_step(values)}),), ["loss"])
+    assert loss.figures[0].best == 0.0, "of a loss, less is better"
+    (reward,) = compared_metrics((run("a"),), (FakeSeries({REWARD: by_step(values)}),), ["reward"])
+    assert reward.figures[0].best == 1.0, "one batch of 9.0 is none"
+    level = reward.figures[0].level
+    assert level is not None
+    assert (level.text(), level.steps) == ("0.9 ± 2.85", 10)
+    huge = level_of([1.7e308, -1.7e308, math.inf])
+    assert huge == Level(0.0, None, 2), "what no float holds is not there"
+
+
+def evaluated(name: str, shift: float = 0.0, *, seed: int = 0, examples: int = 50) -> Evaluation:
+    """Prompts of all kinds, each twice as hard as the next; a run moves each a little."""
+    dice = random.Random(f"{name}{seed}")
+    rewards = {f"{seed}-{at}": at / examples + shift + dice.gauss(0, 0.02) for at in range(examples)}
+    return Evaluation(
+        id="1", at=1.0, experiment=name, kind="checkpoint", label="checkpoint 20", env="reverse-text",
+        num_examples=examples, rollouts=examples, rollouts_per_example=1,
+        mean=statistics.fmean(rewards.values()), stderr=0.04, verdict="ok", rewards=rewards,
+    )  # fmt: skip
+
+
+def standing(*of_runs: Evaluation) -> list[str]:
+    (found,) = compared_evals([[each] for each in of_runs])
+    return ["" if gap is None else gap.standing for gap in found.differences]
+
+
+def test_a_run_is_better_only_by_the_same_examples() -> None:
+    same, better, worse = evaluated("a"), evaluated("b", 0.02), evaluated("c", -0.02)
+    assert standing(same, better, worse) == ["", "better", "worse"]
+    assert abs((better.mean or 0) - (same.mean or 0)) < (better.stderr or 0), "the means do not say so"
+    assert standing(same, evaluated("b", 0.5, seed=1)) == ["", "other examples"]
+    assert standing(evaluated("a", examples=4), evaluated("b", 0.5, examples=4)) == ["", "undistinguishable"]
+    wrong = sum(standing(evaluated("a", seed=at), evaluated("b", seed=at))[1] != "undistinguishable"
+                for at in range(400))  # fmt: skip
+    assert 5 <= wrong <= 40, "one in twenty, as an interval of 95 % has it"
+
+    runs = (run("a"), run("b"))
+    found = comparison(runs, {}, (), compared_evals([[same], [better]]))
+    label, row = {each.label: each for each in found.rows()}.popitem()
+    assert label == "reverse-text, difference to a"
+    assert (row.cells[0], set(row.best)) == ("—", {1})
+    assert re.fullmatch(r"\+0\.0\d\d ± 0\.00\d", row.cells[1])
+    assert found.remark == ""
+
+
+def test_what_does_not_say_which_run_is_better_says_so() -> None:
+    runs = (run("a"), run("b"))
+    assert "evaluate them on the same examples" in comparison(runs, {}).remark
+    configs = {"id-a": {"seed": 0}, "id-b": {"seed": 1}}
+    found = comparison(runs, configs, (), compared_evals([[evaluated("a")], [evaluated("b", seed=1)]]))
+    assert "asked other examples, because their seeds differ" in found.remark
+    assert comparison(runs[:1], {}).remark == "", "a report of one run compares nothing"
+    assert compared_evals([[], [evaluated("b").model_copy(update={"kind": "base"})]]) == ()
 
 
 def test_a_metric_that_no_run_has_is_told_with_those_there_are() -> None:

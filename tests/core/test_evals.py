@@ -68,7 +68,8 @@ def test_the_same_examples_are_compared_one_by_one() -> None:
     assert found.examples == 3
     assert found.value == pytest.approx(0.1)
     assert found.stderr == pytest.approx(0.0, abs=1e-9)
-    assert found.words == "+0.100 ± 0.000"
+    assert found.words == "+0.100 ± 0.000 ≈", "three examples are too few to believe an interval"
+    assert found.document()["ci95"] is None
 
     more = evaluation({"a": 0.1, "b": 0.6, "c": 1.0, "d": 0.0})  # over those that both have
     found = difference(more, before)
@@ -85,7 +86,7 @@ def test_other_examples_are_compared_by_their_means() -> None:
     assert found.stderr == pytest.approx(math.hypot(0.25, 0.25))
     one = difference(evaluation({"a": 1.0}), before)
     assert one is not None
-    assert one.words == "+0.750"
+    assert one.words == "+0.750 (other examples)"
     assert difference(after, before.model_copy(update={"env": "gsm8k"})) is None
     assert difference(after, before.model_copy(update={"mean": None})) is None
 

@@ -77,7 +77,7 @@ def test_what_differs_has_the_shortest_names() -> None:
 
 
 def test_columns_have_one_id_each() -> None:
-    assert [each.id for each in columns_of(["tag", "tags", "reward.last", "reward"])] == ["tags", "reward"]
+    assert [each.id for each in columns_of(["tag", "tags", "reward.level", "reward"])] == ["tags", "reward"]
     known = [each.id for each in known_columns()]
     assert len(set(known)) == len(known)
     assert all(column_of(id_).id == id_ for id_ in known)

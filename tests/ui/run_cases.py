@@ -7,6 +7,7 @@ import math
 from tests.fakes.experiment import NOW
 from tests.fakes.runs import living_row, run_row
 
+from rltui.core.levels import Level
 from rltui.core.queue import QueueEntry, RunQueue
 from rltui.core.runs import RunRow
 
@@ -18,19 +19,23 @@ def curve(top: float) -> tuple[float, ...]:
     return tuple(top * (1 - math.exp(-at / 6)) + 0.02 * math.sin(at * 2.7) for at in range(24))
 
 
+def level(reward: float) -> dict[str, Level]:
+    return {"reward": Level(reward, 0.02, 10)}
+
+
 def ended(name: str, days: float, reward: float, **values: object) -> RunRow:
     """So many days ago, after an hour."""
     at = NOW - days * DAY_S
     usual: dict[str, object] = {
         "created_at": at - 3600, "started_at": at - 3600, "ended_at": at, "sparkline": curve(reward),
-        "metrics": {"reward": (reward, reward + 0.02)},
+        "metrics": {"reward": (reward, reward + 0.02)}, "levels": level(reward),
     }  # fmt: skip
     return run_row(name, **(usual | values))
 
 
 FORK = living_row(
     "reverse-text-b", started_at=NOW - 2460, step=120, max_steps=200, sparkline=curve(0.81),
-    metrics={"reward": (0.81, 0.84), "eval": (0.71, 0.74), "loss": (0.021, 0.014)},
+    metrics={"reward": (0.81, 0.84), "eval": (0.71, 0.74), "loss": (0.021, 0.014)}, levels=level(0.81),
     parent="id-baseline", parent_step=100,
     changed={"trainer.optim.lr": (1e-5, 3e-6), "seed": (0, 1)}, gpus=("NVIDIA H200", "NVIDIA H200"),
     seconds=2400.0, gpu_seconds=4800.0, attempts=2, commit="3f9c2a1b7d5e", is_dirty=True, host="gpu-1",
@@ -39,9 +44,11 @@ FORK = living_row(
 )  # fmt: skip
 SWEEP = (
     living_row("lr-lr1e-06", group="lr", started_at=NOW - 600, step=12, sparkline=curve(0.3),
-               metrics={"reward": (0.31, 0.33)}, changed={"trainer.optim.lr": (1e-5, 1e-6)}),
+               metrics={"reward": (0.31, 0.33)}, levels=level(0.31),
+               changed={"trainer.optim.lr": (1e-5, 1e-6)}),
     living_row("lr-lr3e-06", group="lr", started_at=NOW - 500, step=9, sparkline=curve(0.28),
-               metrics={"reward": (0.28, 0.3)}, changed={"trainer.optim.lr": (1e-5, 3e-6)}),
+               metrics={"reward": (0.28, 0.3)}, levels=level(0.28),
+               changed={"trainer.optim.lr": (1e-5, 3e-6)}),
     ended("lr-lr1e-05", 0.1, 0.92, group="lr"),
 )  # fmt: skip
 RUNS = (
@@ -53,7 +60,7 @@ RUNS = (
           problem="CUDA out of memory: lower inference.gpu_memory_utilization", sparkline=curve(0.6)[::-1]),
     ended("half", 4, 0.5, state="stopped", parent="id-collapsed", step=50),
     ended("moved", 5, 0.5, state="gone", problem="/mnt/data/moved is not there: its disk is not mounted"),
-    ended("torn", 6, 0.5, state="damaged", metrics={}, sparkline=(), step=None, max_steps=None,
+    ended("torn", 6, 0.5, state="damaged", metrics={}, levels={}, sparkline=(), step=None, max_steps=None,
           problem="/runs/torn/.rltui/experiment.toml is damaged: line 3"),
     ended("old", 30, 0.4, archived_at=NOW - DAY_S),
     ended("thrown-away", 31, 0.4, trashed_at=NOW - DAY_S),

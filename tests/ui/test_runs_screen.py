@@ -110,7 +110,7 @@ def test_the_details_say_where_it_comes_from_and_what_it_took() -> None:
     told = [line.plain for line in detail_lines(line, NAMES, 100, NOW)]
     assert told[0] == "from      forked from baseline at step 100"
     assert told[1] == "changed   trainer.optim.lr 1e-5 → 3e-6 · seed 0 → 1"
-    assert "reward 0.81 (best 0.84)" in told[2]
+    assert "reward 0.81 ± 0.02 (last 10)" in told[2]
     assert told[3] == "took      40m · 2 attempts · 1.3 GPU hours · 13.0 GiB · checkpoints 50 and 100"
     assert "commit 3f9c2a1b7 with changes · prime-rl 0.8.0" in told[4]
     hostile = run_row("\x1b[31m[red]x", problem="a\x1b]0;t\x07b\nc", note="[bold]n")
@@ -191,7 +191,7 @@ async def test_a_tree_is_folded_and_a_sweep_is_meant_as_a_whole(open_app: Opener
     async with screen_of(open_app, runs) as (pilot, screen):
         await press(pilot, "b", "home")
         assert lines_of(screen)[0].startswith(
-            "▸ ▾ lr  3 runs · 2 running · 1 done · best reward 0.94: lr-lr1e-05"
+            "▸ ▾ lr  3 runs · 2 running · 1 done · highest reward 0.92 ± 0.02: lr-lr1e-05"
         )
         await press(pilot, "enter")
         assert names_of(screen)[:2] == [":lr", "baseline"]

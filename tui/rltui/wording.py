@@ -290,8 +290,6 @@ def eval_cells(
 
     `compared`: with `to`, where there is a baseline.
     """
-    mean = "" if evaluation.mean is None else f"{evaluation.mean:.3f}"
-    error = "" if evaluation.stderr is None else f" ± {evaluation.stderr:.3f}"
     note = evaluation.words
     if evaluation.verdict != "ok":
         note = f"{evaluation.verdict}: {note}" if note else evaluation.verdict
@@ -300,26 +298,14 @@ def eval_cells(
         evaluation.label,
         evaluation.env,
         f"{evaluation.num_examples} × {evaluation.rollouts_per_example}",
-        mean + error,
+        evaluation.reward_text,
         "" if evaluation.std is None else f"{evaluation.std:.3f}",
-        f"{difference_text(compared)} to {to.id}" if compared is not None and to is not None else "",
+        f"{compared.words} to {to.id}" if compared is not None and to is not None else "",
         _share(evaluation.truncated_frac),
         _share(evaluation.failed_frac),
         duration(now - evaluation.at),
         note,
     )
-
-
-SURE = 2.0
-"""So many standard errors from nothing, and a difference is hardly chance."""
-
-
-def difference_text(found: Difference) -> str:
-    """`+0.312 ± 0.041 ▲`: better by more than chance; ▼ worse, ≈ neither."""
-    if found.stderr is None:
-        return found.words
-    is_sure = abs(found.value) > SURE * found.stderr
-    return f"{found.words} {('▲' if found.value > 0 else '▼') if is_sure else '≈'}"
 
 
 def _share(frac: float) -> str:

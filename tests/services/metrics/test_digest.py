@@ -38,11 +38,12 @@ def test_piece_by_piece_or_at_once(tmp_path: Path, seed: int) -> None:
             digest.look()
     digest.look()
     whole = RunDigest(SeriesReader(tmp_path), framework)
-    assert digest.metrics == whole.metrics
+    assert (digest.metrics, digest.levels) == (whole.metrics, whole.levels)
     assert (digest.step, digest.sparkline, digest.span) == (whole.step, whole.sparkline, whole.span)
     assert whole.metrics.keys() == {"reward", "loss", "eval"}
     assert len(whole.sparkline) <= 24
-    last, best = whole.metrics["loss"]
+    _, best = whole.metrics["loss"]
     assert best is not None
-    assert last is None or last >= best
+    assert whole.levels["loss"].mean >= best  # the best is a mean of ten steps, too
+    assert whole.levels.keys() == {"reward", "loss"}  # an evaluation stands for itself
     assert digest.look() is False

@@ -31,8 +31,10 @@ def test_a_run_is_read_from_its_folder(own_user: Path, tmp_path: Path) -> None:
     assert catalog.catch_up(index).read == 1
     row = catalog.find_run(index, "a")
     assert (row.name, row.folder, row.state, row.step) == ("a", record.output_dir, "done", 30)
-    assert row.metrics["reward"] == (3.0, 3.0)
-    assert row.metrics["loss"][1] == pytest.approx(1 / 30)
+    assert row.metrics["reward"][0] == 3.0
+    assert row.reward == pytest.approx(2.55)
+    assert row.levels["reward"].text() == "2.55 ± 0.303"
+    assert row.metrics["loss"][0] == pytest.approx(1 / 30)
     assert len(row.sparkline) == 24
     assert (row.seconds, row.gpu_seconds, row.attempts) == (60.0, 360.0, 1)
     assert row.configs[0].path == record.config_files[0]

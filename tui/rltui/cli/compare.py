@@ -42,8 +42,9 @@ class ComparedRunDocument:
     config: dict[str, Any]
     """Dotted key → value: the keys in which the runs differ, or all with --all-keys; null where it has none.
     Secrets are masked."""
-    metrics: dict[str, dict[str, float | None]]
-    """By id of a concept, or name of a series: `last`, `best` and `common`, its value at `common_step`."""
+    metrics: dict[str, dict[str, Any]]
+    """By id of a concept, or name of a series: `last`, `best`, `common`, its value at `common_step`, and of
+    both its `level` and `common_level` over ten steps."""
 
 
 def compare(arguments: argparse.Namespace) -> int:
@@ -63,6 +64,8 @@ def compare(arguments: argparse.Namespace) -> int:
         print("\n".join(_table(found, shutil.get_terminal_size().columns, all_keys=arguments.all_keys)))
         if not found.differing:
             print("no config key differs", file=sys.stderr)
+        if found.remark:
+            print(found.remark, file=sys.stderr)
     return 0
 
 
@@ -186,7 +189,9 @@ def _cells(row: ComparedRow) -> list[str]:
 
 
 def _document(found: Comparison, *, all_keys: bool) -> dict[str, Any]:
-    """`{"runs": [ComparedRunDocument], "metrics": [{"id", "unit", "better", "common_step"}]}`."""
+    """`{"runs": [ComparedRunDocument], "metrics": [{"id", "unit", "better", "common_step"}], "evaluations":
+    [{"env", "of": [{"id", "label", "mean", "stderr"}], "differences": [Difference.document]}], "remark"}`.
+    """
     keys = found.keys if all_keys else found.differing
     runs = [
         ComparedRunDocument(
@@ -207,7 +212,23 @@ def _document(found: Comparison, *, all_keys: bool) -> dict[str, Any]:
         {"id": each.id, "unit": each.unit, "better": each.better, "common_step": each.common_step}
         for each in found.metrics
     ]
-    return {"runs": [asdict(run) for run in runs], "metrics": metrics}
+    evals = [
+        {
+            "env": each.env,
+            "of": [
+                of and of.model_dump(include={"id", "label", "mean", "stderr", "num_examples", "step"})
+                for of in each.evaluations
+            ],
+            "differences": [gap and gap.document() for gap in each.differences],
+        }
+        for each in found.evaluations
+    ]
+    return {
+        "runs": [asdict(run) for run in runs],
+        "metrics": metrics,
+        "evaluations": evals,
+        "remark": found.remark,
+    }
 
 
 def _print_csv(found: Comparison, *, all_keys: bool) -> None:
@@ -216,8 +237,15 @@ def _print_csv(found: Comparison, *, all_keys: bool) -> None:
     facts = ("id", "name", "folder", "state", "step", "max_steps", "seconds", "gpu_seconds")
     keys = list(document["runs"][0]["config"])
     figures = [(each.id, field) for each in found.metrics for field in ("last", "best", "common")]
+    levels = [
+        (each.id, field, part)
+        for each in found.metrics
+        for field in ("level", "common_level")
+        for part in ("mean", "std")
+    ]
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([*facts, *map(visible, keys), *(f"{id_}.{field}" for id_, field in figures)])
+    writer.writerow([*facts, *map(visible, keys), *(f"{id_}.{field}" for id_, field in figures),
+                     *(f"{id_}.{field}.{part}" for id_, field, part in levels)])  # fmt: skip
     for run in document["runs"]:
         values = [run["config"][key] for key in keys]
         row = [
@@ -227,5 +255,6 @@ def _print_csv(found: Comparison, *, all_keys: bool) -> None:
                 for value in values
             ),
             *(run["metrics"][id_][field] for id_, field in figures),
+            *((run["metrics"][id_][field] or {}).get(part) for id_, field, part in levels),
         ]
         writer.writerow(["" if value is None else value for value in row])

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,7 @@ def evals(arguments: argparse.Namespace) -> int:
     """List them, with their differences."""
     record = None if arguments.all else choose_experiment(arguments.experiment or arguments.name)
     if record is None:
-        reports = [EvalFolder(_control(each)).report(each.name) for each in known_experiments()]
+        reports = [_named(EvalFolder(_control(each)).report(each.name)) for each in known_experiments()]
         found = [each for report in reports for each in report.evaluations]
         queue = tuple(each for report in reports for each in report.queue)
         report = EvalReport(experiment="", evaluations=tuple(sorted(found, key=_at)), queue=queue)
@@ -123,6 +123,39 @@ def evals(arguments: argparse.Namespace) -> int:
         report = _report(record, arguments.cancel)
     _print(report, arguments)
     return 0
+
+
+def _named(report: EvalReport) -> EvalReport:
+    """With ids that no other experiment has: `demo/3`."""
+    return report.model_copy(
+        update={
+            "evaluations": tuple(
+                each.model_copy(
+                    update={"id": f"{report.experiment}/{each.id}", "experiment": report.experiment}
+                )
+                for each in report.evaluations
+            ),
+            "queue": tuple(
+                each.model_copy(update={"id": f"{report.experiment}/{each.id}"}) for each in report.queue
+            ),
+        }
+    )
+
+
+def _chosen(ended: Sequence[Evaluation], id_: str) -> Evaluation:
+    """The one with that id; `NAME/3` is one of another experiment.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    name = id_.rpartition("/")[0]
+    others: Sequence[Evaluation] = ()
+    if (record := find_experiment(name) if name else None) is not None:
+        others = _named(EvalFolder(_control(record)).report(record.name)).evaluations
+    found = next((each for each in (*ended, *others) if each.id == id_), None)
+    if found is None:
+        raise unknown("evaluation", id_, [each.id for each in (*ended, *others)])
+    return found
 
 
 def _report(record: ExperimentRecord, cancelled: str | None) -> EvalReport:
@@ -158,9 +191,7 @@ def _at(evaluation: Evaluation) -> float:
 def _print(report: EvalReport, arguments: argparse.Namespace, *, only: str = "") -> None:
     """The table, or the document with the differences besides; of all of them, or of one."""
     ended, against = report.evaluations, getattr(arguments, "against", None)
-    chosen = next((each for each in ended if each.id == against), None)
-    if against is not None and chosen is None:
-        raise unknown("evaluation", against, [each.id for each in ended])
+    chosen = None if against is None else _chosen(ended, against)
     compared = [(each, chosen or baseline(ended, each)) for each in ended]
     compared = [pair for pair in compared if only in ("", pair[0].id)]
     found = [(each, difference(each, to) if to and to != each else None, to) for each, to in compared]
@@ -168,7 +199,15 @@ def _print(report: EvalReport, arguments: argparse.Namespace, *, only: str = "")
         shown = report.model_copy(update={"evaluations": tuple(each for each, *_ in found)})
         document: dict[str, Any] = shown.model_dump(mode="json")
         document["differences"] = [
-            {"id": each.id, "to": to.id, **gap.model_dump()} for each, gap, to in found if gap and to
+            {
+                "id": each.id,
+                "experiment": each.experiment,
+                "to": to.id,
+                "to_experiment": to.experiment,
+                **gap.document(),
+            }
+            for each, gap, to in found
+            if gap and to
         ]
         print(json.dumps(document))
         return

@@ -63,7 +63,9 @@ def _add_listing(commands: Commands[argparse.ArgumentParser]) -> None:
     keeping.add_argument(
         "--prune", action="store_true", help="those of FILTER that nothing keeps; the plan is shown first"
     )
-    keeping.add_argument("--keep-best", type=positive, metavar="N", help="the N with the best reward")
+    keeping.add_argument(
+        "--keep-best", type=positive, metavar="N", help="the N with the best mean reward over ten steps"
+    )
     keeping.add_argument("--keep-last", type=positive, metavar="N", help="the newest N")
     keeping.add_argument("--keep-tag", action="append", default=[], metavar="T", help="those with this tag")
     keeping.add_argument("--older-than", metavar="AGE", help="only those that ended so long ago: 30d, 12h")

@@ -199,11 +199,13 @@ class KnownRuns:
 
     def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
         """By the index, and by the series of those that have any."""
-        from rltui.core.compare import compared_metrics, comparison
+        from rltui.core.compare import compared_evals, compared_metrics, comparison
+        from rltui.services.runs.evaluations import EvalFolder
 
         rows = [self._row(id_) for id_ in ids]
         found = compared_metrics(rows, [self._series(row) for row in rows], metrics)
-        return comparison(rows, self.configs(ids), found)
+        ended = [EvalFolder(ControlFolder(Path(row.control).parent)).ended() for row in rows]
+        return comparison(rows, self.configs(ids), found, compared_evals(ended))
 
     # --- another one --------------------------------------------------------------------------------------
 

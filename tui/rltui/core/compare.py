@@ -1,4 +1,4 @@
-"""Runs beside each other: the config keys in which they differ, and their metrics. Pure."""
+"""Runs beside each other: the config keys in which they differ, their metrics and evaluations. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from rltui.core.config_data import Leaves, replaced
+from rltui.core.evals import Difference, Evaluation, difference
+from rltui.core.levels import LEVEL_STEPS, Level, best_level, level_of
 from rltui.core.markdown import table
 from rltui.core.metric_names import CONCEPTS, MetricConcept, concept_of, find, find_all
 from rltui.core.run_columns import column_of
@@ -27,7 +29,7 @@ _OWN_FOLDER = "{folder}"
 _OWN_KEY = "output_dir"
 """Last part of keys in which any two runs differ: no difference, as in `RunRow.changed`."""
 BEST = " ▲"
-"""Behind the figure that is the best of its row."""
+"""Behind the figure of a run that is better than the one it was compared with, example by example."""
 _MOST_COLUMNS = 8
 
 
@@ -47,9 +49,13 @@ class MetricFigures:
 
     last: float | None = None
     best: float | None = None
-    """In the direction that is good for it; of a metric that has none, `None`."""
+    """In the direction that is good for it, as in `RunRow.metrics`; of a metric that has none, `None`."""
     common: float | None = None
     """At `ComparedMetric.common_step`, or the last value before."""
+    level: Level | None = None
+    """Over the last steps, of a metric that comes by batches."""
+    common_level: Level | None = None
+    """Over those up to `ComparedMetric.common_step`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,17 @@ class ComparedMetric:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedEvals:
+    """The newest evaluations of all runs on one environment."""
+
+    env: str
+    evaluations: tuple[Evaluation | None, ...]
+    """Of each run, in their order."""
+    differences: tuple[Difference | None, ...]
+    """Of each run to the first one that has an evaluation, which has none itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Runs beside each other."""
 
@@ -76,6 +93,20 @@ class Comparison:
     keys: tuple[ComparedKey, ...]
     """All that any of them has, by name."""
     metrics: tuple[ComparedMetric, ...]
+    evaluations: tuple[ComparedEvals, ...] = ()
+
+    @property
+    def remark(self) -> str:
+        """What these figures cannot say, in words; empty where evaluations of the same examples say it."""
+        gaps = [gap for each in self.evaluations for gap in each.differences if gap is not None]
+        if any(gap.examples for gap in gaps) or len(self.runs) < 2:
+            return ""
+        what = "evaluate them on the same examples: rltui eval"
+        if gaps:
+            seeds = any(each.key.rpartition(".")[2] == "seed" for each in self.differing)
+            why = ", because their seeds differ" if seeds else ""
+            return f"their evaluations asked other examples{why}: which run is better is not known"
+        return f"± is the deviation of single steps; to know which run is better, {what}"
 
     @property
     def differing(self) -> tuple[ComparedKey, ...]:
@@ -89,6 +120,7 @@ class Comparison:
             *_run_rows(self.runs),
             *(ComparedRow("config", each.key, tuple(map(_value_cell, each.values))) for each in keys),
             *(row for metric in self.metrics for row in _metric_rows(metric)),
+            *(row for each in self.evaluations for row in _eval_rows(self.runs, each)),
         )
 
     def markdown(self, *, all_keys: bool = False) -> str:
@@ -109,18 +141,19 @@ class Comparison:
 class ComparedRow(NamedTuple):
     """A row of the table for people."""
 
-    part: Literal["run", "config", "metric"]
+    part: Literal["run", "config", "metric", "eval"]
     label: str
     cells: tuple[str, ...]
     """Of each run, in their order."""
     best: frozenset[int] = frozenset()
-    """Places of the runs that do best in it."""
+    """Places of the runs that are better than the first, which only evaluations of the same examples say."""
 
 
 def comparison(
     runs: Sequence[RunRow],
     configs: Mapping[str, Leaves],
     metrics: Sequence[ComparedMetric] = (),
+    evaluations: Sequence[ComparedEvals] = (),
 ) -> Comparison:
     """`configs`: by id of a run, dotted key → value, as the index has them."""
     told = _with_defaults(runs, [configs.get(run.id, {}) for run in runs])
@@ -138,6 +171,7 @@ def comparison(
             for key in keys
         ),
         metrics=tuple(metrics),
+        evaluations=tuple(evaluations),
     )
 
 
@@ -217,7 +251,8 @@ def _compared(name: str, runs: Sequence[RunRow], sources: Sequence[SeriesSource 
         unit="" if concept is None else concept.unit,
         better=better,
         figures=tuple(
-            _figures(run.metrics.get(name), line, step, better) for run, line in zip(runs, lines, strict=True)
+            _figures(run, name, line, step, by_batch=concept is None or concept.by_batch, better=better)
+            for run, line in zip(runs, lines, strict=True)
         ),
         common_step=step,
     )
@@ -244,17 +279,25 @@ def _series_key(source: SeriesSource, name: str, concept: MetricConcept | None) 
 
 
 def _figures(
-    known: tuple[float | None, float | None] | None, line: Series | None, step: int | None, better: str
+    run: RunRow, name: str, line: Series | None, step: int | None, *, by_batch: bool, better: str
 ) -> MetricFigures:
-    """`known`: last and best as the index has them, which count where there are no series."""
+    """By its series; where there are none, as the index has them."""
     if line is None or not len(line):
-        last, best = known or (None, None)
-        return MetricFigures(last, best)
-    best = None if not better else max(line.values) if better == "higher" else min(line.values)
-    common = None
-    if step is not None and (place := bisect_right(line.steps, step)):
-        common = line.values[place - 1]
-    return MetricFigures(line.values[-1], best, common)
+        last, best = run.metrics.get(name, (None, None))
+        return MetricFigures(last, best, level=run.levels.get(name))
+    values = line.values
+    if by_batch or not better:
+        best = best_level(values, better)
+    else:
+        best = max(values) if better == "higher" else min(values)
+    place = 0 if step is None else bisect_right(line.steps, step)
+    return MetricFigures(
+        last=values[-1],
+        best=best,
+        common=values[place - 1] if place else None,
+        level=level_of(values) if by_batch else None,
+        common_level=level_of(values[:place]) if by_batch else None,
+    )
 
 
 def _unknown(name: str, sources: Sequence[SeriesSource | None]) -> UsageError:
@@ -268,15 +311,19 @@ def _unknown(name: str, sources: Sequence[SeriesSource | None]) -> UsageError:
     )
 
 
-def best_places(figures: Sequence[float | None], better: str) -> frozenset[int]:
-    """Where the best of several is, as `ComparedMetric.better` has it; empty where all are alike or there is
-    none.
-    """
-    known = {at: value for at, value in enumerate(figures) if value is not None}
-    if not better or len(set(known.values())) < 2:
-        return frozenset()
-    best = max(known.values()) if better == "higher" else min(known.values())
-    return frozenset(at for at, value in known.items() if value == best)
+def compared_evals(evaluations: Sequence[Sequence[Evaluation]]) -> tuple[ComparedEvals, ...]:
+    """Of the evaluations of each run, oldest first, by environment: the newest of weights that it trained."""
+    newest = [
+        {each.env: each for each in own if each.is_sound and each.kind in ("checkpoint", "now")}
+        for own in evaluations
+    ]
+    found = []
+    for env in dict.fromkeys(env for own in newest for env in own):
+        of_runs = tuple(own.get(env) for own in newest)
+        first = next(each for each in of_runs if each is not None)
+        gaps = tuple(None if each is None or each is first else difference(each, first) for each in of_runs)
+        found.append(ComparedEvals(env, of_runs, gaps))
+    return tuple(found)
 
 
 # --- text -------------------------------------------------------------------------------------------------
@@ -303,15 +350,33 @@ def _run_rows(runs: Sequence[RunRow]) -> Iterator[ComparedRow]:
 
 
 def _metric_rows(metric: ComparedMetric) -> Iterator[ComparedRow]:
-    unit = shown_unit(metric.unit)
-    labels = {
-        "last": "last",
-        "best": "best",
-        "common": "" if metric.common_step is None else f"at step {metric.common_step}",
-    }
+    unit, step = shown_unit(metric.unit), metric.common_step
+    unit = f" ({unit})" if unit else ""
+    by_batch = any(each.level is not None for each in metric.figures)
+    labels = {"last": "last step" if by_batch else "last", "level": f"last {LEVEL_STEPS} steps"}
+    if step is not None:
+        labels["common_level" if by_batch else "common"] = (
+            f"to step {step}" if by_batch else f"at step {step}"
+        )
     for field, label in labels.items():
-        values = [getattr(figures, field) for figures in metric.figures]
-        if label and any(value is not None for value in values):
-            cells = tuple(_NOTHING if value is None else figure(value, metric.unit) for value in values)
-            text = f"{metric.id} {label}{f' ({unit})' if unit else ''}"
-            yield ComparedRow("metric", text, cells, best_places(values, metric.better))
+        cells = [_figure_cell(getattr(figures, field), metric.unit) for figures in metric.figures]
+        if any(cells):
+            texts = tuple(cell or _NOTHING for cell in cells)
+            yield ComparedRow("metric", f"{metric.id}, {label}{unit}", texts)
+
+
+def _figure_cell(value: float | Level | None, unit: str) -> str:
+    if value is None:
+        return ""
+    return value.text(unit) if isinstance(value, Level) else figure(value, unit)
+
+
+def _eval_rows(runs: Sequence[RunRow], found: ComparedEvals) -> Iterator[ComparedRow]:
+    told = [_NOTHING if each is None else f"{each.reward_text} ({each.label})" for each in found.evaluations]
+    yield ComparedRow("eval", f"{found.env}, reward", tuple(told))
+    if any(gap is not None for gap in found.differences):
+        first = next(at for at, each in enumerate(found.evaluations) if each is not None)
+        gaps = ["" if gap is None else gap.words.removesuffix(BEST) for gap in found.differences]
+        better = {at for at, gap in enumerate(found.differences) if gap and gap.standing == "better"}
+        label = f"{found.env}, difference to {runs[first].name}"
+        yield ComparedRow("eval", label, tuple(gap or _NOTHING for gap in gaps), frozenset(better))

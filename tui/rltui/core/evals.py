@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -112,6 +112,12 @@ class Evaluation(Value):
     """Mean reward by example: a digest of the prompt, the same in every evaluation."""
 
     @property
+    def reward_text(self) -> str:
+        """`0.812 ± 0.021`, by the standard error; empty where there is no mean."""
+        error = "" if self.stderr is None else f" ± {self.stderr:.3f}"
+        return "" if self.mean is None else f"{self.mean:.3f}{error}"
+
+    @property
     def is_sound(self) -> bool:
         """It has a mean that says something about the model."""
         return self.verdict == "ok" and self.mean is not None
@@ -161,6 +167,13 @@ class EvalReport(Value):
     """Every so many checkpoints one is evaluated; 0: none is."""
 
 
+Standing = Literal["better", "worse", "undistinguishable", "other examples"]
+_LEAST_PAIRS = 5
+"""Examples, from which on an interval is believed."""
+_Z = 1.959964
+"""Of a normal distribution, 95 % lies so many standard deviations around its mean."""
+
+
 class Difference(Value):
     """How much better one evaluation is than another."""
 
@@ -171,10 +184,44 @@ class Difference(Value):
     """Compared one by one; 0: the two have not asked the same, so only the means were."""
 
     @property
+    def half_width(self) -> float | None:
+        """Of the 95 % interval around `value`, by Student's t over the examples; `None` where these are too
+        few, or others.
+        """
+        if self.stderr is None or self.examples < _LEAST_PAIRS:
+            return None
+        free = self.examples - 1
+        wider = (_Z**3 + _Z) / (4 * free) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * free**2)
+        return (_Z + wider) * self.stderr  # the first terms of Cornish and Fisher's expansion
+
+    @property
+    def standing(self) -> Standing:
+        """Better or worse only where the same examples say so, and nothing lies within the interval."""
+        if not self.examples:
+            return "other examples"
+        if self.half_width is None or abs(self.value) <= self.half_width:
+            return "undistinguishable"
+        return "better" if self.value > 0 else "worse"
+
+    def document(self) -> dict[str, Any]:
+        """For programs: its fields, `ci95` as two bounds, and its `standing`."""
+        half = self.half_width
+        bounds = None if half is None else (self.value - half, self.value + half)
+        return {**self.model_dump(), "ci95": bounds, "standing": self.standing}
+
+    @property
     def words(self) -> str:
-        """`+0.312 ± 0.041`."""
+        """`+0.312 ± 0.041 ▲`, by the standard error; ▼ worse, ≈ neither; else that the examples differ."""
         error = "" if self.stderr is None else f" ± {self.stderr:.3f}"
-        return f"{self.value:+.3f}{error}"
+        return f"{self.value:+.3f}{error} {_STANDINGS[self.standing]}"
+
+
+_STANDINGS: dict[Standing, str] = {
+    "better": "▲",
+    "worse": "▼",
+    "undistinguishable": "≈",
+    "other examples": "(other examples)",
+}
 
 
 def difference(of: Evaluation, to: Evaluation) -> Difference | None:
@@ -196,10 +243,11 @@ def difference(of: Evaluation, to: Evaluation) -> Difference | None:
 
 
 def baseline(evaluations: Sequence[Evaluation], of: Evaluation) -> Evaluation | None:
-    """What to compare it with unless a person chose: the newest sound one before all training on the same
-    environment, else of what SFT made, else the oldest. `None`: there is no other.
+    """What to compare it with unless a person chose: the newest sound one of its experiment before all
+    training on the same environment, else of what SFT made, else the oldest. `None`: there is no other.
     """
-    others = [each for each in evaluations if each.is_sound and each.env == of.env and each != of]
+    own = [each for each in evaluations if each.experiment == of.experiment and each.env == of.env]
+    others = [each for each in own if each.is_sound and each != of]
     for kind in ("base", "sft"):
         if of.kind == kind:
             return None

@@ -41,7 +41,10 @@ class MetricConcept:
     curated: bool = True
     """Among the charts that are shown without being asked for."""
     better: Literal["higher", "lower", ""] = ""
-    """Which of its values is the best of a run; empty: none is."""
+    """Which way is good; empty: none is."""
+    by_batch: bool = True
+    """A value is that of one batch: over some steps counts its level (`core/levels.py`). Else one value
+    stands for itself: a setting, or what was measured on a fixed set."""
 
 
 _AGENT = r"(?:[^/]+/)?"
@@ -63,10 +66,12 @@ CONCEPTS: tuple[MetricConcept, ...] = (
         (rf"train/(?!agg/)([^/]+)/effective/{_AGENT}reward/mean",), many=True, better="higher"),
     MetricConcept("eval", "Evaluations", "reward", (rf"eval/([^/]+)/effective/{_AGENT}reward/mean",
         rf"eval/([^/]+)/effective/{_AGENT}avg@\d+", rf"eval/([^/]+)/all/{_AGENT}(?:reward/mean|avg@\d+)",
-        r"eval/([^/]+)/(?:reward(?:/mean)?|avg@\d+)", r"val_reward(?:/.+)?"), many=True, better="higher"),
+        r"eval/([^/]+)/(?:reward(?:/mean)?|avg@\d+)", r"val_reward(?:/.+)?"), many=True, better="higher",
+        by_batch=False),
     MetricConcept("loss", "Loss", "loss", (r"loss/mean", r"train/loss", r"loss"), sources=_TRAINER,
         better="lower"),
-    MetricConcept("val_loss", "Validation loss", "loss", (r"val/loss",), sources=_TRAINER, better="lower"),
+    MetricConcept("val_loss", "Validation loss", "loss", (r"val/loss",), sources=_TRAINER, better="lower",
+        by_batch=False),
     MetricConcept("entropy", "Entropy", "loss", (r"entropy/all/mean", r"entropy/mean", r"train/entropy",
         r"entropy"), unit="nats", sources=_TRAINER),
     MetricConcept("kl", "KL to the sampler", "loss", (r"mismatch_kl/all/mean", r"mismatch_kl/mean",
@@ -76,7 +81,7 @@ CONCEPTS: tuple[MetricConcept, ...] = (
     MetricConcept("grad_norm", "Gradient norm", "loss", (r"optim/grad_norm", r"(?:train/)?grad_norm"),
         log=True, sources=_TRAINER),
     MetricConcept("lr", "Learning rate", "loss", (r"optim/lr", r"(?:train/)?(?:lr|learning_rate)"), log=True,
-        sources=_TRAINER),
+        sources=_TRAINER, by_batch=False),
     MetricConcept("truncation", "Truncated", "rollouts", (rf"{_OF_STEP}is_truncated/mean",
         rf"{_OF_ALL}is_truncated/mean", r"(?:is_)?truncated(?:/.+)?"), unit="frac", better="lower"),
     MetricConcept("trainable", "Rollouts with a gradient", "rollouts", (rf"{_OF_STEP}is_trainable/mean",

@@ -124,7 +124,8 @@ class RunReport:
         yield _links([self.journal])
 
     def _foot(self) -> Iterator[str]:
-        yield f"Written by rltui on {_when(self.made_at)}; ▲ is the best of a row."
+        better = "▲ is better than the first run, by evaluations of the same examples"
+        yield f"Written by rltui on {_when(self.made_at)}; {better}."
 
 
 def _in_html(text: str) -> str:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
+from rltui.core.levels import LEVEL_STEPS
 from rltui.core.metric_names import CONCEPTS, concept_of
 from rltui.core.runs import RunRow
 from rltui.core.secrets import masked
@@ -46,6 +47,8 @@ class RunColumn:
     unit: str = ""
     smallest_first: bool = False
     """Sorted by it, the best figures come first, and these are the small ones: a loss."""
+    level_of: str = ""
+    """Id of the metric whose level it is."""
     of_config: bool = False
     """It needs the config of the run; all others are content with the row."""
 
@@ -68,6 +71,8 @@ class RunColumn:
         """
         if (special := _SPECIAL.get(self.id)) is not None:
             return special(row, names)
+        if (level := row.levels.get(self.level_of)) is not None:
+            return level.text(self.unit).replace(" ", "")
         value = self.value(row, config)
         return "" if value is None else self._plain(value, now)
 
@@ -158,7 +163,8 @@ _ALIASES = {
     "sweep": "group",
 }
 _SETTINGS_TOO = frozenset({"lr", "seq_len"})
-"""Metrics that are config keys as well: those are meant where a run has them; the metric is `lr.last`."""
+"""Metrics that are config keys as well: those are meant where a run has them; the metric is `lr.last`,
+`seq_len.level`."""
 DEFAULT_COLUMNS = ("name", "state", "step", "trend", "reward", "age", "duration", "changed", "tags", "gpus")
 """Those that are shown where nobody chose."""
 
@@ -203,7 +209,7 @@ def column_of(name: str) -> RunColumn:
     if (field := _FIELDS.get(known)) is not None:
         return field
     id_, _, which = known.rpartition(".")
-    if which in ("last", "best") and concept_of(id_) is not None:
+    if which in ("level", "last", "best") and concept_of(id_) is not None:
         return _metric(id_, which)
     if concept_of(known) is not None and known not in _SETTINGS_TOO:
         return _metric(known)
@@ -299,26 +305,43 @@ def _meant(keys: tuple[str, ...], name: str) -> tuple[str, ...]:
     return tuple(key for key in found if key.count(".") == fewest)
 
 
-def _metric(id_: str, which: str = "last") -> RunColumn:
-    concept, place = concept_of(id_), which == "best"
+def _metric(id_: str, which: str = "") -> RunColumn:
+    """`which`: `last` or `best`; else its level, or of what does not come by batches its last value."""
+    concept = _CONCEPTS[id_]
+    usual = "level" if concept.by_batch else "last"
+    which = usual if which in ("", "level") else which
+    is_plain = which == usual and not (id_ in _SETTINGS_TOO or id_ in _FIELDS)
 
     def value(row: RunRow, _: Mapping[str, Any]) -> float | None:
-        return row.metrics.get(id_, (None, None))[place]
+        if which == "level" and (level := row.levels.get(id_)) is not None:
+            return level.mean
+        return row.metrics.get(id_, (None, None))[which == "best"]
 
-    is_taken = id_ in _SETTINGS_TOO or id_ in _FIELDS
-    name = f"{id_}.{which}" if place or is_taken else id_
-    about = f"{concept.title if concept else id_}, {'the best value' if place else 'the last value'}"
-    heading = id_.replace("_", " ")
+    about, heading = _VALUES[which] if concept.by_batch else _MEASURED[which]
     return RunColumn(
-        name,
-        f"best {heading}" if place else heading,
+        id_ if is_plain else f"{id_}.{which}",
+        f"{id_.replace('_', ' ')}{heading}",
         "number",
         value,
-        about,
-        16,
-        concept.unit if concept else "",
-        smallest_first=concept is not None and concept.better == "lower",
+        f"{concept.title}, {about}",
+        20,
+        concept.unit,
+        smallest_first=concept.better == "lower",
+        level_of=id_ if which == "level" else "",
     )
+
+
+_CONCEPTS = {concept.id: concept for concept in CONCEPTS}
+_VALUES = {
+    "level": (
+        f"mean ± deviation of its last {LEVEL_STEPS} steps, sorted by the mean",
+        f"({LEVEL_STEPS})",
+    ),
+    "last": ("of the last step alone", ", last"),
+    "best": (f"the best mean of {LEVEL_STEPS} successive steps", ", best"),
+}
+"""What a column says of a metric that comes by batches, and what stands behind its name."""
+_MEASURED = {"last": ("the last value", ""), "best": ("the best value", ", best")}
 
 
 def usual_order(rows: Iterable[RunRow]) -> list[RunRow]:

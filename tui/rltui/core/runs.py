@@ -21,6 +21,7 @@ from rltui.core.kinds import (
     list_of_types,
     table_of,
 )
+from rltui.core.levels import Level
 
 RunId = NewType("RunId", str)
 """Ten letters and digits, never used twice; files are named by it. Made by `services/runs/run_sheet.py`, and
@@ -152,7 +153,10 @@ class RunRow(RunSheet):
     """Completed, as the status tells it."""
     max_steps: int | None = None
     metrics: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
-    """By id of a curated metric concept: its last value and its best."""
+    """By id of a curated metric concept: its last value and its best; of one that comes by batches the best
+    mean of ten successive steps."""
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    """By id of a curated metric concept that comes by batches: what it came to over the last steps."""
     sparkline: tuple[float, ...] = ()
     """Its reward over all steps, at most 24 means, oldest first."""
     checkpoints: tuple[int, ...] = ()
@@ -181,8 +185,9 @@ class RunRow(RunSheet):
 
     @property
     def reward(self) -> float | None:
-        """The last one."""
-        return self.metrics.get("reward", (None, None))[0]
+        """Its level over the last steps; where none is known, the last value."""
+        level = self.levels.get("reward")
+        return self.metrics.get("reward", (None, None))[0] if level is None else level.mean
 
     @classmethod
     def parsed(cls, data: object) -> Self:
@@ -192,6 +197,7 @@ class RunRow(RunSheet):
             known[key] = tuple(known.get(key, ()))
         for key in ("metrics", "changed"):
             known[key] = {name: tuple(pair) for name, pair in known.get(key, {}).items()}
+        known["levels"] = {name: Level(**level) for name, level in known.get("levels", {}).items()}
         known["configs"] = tuple(
             RunConfigFile(path=each["path"], sha256=each["sha256"]) for each in known.get("configs", ())
         )
@@ -220,6 +226,16 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _STATES = frozenset(get_args(RunState))
 _PAIR = Kind(lambda pair: type(pair) is list and len(pair) == 2, "a pair")
 _FIGURES = list_of_types(int, float, type(None), words="a list of numbers")
+_LEVEL = Kind(
+    lambda level: (
+        type(level) is dict
+        and level.keys() == {"mean", "std", "steps"}
+        and NUMBER.fits(level["mean"])
+        and NUMBER.or_none.fits(level["std"])
+        and INTEGER.fits(level["steps"])
+    ),
+    "",
+)
 _ROW_KINDS: Mapping[str, Kind] = {
     **_SHEET_KINDS,
     **dict.fromkeys(("name", "folder", "control", "run_dir", "framework", "generation"), TEXT),
@@ -235,6 +251,7 @@ _ROW_KINDS: Mapping[str, Kind] = {
     "metrics": table_of(
         Kind(lambda pair: _FIGURES.fits(pair) and len(pair) == 2, ""), "a table of pairs of numbers"
     ),
+    "levels": table_of(_LEVEL, "a table of levels"),
     "sparkline": _FIGURES,
     "checkpoints": list_of_types(int, words="a list of steps"),
     "changed": table_of(_PAIR, "a table of pairs"),

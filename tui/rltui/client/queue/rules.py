@@ -73,7 +73,8 @@ class StopRules:
 def _judged(condition: RunFilter, entry: QueueEntry, digest: RunDigest) -> str:
     """The figures, where the condition holds."""
     row = RunRow(id=_NO_RUN, created_at=entry.added_at, name=entry.name, folder=entry.folder)
-    row = replace(row, metrics=digest.metrics, step=digest.step, state="running", group=entry.group)
+    row = replace(row, metrics=digest.metrics, levels=digest.levels, step=digest.step)
+    row = replace(row, state="running", group=entry.group)
     if not condition.matches(row, {}):
         return ""
     told = [(column.id, column.value(row, {})) for column in condition.columns]

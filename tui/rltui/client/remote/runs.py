@@ -309,7 +309,7 @@ class AllRuns(OwnFiles):
 
     def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
         """Wherever they are."""
-        from rltui.core.compare import compared_metrics, comparison
+        from rltui.core.compare import compared_evals, compared_metrics, comparison
 
         owners = self._by_owner(ids)
         if len(owners) == 1:
@@ -321,7 +321,10 @@ class AllRuns(OwnFiles):
         series = [self.open_series(id_) for id_ in ids]
         for each in series:
             each.look()
-        return comparison(rows, self.configs(ids), compared_metrics(rows, series, metrics))
+        own = [self._owner(id_).compare([id_]).evaluations for id_ in ids]
+        ended = [[each for found in evals for each in found.evaluations if each is not None] for evals in own]
+        found = compared_metrics(rows, series, metrics)
+        return comparison(rows, self.configs(ids), found, compared_evals(ended))
 
     def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
         """Where it is."""

@@ -1,12 +1,13 @@
-"""A few figures of a run, for a list of many: last and best values, its reward in miniature."""
+"""A few figures of a run, for a list of many: last values, levels, its reward in miniature."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
+from rltui.core.levels import LEVEL_STEPS, Level, block_means, level_of
 from rltui.core.lines import LogChange
 from rltui.core.metric_names import CONCEPTS, MetricConcept, find, find_all
 from rltui.core.series import Rewind, Series, SeriesKey, SeriesSource
@@ -18,7 +19,7 @@ _MEANS = 24
 """Points of the miniature."""
 
 LastAndBest = tuple[float | None, float | None]
-"""`None`: there is none, or it is no finite number."""
+"""`None`: there is none, or it is no finite number. The best is that of `RunRow.metrics`."""
 
 
 @dataclass(slots=True)
@@ -29,6 +30,10 @@ class _Seen:
     step: int = -1
     last: float | None = None
     best: float | None = None
+    recent: list[float] = field(default_factory=list)
+    """The last finite ones, as many as a level has."""
+    unblocked: list[float] = field(default_factory=list)
+    """Finite ones behind the last whole block."""
 
 
 class RunDigest:
@@ -48,6 +53,8 @@ class RunDigest:
         """All of its points."""
         self.metrics: dict[str, LastAndBest] = {}
         """By id of a concept."""
+        self.levels: dict[str, Level] = {}
+        """By id of a concept, of those that come by batches."""
         self.sparkline: tuple[float, ...] = ()
         """As in `RunRow`."""
         self.span: tuple[float, float] | None = None
@@ -79,6 +86,8 @@ class RunDigest:
             self._keys = {id_: key for id_, key in found.items() if key is not None}
             self._evals = find_all("eval", keys)
         self.metrics = {each.id: self._figures(each) for each in _CHOSEN if each.id in self._keys}
+        levels = {id_: level_of(self._seen[self._keys[id_]].recent) for id_ in self.metrics}
+        self.levels = {id_: level for id_, level in levels.items() if level is not None}
         if self._evals:
             self.metrics["eval"] = self._evaluated()
         self.sparkline = self._miniature()
@@ -91,7 +100,8 @@ class RunDigest:
         seen = self._seen.setdefault(key, _Seen())
         new = self._source.read(key, seen.points)
         if seen.points and any(step <= seen.step for step in new.steps):  # it went back by itself
-            new, seen.points, seen.best = self._source.read(key), 0, None
+            new, seen = self._source.read(key), _Seen()
+            self._seen[key] = seen
             if concept.id == "reward":
                 self._reward = Series()
         if concept.id == "reward":
@@ -101,7 +111,15 @@ class RunDigest:
             line = new if seen.points else new.lines(self._rewinds)[0]
             self._add(seen, line, concept)
             seen.points = count
-        return seen.last, seen.best
+        return seen.last, self._best(seen, concept)
+
+    @staticmethod
+    def _best(seen: _Seen, concept: MetricConcept) -> float | None:
+        """Of whole blocks and of the newest steps."""
+        known = [] if seen.best is None else [seen.best]
+        if concept.better and (level := level_of(seen.recent)) is not None:
+            known.append(level.mean)
+        return _better(known, concept) if known else None
 
     @staticmethod
     def _add(seen: _Seen, line: Series, concept: MetricConcept) -> None:
@@ -109,9 +127,14 @@ class RunDigest:
         if not line:
             return
         seen.step, seen.last = line.steps[-1], line.values[-1] if math.isfinite(line.values[-1]) else None
+        if concept.by_batch:
+            seen.recent = [*seen.recent, *finite][-LEVEL_STEPS:]
+            waiting = [*seen.unblocked, *finite]
+            finite = block_means(waiting)
+            seen.unblocked = waiting[len(finite) * LEVEL_STEPS :]
         if finite and concept.better:
             known = [] if seen.best is None else [seen.best]
-            seen.best = (max if concept.better == "higher" else min)([*known, *finite])
+            seen.best = _better([*known, *finite], concept)
 
     def _evaluated(self) -> LastAndBest:
         """The mean over all environments, step by step."""
@@ -145,6 +168,10 @@ class RunDigest:
     def _last_step(self, key: SeriesKey) -> int | None:
         line, _ = self._source.read(key).lines(self._rewinds)
         return line.steps[-1] if line else None
+
+
+def _better(values: Sequence[float], concept: MetricConcept) -> float:
+    return max(values) if concept.better == "higher" else min(values)
 
 
 def _means(values: Sequence[float]) -> tuple[float, ...]:

@@ -24,7 +24,7 @@ from rltui.services.own_files import make_folder
 
 logger = logging.getLogger(__name__)
 
-_SCHEMA = 3
+_SCHEMA = 4
 """In the name of the file, and in the file."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS run (

@@ -277,7 +277,7 @@ class RunRetention:
     """What to keep; nothing is asked for by its absence. Living and marked runs are kept by every rule."""
 
     keep_best: int = 0
-    """So many with the best reward that they had at any time."""
+    """So many with the best mean reward of ten successive steps that they had at any time."""
     keep_last: int = 0
     """So many that ended last."""
     keep_tags: tuple[str, ...] = ()

@@ -128,6 +128,7 @@ class RunReader:
             step=self.digest.step,
             max_steps=max_steps,
             metrics=metrics,
+            levels={} if is_evaluation else self.digest.levels,
             sparkline=self.digest.sparkline,
             checkpoints=tuple(sorted(self._folder.checkpoint_folders())),
             changed=self._changed(parent),

@@ -21,7 +21,7 @@ from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
 from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
-from rltui.wording import EVAL_HEAD, SURE, difference_text, eval_cells
+from rltui.wording import EVAL_HEAD, eval_cells
 
 _WHAT, _ENV, _DIFFERENCE, _NOTE = (EVAL_HEAD.index(word) for word in ("what", "on", "difference", "note"))
 _FIRST_TO_GO = tuple(map(EVAL_HEAD.index, ("spread", "when", "asked", "id", "failed", "cut off", "on")))
@@ -36,7 +36,7 @@ Order = Literal["kind", "newest", "best"]
 _ORDERS: dict[Order, str] = {
     "kind": "from base to the last step",
     "newest": "newest first",
-    "best": "best first",
+    "best": "highest first",
 }
 _KINDS = ("base", "sft", "checkpoint", "model")
 _OF_RUN = ("checkpoint", "now")
@@ -137,7 +137,7 @@ def _compared(each: Evaluation, to: Evaluation | None, chosen: str | None) -> st
     if each.id == chosen:
         return "baseline"
     found = None if to is None else difference(each, to)
-    return "" if found is None else difference_text(found)
+    return "" if found is None else found.words
 
 
 def _baseline(each: Evaluation, others: Sequence[Evaluation], chosen: str | None) -> Evaluation | None:
@@ -191,8 +191,8 @@ def _comparison(each: Evaluation, others: Sequence[Evaluation], chosen: str | No
     found = difference(each, to)
     if found is None:
         return f"not with {to.label}: that one was of {to.env}"
-    how = f"example by example, over {found.examples}" if found.examples else "by the means: other examples"
-    return f"with {to.label} (#{to.id}): {difference_text(found)}, {how}"
+    how = f"example by example, over {found.examples}" if found.examples else "by the means"
+    return f"with {to.label} (#{to.id}): {found.words}, {how}"
 
 
 def _spread(each: Evaluation) -> str:
@@ -240,7 +240,7 @@ class EvalScreen(ReportScreen, EvaluateActions):
         self.title_line.update(self.shared.heading("Evaluations", *words, problem=self.problem))
         chosen = self._ended(self._chosen)
         to = f"base, else SFT ({key_of('compare')}: this one)" if chosen is None else chosen.label
-        text = f"against {to} · ▲ ▼ beyond {SURE:g} standard errors"
+        text = f"against {to} · ▲ ▼ beyond the 95 % interval, same examples"
         self.notes.update(Content.styled(clean_line(text), FAINT))
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:

@@ -21,7 +21,7 @@ _WIDEST_COLUMNS = (32, 26, 20, 16, 12)
 _WIDEST_NAME = 26
 _MORE = "  9 more →"
 _LEAST_LABEL = 16
-_HEADINGS = {"run": "Runs", "config": "Config", "metric": "Metrics"}
+_HEADINGS = {"run": "Runs", "config": "Config", "metric": "Metrics", "eval": "Evaluations"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,9 @@ def compare_table(
                 (Content.styled(f"  no config key differs: {key_of('filter')} shows all of them", FAINT),),
             )
         )
+    if found.remark:
+        lines = hanging(found.remark, width - len(_CURSOR), FAINT)
+        rows += [Row(None, (Content(""),)), Row(None, tuple(Content("  ") + line for line in lines))]
     return CompareTable(columns.head(names), tuple(rows), columns.last)
 
 

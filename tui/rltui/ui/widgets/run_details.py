@@ -105,12 +105,12 @@ def _shown(key: str, value: object) -> str:
 
 def _metrics(row: RunRow) -> list[str]:
     texts = []
-    for name, (last, best) in row.metrics.items():
-        told = [name] if last is None else [name, figure(last)]
-        if best is not None and best != last:
-            told.append(f"(best {figure(best)})")
-        if len(told) > 1:
-            texts.append(" ".join(told))
+    for name, (last, _) in row.metrics.items():
+        level = row.levels.get(name)
+        if level is not None and level.steps > 1:
+            texts.append(f"{name} {level.text()} (last {level.steps})")
+        elif last is not None:
+            texts.append(f"{name} {figure(last)}")
     return texts
 
 

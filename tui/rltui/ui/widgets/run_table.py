@@ -15,7 +15,6 @@ from rltui.core.queue import QueueEntry
 from rltui.core.run_columns import RunColumn, RunView
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
-from rltui.core.text import figure
 from rltui.ui.states import RUN_BADGES
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.gpu_words import FAINT
@@ -228,15 +227,14 @@ class RunTable(VirtualList, inherit_bindings=False):
 
 
 def group_text(line: TreeLine) -> list[str]:
-    """`6 runs`, `2 running`, `3 done`, `best reward 0.83: NAME`."""
+    """`6 runs`, `2 running`, `3 done`, `highest reward 0.83 ± 0.02: NAME`."""
     counts = Counter(row.state for row in line.members)
     parts = [f"{len(line.members)} run{'' if len(line.members) == 1 else 's'}"]
     parts += [f"{counts[state]} {state}" for state in RUN_BADGES if counts[state]]
-    rewards = {row.name: row.metrics.get("reward", (None, None))[1] for row in line.members}
-    known = {name: value for name, value in rewards.items() if value is not None}
-    if known:
-        best = max(known, key=lambda name: known[name])
-        parts.append(f"best reward {figure(known[best])}: {clean_line(best)}")
+    levels = {row.name: row.levels["reward"] for row in line.members if "reward" in row.levels}
+    if levels:
+        highest = max(levels, key=lambda name: levels[name].mean)
+        parts.append(f"highest reward {levels[highest].text()}: {clean_line(highest)}")
     return parts
 
 
