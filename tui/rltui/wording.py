@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rltui.core import hints
 from rltui.core.text import (
     duration,
     gib,
@@ -317,7 +318,7 @@ def eval_summary(report: EvalReport) -> list[str]:
     lines = [f"{each.id}: {each.label}: {each.words}" for each in report.queue]
     if report.every:
         which = "every checkpoint" if report.every == 1 else f"one of {report.every} checkpoints"
-        lines.append(f"{which} is evaluated (rltui eval --every 0 ends that)")
+        lines.append(f"{which} is evaluated ({hints.EVAL_NEVER} ends that)")
     return lines
 
 
@@ -527,9 +528,9 @@ def queue_notices(queue: RunQueue) -> list[str]:
     """What a person should know of the queue as a whole."""
     told = [f"⚠ {queue.told}"] if queue.told else []
     if queue.paused:
-        told.append(f"paused, {queue.paused}; it goes on with: rltui queue resume")
+        told.append(f"paused, {queue.paused}; it goes on with: {hints.QUEUE_RESUME}")
     if queue.max_parallel is not None:
-        told.append(f"at most {queue.max_parallel} at once: rltui queue limit N|none")
+        told.append(f"at most {queue.max_parallel} at once: {hints.QUEUE_LIMIT}")
     return told
 
 

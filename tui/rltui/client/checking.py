@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from rltui.core import hints
 from rltui.core.config_report import Check, ForeignConfig, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.interpreter import OWN_PYTHON
@@ -231,7 +232,7 @@ def runnable_layout(layout_file: Path) -> Layout:
     if not layout.component:
         raise ConfigError(
             f"{layout_file} follows the logs of a run that somebody else started, and starts none itself",
-            hint=f"rltui watch RUN_DIR --layout {layout_file}",
+            hint=hints.WATCH(layout=layout_file),
         )
     return layout
 

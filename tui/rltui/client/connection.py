@@ -16,6 +16,7 @@ from rltui.client.launch import not_running
 from rltui.client.protocol import Event, TakenDownError
 from rltui.client.reading import ReadExperiment
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
+from rltui.core import hints
 from rltui.core.api import (
     EVENT_MODELS,
     ComponentState,
@@ -132,7 +133,7 @@ class SupervisedExperiment(ReadExperiment):
     async def note(self, text: str) -> JournalEntry:
         """Have it kept by the supervisor, or in the file where the experiment was taken down."""
         if not self._may_start:
-            raise RltuiError("this client is read-only: no note was made", hint=f"rltui note -n {self.name}")
+            raise RltuiError("this client is read-only: no note was made", hint=hints.NOTE(name=self.name))
         try:
             return JournalEntry.model_validate(await self._call("note", {"text": text}))
         except TakenDownError:
@@ -204,7 +205,7 @@ class SupervisedExperiment(ReadExperiment):
         except TimeoutError:
             writer.close()
             raise RltuiError(
-                "the supervisor does not answer", hint="is it stopped? rltui status says its pid"
+                "the supervisor does not answer", hint=f"is it stopped? {hints.STATUS} says its pid"
             ) from None
         except BaseException:
             writer.close()

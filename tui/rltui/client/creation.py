@@ -18,6 +18,7 @@ from rltui.client.checking import check, identify, runnable_layout
 from rltui.client.memory import with_devices
 from rltui.client.offline import offline_editor, open_store
 from rltui.client.ports import inference_url, with_ports
+from rltui.core import hints
 from rltui.core.api import Request
 from rltui.core.config_report import Problem
 from rltui.core.layout import Layout, needed
@@ -222,7 +223,7 @@ def _refuse_cluster(
     try:
         layout.with_slurm(request.slurm or {})
     except ValidationError as error:
-        raise UsageError(f"--slurm: {error.errors()[0]['msg']}", hint="rltui up --help") from error
+        raise UsageError(f"--slurm: {error.errors()[0]['msg']}", hint=str(hints.UP_HELP)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +259,7 @@ def _inference(request: ExperimentRequest, output_dir: Path, name: str) -> _Infe
     if not living(other, ("inference",)):
         raise ConflictError(
             f"the inference server of {owner} does not run",
-            hint=f"start it: rltui start inference -n {owner}",
+            hint=f"start it: {hints.START(component='inference', name=owner)}",
         )
     return _Inference((url,), owner)
 
@@ -465,7 +466,7 @@ def _kept_apart(record: ExperimentRecord, copies: Staged) -> Iterator[tuple[Stag
     names = listed([other.name for other, _ in readers])
     what = listed(list(dict.fromkeys(file for _, shared in readers for file in shared)))
     why = f"{what}: {names} reads it too, and lives; {record.name} has a copy of its own"
-    why += f", which edits change (rltui promote {record.name} writes them back)"
+    why += f", which edits change ({hints.PROMOTE(name=record.name)} writes them back)"
     with OwnCopy(
         ConfigLine(files, is_copied=True), lambda _: framework, workspace=workspace, force=record.forced
     ).staged() as made:
@@ -569,8 +570,8 @@ def _refuse_resume(record: ExperimentRecord, earlier: EarlierRun | None) -> None
 def _folder_taken(owner: ExperimentRecord) -> ConflictError:
     return ConflictError(
         f"{owner.output_dir} is the folder of the experiment {owner.name}, which is running",
-        hint=f"choose another with -o OUTPUT_DIR; or look at it: rltui -n {owner.name}; "
-        f"or end it: rltui down {owner.name}",
+        hint=f"choose another with -o OUTPUT_DIR; or look at it: {hints.OPEN(name=owner.name)}; "
+        f"or end it: {hints.DOWN(name=owner.name)}",
     )
 
 

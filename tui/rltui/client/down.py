@@ -15,6 +15,7 @@ from typing import Any
 from rltui.client import launch
 from rltui.client.offline import offline_orphans
 from rltui.client.wire import SupervisorGoneError, Wire
+from rltui.core import hints
 from rltui.core.api import Down
 from rltui.errors import RltuiError
 from rltui.services import layout_files, processes
@@ -68,7 +69,7 @@ def take_down(record: ExperimentRecord, tell: Tell) -> Down:
             if down is None or not down.complete:
                 raise RltuiError(
                     f"the supervisor of {record.name} died while it stopped the components",
-                    hint="run `rltui down` again: a new one ends what is left",
+                    hint=f"again: {hints.DOWN(name=record.name)}; a new supervisor ends what is left",
                 ) from None
             return down
     return Down.model_validate(status["down"]) if status.get("down") else done

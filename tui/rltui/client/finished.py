@@ -9,6 +9,7 @@ from typing import Literal, Never
 from rltui.client import launch, offline
 from rltui.client.protocol import Event
 from rltui.client.reading import ReadExperiment
+from rltui.core import hints
 from rltui.core.api import Alert, JournalEntry, Plan, Publication, Request, Status
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobTable
@@ -93,7 +94,7 @@ class FinishedRun(ReadExperiment):
     async def note(self, text: str) -> JournalEntry:
         """Into the journal."""
         if not self._may_write:
-            raise RltuiError("this client is read-only: no note was made", hint=f"rltui note -n {self.name}")
+            raise RltuiError("this client is read-only: no note was made", hint=hints.NOTE(name=self.name))
         return await asyncio.to_thread(Journal(self._control.journal_file).note, text)
 
     def keep_pins(self, pins: Sequence[str]) -> None:

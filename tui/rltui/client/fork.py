@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rltui.client import creation, launch
 from rltui.client.offline import offline_checkpoints
+from rltui.core import hints
 from rltui.core.api import Plan, Request
 from rltui.core.checkpoints import BEST
 from rltui.core.config_data import value_at
@@ -80,7 +81,7 @@ def prepared(
         if begin.step not in RunFolder(run_dir, begin.folder.files).checkpoints():
             raise RltuiError(
                 f"checkpoint {begin.step} in {begin.folder.path} went while it was copied",
-                hint="rltui checkpoints lists those there are",
+                hint=f"{hints.CHECKPOINTS} lists those there are",
             )
         yield replace(request, earlier_run="resume", checkpoint=begin.step)
     finally:
@@ -112,10 +113,10 @@ def plan_fork(row: RunRow, wish: ForkWish) -> Iterator[Fork]:
     """
     if row.kind == "evaluation" or row.observed:
         raise UsageError(
-            f"{row.name} was not started by rltui, which has no config of it", hint="rltui up CONFIG"
+            f"{row.name} was not started by rltui, which has no config of it", hint=str(hints.UP)
         )
     if row.trashed_at is not None:
-        raise ConflictError(f"{row.name} lies in the trash", hint=f"rltui restore {row.name}")
+        raise ConflictError(f"{row.name} lies in the trash", hint=hints.RESTORE(run=row.name))
     record = record_of(row)
     parent = run_folder_of(record)
     step = None if wish.begin is None else _step(record, parent, wish.begin)

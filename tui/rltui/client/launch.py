@@ -12,6 +12,7 @@ from typing import Any
 from rltui import paths
 from rltui.client.last_status import kept
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, Wire
+from rltui.core import hints
 from rltui.core.interpreter import module_command
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -121,7 +122,7 @@ def choose(name: str | None) -> ExperimentRecord:
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
-        raise UsageError("there is no experiment yet", hint="start one: rltui up CONFIG.toml, or rltui demo")
+        raise UsageError("there is no experiment yet", hint=f"start one: {hints.UP}, or {hints.DEMO}")
     raise UnclearChoiceError(candidates, are_alive=bool(alive))
 
 
@@ -249,7 +250,7 @@ def not_running(name: str) -> RltuiError:
     """What a read-only client says where there is no supervisor."""
     return RltuiError(
         f"no supervisor of {name} runs, and a read-only client starts none",
-        hint=f"read what is on disk: rltui status {name}; or start it: rltui -n {name}",
+        hint=f"read what is on disk: {hints.STATUS(name=name)}; or start it: {hints.OPEN(name=name)}",
     )
 
 
@@ -284,16 +285,17 @@ def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
         started = ", ".join(folder.parent.name for folder in control.newest_attempts()) or "nothing yet"
         return RltuiError(f"{component!r} has not been started in {record.name}", hint=f"started: {started}")
     attempt = processes.read_attempt(control.attempt_dir(component, attempts[-1]))
-    logs = f"rltui logs {component} -n {record.name}"
+    logs = hints.LOGS(component=component, name=record.name)
     if attempt is not None and (attempt.is_supervised or attempt.living_main is not None):
         return RltuiError(
             f"the terminal of {component}'s attempt {attempts[-1]} is gone, {component} itself goes on",
             details=["the tmux server that held it was ended"],
             hint=f"follow its output: {logs} -f; its next start has a terminal again",
         )
+    start = hints.START(component=component, name=record.name)
     return RltuiError(
         f"{component} does not run, and the terminal of its attempt {attempts[-1]} is gone",
-        hint=f"read what it printed: {logs}; or start it: rltui start {component}",
+        hint=f"read what it printed: {logs}; or start it: {start}",
     )
 
 
@@ -329,6 +331,6 @@ def running(record: ExperimentRecord) -> ConflictError:
     """For whoever would make it anew."""
     return ConflictError(
         f"the experiment {record.name} is running in {record.output_dir}",
-        hint=f"look at it: rltui -n {record.name}; end it: rltui down {record.name}; "
+        hint=f"look at it: {hints.OPEN(name=record.name)}; end it: {hints.DOWN(name=record.name)}; "
         "or choose another name and folder with -n and -o",
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from rltui.core import hints
 from rltui.core.gpu.claims import other_experiments
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.forecast import has_little_room, worst_per_component
@@ -38,7 +39,7 @@ def named_devices(choice: str) -> str:
         known = ", ".join(device.label for device in report.devices if not device.host)
         raise UsageError(
             f"--devices {choice} does not name devices of this machine, each once",
-            hint=f"there are: {known}; rltui gpus has their UUIDs",
+            hint=f"there are: {known}; {hints.GPUS} has their UUIDs",
         )
     return ",".join(entries)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from rltui import paths
 from rltui.client import launch
 from rltui.client.creation import alone
+from rltui.core import hints
 from rltui.core.runs import RunRow
 from rltui.errors import ConflictError, UsageError
 from rltui.frameworks import registry
@@ -69,7 +70,7 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
         if before is not None and launch.is_alive(before):
             raise ConflictError(
                 f"{before.name} observes that run already, in another way",
-                hint=f"end that first: rltui down {before.name}",
+                hint=f"end that first: {hints.DOWN(name=before.name)}",
             )
         if (
             before is None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rltui.client import launch
 from rltui.client.offline import offline_editor, open_store
+from rltui.core import hints
 from rltui.core.api import Plan, Request
 from rltui.core.config_data import changed_keys, deep_leaves, key_conflicts
 from rltui.core.knobs import shown
@@ -103,7 +104,7 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
     told = []
     for owner, paths in by_owner.values():
         _edit(owner, {path: promotion.files[path] for path in paths})
-        told.append(f"rltui undo -n {owner.name} takes it back")
+        told.append(f"{hints.UNDO(name=owner.name)} takes it back")
     if others:
         told += _replace(promotion, others)
     return tuple(told)

@@ -14,6 +14,7 @@ from typing import Any
 import tomlkit
 
 from rltui import paths
+from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
 from rltui.services import kube
 from rltui.services.kube import Kubectl, Pod, PodSet
@@ -57,7 +58,8 @@ def read_release(name: str, kubectl: Kubectl) -> Release:
         where = f" in the namespace {kubectl.namespace}" if kubectl.namespace else ""
         raise UsageError(
             f"there is no release {name}{where}",
-            hint=f"all there are: rltui k8s status; elsewhere: --namespace NS; make it: rltui k8s up {name}",
+            hint=f"all there are: {hints.K8S_STATUS}; elsewhere: --namespace NS; "
+            f"make it: {hints.K8S_UP(release=name)}",
         )
     return release
 
@@ -85,7 +87,9 @@ def write_layout(release: Release, values: Mapping[str, Any], output_dir: Path) 
     """
     shipped = (paths.shipped_dir("layouts") / f"{LAYOUT}.toml").read_text(encoding="utf-8")
     layout = fitted_layout(tomllib.loads(shipped), release, values)
-    head = f"# The release {release.name}. `rltui k8s watch {release.name}` writes this file anew.\n\n"
+    head = (
+        f"# The release {release.name}. `{hints.K8S_WATCH(release=release.name)}` writes this file anew.\n\n"
+    )
     file = output_dir / FILE
     make_folder(output_dir)
     write_atomically(file, (head + tomlkit.dumps(layout)).encode())

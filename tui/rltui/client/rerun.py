@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rltui.client import creation
 from rltui.client.fork import Beginning
+from rltui.core import hints
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.provenance import differences
@@ -59,7 +60,7 @@ def plan_rerun(
     """
     if row.kind == "evaluation" or row.observed:
         raise UsageError(
-            f"{row.name} was not started by rltui, which has no config of it", hint="rltui up CONFIG"
+            f"{row.name} was not started by rltui, which has no config of it", hint=str(hints.UP)
         )
     record = record_of(row)
     folder = output_dir or Path(row.folder).with_name(name or f"{row.name}-again")
@@ -101,7 +102,7 @@ def _begun_with(row: RunRow, record: ExperimentRecord) -> Beginning | None:
     if found is None:
         raise ConflictError(
             f"{row.name} began with checkpoint {row.parent_step} of another run, which is not there any more",
-            hint=f"begin anew: rltui fork {row.name}",
+            hint=f"begin anew: {hints.FORK(run=row.name)}",
         )
     return Beginning(row.parent_step, found)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.client import launch
 from rltui.client.connection import SupervisedExperiment
 from rltui.client.protocol import Experiment, SettingsText
+from rltui.core import hints
 from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
@@ -166,7 +167,9 @@ class KnownRuns:
     def _row(self, id_: str) -> RunRow:
         row = next((each for each in self.rows() if each.id == id_), None)
         if row is None:
-            raise UsageError("that run is not in the index any more", hint="rltui runs lists those that are")
+            raise UsageError(
+                "that run is not in the index any more", hint=f"{hints.RUNS} lists those that are"
+            )
         return row
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:
@@ -189,7 +192,7 @@ class KnownRuns:
                 f"{record.name} cannot be started again: it is {where}"
                 if listed is None
                 else f"the name {record.name} is taken by the experiment in {listed.output_dir}",
-                hint=f"a new run with its config: rltui rerun {row.id}",
+                hint=f"a new run with its config: {hints.RERUN(run=row.id)}",
             )
         experiment = SupervisedExperiment(record)
         asyncio.run(experiment.start_supervisor())

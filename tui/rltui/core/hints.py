@@ -58,6 +58,127 @@ UNDO_AND_GO_BACK = Hint("bad-since-newest-edit", "undo --restart --from {step} [
 SET_AND_GO_BACK = Hint("bad-since-older-edit", "set {words} --restart --from {step} [-n {name}]")
 GO_BACK = Hint("bad-without-edit", "restart --from {step} [-n {name}]")
 RESTART_KILLED = Hint("killed-from-outside", "restart {component} [-n {name}]")
+RESTART_INFERENCE = Hint("weights-of-another-run", "restart inference [-n {name}]")
+APPLY = Hint("edit-not-in-effect", "restart {components} [-n {name}]")
+SET_RESTART = Hint("out-of-memory", "set {words} --restart [-n {name}]")
+SET_WORDS = Hint("out-of-memory-by-another", "set {words} [-n {name}]")
+LOGS = Hint("failed", "logs {component} [--lines {lines}] [-n {name}]")
+FREE_LEFTOVERS = Hint("leftovers", "orphans --free [-n {name}]")
+FREE = Hint("gpu-held-by-others", "orphans --free PID")
+FORGET = Hint("left-on-a-lost-host", "orphans --forget {component} [-n {name}]")
+ORPHANS = Hint("leftovers-unknown", "orphans [{name}]")
+
+# --- starting and ending ------------------------------------------------------------------------------------
+
+UP = Hint("nothing-there", "up CONFIG.toml")
+DEMO = Hint("nothing-there", "demo")
+UP_AGAIN = Hint("made-otherwise", "up {configs} -n {name} --resume")
+UP_RESUME = Hint("not-up", "up --resume [-n {name}]")
+UP_LAYOUT = Hint("layout-written", "up -l {layout} [CONFIG.toml]")
+UP_OVERLAYS = Hint("names-others", "up @ BASE.toml @ THIS.toml")
+UP_MEDARC = Hint("pasted-launcher", "up medarc_slurm …")
+UP_HELP = Hint("wrong-slurm-option", "up --help")
+START = Hint("not-started", "start {component} [-n {name}]")
+STOP = Hint("busy-or-alive", "stop {components} [-n {name}]")
+DOWN = Hint("in-the-way", "down {name}")
+OPEN = Hint("alive-elsewhere", "-n {name}")
+OPEN_READONLY = Hint("read-only", "--readonly NAME")
+WATCH = Hint("layout-of-logs", "watch RUN_DIR --layout {layout}")
+WATCH_RUN = Hint("several-runs-inside", "watch {folder}")
+INIT = Hint("no-layout", "init NAME")
+INIT_WITH = Hint(
+    "no-components", "init NAME --component serve='python serve.py' --component train='python train.py'"
+)
+TRUST = Hint("untrusted", "trust {folder}")
+ON_HOST = Hint("nothing-on-host", "--host {host} up CONFIG.toml")
+OF_HOST = Hint("serve-by-hand", "--host THIS_MACHINE")
+ATTACH = Hint("runs-in-a-terminal", "attach {component} [-n {name}]")
+SHELL = Hint("shell-open", "shell [-n {name}]")
+
+# --- looking ------------------------------------------------------------------------------------------------
+
+STATUS = Hint("under-way", "status [{name}]")
+STATUS_WATCH = Hint("watch-of-what", "status -w 2 NAME")
+LS = Hint("unknown-experiment", "ls")
+GPUS = Hint("unknown-device", "gpus")
+KEYS = Hint("unknown-key", "keys")
+KNOBS_ALL = Hint("unknown-knob", "knobs --all")
+DIFF = Hint("nothing-runs", "diff COMPONENT")
+DIFF_TWO = Hint("one-attempt", "diff trainer#1 trainer#2")
+CHECK = Hint("validates", "check [{config}]")
+DOCTOR = Hint("no-checkout", "doctor")
+EVENTS = Hint("nothing-to-take-back", "events [-n {name}]")
+CHECKPOINTS = Hint("no-such-checkpoint", "checkpoints [-n {name}]")
+LOGS_OF = Hint("no-component", "logs C")
+LOGS_ALL = Hint("no-component", "logs --all --grep RE")
+LOGS_FOLLOW = Hint("publishing", "logs {component} -f [-n {name}]")
+METRICS_ALL = Hint("unknown-metric", "metrics --all")
+METRICS_PLOT = Hint("more-metrics", "metrics NAME… --plot")
+HELP = Hint("help", "help")
+HELP_TOPIC = Hint("help", "help TOPIC")
+HELP_COMMAND = Hint("help", "help COMMAND")
+COMMANDS = Hint("help", "--help")
+OPTIONS = Hint("unknown-option", "{command} --help")
+MAN = Hint("help", "man")
+
+# --- the config ---------------------------------------------------------------------------------------------
+
+SET = Hint("nothing-to-set", "set KEY=VALUE…")
+UNDO = Hint("written-back", "undo -n {name}")
+USE_CHECKPOINT = Hint("config-of-sft", "use-checkpoint STEP rl.toml")
+CONVERT = Hint("counted-already", "convert {way}")
+CONVERT_MEAN = Hint("length-unknown", "convert {way} --mean-tokens N")
+CONVERT_FILE = Hint("other-framework", "convert --to prime-rl FILE")
+PROMOTE = Hint("own-copy", "promote {name}")
+SET_REPORT = Hint("no-login", "set trainer.args.report_to=none")
+NOTE = Hint("read-only", "note -n {name} TEXT")
+
+# --- evaluations and checkpoints ----------------------------------------------------------------------------
+
+EVAL = Hint("no-evaluation", "eval")
+EVAL_BASE = Hint("no-evaluation", "eval --base")
+EVAL_NOW = Hint("no-weights", "eval --now")
+EVAL_MODEL = Hint("no-weights", "eval --model {model}")
+EVAL_ENV = Hint("no-environment", "eval ENV")
+EVAL_NEVER = Hint("standing-order", "eval --every 0")
+EVAL_ARGUMENTS = Hint("options-of-the-evaluator", "eval -- --temperature 0.2")
+EVALS = Hint("queued-evaluation", "evals [-n {name}]")
+EVALS_CANCEL = Hint("evaluation-goes-on", "evals --cancel {id} [-n {name}]")
+PRUNE_PLAN = Hint("prune-option-alone", "checkpoints --prune --plan")
+PRUNE = Hint("disk-full", "checkpoints --prune")
+PRUNE_ASIDE = Hint("disk-full", "checkpoints --prune --set-aside")
+
+# --- all runs -----------------------------------------------------------------------------------------------
+
+RUNS = Hint("unknown-run", "runs")
+RUNS_ALL = Hint("archived", "runs --all")
+RUNS_REBUILD = Hint("index-damaged", "runs --rebuild")
+RUNS_PRUNE_PLAN = Hint("prune-option-alone", "runs --prune --plan")
+ADD = Hint("nothing-there", "add DIR")
+TAG = Hint("no-tags", "tag RUN +baseline")
+TAG_REMOVE = Hint("no-tags", "tag RUN --remove baseline")
+RM = Hint("not-in-the-trash", "rm {run}")
+RESTORE = Hint("in-the-trash", "restore {run}")
+TRASH_EMPTY = Hint("in-the-trash", "trash --empty")
+FORK = Hint("parent-gone", "fork {run}")
+RERUN = Hint("folder-gone", "rerun {run}")
+EXPORT_ON_HOST = Hint("run-on-host", "--host {host} export {run}")
+
+# --- queue --------------------------------------------------------------------------------------------------
+
+QUEUE = Hint("queue-not-kept", "queue")
+QUEUE_ADD = Hint("queue-empty", "queue add CONFIG.toml")
+QUEUE_RETRY = Hint("entry-changed", "queue retry {entry}")
+QUEUE_RESUME = Hint("queue-paused", "queue resume")
+QUEUE_LIMIT = Hint("queue-limited", "queue limit N|none")
+SWEEP = Hint("queue-empty", "sweep CONFIG.toml lr=1e-6,3e-6 seed=0..2")
+
+# --- Kubernetes ---------------------------------------------------------------------------------------------
+
+K8S_STATUS = Hint("unknown-release", "k8s status")
+K8S_UP = Hint("unknown-release", "k8s up {release}")
+K8S_UPGRADE = Hint("release-there", "k8s upgrade {release}")
+K8S_WATCH = Hint("release-there", "k8s watch {release}")
 
 
 def way_back(step: int, edit: str, edits: Mapping[str, str | None], *, name: str | None) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from rltui.core import hints
 from rltui.core.secrets import MASK, OTHER_MASK, is_secret, masked
 from rltui.core.text import did_you_mean, listed
 from rltui.core.toml.values import TomlValue, read_value
@@ -252,7 +253,7 @@ def find_knob(
     said = next((text for key, text in renamed.items() if f".{key}".endswith(f".{wanted}")), "")
     guess = did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
     hint = said or guess or _by_meaning(name, knobs)
-    raise _UnknownKnobError(f"unknown knob {name}", hint=hint or "rltui knobs --all lists all there are")
+    raise _UnknownKnobError(f"unknown knob {name}", hint=hint or f"{hints.KNOBS_ALL} lists all there are")
 
 
 def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rltui.core import hints
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.interpreter import module_command
 from rltui.core.layout import ComponentSpec, Ready
@@ -247,7 +248,7 @@ class Attempt:
             if time.monotonic() > deadline:
                 raise RltuiError(
                     f"the shim of {self.spec.id} did not start within {timeout_s:.0f} s",
-                    hint=f"look at it: rltui attach {self.spec.id}",
+                    hint=f"look at it: {hints.ATTACH(component=self.spec.id)}",
                 )
             await asyncio.sleep(_SPAWN_POLL_S)
         self.record = record

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rltui.core import hints
 from rltui.core.api import Alert
 from rltui.core.config_report import DerivedValue, KnobTable, Problem
 from rltui.core.gpu.devices import GpuChoice
@@ -87,7 +88,8 @@ class Setup:
             what = f"was changed and cannot be read any more ({error.title})"
         message = (
             f"the layout {what} since this experiment's supervisor started, which goes on with what it read"
-            f" then: `rltui down {self.record.name}` and `rltui up … --resume` take the new one"
+            f" then: `{hints.DOWN(name=self.record.name)}` and then"
+            f" `{hints.UP_AGAIN(configs=self.record.config_files, name=self.record.name)}` take the new one"
         )
         return (Problem(severity="warning", message=message, file=self.record.layout_file),)
 

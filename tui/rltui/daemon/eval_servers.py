@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rltui.core import hints
 from rltui.core.api import ComponentState
 from rltui.core.evals import COMPONENT, SERVER, EvalRequest, EvalTarget
 from rltui.core.gpu.report import GpuDevice, MemoryVerdict
@@ -99,7 +100,7 @@ class EvalServers:
             raise ConfigError(
                 f"{model.label} has no weights that a server could load",
                 details=[f"looked for: {place}" for place in model.places],
-                hint="rltui eval --now evaluates what the server of the run has",
+                hint=f"{hints.EVAL_NOW} evaluates what the server of the run has",
             )
         if model.name.startswith("/") and not _has_weights(Path(model.name), model.marker):
             raise ConfigError(f"{model.name} is no folder of weights")
@@ -121,14 +122,15 @@ class EvalServers:
         if launch is None or address is None:
             raise ConflictError(
                 "the inference server of the run does not run, so nothing has the weights of now",
-                hint="rltui start inference, or evaluate --checkpoint N with a server of its own",
+                hint=f"{hints.START(component='inference')}, "
+                "or evaluate --checkpoint N with a server of its own",
             )
         own, owner = self._setup.record.name, trained_by(self._setup.record)
         if owner not in (None, own):
             raise ConflictError(
                 f"the inference server of {own} has the weights of {owner}, which used it last",
                 hint="evaluate --checkpoint N with a server of its own, or give it its own weights again: "
-                f"rltui restart inference -n {own}",
+                f"{hints.RESTART_INFERENCE(name=own)}",
             )
         parts = urlsplit(address)
         port = launch.port or parts.port

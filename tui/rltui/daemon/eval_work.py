@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from rltui.core import hints
 from rltui.core.api import ComponentState
 from rltui.core.evals import (
     COMPONENT,
@@ -249,7 +250,7 @@ class EvalWork:
         framework = self._setup.framework
         env = request.env or framework.eval_env(files)
         if not env:
-            raise UsageError("the config names no environment to evaluate on", hint="rltui eval ENV")
+            raise UsageError("the config names no environment to evaluate on", hint=str(hints.EVAL_ENV))
         tokens = request.max_tokens or framework.eval_max_tokens(files)
         return request.model_copy(update={"env": env, "max_tokens": tokens})
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from rltui.core import hints
 from rltui.core.api import EDITS, JournalEntry, Lost, Plan, Request
 from rltui.core.config_report import PendingKnob, Problem
 from rltui.core.plan import Situation, Times, make_plan, times_from
@@ -350,13 +351,13 @@ def changed_instances(
     environment.
     """
     now = framework.instances(files) if record.instances else {}
-    again = f"`rltui up {' '.join(record.config_files)} -n {record.name} --resume`"
+    again = f"`{hints.UP_AGAIN(configs=record.config_files, name=record.name)}`"
     return tuple(
         Problem(
             severity="warning",
             message=f"{word}: the config names {', '.join(now.get(word, ())) or 'none'}, this experiment has "
-            f"components for {', '.join(before) or 'none'}: it gets others with `rltui down {record.name}`, "
-            f"then {again}",
+            f"components for {', '.join(before) or 'none'}: it gets others with "
+            f"`{hints.DOWN(name=record.name)}`, then {again}",
         )
         for word, before in record.instances.items()
         if tuple(now.get(word, ())) != before

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from rltui import paths
+from rltui.core import hints
 from rltui.core.api import Alert, ComponentState, Orphan, Progress
 from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast_text import lack_of_memory
@@ -357,7 +358,7 @@ async def unmet_precondition(
     """The first thing on the box in the way of a start, in words that go behind "waits for"."""
     await orphans.settled()
     if left := orphans.of(component):
-        return f"{leftovers_text(left)} (`rltui orphans --free` ends them)"
+        return f"{leftovers_text(left)} (`{hints.FREE_LEFTOVERS}` ends them)"
     if launch.host is not None:
         local = (int(port.partition(":")[0]) for port in launch.host["forward"])
         held = [(port, held_by) for port in local if (held_by := processes.port_holders(port))]

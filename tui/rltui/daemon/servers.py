@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from rltui.core import hints
 from rltui.core.api import Alert, Plan
 from rltui.core.config_report import Problem
 from rltui.core.servers import (
@@ -207,7 +208,9 @@ class Servers:
             return ()
         found = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
         if not self._watched:
-            again = f"rltui down {self._setup.record.name}, then rltui up … --resume, and it gets one"
+            record = self._setup.record
+            resume = hints.UP_AGAIN(configs=record.config_files, name=record.name)
+            again = f"{hints.DOWN(name=record.name)}, then {resume}, and it gets one"
             message = f"the config has an inference server now, and this experiment was made without: {again}"
             found.append(Problem(key=SERVER, message=message))
         for each in self._watched:
@@ -239,14 +242,14 @@ class Servers:
             return [f"the experiment {record.inference_of}, whose inference server this is, is gone"]
         faults = []
         if busy:
-            stop = f"rltui stop {' '.join(busy)} -n {owner.name}"
+            stop = hints.STOP(components=busy, name=owner.name)
             faults.append(f"{owner.name} trains with its inference server ({listed(busy)}): wait, or {stop}")
         names = [other.name for other in others if other.name != record.name]
         if names:
             faults.append(f"{listed(names)} uses the inference server of {owner.name} already")
         reset = self._reset(self._watched[0].address) if is_stale and self._watched else None
         if isinstance(reset, Missing):
-            again = f"rltui restart inference -n {owner.name}"
+            again = hints.RESTART_INFERENCE(name=owner.name)
             faults.append(f"the inference server of {owner.name}: {reset.reason}; {reset.hint}: {again}")
         return faults
 
@@ -289,7 +292,9 @@ class Servers:
             message = (
                 f"{who} {verb} the inference server of this experiment, whose weights would change under it"
             )
-            return (Problem(key=SERVER, message=f"{message}: end it first, rltui down {self._users[0]}"),)
+            return (
+                Problem(key=SERVER, message=f"{message}: end it first, {hints.DOWN(name=self._users[0])}"),
+            )
         if "inference" in plan.stop:
             message = f"{who} {verb} the inference server that this stops, and cannot go on without it"
             return (Problem(severity="warning", key=SERVER, message=message),)

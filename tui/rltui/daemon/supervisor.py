@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Collection
 
+from rltui.core import hints
 from rltui.core.api import EDITS, Down, Plan, Request, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import PrunePlan, Retention
@@ -146,7 +147,7 @@ class Supervisor:
         if self._ending is None or (self._ending.done() and self._ending.exception() is not None):
             name = self.setup.record.name
             if only_idle and (self._transactions.busy or self.status().state == "running"):
-                raise ConflictError(f"{name} is running", hint="rltui status tells what")
+                raise ConflictError(f"{name} is running", hint=f"{hints.STATUS(name=name)} tells what")
             self.events.journal.add("supervisor", f"is taken down by {by}", by=by)
             before = self._down if only_idle else None  # nothing was started since: that one did it
             self._begin_end(Down(by=by, at=time.time()) if before is None else before)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rltui import paths
+from rltui.core import hints
 from rltui.core.batch import BatchKnobs
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import edited, value_at
@@ -28,7 +29,7 @@ from rltui.core.template import Missing, TemplateValue
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.failures import COMMON
 
-EVAL_HINT = "rltui eval --model FOLDER evaluates any folder of weights; --now what the server has"
+EVAL_HINT = f"{hints.EVAL_MODEL(model='FOLDER')} evaluates any folder of weights; --now what the server has"
 
 
 @dataclass(frozen=True, slots=True)

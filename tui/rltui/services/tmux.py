@@ -27,6 +27,7 @@ import libtmux
 from libtmux.common import get_version, get_version_str, has_lt_version
 from libtmux.exc import LibTmuxException, TmuxCommandNotFound
 
+from rltui.core import hints
 from rltui.core.lines import plain_text
 from rltui.errors import ConflictError, RltuiError
 from rltui.services import outside, processes
@@ -244,7 +245,7 @@ class TmuxHost:
                 return ["env", "-u", "TMUX", *tmux]
         raise RltuiError(
             f"tmux session {session!r} has no window {window!r}",
-            hint="`rltui start` makes one for a component.",
+            hint=f"`{hints.START(component='C')}` makes one for a component.",
         )
 
     def _new_session(

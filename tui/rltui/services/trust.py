@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rltui import paths
+from rltui.core import hints
 from rltui.core.kinds import PATH, TEXT, checked
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import Framework
@@ -124,7 +125,7 @@ def distrust(folder: Path) -> None:
 
 def untrusted(folder: Path) -> str:
     """Why nothing in it was run."""
-    return f"{folder} is not trusted; to let rltui run what it holds: rltui trust {folder}"
+    return f"{folder} is not trusted; to let rltui run what it holds: {hints.TRUST(folder=folder)}"
 
 
 def _file() -> Path:

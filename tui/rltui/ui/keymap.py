@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from rltui import settings
+from rltui.core import hints
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
 from rltui.ui.actions import ACTIONS, PANES, SCREENS, Place, key_of, uses
@@ -86,7 +87,10 @@ def _names(path: Path, id_: str, keys: Sequence[str]) -> str:
     if id_ not in _DEFAULTS:
         guess = did_you_mean(id_, _DEFAULTS)
         raise _fault(
-            path, id_, f"there is no such action{f'; {guess}' if guess else ''}", hint="rltui keys lists them"
+            path,
+            id_,
+            f"there is no such action{f'; {guess}' if guess else ''}",
+            hint=f"{hints.KEYS} lists them",
         )
     try:
         return ",".join(dict.fromkeys(map(typed_key, keys)))

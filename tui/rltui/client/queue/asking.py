@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rltui.core import hints
 from rltui.core.interpreter import module_command
 from rltui.core.queue import QueueEntry, QueueOptions, QueueSurroundings, RunQueue, is_kept_variable
 from rltui.core.text import listed, unknown
@@ -230,7 +231,9 @@ def remove(words: Sequence[str]) -> tuple[QueueEntry, ...]:
             going = [each for each in found if each.state == "waiting" or not each.is_open]
             if not going:
                 names = listed([each.name for each in found])
-                raise ConflictError(f"{names} {found[0].state}", hint=f"end it: rltui down {found[0].name}")
+                raise ConflictError(
+                    f"{names} {found[0].state}", hint=f"end it: {hints.DOWN(name=found[0].name)}"
+                )
             gone.extend(going)
         return queue.with_entries(each for each in queue.entries if each not in gone)
 
@@ -346,5 +349,5 @@ def wake() -> None:
             raise RltuiError(
                 "the queue has no supervisor, and none can be started",
                 details=[error.title],
-                hint="what was asked for is in the queue; start one: rltui queue",
+                hint=f"what was asked for is in the queue; start one: {hints.QUEUE}",
             ) from None

@@ -18,6 +18,7 @@ from typing import Any
 
 from rltui.client import launch
 from rltui.client.queue.rules import StopRules
+from rltui.core import hints
 from rltui.core.interpreter import module_command
 from rltui.core.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_variable
 from rltui.core.runs import RunSheet
@@ -237,7 +238,7 @@ class QueueKeeper:
             now = self._files.of(name)
             if now.sha256 != sha256:
                 what = now.problem or "was changed since it was added"
-                return f"{name} {what}; as it is now: rltui queue retry {entry.name}"
+                return f"{name} {what}; as it is now: {hints.QUEUE_RETRY(entry=entry.name)}"
         return ""
 
     # --- following ----------------------------------------------------------------------------------------

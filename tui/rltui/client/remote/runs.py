@@ -14,6 +14,7 @@ from rltui.client.remote.experiment import RemoteExperiment
 from rltui.client.remote.frames import Packet
 from rltui.client.remote.link import HostLink
 from rltui.client.runs import KnownRuns
+from rltui.core import hints
 from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
@@ -230,7 +231,7 @@ class RemoteRuns(OwnFiles):
         del folder, draw, samples
         raise UsageError(
             f"a report is written where the run is, on {self.host}",
-            hint=f"rltui --host {self.host} export {self.row(id_).name}",
+            hint=hints.EXPORT_ON_HOST(host=self.host, run=self.row(id_).name),
         )
 
     def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:

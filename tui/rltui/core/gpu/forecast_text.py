@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from rltui.core import hints
 from rltui.core.gpu.budget import (
     CONTEXT_BYTES,
     EngineMemory,
@@ -120,7 +121,7 @@ class EngineFit:
         else:
             advice = f"write gpu_memory_utilization = {suggested:g}, or free the memory first"
         if any(share.owner == "orphan" for share in self.device.shares):
-            advice += " (`rltui orphans --free` ends leftovers)"
+            advice += f" (`{hints.FREE_LEFTOVERS}` ends leftovers)"
         needs = f"{self.name} needs {needed} GiB free on {self.gpu} ({self.share}), {free} are free"
         return f"{needs}{why}; {advice}"
 

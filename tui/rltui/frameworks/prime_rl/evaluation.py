@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rltui.core import hints
 from rltui.core.evals import EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
@@ -73,7 +74,7 @@ def model(
         )
     name = text(data, *_MODEL)
     if name is None:
-        raise ConfigError("the config names no model", hint="rltui eval --model NAME")
+        raise ConfigError("the config names no model", hint=hints.EVAL_MODEL(model="NAME"))
     return EvalModel("base", "base", name, step=0)
 
 
@@ -126,6 +127,6 @@ def evaluator(g: Generation, data: Mapping[str, Any], context: RunContext, call:
     if version is None:
         raise ConfigError(
             "verifiers, whose vf-eval would do it, is not in the environment of prime-rl",
-            hint="uv sync --all-extras in its checkout; rltui doctor says which one is found",
+            hint=f"uv sync --all-extras in its checkout; {hints.DOCTOR} says which one is found",
         )
     return vf_eval(call, context.run, version)

@@ -10,6 +10,7 @@ from math import prod
 from pathlib import PurePath
 from typing import Any
 
+from rltui.core import hints
 from rltui.core.config_data import edited, value_at
 from rltui.core.evals import SERVER
 from rltui.core.gpu.budget import EngineMemory
@@ -67,7 +68,7 @@ _BROADCAST_NOTE = "one GPU for inference and trainer: weights go through files, 
 _MADE_AT_START = Missing("it is made as the component starts")
 _NO_INFERENCE = Missing(
     "the config has no [inference] table, so there is no server to start",
-    hint="add [inference]; or `rltui down` and `rltui up … --resume`: then the server at base_url is used",
+    hint="add [inference]; or take the experiment down and resume it: then the server at base_url is used",
 )
 _SERVER = "http://localhost:8000/v1"
 """Where prime-rl looks for a server unless it is told."""
@@ -430,7 +431,7 @@ def _inherits(files: ConfigFiles) -> Missing | None:
         return None
     return Missing(
         f"{file.path} names others in toml_files, and of a table that these have, all that it says is lost",
-        hint="leave toml_files out, and give one file after the other: rltui up @ BASE.toml @ THIS.toml",
+        hint=f"leave toml_files out, and give one file after the other: {hints.UP_OVERLAYS}",
     )
 
 

@@ -12,6 +12,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
+from rltui.core import hints
 from rltui.core.batch import BatchKnobs, accumulation, batch_figures, figure
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import value_at
@@ -62,7 +63,7 @@ _BATCH = BatchKnobs(
     batch_size=rules.BATCH, token_batch_size="", group_size=rules.GROUP, seq_len=rules.LENGTH
 )  # fmt: skip
 _LAST_WITH_VF_RL, _FIRST_WITHOUT = (0, 1, 9), (0, 2)
-INSTEAD = "rltui convert --to prime-rl FILE makes the config of prime-rl that does the same"
+INSTEAD = f"{hints.CONVERT_FILE} makes the config of prime-rl that does the same"
 
 
 def lacking(installed: Mapping[str, str]) -> str:
@@ -300,7 +301,7 @@ class VfRl(SchemaFramework):
         if self.sound_value(files, f"{ARGS}.use_lora"):
             raise ConfigError(
                 f"{target.label} holds adapters (trainer.args.use_lora), which no server can load alone",
-                hint="rltui eval --now asks the server that has them merged, also when the run is done",
+                hint=f"{hints.EVAL_NOW} asks the server that has them merged, also when the run is done",
             )
         folder = f"{context.run_folder}/checkpoint-{target.step}"
         return EvalModel("checkpoint", target.label, folder, target.step)
@@ -311,7 +312,7 @@ class VfRl(SchemaFramework):
         version = call.programs.get("verifiers")
         if isinstance(context.run, Missing) or version is None:
             why = context.run if isinstance(context.run, Missing) else Missing("verifiers is not installed")
-            raise ConfigError(why.reason, hint=why.hint or "rltui doctor says which project is found")
+            raise ConfigError(why.reason, hint=why.hint or f"{hints.DOCTOR} says which project is found")
         return vf_eval(call, context.run, version)
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:

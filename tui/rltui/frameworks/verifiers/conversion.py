@@ -109,7 +109,7 @@ def to_prime_rl(file: ConfigFile, values: Values, to: Framework) -> Converted | 
     notes += _tracking(values, given, put)
     entry, more = _environment(file.data, by_sources=names("train_source").endswith(".source"))
     data = edited(base, {**found, names("train_source"): [entry]})
-    head = f"# Made of {file.path.rpartition('/')[2]}, a config of vf-rl, by rltui convert.\n"
+    head = f"# Made of {file.path.rpartition('/')[2]}, a config of vf-rl, by `convert` of rltui.\n"
     return Converted(head + "".join(_tables("", data)), (*notes, *more))
 
 

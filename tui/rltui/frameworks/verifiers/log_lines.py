@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from rltui.core import hints
 from rltui.core.failure_cause import FailurePattern
 from rltui.frameworks.base import Fact
 from rltui.frameworks.failures import COMMON
@@ -113,13 +114,14 @@ FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_VF_ENVIRONMENT",
         r"Could not import '(?P<id>[^'\n]{1,200})' environment",
-        "the environment {id} is not installed where vf-train runs: rltui start environment",
+        "the environment {id} is not installed where vf-train runs: "
+        f"{hints.START(component='environment')}",
         hopeless=True,
     ),
     FailurePattern(
         "F_VF_ARGUMENT",
         r"TypeError: RLConfig\.__init__\(\) got an unexpected keyword argument '(?P<key>\w{1,100})'",
-        "config error: trainer.args.{key} is no argument of RLConfig; rltui check says which are",
+        f"config error: trainer.args.{{key}} is no argument of RLConfig; {hints.CHECK} says which are",
         hopeless=True,
     ),
     FailurePattern(
@@ -131,7 +133,7 @@ FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_VF_WANDB",
         r"wandb\.errors\.(?:\w+\.)?UsageError: (?:api_key not configured|No API key configured)",
-        "W&B has no login here: wandb login, or WANDB_MODE=offline, or rltui set trainer.args.report_to=none",
+        f"W&B has no login here: wandb login, or WANDB_MODE=offline, or {hints.SET_REPORT}",
         hopeless=True,
     ),
     *COMMON,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rltui.core import hints
 from rltui.core.batch import micro_batches
 from rltui.core.rules import (
     Rule,
@@ -45,7 +46,7 @@ def rules() -> tuple[Rule, ...]:
             lambda v: v["trainer.gpus"] > 1, "trainer.gpus", (),
             lambda v: f"trainer.gpus is {v['trainer.gpus']}, and vf-train is one process: the further GPUs "
             "only share its micro-batches (nn.DataParallel); give them to inference.gpus, or use prime-rl: "
-            "rltui convert --to prime-rl", "warning",
+            f"{hints.CONVERT_FILE}", "warning",
         ),
         bad_if(
             lambda v: v[CLIENT_HOST] not in _HERE, CLIENT_HOST, (),
@@ -99,7 +100,7 @@ def advice(v: Values) -> Mapping[str, str]:
     steadier = f"in this config: {smaller}"
     warmer = _times(TEMPERATURE, v, 1.2)
     livelier = f"in this config: {_doubled(RATE, v)} or {warmer}"
-    base = "see first what the model can do without training: rltui eval --base"
+    base = f"see first what the model can do without training: {hints.EVAL_BASE}"
     shorter = ", ".join(filter(None, (_half(GROUP, v), _half(BATCH, v), _half(ANSWER, v))))
     return {
         **dict.fromkeys(("non-finite", "reward-collapse", "kl", "importance-ratio", "grad-norm"), steadier),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rltui.core import hints
 from rltui.core.api import EDITS, Request
 from rltui.core.config_data import Leaves, changed_keys, deep_leaves, key_conflicts, value_at
 from rltui.core.config_report import FileConflict, KeyConflict, KnobTable, Problem
@@ -133,7 +134,7 @@ class ConfigEditor:
         log = self._history.now()
         record = log.undoable if request.action == "undo" else log.redoable
         if record is None:
-            raise ConfigError(f"there is nothing to {request.action}", hint="rltui events lists the edits")
+            raise ConfigError(f"there is nothing to {request.action}", hint=f"{hints.EVENTS} lists the edits")
         self._store.load()
         contents: dict[Path, bytes] = {}
         conflicts: list[FileConflict] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from rltui.core import hints
 from rltui.core.batch import Way, convert, other_way
 from rltui.core.config_report import Conversion, DerivedValue, KnobTable
 from rltui.core.metrics import MetricSeries, StepSample, estimate_step
@@ -139,7 +140,7 @@ def conversion(
     if to is not None and to != way:
         raise ConfigError(
             f"the batch is counted in {to} already",
-            hint=f"rltui convert {way} does the opposite",
+            hint=f"{hints.CONVERT(way=way)} does the opposite",
         )
     measured = series.mean(names.token_metric)
     mean = mean_tokens if mean_tokens is not None else measured.value if measured is not None else None

@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 
 from rltui import paths
+from rltui.core import hints
 from rltui.core.kinds import PATH, TEXT, TIME, Kind, checked
 from rltui.core.runs import RunId, RunOrigin, RunRow, RunSheet, run_id
 from rltui.core.text import closest
@@ -143,7 +144,7 @@ def find_run(index: RunIndex, word: str) -> RunRow:
     if not rows:
         names = index.names()
         near = closest(word, names)
-        there = f"did you mean {near}?" if near else "rltui runs lists them all"
+        there = f"did you mean {near}?" if near else f"{hints.RUNS} lists them all"
         raise UsageError(f"no run {word!r}", hint=there if names else "there is none yet")
     present = [row for row in rows if row.trashed_at is None and row.state != "gone"] or rows
     if len(present) > 1 and NAME_PATTERN.fullmatch(word):
@@ -172,7 +173,7 @@ def record_of(row: RunRow) -> ExperimentRecord:
     if record is None:
         why = row.problem or f"there is no experiment in {place}"
         raise ConfigError(
-            f"the run {row.name} cannot be opened: {why}", hint="rltui runs lists those there are"
+            f"the run {row.name} cannot be opened: {why}", hint=f"{hints.RUNS} lists those there are"
         )
     return record if same_folder(record.output_dir, str(place)) else at_its_place(record, place)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from rltui.core import hints
 from rltui.core.text import GIB, duration, size_text
 from rltui.services.runs.run_folder import RunFolder
 
@@ -20,7 +21,7 @@ _LEAST_FREE_BYTES = GIB
 """With less, logs and metrics are at risk as well."""
 _KEPT = 3
 """As many as `rltui checkpoints --prune` keeps of the newest, where nothing else is said."""
-FORGET_ASIDE = "`rltui checkpoints --prune --set-aside` deletes that"
+FORGET_ASIDE = f"`{hints.PRUNE_ASIDE}` deletes that"
 _WISHED_CHECKPOINTS = 2
 """With room for fewer, there is little time left to react."""
 
@@ -111,7 +112,7 @@ def _when(fitting: int, checkpoints: Checkpoints) -> str:
 
 
 def _advice(folder: str, prunable_bytes: int) -> str:
-    prune = f"`rltui checkpoints --prune` frees about {size_text(prunable_bytes)}; " if prunable_bytes else ""
+    prune = f"`{hints.PRUNE}` frees about {size_text(prunable_bytes)}; " if prunable_bytes else ""
     return (
         f"Make room there ({prune}see what is big: du -sh {folder}/* | sort -h), or keep fewer checkpoints "
         "or save them less often"

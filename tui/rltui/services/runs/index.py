@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from rltui import paths
+from rltui.core import hints
 from rltui.core.runs import RunId, RunRow, RunState, run_id
 from rltui.errors import RltuiError
 from rltui.services.own_files import make_folder
@@ -243,7 +244,7 @@ class RunIndex:
                 raise kind(f"the index of runs {self.path} cannot be used: {error}") from error
             self._set_aside(str(error))
             raise RltuiError(
-                f"the index of runs was damaged ({error})", hint="rltui runs --rebuild"
+                f"the index of runs was damaged ({error})", hint=str(hints.RUNS_REBUILD)
             ) from error
 
     def _opened(self) -> sqlite3.Connection:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from rltui.core import hints
 from rltui.core.runs import RunRow, RunSheet
 from rltui.core.text import duration, listed
 from rltui.errors import ConflictError, RltuiError, UsageError
@@ -92,7 +93,7 @@ def _changed(index: RunIndex, row: RunRow, change: Callable[[RunSheet], RunSheet
         if sheet.id != row.id:
             raise ConflictError(
                 f"the run in {row.folder} is another one by now",
-                hint="rltui runs --rebuild; nothing was changed",
+                hint=f"{hints.RUNS_REBUILD}; nothing was changed",
             )
         return change(sheet)
 
@@ -127,7 +128,9 @@ def is_in_trash(row: RunRow) -> bool:
 
 def lives(row: RunRow) -> ConflictError:
     """For whoever would put it into the trash."""
-    return ConflictError(f"{row.name} runs", hint=f"end it first: rltui down {row.name}; nothing was moved")
+    return ConflictError(
+        f"{row.name} runs", hint=f"end it first: {hints.DOWN(name=row.name)}; nothing was moved"
+    )
 
 
 def trash(index: RunIndex, row: RunRow) -> RunRow:
@@ -187,7 +190,7 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
 
     folder = kept_in(row)
     if folder is None or not is_in_trash(row) or not folder.name.startswith(f"{row.id}-"):
-        raise UsageError(f"{row.name} is not in the trash", hint=f"rltui rm {row.name}")
+        raise UsageError(f"{row.name} is not in the trash", hint=hints.RM(run=row.name))
     try:
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name == STATE_FOLDER)
     except FileNotFoundError:

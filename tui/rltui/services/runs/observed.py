@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui import paths
+from rltui.core import hints
 from rltui.core.api import FollowedLog
 from rltui.core.config_data import leaves
 from rltui.core.layout import Layout
@@ -123,7 +124,8 @@ def refuse_observed(record: ExperimentRecord) -> None:
     if record.observed:
         raise UsageError(
             f"{record.name} is observed: rltui did not start it, so there is nothing to start, stop or edit",
-            hint=f"`rltui down {record.name}` ends the observation; the run in {record.run_dir} goes on",
+            hint=f"`{hints.DOWN(name=record.name)}` ends the observation; "
+            f"the run in {record.run_dir} goes on",
         )
 
 
@@ -178,7 +180,7 @@ def find_run(folder: Path, framework: str | None = None) -> FoundRun:
     inside.sort(key=lambda run: run.path.stat().st_mtime, reverse=True)
     raise UsageError(
         f"{folder} holds {len(inside)} runs: say which",
-        details=[f"rltui watch {run.path}" for run in inside],
+        details=[hints.WATCH_RUN(folder=run.path) for run in inside],
         hint="the one that changed last comes first",
     )
 

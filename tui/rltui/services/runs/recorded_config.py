@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rltui import paths
+from rltui.core import hints
 from rltui.core.runs import RunConfigFile, RunRow
 from rltui.errors import ConfigError, RltuiError
 from rltui.services.config import origins
@@ -70,7 +71,7 @@ def _text(file: RunConfigFile, copy: Path) -> str:
     except OSError as error:
         raise ConfigError(
             f"what {file.path} said when it was run is not kept any more: {error.strerror}",
-            hint="rltui runs --rebuild keeps it again where the run still has it",
+            hint=f"{hints.RUNS_REBUILD} keeps it again where the run still has it",
         ) from error
     write_atomically(copy, content)
     text = whole_text(replace(read_file(copy), path=Path(file.path)))

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from textual.content import Content
 
+from rltui.core import hints
 from rltui.core.evals import EvalReport, Evaluation, QueuedEval, baseline, difference
 from rltui.core.text import duration, shortened
 from rltui.errors import RltuiError
@@ -80,7 +81,7 @@ def eval_rows(
     if rows:
         rows = [Row(None, (Content.styled("  queue", FAINT),)), *rows, Row(None, (Content(""),))]
     if not report.evaluations:
-        text = f"no evaluation yet: {key_of('component.start')} asks for one, rltui eval does the same"
+        text = f"no evaluation yet: {key_of('component.start')} asks for one, {hints.EVAL} does the same"
         return (*rows, Row(None, tuple(hanging(text, width, FAINT))))
     runs = _run_numbers(report.evaluations)
     shown = in_order(report.evaluations, order)

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
+from rltui.core import hints
 from rltui.core.queue import QueueAction, QueueEntry, RunQueue
 from rltui.core.runs import RunRow
 from rltui.core.text import shortened
@@ -36,7 +37,7 @@ _FIRST_TO_GO = tuple(map(QUEUE_HEAD.index, ("reward", "what", "step")))
 _LEAST_WHY = 24
 """Cells that are worth it: with fewer, others give way first."""
 _STYLES = {"running": "$text-success", "failed": "$text-error", "done": FAINT, "stopped": FAINT}
-_EMPTY = "nothing is queued: rltui queue add CONFIG.toml, rltui sweep CONFIG.toml lr=1e-6,3e-6 seed=0..2"
+_EMPTY = f"nothing is queued: {hints.QUEUE_ADD}, {hints.SWEEP}"
 
 
 class QueueScreen(CursorKeys, HomeScreen):

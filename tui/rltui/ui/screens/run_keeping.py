@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
+from rltui.core import hints
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.text import listed, size_text
 from rltui.errors import RltuiError
@@ -52,7 +53,8 @@ class TrashDialog(ButtonDialog[bool]):
         lines += [f"and {len(rows) - 10} more"] if len(rows) > 10 else []
         told = (
             f"It lies beside the folder then, on the same disk: emptying the trash frees {freed} "
-            f"(rltui trash --empty). Until then {key_of('undo')} brings it back, and rltui restore."
+            f"({hints.TRASH_EMPTY}). Until then {key_of('undo')} brings it back, "
+            f"and {hints.RESTORE(run='RUN')}."
         )
         super().__init__(
             f"Put {runs_named(rows)} into the trash?",

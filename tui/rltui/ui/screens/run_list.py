@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from rltui.core import hints
 from rltui.core.queue import QueueEntry, RunQueue
 from rltui.core.run_columns import RunColumn, RunView, columns_of, sorted_by, usual_order
 from rltui.core.run_filter import RunFilter, parse_filter
@@ -296,7 +297,7 @@ class RunListScreen(CursorKeys, KeepActions):
             return clean_line(self._problem)
         if self._selection.filter is not None:
             return "No run matches. esc ends the filter."
-        return "No run yet. rltui rl.toml starts one, rltui demo too; rltui add DIR lists those of others."
+        return f"No run yet. {hints.UP} starts one, {hints.DEMO} too; {hints.ADD} lists those of others."
 
     @on(RunTable.CursorMoved)
     def _look_at_line(self) -> None:
