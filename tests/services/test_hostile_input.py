@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.foreign import HUGE, numbers, values
 
 from rltui.core import metrics
 from rltui.core.layout import ComponentSpec
@@ -38,13 +39,6 @@ FEW = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 FRAMEWORKS = [registry.get(name) for name in registry.IDS]
 DATA = Path(__file__).parents[1] / "data"
 
-HUGE = [10**400, -(10**400), 2**63, -(2**63) - 1, 2**64, 10**30, 1e308, -1e308, 5e-324]
-numbers = st.one_of(st.sampled_from(HUGE), st.integers(), st.floats(), st.booleans())
-scalars = st.one_of(numbers, st.none(), st.text(max_size=8))
-values = st.recursive(
-    scalars,
-    lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=4), some),
-)
 texts = st.one_of(st.binary(max_size=60), values.map(lambda value: json.dumps(value).encode()))
 NESTED = b'{"a":' * 3000 + b"1" + b"}" * 3000
 

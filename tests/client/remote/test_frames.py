@@ -3,10 +3,12 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+import zstandard
 
 from rltui.client.remote.frames import Frames, Hello, NoHelloError, Packet, PacketKind, read_hello
 from rltui.errors import RltuiError
@@ -119,3 +121,61 @@ def test_no_hello_says_what_was_said(said: bytes) -> None:
         read_hello(reading)
     assert caught.value.said == said
     os.close(reading)
+
+
+@contextlib.contextmanager
+def stranger() -> Iterator[tuple[Frames, Callable[..., None]]]:
+    """Frames that have heard a hello, and what says pieces to them: channel, kind, content."""
+    reading, writing = os.pipe()
+    other_in, other_out = os.pipe()
+    frames = Frames(reading, other_out)
+    compressing = zstandard.ZstdCompressor().compressobj()
+
+    def say(channel: int, kind: int, content: bytes) -> None:
+        piece = struct.pack("!IBI", channel, kind, len(content)) + content
+        data = compressing.compress(piece) + compressing.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+        os.write(writing, data)
+
+    os.write(writing, HELLO.line())
+    frames.hear()
+    try:
+        yield frames, say
+    finally:
+        os.close(writing)
+        frames.close()
+        os.close(other_in)
+
+
+@pytest.mark.parametrize("said", ["Infinity", "NaN", '"x"', "[]", "null", "1e999", "[" * 5000])
+def test_an_acknowledgement_of_any_shape_is_told_in_words(said: str) -> None:
+    with stranger() as (frames, say):
+        say(0, PacketKind.ACKNOWLEDGED | 0x80, struct.pack("!I", len(said)) + said.encode())
+        with pytest.raises(RltuiError, match="cannot be understood"):
+            frames.receive()
+
+
+def test_packets_without_an_end_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rltui.client.remote.frames._LONGEST_PACKET", 100_000)
+    monkeypatch.setattr("rltui.client.remote.frames._MOST_CHANNELS", 50)
+    with stranger() as (frames, say):
+        for channel in range(1, 20):
+            say(channel, PacketKind.ITEM, bytes(8000))
+        with pytest.raises(RltuiError, match="packets of more than"):
+            frames.receive()
+    with stranger() as (frames, say):
+        for channel in range(1, 60):
+            say(channel, PacketKind.ITEM, b"")
+        with pytest.raises(RltuiError, match="or very many"):
+            frames.receive()
+
+
+def test_a_hello_is_waited_for_as_long_as_was_said() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"Last login")
+    with pytest.raises(NoHelloError) as caught:
+        read_hello(reading, 0.05)
+    assert (caught.value.is_late, caught.value.said) == (True, b"Last login")
+    os.write(writing, HELLO.line())
+    assert read_hello(reading, 10)[0] == HELLO
+    for descriptor in (reading, writing):
+        os.close(descriptor)

@@ -212,3 +212,17 @@ def test_serve_is_not_for_people(machine: Machine) -> None:
     assert done.returncode == 1
     assert "for another rltui" in done.stderr
     assert done.stdout.startswith(f"{NOISE}\nrltui-link ")
+
+
+@pytest.mark.slow
+def test_a_login_file_that_reads_the_hello_is_told(tmp_path: Path) -> None:
+    machine = machine_at(tmp_path / "box")
+    way = machine.way.read_text().replace("exec sh -c", "read eaten\nexec sh -c")
+    machine.way.write_text(way)
+    link = HostLink(machine.host)
+    answer = link.open(silent)
+    with pytest.raises(RltuiError) as caught:
+        answer.result(60)
+    link.close()
+    assert caught.value.title == f"{machine.host.name} answers nothing"
+    assert "a login file" in "\n".join(caught.value.details)

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 from rltui.client import programs
 from rltui.client.protocol import ConfigText, Event
 from rltui.client.remote import calls
-from rltui.client.remote.frames import Packet
+from rltui.client.remote.frames import Packet, understood
 from rltui.client.remote.link import HostLink
 from rltui.client.remote.logs import RemoteLog, RemoteSearch
 from rltui.core.api import EVENT_MODELS, JournalEntry, Plan, Publication, Request
@@ -35,19 +35,22 @@ class RemoteExperiment:
 
     def __init__(self, link: HostLink, opened: Mapping[str, Any]) -> None:
         """`opened`: what the other end says of it."""
-        self._link, self._key = link, opened["key"]
+        self._link = link
         self.host = link.host.name
-        self.name = str(opened["name"])
-        self.layout_name = str(opened["layout_name"])
-        self.screen = Screen.model_validate(opened["screen"])
-        self.readonly, self.observed = bool(opened["readonly"]), bool(opened["observed"])
-        self.finished = bool(opened["finished"])
-        self.component_ids = tuple(map(str, opened["component_ids"]))
-        self.log_ids = tuple(map(str, opened["log_ids"]))
-        self._run_id = str(opened["run_id"])
-        self._run_dir, self._series = str(opened["run_dir"]), str(opened["series"])
+        with understood(self.host):
+            self._key = opened["key"]
+            self.name = str(opened["name"])
+            self.layout_name = str(opened["layout_name"])
+            self.screen = Screen.model_validate(opened["screen"])
+            self.readonly, self.observed = bool(opened["readonly"]), bool(opened["observed"])
+            self.finished = bool(opened["finished"])
+            self.component_ids = tuple(map(str, opened["component_ids"]))
+            self.log_ids = tuple(map(str, opened["log_ids"]))
+            self._run_id = str(opened["run_id"])
+            self._run_dir, self._series = str(opened["run_dir"]), str(opened["series"])
+            told = [*map(_event, opened["events"])]
         self._journal: list[JournalEntry] = []
-        self._told: list[Event] = [*map(_event, opened["events"])]
+        self._told: list[Event] = told
         """What `events` begins with for the first time."""
 
     @property
@@ -78,7 +81,9 @@ class RemoteExperiment:
             for event in told:
                 yield event
             while not isinstance(answer := await came.get(), RltuiError) and answer.data is not None:
-                yield _event(answer.data)
+                with understood(self.host):
+                    event = _event(answer.data)
+                yield event
         finally:
             self._link.cancel(channel)
         if isinstance(answer, RltuiError):
@@ -183,9 +188,11 @@ class RemoteExperiment:
             said = (await asyncio.wrap_future(self._link.future("journal", asked))).data
         except LinkDownError:
             return tuple(known)
-        new = [JournalEntry.model_validate(entry) for entry in said["entries"]]
+        with understood(self.host):
+            new = [JournalEntry.model_validate(entry) for entry in said["entries"]]
+            is_new = bool(said["is_new"])
         if self._journal is known:  # nobody else has asked meanwhile
-            self._journal = new if said["is_new"] else [*known, *new]
+            self._journal = new if is_new else [*known, *new]
         return tuple(self._journal)
 
     def read_config(self, path: str) -> ConfigText:

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import struct
 import threading
+import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -28,7 +31,11 @@ _MARK = b"rltui-link "
 _LONGEST_NOISE = 256 << 10
 """Bytes before the hello."""
 _LONGEST_HELLO = 4096
+_LONGEST_REASON = 200
 _LONGEST_PACKET = 256 << 20
+"""Bytes, of all packets together that have not come to their ends."""
+_MOST_CHANNELS = 4096
+"""With a packet that has not come to its end."""
 _PIECE = struct.Struct("!IBI")
 _LAST = 0x80
 _PIECE_BYTES = 8 << 10
@@ -37,6 +44,8 @@ _UNDER_WAY_BYTES = 64 << 10
 lets a line with 50 ms between question and answer carry a megabyte per second."""
 _ACKNOWLEDGED_BYTES = 16 << 10
 _READ_BYTES = 64 << 10
+_UNPACKED_BYTES = 2 << 10
+"""Of what is decompressed at once: the worst that can be made of it has a few dozen MB."""
 _LEVEL = 5
 
 
@@ -66,11 +75,28 @@ class Packet(NamedTuple):
 
 
 class NoHelloError(RltuiError):
-    """The other end closed, or said something else for long. `said`: that."""
+    """The other end closed, or said something else for long. `said`: that. `is_late`: it has not closed."""
 
-    def __init__(self, said: bytes) -> None:
+    def __init__(self, said: bytes, *, is_late: bool = False) -> None:
         super().__init__("no rltui answers there")
-        self.said = said
+        self.said, self.is_late = said, is_late
+
+
+@contextmanager
+def understood(whose: str) -> Iterator[None]:
+    """Around what takes apart an answer of `whose`, which may have any shape.
+
+    Raises:
+        RltuiError: in place of what taking apart another shape raises.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise RltuiError(
+            f"what {whose} says is not understood",
+            details=[f"{type(error).__name__}: {error}"[:_LONGEST_REASON]],
+            hint="the rltui at the two ends may be of different versions: install the same",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +115,14 @@ class Hello:
         return _MARK + json.dumps(said).encode() + b"\n"
 
 
-def read_hello(descriptor: int) -> tuple[Hello, bytes]:
+def read_hello(descriptor: int, within_s: float | None = None) -> tuple[Hello, bytes]:
     """What the other end says, and what came behind it already. What stands before it is passed over.
+    `within_s`: so long it is waited for.
 
     Raises:
         NoHelloError: if it ends, or says nothing of the kind.
     """
-    data = b""
+    data, until = b"", None if within_s is None else time.monotonic() + within_s
     while len(data) < _LONGEST_NOISE:
         _, mark, behind = data.partition(_MARK)
         line, newline, rest = behind.partition(b"\n")
@@ -103,12 +130,20 @@ def read_hello(descriptor: int) -> tuple[Hello, bytes]:
             try:
                 said = json.loads(line[:_LONGEST_HELLO])
                 return Hello(str(said["version"]), int(said["link"]), int(said["api"])), rest
-            except (ValueError, KeyError, TypeError, RecursionError):
+            except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
                 break
+        if until is not None and not _is_readable(descriptor, until - time.monotonic()):
+            raise NoHelloError(data, is_late=True)
         if not (more := os.read(descriptor, _READ_BYTES)):
             break
         data += more
     raise NoHelloError(data)
+
+
+def _is_readable(descriptor: int, within_s: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(max(0.0, within_s) * 1000))
 
 
 class _Pending(NamedTuple):
@@ -137,6 +172,7 @@ class Frames:
         self._decompressing = zstandard.ZstdDecompressor().decompressobj()
         self._buffer = bytearray()
         self._parts: dict[int, bytearray] = {}
+        self._parts_bytes = 0
         self.bytes_sent = self.bytes_received = 0
         """Compressed, for measurements."""
         self._sender = threading.Thread(target=self._send_on, name="link", daemon=True)
@@ -214,13 +250,14 @@ class Frames:
 
     # --- from the other end -------------------------------------------------------------------------------
 
-    def hear(self) -> Hello:
-        """The hello of the other end, which comes before anything can be received.
+    def hear(self, within_s: float | None = None) -> Hello:
+        """The hello of the other end, which comes before anything can be received. `within_s`: so long it is
+        waited for.
 
         Raises:
             NoHelloError: as `read_hello`.
         """
-        hello, self._came = read_hello(self._reading)
+        hello, self._came = read_hello(self._reading, within_s)
         return hello
 
     def receive(self) -> Packet | None:
@@ -233,10 +270,10 @@ class Frames:
             while True:
                 while (packet := self._next_packet()) is None:
                     data = self._came or os.read(self._reading, _READ_BYTES)
-                    self._came = b""
                     if not data:
                         return None
-                    self._take(data)
+                    self._came = data[_UNPACKED_BYTES:]
+                    self._take(data[:_UNPACKED_BYTES])
                 if packet.kind is not PacketKind.ACKNOWLEDGED:
                     return packet
                 with self._changed:
@@ -244,7 +281,7 @@ class Frames:
                     self._changed.notify_all()
         except OSError:
             return None
-        except (zstandard.ZstdError, ValueError, TypeError, struct.error, RecursionError) as error:
+        except _NO_PACKETS as error:
             raise RltuiError(
                 f"the other end of the connection says what cannot be understood: {error}"
             ) from None
@@ -269,10 +306,12 @@ class Frames:
             parts = self._parts.setdefault(channel, bytearray())
             parts += self._buffer[_PIECE.size : end]
             del self._buffer[:end]
-            if len(parts) > _LONGEST_PACKET:
-                raise ValueError(f"a packet of more than {_LONGEST_PACKET} bytes")
+            self._parts_bytes += length
+            if self._parts_bytes > _LONGEST_PACKET or len(self._parts) > _MOST_CHANNELS:
+                raise ValueError(f"packets of more than {_LONGEST_PACKET} bytes, or very many")
             if marked & _LAST:
                 del self._parts[channel]
+                self._parts_bytes -= len(parts)
                 (length,) = struct.unpack_from("!I", parts)
                 text = bytes(parts[4 : 4 + length])
                 return Packet(
@@ -302,5 +341,7 @@ class Frames:
         os.close(self._reading)
 
 
+_NO_PACKETS = (zstandard.ZstdError, ValueError, TypeError, ArithmeticError, struct.error, RecursionError)
+"""What taking apart something else than packets raises."""
 _CONTROL = 0
 """The channel of what no call is about."""

@@ -11,7 +11,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -24,12 +24,14 @@ from rltui.client.remote.frames import (
     NoHelloError,
     Packet,
     PacketKind,
+    understood,
 )
 from rltui.client.remote.reach import Host
-from rltui.client.wire import PROTOCOL_VERSION, result_of
+from rltui.client.wire import PROTOCOL_VERSION
+from rltui.core.kinds import INTEGER, TEXT, TEXTS, Kind, checked
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.text import duration
-from rltui.errors import ConflictError, LinkDownError, RltuiError
+from rltui.errors import ERROR_TYPES, ConflictError, ExitCode, LinkDownError, RltuiError
 
 Take = Callable[[Packet | RltuiError], None]
 """Takes what answers a call: items, then the end or why there is none."""
@@ -40,6 +42,10 @@ _HELLO_S = 20.0
 _END_S = 2.0
 """For the other end to end once it is told to."""
 _KEPT_ERRORS_BYTES = 4096
+_MOST_LINES = 4
+_REFUSAL_KINDS: Mapping[str, Kind] = {
+    "exit_code": INTEGER, "title": TEXT, "details": TEXTS, "hint": TEXT, "kind": TEXT,
+}  # fmt: skip
 _NO_PROGRAM, _NO_CONNECTION = 127, 255
 """Exit codes of a shell that finds no such command, and of ssh for failures of its own."""
 TAKEN_DOWN = "taken down"
@@ -49,11 +55,11 @@ OURS = Hello(__version__, LINK_VERSION, PROTOCOL_VERSION)
 
 @dataclass(slots=True)
 class _Carrier:
-    """A program that carries the link, and who it reached."""
+    """A program that carries the link, and what it says on its stderr."""
 
     process: subprocess.Popen[bytes]
     frames: Frames
-    theirs: Hello
+    errors: _Errors
 
 
 class _Errors:
@@ -177,12 +183,15 @@ class HostLink:
             left, self._waiting = self._waiting, {}
         connection.frames.close()
         _end(connection.process)
+        error: RltuiError = LinkDownError(
+            self.told(), hint="it was lost before the answer came: look whether it was done"
+        )
+        if not connection.frames.bytes_received:
+            said = connection.errors.lines()
+            if any(line.startswith("rltui: ") for line in said):  # it has ended by itself, and says why
+                error = RltuiError(f"{self.host.name} answers nothing", details=said[-_MOST_LINES:])
         for take in left.values():
-            take(
-                LinkDownError(
-                    self.told(), hint="it was lost before the answer came: look whether it was done"
-                )
-            )
+            take(error)
 
     def _receive(self, connection: _Carrier) -> None:
         while (message := connection.frames.receive()) is not None:
@@ -191,7 +200,8 @@ class HostLink:
                 waiting = self._waiting
                 take = waiting.pop(message.channel, None) if is_last else waiting.get(message.channel)
             if take is not None:
-                take(_refusal(message.data) if message.kind is PacketKind.ERROR else message)
+                with understood(self.host.name):
+                    take(_refusal(message.data) if message.kind is PacketKind.ERROR else message)
 
     # --- how it is ----------------------------------------------------------------------------------------
 
@@ -269,6 +279,8 @@ def _taker(future: Future[Packet]) -> Take:
     future.set_running_or_notify_cancel()
 
     def take(answer: Packet | RltuiError) -> None:
+        if future.done():  # the other end says two answers
+            return
         if isinstance(answer, RltuiError):
             future.set_exception(answer)
         else:
@@ -280,16 +292,15 @@ def _taker(future: Future[Packet]) -> Take:
 def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
     """What the other end refused something with."""
     try:
-        result_of({"error": data})
-    except RltuiError as error:
-        if data.get("kind") == TAKEN_DOWN:
-            from rltui.client.protocol import TakenDownError  # what it says needs pydantic
+        said = checked(data, _REFUSAL_KINDS, frozenset(_REFUSAL_KINDS))
+        kind = ERROR_TYPES.get(ExitCode(said["exit_code"]), RltuiError)
+    except ValueError:
+        return RltuiError("the other end refused it in words that are not understood")
+    if said["kind"] == TAKEN_DOWN:
+        from rltui.client.protocol import TakenDownError  # what it says needs pydantic
 
-            return TakenDownError(error.title, details=error.details, hint=error.hint)
-        return error
-    except (KeyError, TypeError, ValueError):  # no error as we send them: said below
-        pass
-    return RltuiError("the other end refused it in words that are not understood")
+        kind = TakenDownError
+    return kind(said["title"], details=said["details"], hint=said["hint"])
 
 
 def _connect(
@@ -348,7 +359,7 @@ def _connect(
         raise
     finally:
         limit.cancel()
-    return _Carrier(process, frames, theirs)
+    return _Carrier(process, frames, errors)
 
 
 def _unreached(host: Host, code: int | None, said: bytes, errors: list[str], *, is_asked: bool) -> RltuiError:

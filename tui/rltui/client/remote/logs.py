@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from queue import SimpleQueue
 from typing import Any
 
-from rltui.client.remote.frames import Packet
+from rltui.client.remote.frames import Packet, understood
 from rltui.client.remote.link import HostLink
 from rltui.core.lines import Level, LogChange, LogHit
 from rltui.core.log_query import Query
@@ -213,16 +213,17 @@ class RemoteLog:
                 self._problem = answer.title
             return LogChange.NONE
         try:
-            return self._understood(asked, answer.data)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            self._problem = "what the other end says of it is not understood"
+            with understood(self._link.host.name):
+                return self._understood(asked, answer.data)
+        except RltuiError as error:
+            self._problem = error.title
             return LogChange.NONE
 
     def _understood(self, asked: str, said: Mapping[str, Any]) -> LogChange:
         change = LogChange.NONE
         if not asked:
             change = LogChange.GREW
-            self._problem = said["problem"]
+            self._problem = None if said["problem"] is None else str(said["problem"])
             if said["reset"]:
                 change = LogChange.RESET
                 self._lines, self._near, self._answered = _ToldLines(), {}, set()
@@ -289,9 +290,11 @@ class RemoteSearch:
                 raise answer
             if answer.data is None:
                 return
-            self.progress, self.size = float(answer.data["progress"]), int(answer.data["size"])
-            offsets, texts = answer.data["offsets"], answer.data["texts"]
-            hits = [LogHit(int(offset), str(text)) for offset, text in zip(offsets, texts, strict=True)]
+            with understood(self._link.host.name):
+                progress, self.size = float(answer.data["progress"]), int(answer.data["size"])
+                self.progress = min(1.0, max(0.0, progress))
+                offsets, texts = answer.data["offsets"], answer.data["texts"]
+                hits = [LogHit(int(offset), str(text)) for offset, text in zip(offsets, texts, strict=True)]
             if hits and not self._is_cancelled:
                 yield hits
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from rltui.client.remote.frames import Packet
+from rltui.client.remote.frames import Packet, understood
 from rltui.client.remote.link import HostLink
 from rltui.client.remote.packed import packed, unpacked
 from rltui.core.rollouts import Batch, BatchKey, RolloutSource, Sample, SampleTable, Transcript
@@ -31,6 +31,7 @@ class RemoteRollouts:
     def __init__(self, link: HostLink, folder: str) -> None:
         """Asks for nothing yet."""
         self._link, self._folder = link, folder
+        self._whose = f"{link.host.name}, of its rollouts,"
         self._batches: list[Batch] = []
         self._tables: dict[BatchKey, SampleTable] = {}
         self._mark = ""
@@ -42,16 +43,15 @@ class RemoteRollouts:
         asked = {"shown": shown, "known": self._known(shown), "budget_s": budget_s, "mark": self._mark}
         try:
             answer = self._ask("rollouts.look", asked)
-            said = answer.data
-            if said["batches"] is not None:
-                self._batches = _checked(_BATCHES, said["batches"])
-                self._mark = str(said["mark"])
-            self.problem = str(said["problem"])
-            if shown is not None:
-                self._grow(shown, answer)
-            return bool(said["behind"])
-        except (KeyError, TypeError, ValueError):
-            self.problem = _NOT_UNDERSTOOD
+            with understood(self._whose):
+                said = answer.data
+                if said["batches"] is not None:
+                    self._batches = _checked(_BATCHES, said["batches"])
+                    self._mark = str(said["mark"])
+                self.problem = str(said["problem"])
+                if shown is not None:
+                    self._grow(shown, answer)
+                return bool(said["behind"])
         except RltuiError as error:
             self.problem = error.title
         return False
@@ -67,9 +67,9 @@ class RemoteRollouts:
         if batch is None or (known is not None and (batch.samples is None or len(known) >= batch.samples)):
             return known or SampleTable()
         try:
-            self._grow(key, self._ask("rollouts.table", {"shown": key, "known": self._known(key)}))
-        except (KeyError, TypeError, ValueError):
-            self.problem = _NOT_UNDERSTOOD
+            answer = self._ask("rollouts.table", {"shown": key, "known": self._known(key)})
+            with understood(self._whose):
+                self._grow(key, answer)
         except RltuiError as error:
             self.problem = error.title
         return self._tables.get(key) or SampleTable()
@@ -84,11 +84,15 @@ class RemoteRollouts:
         """There."""
         asked = {"key": key, "samples": list(samples), "pattern": pattern.pattern, "flags": pattern.flags}
         for said in self._several("rollouts.search", asked):
-            yield from map(bool, said)
+            with understood(self._whose):
+                matches = [*map(bool, said)]
+            yield from matches
 
     def same_prompt(self, key: BatchKey, transcript: Transcript) -> Iterator[tuple[BatchKey, Sample | None]]:
         """There."""
-        for other, found in self._several("rollouts.same", {"key": key, "sample": transcript.sample}):
+        for said in self._several("rollouts.same", {"key": key, "sample": transcript.sample}):
+            with understood(self._whose):
+                other, found = said
             yield key_of(other), None if found is None else sample_of(found)
 
     def export(self, transcripts: Sequence[Transcript], path: Path) -> None:

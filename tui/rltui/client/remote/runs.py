@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.client.protocol import Experiment, Runs, SettingsText
 from rltui.client.remote import calls
 from rltui.client.remote.experiment import RemoteExperiment
-from rltui.client.remote.frames import Packet
+from rltui.client.remote.frames import Packet, understood
 from rltui.client.remote.link import HostLink
 from rltui.client.runs import KnownRuns
 from rltui.core import hints
@@ -98,7 +98,9 @@ class RemoteRuns(OwnFiles):
         with self._changed:
             found = self.told_rows()
             if self._queue is None and self._channel:
-                self._changed.wait_for(lambda: self._queue is not None or not self._channel, _FIRST_S)
+                self._changed.wait_for(
+                    lambda: self._queue is not None or not self._channel or self._problem, _FIRST_S
+                )
                 found = self.told_rows()
             return found
 
@@ -130,13 +132,14 @@ class RemoteRuns(OwnFiles):
         from rltui.core.queue import RunQueue
 
         try:
-            new = [RunRow.parsed(row) for row in said["rows"]]
-            gone = set(map(str, said["gone"]))
-            if said["queue"] is not None:
-                self._queue = RunQueue.model_validate(said["queue"])
-            is_whole = bool(said["is_whole"])
-        except (KeyError, TypeError, ValueError):
-            self._problem = f"what {self.host} says of its runs is not understood"
+            with understood(f"{self.host}, of its runs,"):
+                new = [RunRow.parsed(row) for row in said["rows"]]
+                gone = set(map(str, said["gone"]))
+                if said["queue"] is not None:
+                    self._queue = RunQueue.model_validate(said["queue"])
+                is_whole = bool(said["is_whole"])
+        except RltuiError as error:
+            self._problem = error.title
             return
         self._problem = ""
         self._before -= {row.id for row in new}

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rltui.client.remote.frames import Packet
+from rltui.client.remote.frames import Packet, understood
 from rltui.client.remote.link import HostLink
 from rltui.client.remote.packed import SERIES_CODES, packed, series_columns, series_of, thinned, unpacked
 from rltui.core.lines import LogChange
@@ -72,10 +72,10 @@ class RemoteSeries:
 
     def _take(self, answer: Packet) -> None:
         said = answer.data
-        try:
+        with understood(f"{self._link.host.name}, of its metrics,"):
             if said["stamp"][0] != self._stamp[0]:
                 self._known, self._counts = {}, {}
-            self._stamp = said["stamp"]
+            self._stamp = [*said["stamp"]]
             if said["keys"] is not None:
                 self._keys = tuple(SeriesKey(str(source), str(name)) for source, name in said["keys"])
                 self._rewinds = tuple(Rewind(int(step), float(at)) for step, at in said["rewinds"])
@@ -86,8 +86,6 @@ class RemoteSeries:
             codes = SERIES_CODES * len(told)
             lengths = [length for _, _, length in told for _ in SERIES_CODES]
             columns = unpacked(codes, lengths, answer.blob)
-        except (KeyError, TypeError, ValueError) as error:
-            raise RltuiError("the metrics that the other end says are not understood") from error
         for at, (key, count, _) in enumerate(told):
             new = series_of(columns[at * len(SERIES_CODES) : (at + 1) * len(SERIES_CODES)])
             self._known.setdefault(key, Series()).extend(new)

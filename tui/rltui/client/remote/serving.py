@@ -19,6 +19,9 @@ from rltui.errors import RltuiError, UsageError
 
 logger = logging.getLogger(__name__)
 
+_HELLO_S = 10.0
+"""It was sent when the connection was begun."""
+
 
 def serve(reading: int, writing: int) -> None:
     """Answer who is at the other end of these descriptors, until it is gone.
@@ -29,8 +32,14 @@ def serve(reading: int, writing: int) -> None:
     os.write(writing, OURS.line())  # before all that takes long to load
     frames = Frames(reading, writing)
     try:
-        theirs = frames.hear()
+        theirs = frames.hear(_HELLO_S)
     except NoHelloError as error:
+        if error.is_late:
+            raise RltuiError(
+                "the rltui at the other end of the connection says nothing",
+                hint="what it said may have been read by a login file of this machine, such as ~/.bashrc: "
+                "there, only an interactive shell may read its input",
+            ) from error
         if not error.said:
             return
         raise RltuiError(
@@ -99,7 +108,7 @@ class _Serving:
             self._frames.send(Packet(channel, PacketKind.RESULT, data, blob))
         except RltuiError as error:
             self._refuse(channel, error)
-        except (KeyError, TypeError, ValueError, AttributeError, re.error) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, re.error) as error:
             logger.exception("a question was not understood")
             self._refuse(channel, RltuiError(f"a question that is not understood: {error!r}"))
         except OSError as error:

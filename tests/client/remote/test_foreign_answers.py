@@ -1,0 +1,171 @@
+"""Whatever the other end of a link says: it is understood, or refused in words."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from tests.foreign import changed, examples, some_more, values
+
+from rltui.client.protocol import Experiment
+from rltui.client.remote.experiment import RemoteExperiment
+from rltui.client.remote.frames import Packet, PacketKind
+from rltui.client.remote.link import HostLink, _refusal
+from rltui.client.remote.logs import RemoteLog, RemoteSearch
+from rltui.client.remote.reach import Host
+from rltui.client.remote.rollouts import RemoteRollouts
+from rltui.client.remote.runs import RemoteRuns
+from rltui.client.remote.series import RemoteSeries
+from rltui.client.runs import KnownRuns
+from rltui.core.rollouts import BatchKey
+from rltui.core.series import SeriesKey
+from rltui.errors import RltuiError
+
+
+class Saying(HostLink):
+    """A link over which somebody says just this, to whatever is asked."""
+
+    def __init__(self, said: Iterable[object], blob: bytes = b"") -> None:
+        super().__init__(Host("gpubox", ("ssh", "gpubox")))
+        self._said, self._blob = [*said], blob
+
+    def ask(self, take: Callable[[Packet | RltuiError], None], method: str, params: object = None) -> int:
+        del params
+        *items, last = self._said or [None]
+        for item in items:
+            take(Packet(1, PacketKind.ITEM, item, self._blob))
+        take(Packet(1, PacketKind.RESULT, last, self._blob))
+        if method in ("rollouts.search", "rollouts.same"):
+            take(Packet(1, PacketKind.RESULT))
+        return 1
+
+    def cancel(self, channel: int) -> None:
+        pass
+
+
+OPENED = {
+    "key": {"output_dir": "/o"}, "name": "a", "layout_name": "l", "screen": {}, "readonly": False,
+    "observed": False, "finished": True, "component_ids": ["trainer"], "log_ids": [], "run_id": "x",
+    "run_dir": "/o", "series": "/o/metrics", "events": [],
+}  # fmt: skip
+ROWS = {
+    "rows": [{"id": "a" * 10, "created_at": 1.0, "name": "a", "folder": "/o", "step": 3}],
+    "gone": ["b" * 10], "queue": {"entries": []}, "is_whole": True,
+}  # fmt: skip
+LOG = {
+    "problem": None, "reset": False, "start": 0, "stop": 2, "number": 1, "more": False,
+    "lines": {"first": 0, "texts": ["a", "b"], "offsets": [0, 2], "labels": ["x", "y"]},
+}  # fmt: skip
+HITS = {"progress": 0.5, "size": 10, "offsets": [1], "texts": ["a"]}
+SERIES = {"stamp": ["a", 1, 0], "keys": [["t", "loss"]], "rewinds": [[1, 2.0]], "told": [["t", "loss", 0, 0]]}
+LOOKED = {
+    "behind": False, "problem": "", "mark": "m", "batches": [],
+    "table": {"is_new": True, "length": 0, "texts": ["a"]},
+}  # fmt: skip
+JOURNAL = {"entries": [{"at": 1.0, "kind": "note", "text": "x"}], "is_new": True}
+
+
+def of_opened(said: object) -> None:
+    experiment: Experiment = RemoteExperiment(Saying([said]), cast("Any", said))
+    asyncio.run(experiment.journal())
+
+
+def of_journal(said: object) -> None:
+    asyncio.run(RemoteExperiment(Saying([said]), OPENED).journal())
+
+
+def of_events(said: object) -> None:
+    async def all_of_them() -> None:
+        async for _ in RemoteExperiment(Saying([said, None]), OPENED).events():
+            pass
+
+    asyncio.run(all_of_them())
+
+
+def of_calls(said: object) -> None:
+    experiment = RemoteExperiment(Saying([said]), OPENED)
+    for ask in (experiment.pins, experiment.logs, lambda: experiment.read_config("/x")):
+        with suppress(RltuiError):
+            ask()
+    asyncio.run(experiment.checkpoints())
+
+
+def of_log(said: object) -> None:
+    log = RemoteLog(Saying([said]), {})
+    for _ in range(2):
+        log.poll(may_skip=False)
+        log.line(log.stop - 1)
+        log.number_at(3)
+        log.number_near(3.0)
+        log.load_older()
+
+
+def of_search(said: object) -> None:
+    search = RemoteSearch(Saying([said, None]), {}, "/x", None, None, 0, with_text=True)
+    for _ in search.batches():
+        assert 0 <= search.progress <= 1
+
+
+def of_series(said: object) -> None:
+    series = RemoteSeries(Saying([said]), "/x")
+    series.look()
+    series.read(SeriesKey("t", "loss"))
+    series.look()
+
+
+def of_rollouts(said: object) -> None:
+    rollouts = RemoteRollouts(Saying([said, None]), "/x")
+    key = BatchKey("train", 1)
+    rollouts.look(key)
+    rollouts.table(key)
+    with suppress(RltuiError):
+        rollouts.open(key, cast("Any", {}))
+    list(rollouts.search(key, [], re.compile("x")))
+
+
+def of_rows(said: object) -> None:
+    runs = RemoteRuns(Saying([said]), KnownRuns())
+    runs.rows()
+    with suppress(RltuiError):
+        runs.configs(["a" * 10])
+    runs.catch_up()
+
+
+GOOD: dict[str, tuple[Callable[[object], None], object]] = {
+    "opened": (of_opened, OPENED), "journal": (of_journal, JOURNAL), "events": (of_events, {}),
+    "calls": (of_calls, {}), "log": (of_log, LOG), "search": (of_search, HITS),
+    "series": (of_series, SERIES), "rollouts": (of_rollouts, LOOKED), "rows": (of_rows, ROWS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("count", some_more(20, 500))
+@pytest.mark.parametrize("what", GOOD)
+def test_whatever_is_answered_is_understood_or_refused(own_user: Path, what: str, count: int) -> None:
+    ask, good = GOOD[what]
+
+    @examples(count)
+    @given(changed(good) | values)
+    def check(said: object) -> None:
+        with suppress(RltuiError):
+            ask(said)
+
+    check()
+
+
+def test_a_refusal_of_any_shape_is_one(own_user: Path) -> None:
+    good = {"exit_code": 2, "title": "no", "details": [], "hint": "", "kind": ""}
+    assert (_refusal(good).exit_code, _refusal(good).title) == (2, "no")
+
+    @examples(100)
+    @given(changed(good) | values)
+    def check(said: object) -> None:
+        error = _refusal(said)
+        assert isinstance(str(error), str)
+
+    check()
