@@ -237,7 +237,8 @@ def _progress(status: dict[str, Any]) -> str:
     if status["reward"] is not None:
         parts.append(f"reward {status['reward']:.3f}")
     left_s = (status.get("progress") or {}).get("eta_s")
-    if left_s is not None and status["state"] == "running" and not (status.get("done") or status.get("failed")):
+    is_over = status["state"] != "running" or status.get("done") or status.get("failed")
+    if left_s is not None and not is_over:
         parts.append(f"ETA {duration(left_s)}")
     return " · ".join(parts)
 
