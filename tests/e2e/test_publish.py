@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
 HF = """\
 #!/bin/sh
 case $1 in
-auth) [ -e login ] || { echo 'Error: Not logged in.' >&2; exit 1; } ;;
+auth) [ "$HF_TOKEN" = hf_x ] || [ -e login ] || { echo 'Error: Not logged in.' >&2; exit 1; } ;;
 *) printf '%s|' "$@" > told; echo 'Uploaded'; echo '  url: https://hub.test/alice/m/commit/1' ;;
 esac
 """
@@ -49,12 +49,14 @@ def test_weights_are_uploaded_once_somebody_is_logged_in(counters: Box) -> None:
     refused = counters.run("publish", "40", "alice/m", "--yes")
     assert (refused.returncode, "Not logged in." in refused.stderr) == (5, True)
     assert not (counters.work / "told").exists()
-    (counters.work / "login").touch()
+    counters.env["HF_TOKEN"] = "hf_x"  # finding S6: exported after the run began
     told = counters.json("publish", "40", "alice/m", "--private", "--exclude", "*.bin", "--yes")
     assert told["url"] == "https://hub.test/alice/m/commit/1"
     assert (counters.work / "told").read_text().split("|")[:-1] == [
         "upload", "alice/m", str(folder), ".", "--exclude=STABLE", "--exclude=*.bin",
         "--commit-message=one: step 40", "--private",
     ]  # fmt: skip
+    kept = [file for file in (counters.work / "out/.rltui").rglob("*") if file.is_file()]
+    assert not [file for file in kept if b"hf_x" in file.read_bytes()], "it is written nowhere"
     assert "publish exited: https://hub.test/alice/m/commit/1" in counters.run("events").stdout
     assert counters.component("publish")["reason"] == told["url"]

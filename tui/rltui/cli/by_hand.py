@@ -10,7 +10,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, failure, plan_of, wait_until_settled
 from rltui.client import launch
-from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request
+from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request, tokens
 from rltui.client.wire import Wire
 from rltui.core.api import ALIVE_STATES
 from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
@@ -31,6 +31,7 @@ def shell(arguments: argparse.Namespace) -> int:
     request = shell_request(record, like=arguments.like, command=arguments.command)
     with launch.reach(record) as wire:
         if not _lives(wire, SHELL):
+            wire.call("tokens", tokens())
             plan_of(wire, "execute", request)
             wait_until_settled(wire, {SHELL}, timeout_s=None)
         elif arguments.like or arguments.command:
@@ -72,6 +73,7 @@ def publish(arguments: argparse.Namespace) -> int:
         if _lives(wire, PUBLISH):
             hint = f"follow it: rltui logs {PUBLISH} -f -n {record.name}"
             raise ConflictError(f"{record.name} has an upload under way", hint=hint)
+        wire.call("tokens", tokens())
         plan_of(wire, "execute", publish_request(published))
         if not arguments.wait:
             return 0

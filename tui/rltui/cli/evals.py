@@ -15,6 +15,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.progress import Waiting
 from rltui.cli.table import Column, print_table
 from rltui.client import launch
+from rltui.client.by_hand import tokens
 from rltui.client.wire import Wire
 from rltui.core.evals import (
     EvalReport,
@@ -53,6 +54,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
             params = {"every": arguments.every, "request": request.model_dump()}
             _print(EvalReport.model_validate(wire.call("order_evals", params)), arguments)
             return 0
+        wire.call("tokens", tokens())
         queued = QueuedEval.model_validate(wire.call("evaluate", request.model_dump()))
         if not arguments.wait or arguments.when_done:
             told = f"{queued.id}: {queued.label} is in the queue; rltui evals shows it"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rltui.core.api import Publication, Request
 from rltui.core.layout import Layout
+from rltui.core.secrets import is_secret
 from rltui.core.text import unknown
 from rltui.errors import UsageError
 from rltui.services import layout_files
@@ -92,6 +93,13 @@ def publication(
         private=private,
         options=tuple(options),
     )
+
+
+def tokens() -> dict[str, dict[str, str]]:
+    """Parameters of `tokens`: this process's variables that hold one. They may be newer than those of the
+    shell that the experiment was started from, and are kept in memory alone.
+    """
+    return {"values": {name: value for name, value in os.environ.items() if is_secret(name)}}
 
 
 def publish_request(published: Publication) -> Request:

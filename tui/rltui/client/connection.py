@@ -11,7 +11,7 @@ import json
 from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Any, Literal
 
-from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request
+from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request, tokens
 from rltui.client.launch import not_running
 from rltui.client.protocol import Event, TakenDownError
 from rltui.client.reading import ReadExperiment
@@ -151,6 +151,7 @@ class SupervisedExperiment(ReadExperiment):
     async def publish(self, published: Publication, *, private: bool) -> None:
         """Begin it."""
         chosen = published.model_copy(update={"private": private})
+        await self._call("tokens", tokens(), wished=True)
         plan = await self.execute(publish_request(chosen))
         if PUBLISH not in plan.start:
             raise ConflictError("an upload is under way", hint="wait for its end")

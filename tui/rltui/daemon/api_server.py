@@ -79,6 +79,12 @@ class _NoteParams(Value):
     text: StrictStr
 
 
+class _TokensParams(Value):
+    """Of `tokens`."""
+
+    values: dict[str, StrictStr] = Field(repr=False)
+
+
 class _PruneParams(Value):
     """Of `prune`."""
 
@@ -309,6 +315,9 @@ class ApiServer:
                 return supervisor.convert(asked.to, asked.mean_tokens)
             case "note":
                 return supervisor.events.journal.note(_parse_params(_NoteParams, params).text)
+            case "tokens":  # of the shell of who asks for a tool: what starts from now on has them
+                os.environ.update(_parse_params(_TokensParams, params).values)
+                return _Nothing()
             case "execute":
                 return await supervisor.execute(_parse_params(Request, params))
             case "checkpoints":
