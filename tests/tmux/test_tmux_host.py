@@ -271,6 +271,22 @@ def test_check_judges_versions(
             host.check()
 
 
+def test_what_a_loader_complains_of_does_not_keep_tmux_from_working(
+    host: TmuxHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complaint = f"{shutil.which('tmux')}: libtinfo.so.6: no version information available"
+    (tmp_path / "tmux").write_text(f'#!/bin/sh\necho {complaint!r} >&2\nexec {shutil.which("tmux")} "$@"\n')
+    (tmp_path / "tmux").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    host.check()
+    assert host.list_windows("s") == ()
+    start(host)
+    host.start_window("s", "w", ["sleep", "100"], cwd="/")
+    assert [window.name for window in host.list_windows("s")] == ["supervisor", "w"]
+    host.kill_session("s")
+    assert host.list_sessions() == ()
+
+
 def test_check_says_that_tmux_is_missing(
     host: TmuxHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
