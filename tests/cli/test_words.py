@@ -177,8 +177,8 @@ def test_a_host_that_does_not_answer_is_told_first() -> None:
     ]
 
 
-def test_an_output_folder_does_not_hide_the_experiment_of_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_folder_does_not_hide_the_experiment_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_user: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("one", "two"):
@@ -188,5 +188,6 @@ def test_an_output_folder_does_not_hide_the_experiment_of_its_name(
     assert is_file_name("two")
     monkeypatch.setattr(experiments, "find_experiment", lambda name: object())
     assert not is_file_name("one")
+    assert not is_file_name("two")
     assert is_file_name("./one")
-    assert is_file_name("two")
+    assert is_file_name("two/rl.toml")

@@ -98,3 +98,16 @@ def test_a_finished_run_is_looked_at_without_a_supervisor_and_started_again(box:
         )
         terminal.press("q")
         terminal.wait_for_end()
+
+
+def test_a_folder_of_configs_does_not_hide_the_run_of_its_name(box: Box) -> None:
+    start(box, "one", "walker")
+    (box.work / "one").mkdir()
+    (box.work / "one/rl.toml").write_text("max_steps = 20\n")
+    for word in ("one", "out-one"):
+        argv = [sys.executable, "-m", "rltui", word]
+        with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
+            terminal.wait_for("walker is here")
+            terminal.press("q")
+            terminal.wait_for_end()
+    assert [each["name"] for each in box.json("ls")] == ["one"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+from pathlib import Path
 
 from rltui.cli.app import show, show_readonly, show_run, show_runs
 from rltui.cli.parser import is_file_name
 from rltui.cli.status import list_lines, rows_of
 from rltui.client import launch
 from rltui.errors import UsageError
-from rltui.services.runs.experiments import find_experiment
+from rltui.services.runs.experiments import experiment_in, find_experiment
 
 
 def open_experiment(arguments: argparse.Namespace) -> int:
@@ -22,8 +23,12 @@ def open_experiment(arguments: argparse.Namespace) -> int:
         return _open_home(readonly=True) if name is None else show_readonly(launch.choose(name))
     if not arguments.config and not arguments.layout and arguments.given.is_plain:
         return _open_home(readonly=False) if arguments.name is None else _open_named(arguments.name)
-    if len(arguments.config) == 1 and arguments.given.is_plain and not is_file_name(arguments.config[0]):
-        return _open_named(arguments.config[0])
+    if len(arguments.config) == 1 and arguments.given.is_plain:
+        (word,) = arguments.config
+        if not is_file_name(word):
+            return _open_named(word)
+        if (record := experiment_in(Path(word))) is not None:
+            return show(record)
     from rltui.cli.running import open_config  # knows the frameworks, which attaching needs not
 
     return open_config(arguments)

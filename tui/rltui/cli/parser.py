@@ -107,13 +107,23 @@ def _parsed(
 
 
 def is_file_name(word: str) -> bool:
-    """It names a config file, or their folder, rather than an experiment."""
-    path = Path(word)
-    if "/" not in word and path.is_dir() and not any(path.glob("*.toml")):  # mostly an output folder
-        from rltui.services.runs.experiments import find_experiment
+    """It names a config file, or their folder, rather than an experiment or a run. What lies in the working
+    folder under the name of one that is known does not hide it: `./NAME` is always the file.
+    """
+    if word.endswith(".toml") or "/" in word:
+        return True
+    return Path(word).exists() and not _is_known(word)
 
-        return find_experiment(word) is None
-    return word.endswith(".toml") or "/" in word or path.exists()
+
+def _is_known(word: str) -> bool:
+    from rltui.services.runs.experiments import find_experiment
+    from rltui.services.runs.index import RunIndex
+
+    if find_experiment(word) is not None:
+        return True
+    with suppress(RltuiError):  # a damaged one is told by those who need it
+        return bool(RunIndex().named(word))
+    return False
 
 
 def _refuse_unless_experiment(word: str, commands: Iterable[str]) -> None:
