@@ -196,6 +196,7 @@ def test_two_runs_of_prime_rl_have_no_port_in_common(
     """Finding P3."""
     monkeypatch.setattr(launch, "living", alive("one"))
     monkeypatch.setattr(processes, "port_holder", lambda port, host: None)
+    monkeypatch.setattr(ports, "served_model", lambda port: None)
     one, nothing_moves = ports.with_ports(prime_rl(tmp_path, "one", era))
     ControlFolder(Path(one.output_dir)).write_record(one)
     assert nothing_moves == ()

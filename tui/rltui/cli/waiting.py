@@ -164,10 +164,11 @@ def _is_queued(watched: Sequence[Mapping[str, Any]]) -> bool:
 def failure(failed: list[dict[str, Any]]) -> ComponentFailedError:
     """The first failure with its last words; the others usually follow from it."""
     first = failed[0]
+    has_log = first["log"] is not None and Path(first["log"]).exists()  # what was never started has none
     return ComponentFailedError(
         f"{first['id']} failed: {first['reason']}",
         details=_last_words(first["log"], first.get("log_end")),
-        hint=f"see: rltui logs {first['id']} --lines 30",
+        hint=f"see: rltui logs {first['id']} --lines 30" if has_log else "see: rltui events",
     )
 
 

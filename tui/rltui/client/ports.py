@@ -14,14 +14,12 @@ from rltui.core.template import TemplateValue, render
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import ConfigFiles, Framework, PortKnob, RunContext, standing
 from rltui.services import layout_files, processes
+from rltui.services.launch import LAST_PORT, takes_options
 from rltui.services.probes import served_model
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import known_experiments
 from rltui.services.runs.observed import framework_of
 
-_OVERRIDES = "{overrides}"
-"""Placeholder of a layout for the options that rltui chose."""
-_LAST_PORT = 65535
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (asked about, not listened on)
 
 
@@ -32,7 +30,7 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
     layout cannot change stays: the start then waits for it and names who holds it.
     """
     layout, files = _read(record)
-    ports = [item for item in framework_of(record).ports(files) if _takes_options(layout, item)]
+    ports = [item for item in framework_of(record).ports(files) if takes_options(layout, item)]
     before = standing(ports, record.overrides, record.overridden)
     taken = _Taken(record)
     chosen: dict[str, int | str] = {}
@@ -134,7 +132,7 @@ class _Taken:
 
     def next_free(self, port: int, more: tuple[int, ...] = ()) -> int | None:
         """`port`, or the first above it that can be used with those that belong to it."""
-        last = _LAST_PORT - max(more, default=0)
+        last = LAST_PORT - max(more, default=0)
         return next((p for p in range(port, last + 1) if self.first_taken(p, more) is None), None)
 
     def _is_own(self, holder: processes.PortHolder) -> bool:
@@ -171,11 +169,3 @@ def _claims(records: Iterable[ExperimentRecord]) -> Iterator[tuple[int, str]]:
 def _read(record: ExperimentRecord) -> tuple[Layout, ConfigFiles]:
     store = open_store(record)
     return layout_files.load_for(record), store.load()
-
-
-def _takes_options(layout: Layout, item: PortKnob) -> bool:
-    """Whether every component that needs the option gets it, or needs none."""
-    if not item.by_option:  # a launcher may choose all ports itself
-        return any(spec.port for spec in layout.automatic)
-    readers = [spec for spec in layout.automatic if {spec.id, *spec.launches}.intersection(item.readers)]
-    return bool(readers) and all(_OVERRIDES in spec.command for spec in readers)

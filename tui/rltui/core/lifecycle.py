@@ -74,6 +74,8 @@ class ExitInfo:
     """Set where it ended for want of device memory. `device` is left open."""
     from_outside: bool = False
     """As of `Cause`."""
+    port_lost: bool = False
+    """Another program took its port between the choice and the start, which can be made with the next one."""
 
     def __str__(self) -> str:
         if self.error:
@@ -302,6 +304,10 @@ def _end(life: Life, exit_info: ExitInfo, at: float) -> Life:
 def _fail(life: Life, exit_info: ExitInfo, reason: str, at: float) -> Life:
     healthy = life.ready_at is not None and at - life.ready_at >= life.restart.healthy_s
     failures = () if healthy else life.failures
+    if exit_info.port_lost and not failures:  # one more try, whatever the policy
+        text = f"{reason}; it starts again with another port"
+        backoff = replace(life, state=ComponentState.BACKOFF, exit=exit_info, reason=text)
+        return replace(backoff, failures=(at,), retry_at=at)
     answer = _decide(life.restart, failures, at, hopeless=exit_info.hopeless)
     if isinstance(answer, GiveUp):
         text = f"{reason}; {answer.reason}" if answer.reason else reason

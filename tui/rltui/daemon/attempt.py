@@ -168,6 +168,21 @@ class Attempt:
         except OSError as error:
             raise RltuiError(f"cannot remove the record in {self.folder}: {error.strerror}") from error
 
+    def rival(self) -> str | None:
+        """Who listens on a port that it was to have: a process of another experiment, or an older one; `None`
+        where that is nobody, or nobody can say. Blocks.
+        """
+        age_s = self.launch_age_s
+        if self.launch is None or self.launch.host is not None or age_s is None:
+            return None
+        ports = [port for port in (self.launch.port, *self.launch.ports) if port is not None]
+        for holder in (each for port in ports for each in processes.port_holders(port)):
+            if holder.process is not None:
+                tag = processes.attempt_tags(holder.process.pid).get("RLTUI_EXPERIMENT")
+                if tag != self._tag if tag else processes.age_s(holder.process) > age_s:
+                    return str(holder)
+        return None
+
     @property
     def launch_age_s(self) -> float | None:
         """Seconds since it was said what to run, at least 0; `None` where that never happened."""

@@ -98,6 +98,10 @@ class Surroundings(Protocol):
         """Snapshot the config into the attempt's folder and fill in the command."""
         ...
 
+    def can_move(self, component: str) -> bool:
+        """Its next start may take another port."""
+        ...
+
     async def open_window(self, component: str, attempt_dir: Path) -> None:
         """Run the shim for `attempt_dir` in the component's tmux window."""
         ...
@@ -374,6 +378,8 @@ class ComponentRunner:
             await attempt.end_leftovers(grace_s=self.spec.stop.grace_s)
         if not self.is_asked_to_stop and exit_info.cause is None:
             exit_info = await _explained(attempt, exit_info, self.around.failure_patterns)
+        if not self.is_asked_to_stop and await asyncio.to_thread(attempt.rival) is not None:
+            exit_info = replace(exit_info, port_lost=self.around.can_move(self.spec.id))
         self._advance(Ended(epoch=epoch, exit=exit_info, at=time.monotonic()))
 
     async def _end_of(self, epoch: int, attempt: Attempt) -> ExitInfo:
@@ -388,10 +394,14 @@ class ComponentRunner:
         """Until it is ready, from when on it runs: a queue is no part of the time that it has for that."""
         if self.spec.is_elsewhere:
             await self.elsewhere.until_running()
-        if ready is not None and not await _succeeds(probe := Probe(ready, attempt.log), ready.timeout_s):
+        if ready is not None and not await _succeeds(
+            probe := Probe(ready, attempt.log), ready.timeout_s, attempt
+        ):
             with contextlib.suppress(OSError):  # without a log there are no words
                 self.log_end = attempt.log.stat().st_size
-            await self.stop(reason=f"not ready after {duration(ready.timeout_s)} ({probe})")
+            rival = await asyncio.to_thread(attempt.rival)
+            why = f"{probe}; {rival} listens there" if rival else str(probe)
+            await self.stop(reason=f"not ready after {duration(ready.timeout_s)} ({why})")
             return
         attempt.mark_ready()
         self._advance(ProbeSucceeded(epoch=epoch, at=time.monotonic()))
@@ -436,12 +446,12 @@ async def _wait_for_room(
         pause = min(longest, pause * 1.3)
 
 
-async def _succeeds(probe: Probe, timeout_s: float) -> bool:
-    """It does so within this time."""
+async def _succeeds(probe: Probe, timeout_s: float, attempt: Attempt) -> bool:
+    """It does so within this time, and nobody else answers in place of the attempt."""
     pause, longest = _PROBE_INTERVALS_S
     try:
         async with asyncio.timeout(timeout_s):
-            while not await probe.succeeded():
+            while not await probe.succeeded() or await asyncio.to_thread(attempt.rival) is not None:
                 await asyncio.sleep(pause)
                 pause = min(longest, pause * 1.3)
     except TimeoutError:

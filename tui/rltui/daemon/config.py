@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +24,12 @@ from rltui.services.config.files import LoadedFiles, load_snapshot, write_passed
 from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.store import ConfigStore, EditPreview
 from rltui.services.gpu.other_hosts import GpuCommand
-from rltui.services.launch import Launch, Launcher
+from rltui.services.launch import LAST_PORT, Launch, Launcher
 from rltui.services.nodes import command_input, reach_words
+from rltui.services.processes import port_holders
 from rltui.services.resolved_configs import Resolver
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import known_experiments
 from rltui.services.runs.observed import framework_of
 from rltui.services.runs.provenance import Surveyor
 
@@ -257,6 +259,31 @@ class Config:
         for component in components:
             for wanted in self.launcher.resolutions(component, files, resume_step=resume_step, run_id=run_id):
                 await self._resolver.prepare(wanted, files, run=run)
+
+    def move_ports(self, component: str, *, stays: Collection[str], own: Collection[int]) -> None:
+        """Choose ports of `component` again that another program has taken, but none that `stays` reads.
+
+        `own`: pids of what this experiment has left, which ends before the start. Blocks.
+
+        Raises:
+            RltuiError: if the config cannot be read, or the choice cannot be kept.
+        """
+        files = self.store.load()
+        for item in self.launcher.movable_ports(component, files, stays):
+            port = self.launcher.chosen_port(item, files)
+            holders = [each for above in (0, *item.more) for each in port_holders(port + above)]
+            if all(holder.pid in own for holder in holders):
+                continue
+            others = (each for each in known_experiments() if each.name != self._setup.record.name)
+            claimed = {chosen for each in others for chosen in each.overrides.values()}
+            free = next(
+                each
+                for each in range(port + 1, LAST_PORT)
+                if not any(each + above in claimed or port_holders(each + above) for above in (0, *item.more))
+            )
+            self._setup.control.write_record(self.launcher.move_port(item, free))
+            text = f"port {port} is held by {holders[0]}: {component} uses {free}"
+            self._events.journal.add("config", text, component=component)
 
     async def prepare(
         self, component: str, attempt_dir: Path, *, resume_step: int | None, run_id: str

@@ -237,8 +237,12 @@ class Planner:
     def _port_problems(self, plan: Plan) -> tuple[Problem, ...]:
         problems = []
         ending = {orphan.pid for orphan in plan.free}
+        stays = set(self._processes.alive()).difference(plan.stop)
         for name in plan.start:
-            port = None if name in plan.stop else self._config.launcher.port(name, self._config.store.files)
+            launcher, files = self._config.launcher, self._config.store.files
+            if launcher.movable_ports(name, files, stays):
+                continue  # another is chosen at the start
+            port = None if name in plan.stop else launcher.port(name, files)
             holders = [] if port is None else port_holders(port)
             if foreign := [holder for holder in holders if holder.pid not in ending]:
                 message = f"{name} needs port {port}, which is held by {' and '.join(map(str, foreign))}"

@@ -293,10 +293,17 @@ class Processes:
         there are.
         """
         await self._readings.first()
+        await self.orphans.settled()
+        own = [orphan.pid for orphan in self.orphans.orphans]
+        await asyncio.to_thread(self._config.move_ports, component, stays=self.alive(), own=own)
         seen = self._observation
         return await self._config.prepare(
             component, attempt_dir, resume_step=seen.resume_step, run_id=seen.run_id
         )
+
+    def can_move(self, component: str) -> bool:
+        """Its next start may take another port."""
+        return bool(self._config.launcher.movable_ports(component, self._config.store.files, self.alive()))
 
     async def open_window(self, component: str, attempt_dir: Path) -> None:
         """Run the shim for `attempt_dir` in the component's window of the private tmux server."""

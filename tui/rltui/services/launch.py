@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks.base import (
     ConfigFiles,
     Framework,
+    PortKnob,
     Resolution,
     RunContext,
     ServiceCall,
@@ -52,6 +53,9 @@ Given = Mapping[str, str | tuple[str, ...]]
 """By name: what stands for `{given.NAME}` in the layout's entry of a manual component."""
 
 
+LAST_PORT = 65535
+_OVERRIDES = "{overrides}"
+"""Placeholder of a layout for the options that rltui chose."""
 _PROGRAMS, _LATER = "run", (CONFIG, "given.")
 """Placeholders that only a start fills, or whose lack it tells in its own words."""
 
@@ -119,6 +123,31 @@ class Launcher:
         self._surroundings = OfFiles(self._run_context)
         self._filled_in = OfFiles(self._template_values)
         self._given: dict[str, Given] = {}
+
+    def movable_ports(self, component: str, files: ConfigFiles, stays: Collection[str]) -> list[PortKnob]:
+        """The ports of `component` for which rltui may choose others, while none that `stays` reads them."""
+        automatic = [spec.id for spec in self._layout.automatic]
+        return [
+            item
+            for item in self._framework.ports(files)
+            if item.component == component and takes_options(self._layout, item)
+            if not set(item.readers or automatic).difference([component]).intersection(stays)
+        ]
+
+    def chosen_port(self, item: PortKnob, files: ConfigFiles) -> int:
+        """What its programs are told: what rltui has chosen, else what the config says."""
+        ports, record = self._framework.ports(files), self._record
+        return int(standing(ports, record.overrides, record.overridden).get(item.knob, item.port))
+
+    def move_port(self, item: PortKnob, port: int) -> ExperimentRecord:
+        """Have its programs told `port` from now on; the record that says so is to be kept."""
+        self._record = replace(
+            self._record,
+            overrides={**self._record.overrides, item.knob: port},
+            overridden={**self._record.overridden, item.knob: item.port},
+        )
+        self._surroundings, self._filled_in = OfFiles(self._run_context), OfFiles(self._template_values)
+        return self._record
 
     def give(self, component: str, given: Given) -> None:
         """What `{given.NAME}` stands for in the entry of `component`, from now on."""
@@ -398,6 +427,14 @@ class Launcher:
 
     def _where(self, component: str) -> str:
         return f"{self._record.layout_file}: component {component!r}"
+
+
+def takes_options(layout: Layout, item: PortKnob) -> bool:
+    """Whether every component that needs the option gets it, or needs none."""
+    if not item.by_option:  # a launcher may choose all ports itself
+        return any(spec.port for spec in layout.automatic)
+    readers = [spec for spec in layout.automatic if {spec.id, *spec.launches}.intersection(item.readers)]
+    return bool(readers) and all(_OVERRIDES in spec.command for spec in readers)
 
 
 def _of_nodes(layout: Layout, tag: str) -> Iterator[GpuCommand]:

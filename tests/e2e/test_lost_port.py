@@ -1,0 +1,103 @@
+"""A port that was free when it was chosen, and is taken when its program starts."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from tests.conftest import Box
+from tests.waiting import retry_until
+
+from rltui.frameworks.generic import FIRST_PORT
+from rltui.services.runs.experiment_files import ControlFolder
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+LAYOUT = """\
+[[component]]
+id = "prepare"
+command = ["/bin/sh", "-c", "until [ -e go ]; do sleep 0.05; done; touch made"]
+creates = "{workspace}/made"
+
+[[component]]
+id = "serve"
+kind = "service"
+after = ["prepare"]
+command = ["{python}", "-u", "serve.py", "{port.serve}"]
+port = "{port.serve}"
+ready = { tcp = "127.0.0.1:{port.serve}", timeout_s = 20 }
+wait_s = 3
+
+[[component]]
+id = "work"
+after = ["serve"]
+command = ["/bin/sh", "-c", "echo $1 > port; sleep 100", "work", "{port.serve}"]
+"""
+SERVE = """\
+import os, socket, sys, time
+if os.path.exists("race"):  # somebody else is quicker
+    os.remove("race")
+    open("taken", "w").write(sys.argv[1])
+    while not os.path.exists("held"):
+        time.sleep(0.02)
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+time.sleep(100)
+"""
+
+
+@pytest.fixture
+def parts(box: Box) -> Box:
+    (box.work / "parts.toml").write_text(LAYOUT)
+    (box.work / "serve.py").write_text(SERVE)
+    return box
+
+
+@pytest.fixture
+def held() -> Iterator[socket.socket]:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        yield listener
+
+
+def hold(listener: socket.socket, port: int) -> None:
+    listener.bind(("127.0.0.1", port))
+    listener.listen()
+
+
+def test_a_port_taken_while_another_component_works_is_chosen_again(parts: Box, held: socket.socket) -> None:
+    begun = parts.run("up", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
+    assert begun.returncode == 0, begun.stderr
+    parts.wait_for("prepare", "ready")
+    record = ControlFolder(parts.work / "out").read_record()
+    assert record is not None
+    first = int(record.overrides.get("port.serve", FIRST_PORT))
+    hold(held, first)
+    (parts.work / "go").touch()
+    parts.wait_for("work", "ready")
+    used = int((parts.work / "port").read_text())
+    assert used > first
+    assert f"port {first} is held by " in parts.run("events", "-n", "one").stdout
+    with closing(socket.create_connection(("127.0.0.1", used))):
+        pass
+    assert parts.run("down", "one").returncode == 0
+    (parts.work / "port").unlink()
+    assert parts.run("start", "serve", "work", "-n", "one", "--wait").returncode == 0
+    assert int((parts.work / "port").read_text()) == used, "a port that is free is kept"
+
+
+def test_a_port_taken_before_it_is_bound_is_lost_once_only(parts: Box, held: socket.socket) -> None:
+    for name in ("race", "made"):
+        (parts.work / name).touch()
+    begun = parts.run("up", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
+    assert begun.returncode == 0, begun.stderr
+    taken = parts.work / "taken"
+    lost = int(retry_until(lambda: taken.exists() and taken.read_text(), timeout_s=20))
+    hold(held, lost)
+    (parts.work / "held").touch()
+    parts.wait_for("work", "ready")
+    assert int((parts.work / "port").read_text()) > lost
+    kinds = [json.loads(line)["kind"] for line in (parts.work / "out/.rltui/journal.jsonl").open()]
+    assert kinds.count("failed") == 0
