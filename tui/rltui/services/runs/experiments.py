@@ -79,7 +79,7 @@ def experiment_in(folder: Path) -> ExperimentRecord | None:
     """The experiment on the list whose output folder it is."""
     record = ControlFolder(folder).read_record() if (folder / paths.STATE_FOLDER).is_dir() else None
     known = find_experiment(record.name) if record is not None else None
-    return known if known is not None and same_folder(known.output_dir, folder) else None
+    return known if known is not None and same_folder(known.output_dir, str(folder)) else None
 
 
 def _listed(name: str, lives: Callable[[str], bool]) -> ExperimentRecord | BrokenExperiment | None:
