@@ -177,6 +177,16 @@ async def test_many_random_keys_end_nothing() -> None:
         seed += 1
 
 
+async def test_a_sign_that_is_bound_to_nothing_ends_no_screen(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    """Finding X3: `@` ended six of them, whose list had a method that was called `key_at`."""
+    async with open_app(experiment) as pilot:
+        for screen in "1234567890":
+            await press(pilot, screen, "at", "tab", "at", "tab", "at")
+            assert not has_ended(pilot.app), screen
+
+
 async def test_a_page_key_before_the_palette_is_laid_out_ends_nothing(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:

@@ -137,10 +137,6 @@ class CompareScreen(CursorKeys, HomeScreen):
         """Over each other."""
         self.work(self._open(curves=True), changes=False)
 
-    def action_rollouts(self) -> None:
-        """Of the first run; to compare one there finds the prompt in the others."""
-        self.work(self._open(curves=False), changes=False)
-
     async def _open(self, *, curves: bool) -> None:
         if self._found is None:
             return
@@ -162,13 +158,13 @@ class CompareScreen(CursorKeys, HomeScreen):
             await show_error(self.app, error)
 
     def action_show_screen(self, name: str) -> None:
-        """Metrics and rollouts are of these runs; all else of the one that is open."""
+        """Metrics and rollouts are of these runs, rollouts of the first: to compare one there finds its prompt
+        in the others. All else is of the run that is open.
+        """
         if name not in _OF_THESE:
             super().action_show_screen(name)
-        elif name == "metrics":
-            self.action_curves()
         else:
-            self.action_rollouts()
+            self.work(self._open(curves=name == "metrics"), changes=False)
 
     def action_back(self) -> None:
         """To the list of runs."""

@@ -374,7 +374,7 @@ class KnobRows(RowList):
 
     def on_click(self, event: events.Click) -> None:
         """The first one selects; the second edits."""
-        if event.chain == 2 and self.key_at(event.y) == self.key:
+        if event.chain == 2 and self.row_at(event.y) == self.key:
             self.action_edit()
 
     def action_cursor(self, knobs: int) -> None:

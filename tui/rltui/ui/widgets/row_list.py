@@ -155,15 +155,15 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         """Select."""
-        if (key := self.key_at(event.y)) is not None:
+        if (key := self.row_at(event.y)) is not None:
             self.go_to(key)
 
     def copied(self) -> CopyWanted | None:
         """The row under the cursor, as it is shown."""
         return CopyWanted(rows_text(line.plain for key, line in self._lines if key and key == self.key))
 
-    def key_at(self, y: int) -> str | None:
-        """Of the row that line `y` of what is visible belongs to."""
+    def row_at(self, y: int) -> str | None:
+        """Key of the row that line `y` of what is visible belongs to."""
         at = y + self.scroll_offset.y
         return self._lines[at][0] if at < len(self._lines) else None
 
