@@ -72,3 +72,11 @@ def test_a_restart_between_two_steps_is_no_waiting() -> None:
 def test_too_few_steps_tell_nothing() -> None:
     assert said(run(batch=9.0, steps=3)) == ("", None)
     assert said(RunFigures()) == ("", None)
+
+
+def test_what_waited_before_the_present_start_says_nothing_of_it() -> None:
+    """Finding R9: "waits for a batch 84 %" stood there while the trainer was importing."""
+    figures = run(batch=6.0)
+    last = figures.trained.last(1)[0]
+    assert bottleneck(figures, (), KNOBS, NAMES, started=last + 1) is None
+    assert bottleneck(figures, (), KNOBS, NAMES, started=0.0) is not None

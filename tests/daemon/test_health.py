@@ -189,3 +189,13 @@ async def test_several_servers_are_one_load(room: Room) -> None:
     room.health.look(room.run)
     assert room.health.bottleneck is None, "there are none any more"
     assert json.dumps(room.told) == "[]"
+
+
+async def test_nobody_waits_in_a_run_that_is_over(room: Room) -> None:
+    """Finding R9: the trainer still waited for a batch after the run was done."""
+    for step in range(1, 20):
+        room.run.add({"step": step, "loss/mean": 0.1, "time/wait_for_batch": 8.0}, 10.0 * step)
+    room.health.look(room.run, now=200.0)
+    assert room.health.bottleneck is not None
+    assert room.health.look(room.run, is_over=True)
+    assert room.health.bottleneck is None

@@ -41,13 +41,16 @@ def bottleneck(
     activities: Sequence[InferenceActivity],
     knobs: BottleneckKnobs,
     names: Mapping[str, str],
+    *,
+    started: float = 0.0,
 ) -> Bottleneck | None:
     """Who waits most. `activities`: of all inference servers together, the last looks, oldest first.
 
-    `names`: the components that are `trainer`, `orchestrator` and `inference`.
+    `names`: the components that are `trainer`, `orchestrator` and `inference`. `started`: of the present
+    attempts; what waited before that says nothing of them.
     """
-    trainer = _share(run.track("wait_for_batch"), run.trained)
-    orchestrator = _share(run.track("wait_for_policy"), run.collected)
+    trainer = _share(run.track("wait_for_batch"), run.trained, started)
+    orchestrator = _share(run.track("wait_for_policy"), run.collected, started)
     waits = max(trainer or (0.0, 0), orchestrator or (0.0, 0))
     if waits[0] < _MUCH:
         return _in_queue(activities, knobs, names) if trainer is None and orchestrator is None else None
@@ -109,12 +112,12 @@ def _made(who: str, what: str, waits: tuple[float, int], advice: str, knob: str 
     )
 
 
-def _share(waits: Track, done: Track) -> tuple[float, int] | None:
+def _share(waits: Track, done: Track, started: float) -> tuple[float, int] | None:
     """Share of the last steps that was waited, and of how many; `None` where that is not known."""
     spans: list[tuple[float, float]] = []
     for step, wait in zip(waits.steps[-_STEPS:], waits.last(_STEPS), strict=True):
         end, begin = done.at(step), done.at(step - 1)
-        if end is not None and begin is not None and end > begin and wait >= 0:
+        if end is not None and begin is not None and end > begin >= started and wait >= 0:
             spans.append((min(wait, end - begin), end - begin))
     if len(spans) < _FEWEST_STEPS:
         return None

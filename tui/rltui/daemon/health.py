@@ -94,8 +94,13 @@ class RunHealth:
             )
         )
 
-    def look(self, run: RunFigures, *, now: float | None = None, started: float = 0.0) -> bool:
-        """Look at the figures, `now` and `started` as of `findings`; returns whether anything is other."""
+    def look(
+        self, run: RunFigures, *, now: float | None = None, started: float = 0.0, is_over: bool = False
+    ) -> bool:
+        """Look at the figures, `now` and `started` as of `findings`; returns whether anything is other.
+
+        `is_over`: nobody works who could wait for anything.
+        """
         before = self.concerns, self.bottleneck
         found = findings(run, self._thresholds, now=now, started=started)
         good = self._folder.checkpoints() if found else []
@@ -103,7 +108,8 @@ class RunHealth:
         levels = {step: rewards.around(step) for step in good}
         unwell = min((each.since for each in found if spoils(each.rule)), default=math.inf)
         self.concerns = tuple(self._concern(each, levels, min(unwell, each.since)) for each in found)
-        self.bottleneck = bottleneck(run, self._activities, self._knobs, self._names)
+        waits = bottleneck(run, self._activities, self._knobs, self._names, started=started)
+        self.bottleneck = None if is_over else waits
         return (self.concerns, self.bottleneck) != before
 
     def tell(self, run: RunFigures) -> None:

@@ -66,7 +66,8 @@ def look_at_health(supervisor: Supervisor) -> bool:
     observation.health.saw(observation.activities.values())
     started = _working_since(supervisor)
     now = None if started is None else time.time()
-    is_other = observation.health.look(figures, now=now, started=started or 0.0)
+    is_over = started is None and not supervisor.setup.record.observed
+    is_other = observation.health.look(figures, now=now, started=started or 0.0, is_over=is_over)
     observation.health.tell(figures)
     return is_other
 
