@@ -149,9 +149,8 @@ def test_the_command_line_tells_where_to_go_back_to_once() -> None:
 
 
 def test_one_failure_makes_the_experiment_failed() -> None:
-    assert (
-        experiment_badge(running_status(components=(component("a", FAILED), component("b")))).word == "failed"
-    )
+    failed = running_status(components=(component("a", FAILED), component("b")))
+    assert experiment_badge(failed).word == "failed: a"
 
 
 def test_the_command_line_says_the_same_word_as_the_header() -> None:

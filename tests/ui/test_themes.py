@@ -24,7 +24,7 @@ from rltui.ui.app import RltuiApp
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.cells import PLAIN, Cells
 from rltui.ui.terminal.contrast import GRAPHICS, TEXT, Rgb, ratio, ratio_shown, shown
-from rltui.ui.terminal.driver import BackgroundTold
+from rltui.ui.terminal.incoming import BackgroundTold
 
 NAMES = [name for name in themes.available() if name != themes.FOLLOWING]
 OURS = [name for name in NAMES if name.startswith("rltui-")]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes.experiment import (
+    LOGS,
     NO_GPU,
     NOW,
     ORPHANS,
     FakeExperiment,
+    component,
     knob_table,
     running_status,
     stopped_status,
@@ -17,7 +19,7 @@ from tests.ui.trouble import STALL_EVIDENCE, backoff_status, orphans_status, sta
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
-from rltui.core.api import Alert, Plan, Request
+from rltui.core.api import Alert, ComponentState, Plan, Request, Status
 from rltui.ui.actions import Place, changing_keys, uses
 from rltui.ui.requests import READONLY_TEXT
 from rltui.ui.screens.dialogs import MessageDialog, PlanDialog
@@ -240,3 +242,63 @@ async def test_the_last_alert_can_be_read_again(
             "",
             note,
         ]
+
+
+def failed_trainer(*failed: str) -> Status:
+    names = ("inference", "orchestrator", "trainer")
+    states = {name: ComponentState.FAILED if name in failed else ComponentState.READY for name in names}
+    each = [component(name, state, log=f"/run/{name}.log", reason="") for name, state in states.items()]
+    return running_status(components=tuple(each))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=str)
+async def test_what_has_failed_is_named_and_selected(size: tuple[int, int], open_app: Opener) -> None:
+    """Finding U7: the footer's keys acted on inference, beside a trainer that had failed."""
+    experiment = FakeExperiment(failed_trainer(), NO_GPU, knob_table())
+    async with open_app(experiment, size=size) as pilot:
+        assert overview(pilot).selected == "inference"
+        experiment.push(failed_trainer("trainer"))
+        await until(pilot, lambda: overview(pilot).selected == "trainer")
+        assert "✗ failed: trainer" in header_line(failed_trainer("trainer"), size[0]).plain
+        await press(pilot, "i")
+        experiment.push(failed_trainer("trainer"))
+        await settle(pilot)
+        assert overview(pilot).selected == "inference", "it has been seen"
+
+
+async def test_who_is_at_work_keeps_the_pane(open_app: Opener) -> None:
+    experiment = FakeExperiment(failed_trainer(), NO_GPU, knob_table())
+    async with open_app(experiment) as pilot:
+        await press(pilot, "o")
+        experiment.push(failed_trainer("trainer"))
+        await settle(pilot)
+        assert overview(pilot).selected == "orchestrator"
+
+
+async def test_a_run_that_is_opened_failed_shows_what_has(open_app: Opener) -> None:
+    async with open_app(FakeExperiment(failed_trainer("orchestrator"), NO_GPU, knob_table())) as pilot:
+        assert overview(pilot).selected == "orchestrator"
+
+
+async def test_errors_are_found_in_whichever_log_has_them(open_app: Opener) -> None:
+    """Finding U7: `E` said "no errors" beside a red trainer."""
+    for failed in ((), ("trainer",)):
+        experiment = FakeExperiment(failed_trainer(*failed), NO_GPU, knob_table())
+        async with open_app(experiment) as pilot:
+            await press(pilot, "i", "E")
+            await until(pilot, lambda of=pilot: overview(of).selected == "trainer")
+            pane = overview(pilot).body.reader("trainer")
+            assert pane is not None
+            await until(pilot, lambda of=pane: "1 of 1" in str(of.log_pane.border_subtitle))
+            assert said(pilot) == []
+
+
+async def test_where_no_log_has_an_error_that_is_said_once(
+    open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LOGS, "trainer", LOGS["trainer"][:5])
+    async with open_app(FakeExperiment(failed_trainer(), NO_GPU, knob_table())) as pilot:
+        await press(pilot, "o", "E")
+        await until(pilot, lambda: said(pilot))
+        assert said(pilot) == ["No log has an error"]
+        assert overview(pilot).selected == "orchestrator"

@@ -104,6 +104,11 @@ def concern_text(concern: Concern) -> str:
     return " · ".join(parts)
 
 
+def failed_text(components: Sequence[str]) -> str:
+    """`failed: trainer`."""
+    return f"failed: {', '.join(components)}"
+
+
 def waits_text(waits: str, waits_for: str, share_frac: float) -> str:
     """The bottleneck in short: `trainer waits for a batch 62 %`."""
     return f"{waits} waits for {waits_for} {100 * share_frac:.0f} %"

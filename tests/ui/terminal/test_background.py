@@ -8,8 +8,6 @@ from tests.params import slow_but
 from tests.ui.terminal.test_driver import APP, assert_given_back, at_rest, opened
 from tests.waiting import retry_until
 
-from rltui.ui.terminal.driver import Reports
-
 LIGHT = b"48;2;251;251;250"
 DARK = b"48;2;17;20;23"
 """Backgrounds of our two themes."""
@@ -26,37 +24,11 @@ SCREENS = {
     "1": "- step 12/20 -",
 }
 """By their keys, and what they say."""
-TYPED = "a\x1b]11;rgb:ffff/FFFF/ffff\x1b\\b\x1b[A\x1b[?997;1nc\x1b]11;rgba:00/00/00/ff\x07\x1b[?997;2n\x1b"
 
 
 def painted_last(terminal: Terminal, wanted: bytes) -> None:
     """Wait until the screen is painted on that background."""
     retry_until(lambda: max(LIGHT, DARK, key=terminal.written.rfind) == wanted)
-
-
-@pytest.mark.parametrize("size", range(1, 30))
-def test_reports_are_taken_out_of_what_is_typed(size: int) -> None:
-    reports, left, told = Reports(), "", []
-    for start in range(0, len(TYPED), size):
-        text, found = reports.take(TYPED[start : start + size])
-        left += text
-        told += [report.is_light for report in found]
-    assert reports.patience_s
-    assert left + reports.release() == "ab\x1b[Ac\x1b"
-    assert told == [True, False, False, True]
-    assert reports.patience_s is None
-
-
-def test_what_only_begins_like_a_report_is_typed() -> None:
-    for text in ("\x1b", "\x1b[", "\x1b]", "\x1b]1", "\x1b[?"):
-        reports = Reports()
-        assert reports.take(text) == ("", [])
-        assert reports.release() == text
-    for text in ("\x1b[A", "\x1bx", "\x1b]x", "\x1b[?1;2c", "[?997;1n"):
-        assert Reports().take(text) == (text, [])
-    reports = Reports()
-    assert reports.take("\x1b]11;rgb:ff") == ("", [])
-    assert reports.release() == "", "half an answer is no key"
 
 
 @pytest.mark.slow

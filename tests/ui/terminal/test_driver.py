@@ -143,3 +143,48 @@ def test_answers_under_way_are_not_typed_into_the_shell() -> None:
         terminal.wait_for("gone")
         assert "1;1R" not in terminal.text
         assert terminal.written.count(b"\x1b[6n")
+
+
+def state_of(terminal: Terminal) -> str:
+    """`T` where it is stopped."""
+    return Path(f"/proc/{terminal.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.slow
+def test_a_stopped_app_gives_the_terminal_back_and_takes_it_again() -> None:
+    """Finding X4: `Bad file descriptor` after a stop at the wrong moment."""
+    with opened() as terminal:
+        for _ in range(2):
+            terminal.process.send_signal(signal.SIGTSTP)
+            terminal.process.send_signal(signal.SIGTSTP)
+            retry_until(lambda: state_of(terminal) == "T")
+            retry_until(lambda: terminal.written.rpartition(b"\x1b[?1004")[2].startswith(b"l"))
+            assert_given_back(terminal)
+            written = terminal.bytes_total
+            terminal.process.send_signal(signal.SIGCONT)
+            retry_until(lambda before=written: terminal.bytes_total > before and not terminal.echoes)
+            terminal.painted_at()
+        terminal.process.send_signal(signal.SIGCONT)  # also to one that runs
+        terminal.press(typed("help"))
+        terminal.wait_for("Lower case is reversible")
+        terminal.press("\x1b")
+        terminal.expect_that(lambda screen: "Lower case is reversible" not in screen)
+        terminal.painted_at()
+        terminal.press("q")
+        assert terminal.process.wait(20) == 0
+        assert_given_back(terminal)
+        assert "Traceback" not in terminal.text
+
+
+@pytest.mark.slow
+def test_answers_that_nobody_waits_for_are_no_keys() -> None:
+    """Finding U31: the help opened, and 62c was typed into it."""
+    with opened() as terminal:
+        before = at_rest(terminal)
+        for answer in ("\x1b[?62c", "\x1b[>41;388;0c", "\x1bP!|00000000\x1b\\", "\x1b]10;rgb:ff/ff/ff\x07"):
+            terminal.press(answer)
+            for part in answer[:2], answer[2:5], answer[5:]:
+                terminal.press(part)
+        assert at_rest(terminal) == before
+        terminal.press(typed("help"))
+        terminal.wait_for("Lower case is reversible")

@@ -7,11 +7,11 @@ import pytest
 from rltui.ui.terminal.driver import (
     FAST_BYTES_PER_S,
     LONGEST_PAUSE_S,
-    PATIENCE_S,
     SLOW_BYTES_PER_S,
     WINDOW_BYTES,
     Pacing,
 )
+from rltui.ui.terminal.incoming import PATIENCE_S
 
 
 def flood(pacing: Pacing, *, round_trip_s: float, size: int, seconds: float, answers: bool = True) -> int:

@@ -28,6 +28,7 @@ from rltui.wording import (
     RUN_SYMBOLS,
     STALLED_SYMBOL,
     STATE_SYMBOLS,
+    failed_text,
     host_texts,
     log_state,
     orphan_text,
@@ -250,7 +251,7 @@ def state_text(status: Mapping[str, Any]) -> str:
     if status.get("done"):
         return "done ✓"
     if failed := status.get("failed"):
-        return f"failed: {', '.join(failed)}"
+        return failed_text(failed)
     return str(status.get("word", status["state"]))
 
 

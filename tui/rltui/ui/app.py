@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import SuspendNotSupported
+from textual.message import Message
 from textual.screen import Screen
+from textual.widget import Widget
 
 from rltui.client.protocol import Experiment, Runs, TakenDownError
 from rltui.core.api import Alert
@@ -23,7 +27,7 @@ from rltui.ui.background import in_background
 from rltui.ui.copying import is_inside_tmux, passed_through
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import LeaveDialog, TypingScreen
+from rltui.ui.screens.dialogs import LeaveDialog
 from rltui.ui.screens.overview import Overview
 from rltui.ui.shared import Home
 from rltui.ui.terminal.abilities import Abilities
@@ -39,8 +43,20 @@ RECONNECT_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 LOOK_AGAIN_S = 1.0
 """Between two looks whether somebody has started it again, after a `down`."""
 
+_LONGEST_KEY_S = 1.0
+"""The next key does not wait longer for the effects of one."""
+
 RunInTerminal = Callable[[Sequence[str]], object]
 """Runs a command that takes the terminal over, and returns when it has ended."""
+
+
+@dataclass
+class _KeyPassed(Message):
+    """Goes the way of a key behind it, from what has the focus up to the app."""
+
+    key: events.Key | events.Paste
+    top: Screen[Any] | None
+    """The screen on top when it was sent; `None`: sent with the key, whose effects are to come."""
 
 
 class RltuiApp(ThemedApp, inherit_bindings=False):
@@ -80,6 +96,9 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self.set_keymap({id_: names or NO_KEY for id_, names in keys.items()})
         self._trouble = trouble
         self._bell, self._osc9 = bell, osc9
+        self._typed: deque[events.Key | events.Paste] = deque()
+        """The first has been taken and has its effects now."""
+        self._typing_clock: asyncio.TimerHandle | None = None
         self._run_in_terminal = run_in_terminal
         self._home.wants_tour = tour and "tour" not in self._home.kept.values
         self._ask_to_start = ask_to_start
@@ -96,10 +115,51 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self._home.shared = overview.shared
         return overview
 
+    # keys, one after the other
+
     async def on_event(self, event: events.Event) -> None:
-        """Keys typed after the one that left find no screen any more."""
-        if not (self._exit and isinstance(event, events.InputEvent)):
+        """A key waits until all before it have had their effects: Textual would give it to what has the focus
+        now, and it is meant for what they open. Those typed after the one that left find no screen any more.
+        """
+        if self._exit and isinstance(event, events.InputEvent | events.Paste):
+            return
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            self._typed.append(event)
+            if len(self._typed) == 1:
+                await self._take_key(event)
+        else:
             await super().on_event(event)
+
+    async def _take_key(self, key: events.Key | events.Paste) -> None:
+        target = self.focused or self.screen
+        await super().on_event(key)
+        self._send_behind(key, target, None)
+
+    def _send_behind(self, key: events.Key | events.Paste, target: Widget, top: Screen[Any] | None) -> None:
+        """On the way that the key goes; at once, or by the clock, where something on that way has gone."""
+        done = _KeyPassed(key, top)
+        if not target.post_message(done):
+            self.post_message(done)
+        if self._typing_clock is not None:
+            self._typing_clock.cancel()
+        late = _KeyPassed(key, self.screen)
+        self._typing_clock = asyncio.get_running_loop().call_later(_LONGEST_KEY_S, self.post_message, late)
+
+    @on(_KeyPassed)
+    async def _go_on_typing(self, done: _KeyPassed) -> None:
+        """What the key has opened has the focus, once the same screen has been on top for a round."""
+        if self._exit:
+            self._typed.clear()
+        elif self._typed and done.key is self._typed[0]:
+            if done.top is not self.screen:
+                self._send_behind(done.key, self.focused or self.screen, self.screen)
+                return
+            self._typed.popleft()
+            if self._typed:
+                await self._take_key(self._typed[0])
+                return
+        if self._typing_clock is not None:
+            self._typing_clock.cancel()
 
     def get_default_screen(self) -> Screen[None]:
         """The one at the bottom: of the experiment, or all runs."""
@@ -270,12 +330,6 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             from rltui.ui.palette import open_palette  # the first frame need not wait for it
 
             open_palette(self.screen, typed)
-
-    def on_key(self, event: events.Key) -> None:
-        """A letter that was typed just before the screen opened that has a line for it."""
-        if event.is_printable and event.character and isinstance(self.screen, TypingScreen):
-            event.prevent_default()
-            self.screen.type_ahead(event.character)
 
     def action_detach(self) -> None:
         """Leave; asks first where that loses edits that are not written."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from textual.dom import DOMNode
+from textual.app import ScreenStackError
+from textual.css.query import QueryError
+from textual.dom import DOMNode, NoScreen
+from textual.widget import MountError
 from textual.worker import Worker
 
 
@@ -15,9 +18,24 @@ def in_background(
     """Await `work()` until it ends or `node` goes; `exclusive`: calls off what the group has under way.
 
     It is given as what to call: a coroutine that is called off before it began is never awaited, and Python
-    warns of that.
+    warns of that. Textual calls work off only after the children of `node` have gone: an answer that comes in
+    between has nothing left to be shown on, and is dropped here.
     """
-    return node.run_worker(work, name=group, group=group, exclusive=exclusive)
+
+    async def until_it_goes() -> object:
+        try:
+            return await work()
+        except (QueryError, NoScreen, ScreenStackError, MountError):
+            if is_there(node):
+                raise
+            return None
+
+    return node.run_worker(until_it_goes, name=group, group=group, exclusive=exclusive)
+
+
+def is_there(node: DOMNode) -> bool:
+    """It is mounted, and is not about to go."""
+    return node.is_attached and not (node._pruning or node._closing or node.app._exit)  # noqa: SLF001
 
 
 def is_in_front(node: DOMNode) -> bool:

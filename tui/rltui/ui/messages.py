@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -295,6 +296,8 @@ class TalkingApp(App[None]):
     def __init__(self, clock: Callable[[], float]) -> None:
         """`clock`: seconds since the epoch."""
         super().__init__(driver_class=TerminalDriver)
+        self.touched_at = -math.inf
+        """When a person last pressed a key or a button, on the loop's clock."""
         self.messages = Messages(clock)
 
     def _on_notify(self, event: Notify) -> None:
@@ -310,6 +313,8 @@ class TalkingApp(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         """A key ends what is waited for, and takes away what was read."""
+        if isinstance(event, events.Key | events.MouseDown | events.MouseScrollDown | events.MouseScrollUp):
+            self.touched_at = asyncio.get_running_loop().time()
         if isinstance(event, events.Key) and not event.is_forwarded:
             if event.key == "escape" and not self.screen.is_modal and self.messages.cancel():
                 return

@@ -19,7 +19,7 @@ from rltui.ui.actions import Place, bindings
 from rltui.ui.background import in_background
 from rltui.ui.palette_entries import Kind, PaletteEntry, at_once, carry_out, narrowed, ranked, sources
 from rltui.ui.requests import SEARCH_AIM, MainScreen
-from rltui.ui.screens.dialogs import TypingLine, TypingScreen
+from rltui.ui.screens.dialogs import TypingScreen
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.virtual_list import VirtualList
 
@@ -72,12 +72,14 @@ class Palette(TypingScreen[PaletteEntry]):
         *,
         recent: Sequence[str] = (),
         typed: str = "",
+        searches_logs: bool = True,
     ) -> None:
-        """`recent`: names of entries, the one used last first."""
-        super().__init__(TypingLine(placeholder=_HINT, select_on_focus=False), typed)
+        """`recent`: names of entries, the one used last first. `searches_logs`: for what is typed."""
+        super().__init__(Input(typed, placeholder=_HINT, select_on_focus=False))
         self._entries = list(entries)
         self._sources = sources
         self._recent = recent
+        self._searches_logs = searches_logs
         self._loading = len(sources)
         self._found: tuple[PaletteEntry, ...] = ()
         self._asked: str | None = None
@@ -103,12 +105,6 @@ class Palette(TypingScreen[PaletteEntry]):
         for source in self._sources:
             in_background(self, partial(self._load, source), group="load", exclusive=False)
         self.call_later(self._show)
-
-    def type_ahead(self, text: str) -> None:
-        """Counts at once."""
-        super().type_ahead(text)
-        if self.is_mounted:
-            self._show()
 
     async def _load(self, source: Source) -> None:
         try:
@@ -137,7 +133,7 @@ class Palette(TypingScreen[PaletteEntry]):
         self._asked = self.typed
         found = ranked(self._entries, self.typed, self._recent)
         kind, wanted = narrowed(self.typed)
-        if wanted.strip() and kind in (None, Kind.LOG):
+        if self._searches_logs and wanted.strip() and kind in (None, Kind.LOG):
             text = wanted.strip()
             found += (PaletteEntry(Kind.LOG, text, f"search all logs for {text}", "", SEARCH_AIM),)
         self._found = found
@@ -217,5 +213,11 @@ def open_palette(screen: MainScreen, typed: str) -> None:
             carry_out(entry, screen)
             screen.keep()
 
-    palette = Palette(at_once(screen), sources(screen), recent=screen.home.recent, typed=typed)
+    palette = Palette(
+        at_once(screen),
+        sources(screen),
+        recent=screen.home.recent,
+        typed=typed,
+        searches_logs=screen.home.shared is not None,
+    )
     screen.app.push_screen(palette, chosen)

@@ -223,7 +223,7 @@ class MainScreen(TalkingScreen[None]):
             coroutine.close()
             self.notify("Still busy with the last request", markup=False)
         else:
-            self.run_worker(coroutine, name=_GROUP, group=_GROUP)
+            in_background(self, lambda: coroutine, group=_GROUP)
 
     def on_key(self, event: Key) -> None:
         """A key that does nothing says why: where it would change something, each time; else once."""

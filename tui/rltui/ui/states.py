@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textual.content import Content
 
@@ -11,7 +11,15 @@ from rltui.core.gpu.out_of_memory import verdict
 from rltui.core.runs import RunState
 from rltui.core.text import duration
 from rltui.ui.text import age, clean_line
-from rltui.wording import RUN_SYMBOLS, STALLED_SYMBOL, STATE_SYMBOLS, concern_text, host_texts, state_word
+from rltui.wording import (
+    RUN_SYMBOLS,
+    STALLED_SYMBOL,
+    STATE_SYMBOLS,
+    concern_text,
+    failed_text,
+    host_texts,
+    state_word,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +182,8 @@ def experiment_badge(status: Status) -> Badge:
     """One word for the whole experiment: what most needs a person's eye."""
     if status.observed:
         return Badge("◉", "observed", "$text-primary")
+    if status.failed and not status.done:
+        return replace(BADGES[ComponentState.FAILED], word=clean_line(failed_text(status.failed)))
     match status.word:
         case "done":
             return Badge(RUN_SYMBOLS["done"], "done", "$text-success")

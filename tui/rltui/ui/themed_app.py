@@ -18,7 +18,8 @@ from rltui.ui import themes
 from rltui.ui.copying import CopyingApp
 from rltui.ui.shared import Home
 from rltui.ui.terminal.abilities import Abilities
-from rltui.ui.terminal.driver import BackgroundTold, TerminalDriver
+from rltui.ui.terminal.driver import TerminalDriver
+from rltui.ui.terminal.incoming import BackgroundTold
 from rltui.ui.text import clean_line
 
 _KEY = "theme"

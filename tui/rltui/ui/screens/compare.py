@@ -158,8 +158,8 @@ class CompareScreen(CursorKeys, HomeScreen):
             await show_error(self.app, error)
 
     def action_show_screen(self, name: str) -> None:
-        """Metrics and rollouts are of these runs, rollouts of the first: to compare one there finds its prompt
-        in the others. All else is of the run that is open.
+        """Metrics and rollouts are of these runs, rollouts of the first: comparing there finds its prompt in
+        the others. All else is of the run that is open.
         """
         if name not in _OF_THESE:
             super().action_show_screen(name)

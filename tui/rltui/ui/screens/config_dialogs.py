@@ -262,16 +262,10 @@ class ConverterDialog(Box[Conversion]):
 
     async def _take(self, text: str) -> None:
         if await self._reckon(text):
-            self._leave(self.conversion)
+            self.dismiss(self.conversion)
         else:
             self.app.bell()
 
     def action_cancel(self) -> None:
         """Leave the files as they are."""
-        self.workers.cancel_group(self, "take")
-        self._leave(None)
-
-    def _leave(self, conversion: Conversion | None) -> None:
-        """Not without ending what would show its answer where nothing is left to show it."""
-        self.workers.cancel_group(self, "convert")
-        self.dismiss(conversion)
+        self.dismiss(None)

@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.button import ButtonVariant
@@ -45,54 +44,24 @@ class AnsweredOnce(TalkingScreen[Answer], ModalScreen[Answer], Generic[Answer]):
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
-class TypingLine(Input):
-    """Takes enter in its turn: what is typed behind it in haste is no part of the line."""
-
-    async def _on_key(self, event: Key) -> None:
-        if event.key == "enter":
-            event.stop()
-            event.prevent_default()
-            await self.action_submit()
-        else:
-            await super()._on_key(event)
-
-
 class TypingScreen(AnsweredOnce[Answer], Generic[Answer]):
-    """Has a line to type in, and loses nothing of what is typed before that line has the keys."""
+    """Has a line to type in, which has the keys from the first on."""
 
     AUTO_FOCUS = ""
 
-    def __init__(self, line: Input, typed: str = "") -> None:
+    def __init__(self, line: Input) -> None:
         super().__init__()
-        self._ahead = typed
-        """Typed before there was a line."""
         self.line = line
         self.line.cursor_blink = False
 
     @property
     def typed(self) -> str:
         """All of it."""
-        return self.line.value if self.line.is_mounted else self._ahead
+        return self.line.value
 
     def on_mount(self) -> None:
-        """Take it over; keys that wait for this screen already come before those for the line."""
-        self.line.value = self._ahead
-        self.line.cursor_position = len(self._ahead)
-        self.call_later(self.set_focus, self.line)
-
-    def on_key(self, event: Key) -> None:
-        """Before the line has the keys."""
-        if not self.line.has_focus and event.is_printable and event.character:
-            event.stop()
-            event.prevent_default()
-            self.type_ahead(event.character)
-
-    def type_ahead(self, text: str) -> None:
-        """It was typed for this screen, and came to another."""
-        if self.line.is_mounted:
-            self.line.insert_text_at_cursor(text)
-        else:
-            self._ahead += text
+        """Every key is for it."""
+        self.set_focus(self.line)
 
 
 ToldKey = tuple[str, str]
@@ -371,7 +340,7 @@ class NoteDialog(Box[str]):
         super().__init__()
         self._title, self._done = clean_line(title), done
         self._may_be_empty = may_be_empty
-        self._field = TypingLine(text, placeholder=placeholder, max_length=LONGEST_NOTE)
+        self._field = Input(text, placeholder=placeholder, max_length=LONGEST_NOTE)
         self._field.cursor_blink = False
 
     def compose(self) -> ComposeResult:
@@ -406,7 +375,7 @@ class SearchPrompt(Box[str]):
     def __init__(self, text: str = "", *, where: str = "this log") -> None:
         super().__init__()
         self._where = where
-        self._field = TypingLine(text, placeholder="text, or a regular expression; upper case counts")
+        self._field = Input(text, placeholder="text, or a regular expression; upper case counts")
         self._field.cursor_blink = False
 
     def compose(self) -> ComposeResult:

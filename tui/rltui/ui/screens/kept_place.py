@@ -132,6 +132,7 @@ class KeptPlace(ArrangedPanes):
             for panel in self.query(KnobPanel):
                 panel.rows.begin_at(knob)
         is_untouched = body.zoomed is None and self.current_pane in (None, *body.panes[:1])
+        is_untouched = is_untouched and not self.shared.status.failed  # which is selected in its stead
         if is_untouched:
             for key in ("selected", "focused"):
                 if (found := body.pane_named(values.get(key))) is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
@@ -221,9 +221,9 @@ class KnobEditor(Box[Decision]):
     @on(Answered)
     def _answered(self, event: Answered) -> None:
         event.stop()
-        self._confirm(event.text, event.how)
+        # In a group of its own: a late check must not cancel it.
+        in_background(self, partial(self._confirm, event.text, event.how), group="confirm")
 
-    @work(group="confirm", exclusive=True)  # in a group of its own: a late check must not cancel it
     async def _confirm(self, text: str, how: How) -> None:
         draft = self.draft
         is_known = draft.refusal is not None or (draft.plan is not None and not draft.plan.asks_more)

@@ -106,6 +106,8 @@ class LogScreen(ExperimentScreen):
         self._logs: tuple[LogEntry, ...] = ()
         self._source: LogSource | None = None
         self._shown: LogEntry | str = _MERGED
+        self._going: LogEntry | str | None = None
+        """To be shown as soon as it is open: further keys go on from there."""
         self._found: FoundLines | None = None
         self._merged: MergedSource | None = None
         self._goal: tuple[float, str | None] | None = None
@@ -192,6 +194,9 @@ class LogScreen(ExperimentScreen):
         except RltuiError as error:
             await show_error(self.app, error)
             return
+        finally:
+            if self._going is shown:
+                self._going = None
         before, self._source, self._shown = self._source, source, shown
         if isinstance(shown, LogEntry):
             search = partial(self.experiment.search_log, shown.path, with_text=False)
@@ -246,8 +251,9 @@ class LogScreen(ExperimentScreen):
         newest = newest_logs(self._logs)
         names: list[LogEntry | str] = [_MERGED, *([_FOUND] if self._found is not None else []), *newest]
         known = [name.component if isinstance(name, LogEntry) else name for name in names]
-        shown = self._shown.component if isinstance(self._shown, LogEntry) else self._shown
-        at = known.index(shown) if shown in known else 0
+        here = self._going or self._shown
+        name = here.component if isinstance(here, LogEntry) else here
+        at = known.index(name) if name in known else 0
         self._go(names[(at + step) % len(names)])
 
     def action_focus_component(self, component_id: str) -> None:
@@ -257,21 +263,23 @@ class LogScreen(ExperimentScreen):
                 self._go(log)
 
     def _go(self, shown: LogEntry | str) -> None:
+        self._going = shown
         in_background(self, partial(self._show, shown), group="show")
 
     @on(LogPane.AttemptWanted)
     def _show_attempt(self, wanted: LogPane.AttemptWanted) -> None:
         wanted.stop()
-        if not isinstance(self._shown, LogEntry) or self._shown.attempt is None:
+        here = self._going or self._shown
+        if not isinstance(here, LogEntry) or here.attempt is None:
             self.notify(f"Choose a component's log first: {key_of('pane.next')}", markup=False)
             return
-        own = [log for log in self._logs if log.component == self._shown.component]
-        at = own.index(self._shown) + wanted.step if self._shown in own else -1
+        own = [log for log in self._logs if log.component == here.component]
+        at = own.index(here) + wanted.step if here in own else -1
         if 0 <= at < len(own):
             self._go(own[at])
         else:
             which = "earlier" if wanted.step < 0 else "later"
-            self.notify(f"{clean_line(self._shown.component)} has no {which} attempt", markup=False)
+            self.notify(f"{clean_line(here.component)} has no {which} attempt", markup=False)
 
     def go_to(self, at: float, component: str | None) -> None:
         """Show the lines of the moment `at`, of `component` or of all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from textual import on
@@ -19,7 +20,7 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.arrangement import Arrangement
 from rltui.ui.config_actions import ConfigActions
-from rltui.ui.messages import waiting
+from rltui.ui.messages import TalkingApp, waiting
 from rltui.ui.requests import AskedRequest, ComponentActions, show_error
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.kept_place import KeptPlace
@@ -38,6 +39,8 @@ _TITLE_INTERVAL_S = 1.0
 
 _CURVE_FROM_ROWS = 36
 """From here on the rewards of the whole run have three rows below the header."""
+_BUSY_S = 10.0
+"""After a key a person is at work, and nothing else takes the selection away."""
 _TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 
@@ -186,6 +189,7 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
         self.body.place_anew()
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
+        self._show_failed(before, status)
         self._offer_rollback(before, status)
         if before is None:
             self.call_after_refresh(self.begin_tour)
@@ -210,6 +214,15 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
         if self.status is not None:
             self._fill_readers(self.status)
             self.body.place_anew()
+
+    def _show_failed(self, before: Status | None, status: Status) -> None:
+        """What has just failed is selected, for the keys to act on it; not below the hands of a person."""
+        new = [each for each in status.failed if before is None or each not in before.failed]
+        is_busy = isinstance(self.app, TalkingApp) and (
+            asyncio.get_running_loop().time() - self.app.touched_at < _BUSY_S or self.app.screen.is_modal
+        )
+        if new and not is_busy:
+            self.action_focus_component(new[0])
 
     def _offer_rollback(self, before: Status | None, status: Status) -> None:
         """At once, unless that would catch the keys of somebody who is busy with a dialog or the GPUs."""

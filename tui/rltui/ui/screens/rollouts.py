@@ -67,6 +67,8 @@ class RolloutReading(RolloutLists):
         """The prompt elsewhere, as far as it is not looked up yet."""
         self._compared: list[FoundPrompt] = []
         self._compared_at = 0
+        self._in_turn = asyncio.Lock()
+        """Each key goes on from the prompt that the one before has come to."""
 
     def look_at_sample(self) -> None:
         """Where it is seen at all."""
@@ -134,6 +136,10 @@ class RolloutReading(RolloutLists):
 
     async def _compare(self, batches: int) -> None:
         """Show the other one, so many further on."""
+        async with self._in_turn:
+            await self._go_on_comparing(batches)
+
+    async def _go_on_comparing(self, batches: int) -> None:
         wanted = max(0, self._compared_at + batches)
         while wanted >= len(self._compared) and self._elsewhere is not None:
             async with waiting(self.app, "Looking for the prompt"):
@@ -328,7 +334,7 @@ class RolloutScreen(RolloutReading):
     def action_go_to_step(self, batches: int) -> None:
         """Up or down the list of steps; in a comparison, on to another step."""
         if self.has_class("-comparing"):
-            in_background(self, partial(self._compare, batches), group="compare")
+            in_background(self, partial(self._compare, batches), group="compare", exclusive=False)
         else:
             self._steps.go_to(self._steps.at + batches)
 

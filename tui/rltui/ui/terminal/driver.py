@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import selectors
 import signal
 import sys
@@ -13,7 +12,6 @@ import time
 from codecs import getincrementaldecoder
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from io import TextIOWrapper
 from statistics import median
@@ -23,14 +21,12 @@ from rich.control import Control
 from textual import events
 from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._compositor import ChopsUpdate, LayoutUpdate
-from textual._xterm_parser import XTermParser
-from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.cells import Cells
-from rltui.ui.terminal.contrast import BLACK, WHITE, Rgb, ratio
+from rltui.ui.terminal.incoming import PATIENCE_S, Incoming
 
 if TYPE_CHECKING:
     from rich.color import ColorSystem
@@ -45,8 +41,6 @@ LONGEST_PAUSE_S = 0.5
 """Between such frames where the line is not slow, however large the screen."""
 _SLOW_ANSWER_S = 0.15
 """A line that takes longer to show a frame and to say so is slow."""
-PATIENCE_S = 3.0
-"""A terminal that has not answered by then does not answer at all."""
 WINDOW_BYTES = 8192
 """Written and not shown yet: more than that waits, also where a person waits, or keys would queue up."""
 
@@ -94,66 +88,10 @@ class Pacing:
             self._answers_s.append(now - self._unanswered.popleft()[0])
 
 
-@dataclass
-class BackgroundTold(Message):
-    """The terminal says what it looks like, or that this has changed."""
-
-    is_light: bool
-
-
 _FOLLOW = "\x1b]11;?\x1b\\\x1b[?2031h"
 """Which colour is the background? And from now on, tell when dark and light change. Most terminals answer the
 one or do the other, all others take no notice."""
 _UNFOLLOW = "\x1b[?2031l"
-_TOLD = re.compile(
-    r"\x1b\]11;rgba?:(?P<rgb>[\da-fA-F]{1,4}(?:/[\da-fA-F]{1,4}){2,3})(?:\x07|\x1b\\)"
-    r"|\x1b\[\?997;(?P<scheme>[12])n"
-)
-_BEGUN = re.compile(
-    r"\x1b(?:\](?:1(?:1(?:;[rgba:\da-fA-F/]{0,30}\x1b?)?)?)?|\[(?:\?(?:9(?:9(?:7(?:;[12]?)?)?)?)?)?)?\Z"
-)
-"""The beginning of such a report, at the end of what has come so far."""
-
-
-class Reports:
-    """Takes what the terminal says of its background out of what is typed, which knows nothing of it."""
-
-    def __init__(self) -> None:
-        self._held = ""
-
-    @property
-    def patience_s(self) -> float | None:
-        """How long to wait for the rest of what may be a report; `None`: nothing is held back.
-
-        An escape, or what a person can type, waits less than anybody notices.
-        """
-        if not self._held:
-            return None
-        return _ESCAPE_S if len(self._held) <= len("\x1b]1") else PATIENCE_S
-
-    def take(self, text: str) -> tuple[str, list[BackgroundTold]]:
-        """What is left to be understood of all that has come, and what was reported."""
-        text = self._held + text
-        told = [BackgroundTold(_is_light(report)) for report in _TOLD.finditer(text)]
-        rest = _TOLD.sub("", text)
-        begun = _BEGUN.search(rest)
-        self._held = begun[0] if begun else ""
-        return rest.removesuffix(self._held), told
-
-    def release(self) -> str:
-        """What was held back, and is no report."""
-        held, self._held = self._held, ""
-        return "" if held.startswith("\x1b]11;") else held
-
-
-def _is_light(report: re.Match[str]) -> bool:
-    if report["scheme"]:
-        return report["scheme"] == "2"
-    red, green, blue, *_ = (int(part, 16) * 255 // (16 ** len(part) - 1) for part in report["rgb"].split("/"))
-    color: Rgb = (red, green, blue)
-    return ratio(color, BLACK) > ratio(color, WHITE)
-
-
 _ASK = "\x1b[6n"
 """Where is the cursor? Answered in order with what was written before, and by every terminal we know of."""
 _HURRY_S = 0.5
@@ -162,12 +100,6 @@ _BACKLOG_S = 0.05
 """Looked at again when something is still being written."""
 _LEAVE_S = 1.0
 """Waited, on leaving, for answers on their way, which would else be typed into the shell."""
-_READ_S = 0.1
-"""Waited for the rest of a sequence, such as of an arrow key, until it counts as a lone escape."""
-_ESCAPE_S = 0.02
-"""The same of a report, which comes at once as a whole almost always."""
-_REST_S = ESCAPE_DELAY + 1.0
-"""After the last byte, nothing that has come is without its meaning."""
 READ_BYTES = 4096
 _ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 GONE = 128 + signal.SIGHUP
@@ -237,7 +169,11 @@ class TerminalDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """Take the terminal, whose state is unknown."""
         self._input_end = os.eventfd(0)
+        self._key_thread = None
         super().start_application_mode()  # type: ignore[no-untyped-call] # Textual has no types here
+        if self._key_thread is None:  # it belongs to another program now: we were continued by `bg`
+            self._let_go()
+            return
         if self._follows:
             self.write(_FOLLOW)
         self._is_painting = True
@@ -264,7 +200,35 @@ class TerminalDriver(LinuxDriver):
         if self._follows:
             self.write(_UNFOLLOW)
         super().stop_application_mode()
+        self._let_go()
+
+    def _let_go(self) -> None:
         os.close(self._input_end)
+        self._input_end = -1
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """Stop: at once where the terminal is not ours, else as soon as that is given back, which must not
+        happen in the midst of taking it.
+        """
+        if self._input_end < 0:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            self._loop.call_soon_threadsafe(self._stop_process)
+
+    def _stop_process(self) -> None:
+        if self._input_end >= 0:
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Take the terminal again, if it was given back for a stop."""
+        if self._must_signal_resume:
+            self._loop.call_soon_threadsafe(self._go_on)
+
+    def _go_on(self) -> None:
+        if self._must_signal_resume and self._input_end < 0:
+            self.resume_application_mode()
 
     def close(self) -> None:
         """As far as the terminal takes it: one that has stopped reading must not keep us."""
@@ -280,38 +244,28 @@ class TerminalDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Read keys until we leave or the terminal goes away. Other bytes than UTF-8 end nothing."""
-        parser = XTermParser(self._debug)
-        reports = Reports()
+        incoming = Incoming()
         decode = getincrementaldecoder("utf-8")("replace").decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(self._input_end, selectors.EVENT_READ)
-            read_at = time.monotonic()
             while True:
-                is_resting = time.monotonic() > read_at + _REST_S
-                wait_s = reports.patience_s or (None if is_resting else _READ_S)
-                ready = {key.fd for key, _ in selector.select(wait_s)}
+                ready = {key.fd for key, _ in selector.select(incoming.patience_s)}
                 if self._input_end in ready:
                     os.eventfd_read(self._input_end)
                     return
-                text = ""
-                if self.fileno in ready:
-                    read_at = time.monotonic()
-                    try:
-                        data = os.read(self.fileno, READ_BYTES)
-                    except OSError:
-                        data = b""
-                    if not data:
-                        self._outlet.is_gone = True
-                        self._loop.call_soon_threadsafe(partial(self._app.exit, return_code=GONE))
-                        return
-                    text, told = reports.take(decode(data))
-                    self._take_input(told)
-                else:
-                    text = reports.release()
-                if text:  # an empty one would end the parser
-                    self._take_input(parser.feed(text))
-                self._take_input(parser.tick())
+                if self.fileno not in ready:
+                    self._take_input(incoming.release())
+                    continue
+                try:
+                    data = os.read(self.fileno, READ_BYTES)
+                except OSError:
+                    data = b""
+                if not data:
+                    self._outlet.is_gone = True
+                    self._loop.call_soon_threadsafe(partial(self._app.exit, return_code=GONE))
+                    return
+                self._take_input(incoming.take(decode(data)))
 
     def _take_input(self, messages: Iterable[Message]) -> None:
         for message in messages:

@@ -83,7 +83,7 @@ def _header_parts(
             parts.append(
                 HeaderPart(8, ((filled, "$primary"), (empty, "$foreground 60%"), (percent, "")), _TO_METRICS)
             )
-    moves = status.state == "running" and not status.done and badge not in TROUBLES
+    moves = status.state == "running" and not (status.done or status.failed) and badge not in TROUBLES
     if progress.eta_s is not None and moves:
         parts.append(
             HeaderPart(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), "")), _TO_METRICS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pkgutil import resolve_name
 
 from textual import events, on
@@ -22,6 +22,8 @@ from rltui.ui.placing import PanelState, Placing, place
 from rltui.ui.shared import Shared
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+from rltui.ui.widgets.log_finding import SearchedLog
+from rltui.ui.widgets.log_pane import LogPane
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 
 _BARS = 2
@@ -324,6 +326,9 @@ class PaneActions(Screen[None]):
     selected: reactive[str | None] = reactive(None, init=False, bindings=True)
     """Component that the component keys act on, or log file that is looked at."""
 
+    _errors_in: Sequence[ReaderPane] = ()
+    """Where to look for errors next; the last is where that began."""
+
     @property
     def body(self) -> Body:
         """The panes."""
@@ -376,6 +381,30 @@ class PaneActions(Screen[None]):
         """Straight to one."""
         if (pane := self.body.reader(component_id)) is not None:
             self._go_to(pane)
+
+    def log_of_errors(self, log: SearchedLog) -> SearchedLog:
+        """That of what has failed, else `log`; the others come after it, as long as none is found."""
+        here = next((pane for pane in self.body.readers if pane.log_pane is log), None)
+        failed = [pane for pane in self.body.readers if pane.has_failed]
+        if here is None or (failed and here not in failed):
+            here = failed[0] if failed else self.body.readers[0]
+            self._go_to(here)
+        others = self.body.readers
+        at = others.index(here)
+        self._errors_in = [*others[at + 1 :], *others[:at], here]
+        return here.log_pane
+
+    @on(LogPane.NoErrors)
+    def _find_errors_elsewhere(self, told: LogPane.NoErrors) -> None:
+        """In the next log; back where it began, that is all there is to say."""
+        told.pane.action_leave()
+        if self._errors_in:
+            pane = self._errors_in.pop(0)
+            self._go_to(pane)
+            if self._errors_in:
+                pane.log_pane.find_errors()
+            else:
+                self.notify("No log has an error", markup=False)
 
     def action_focus_knobs(self) -> None:
         """Straight to the knobs."""

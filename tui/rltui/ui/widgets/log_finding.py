@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 from textual import on
 from textual.message import Message
@@ -58,6 +59,11 @@ class LogMatches:
         if self.level is not None:
             parts.append("errors" if self.level is Level.ERROR else f"{self.level}s")
         return " in ".join(parts)
+
+    @property
+    def is_of_errors(self) -> bool:
+        """No words were looked for."""
+        return self.query is None and self.level is Level.ERROR
 
     def told(self, here: int | None, *, picked: bool) -> str:
         """How far it is, and which one was gone to; `picked`: they are shown alone."""
@@ -133,6 +139,14 @@ class PickedLines:
         """The whole log is its owner's."""
 
 
+@runtime_checkable
+class ManyLogs(Protocol):
+    """A screen of several logs."""
+
+    def log_of_errors(self, log: SearchedLog, /) -> SearchedLog:
+        """The one in which to look for errors first, asked for in `log`."""
+
+
 class SearchedLog(ScrolledLog):
     """Finds lines in the whole log, marks what it finds, and shows it alone where that is wanted."""
 
@@ -144,8 +158,14 @@ class SearchedLog(ScrolledLog):
         before: int
         """How many were known when it began."""
 
+    @dataclass
+    class NoErrors(Message):
+        """A log was looked through for errors in vain, or is not there."""
+
+        pane: SearchedLog
+
     class SearchWanted(Message):
-        """A person wants to search a log that is no single file."""
+        """A person wants to search what is no single file, or not there yet."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
@@ -185,16 +205,21 @@ class SearchedLog(ScrolledLog):
 
     def action_search(self) -> None:
         """Ask what for."""
-        if self._whole is None:
-            return
         if self._open_search is None:
             self.post_message(self.SearchWanted())
-            return
+        else:
+            self.ask_what_for()
+
+    def ask_what_for(self) -> None:
+        """Also before there is a log: what is typed behind the key is no key."""
         known = self._query.text if self._query is not None else ""
         self.app.push_screen(SearchPrompt(known), self._search_for)
 
     def _search_for(self, text: str | None) -> None:
         if text is None:
+            return
+        if self._open_search is None:
+            self.notify("There is no log to search yet", markup=False)
             return
         try:
             query = Query.typed(text) if text else None
@@ -222,12 +247,20 @@ class SearchedLog(ScrolledLog):
         self._look_for(self._query, self._level)
 
     def action_errors(self) -> None:
-        """Go to the newest error; what is found next and before are errors from then on."""
-        if self._open_search is None:
-            return
+        """Go to the newest error; what is found next and before are errors from then on. Where others are
+        beside this log, it may be in one of them.
+        """
         finding = self._finding
-        if finding is not None and finding.query is None and finding.level is Level.ERROR:
+        log = self.screen.log_of_errors(self) if isinstance(self.screen, ManyLogs) else self
+        if log is self and finding is not None and finding.offsets and finding.is_of_errors:
             self.action_next_match(-1)
+        else:
+            log.find_errors()
+
+    def find_errors(self) -> None:
+        """In this log, or a `NoErrors`."""
+        if self._open_search is None:
+            self.post_message(self.NoErrors(self))
             return
         self._only, self._level = False, None
         self._look_for(None, Level.ERROR)
@@ -285,6 +318,8 @@ class SearchedLog(ScrolledLog):
             self._progress_timer.stop()
             self._progress_timer = None
         is_first, finding.is_first = finding.is_first, False
+        if is_first and finding.is_of_errors and not finding.offsets:
+            self.post_message(self.NoErrors(self))
         if is_first and not self._is_picked and finding.offsets:
             self._go_to_first(finding)
         elif self._source is not None and self._is_picked:

@@ -36,6 +36,7 @@ class ReaderPane(Vertical):
     selected: reactive[bool] = reactive(False, init=False, toggle_class="-selected")
     is_idle = False
     """Nothing is to be expected in it: where others live, it needs no room."""
+    has_failed = False
     may_always_fold = False
     """Also where nothing lives."""
     rows: Callable[[int], int] | None = None
@@ -52,6 +53,8 @@ class ReaderPane(Vertical):
         """Path and placeholder of the log that there is now."""
         self._attempt: int | None = None
         """An earlier one that is shown in place of it."""
+        self._in_turn = asyncio.Lock()
+        """Each key goes on from the attempt that the one before has come to."""
         self._wanted_look: Mapping[str, Any] = {}
         """What is to be restored."""
         self._title = ""
@@ -72,13 +75,22 @@ class ReaderPane(Vertical):
         if self._attempt is None:
             self._open(path, placeholder)
 
+    @on(LogPane.SearchWanted)
+    def _ask_what_for(self, message: LogPane.SearchWanted) -> None:
+        message.stop()
+        self.log_pane.ask_what_for()
+
     @on(LogPane.AttemptWanted)
     def _to_attempt(self, message: LogPane.AttemptWanted) -> None:
         message.stop()
-        in_background(self, partial(self._show_attempt, message.step), group="attempt")
+        in_background(self, partial(self._show_attempt, message.step), group="attempt", exclusive=False)
 
     async def _show_attempt(self, step: int) -> None:
         """The log of an earlier one, or back to the newest, which is followed."""
+        async with self._in_turn:
+            await self._go_to_attempt(step)
+
+    async def _go_to_attempt(self, step: int) -> None:
         try:
             async with waiting(self.app, "Looking which attempts there are"):
                 logs = await asyncio.to_thread(self._shared.experiment.logs)
@@ -200,6 +212,7 @@ class ComponentPane(ReaderPane):
         for state in ComponentState:
             self.set_class(state is status.state, f"-{state.value}")
         self.may_always_fold = status.prepares
+        self.has_failed = status.state is ComponentState.FAILED
         self.is_idle = (
             status.state is ComponentState.STOPPED
             or (status.state is ComponentState.EXITED and (status.prepares or status.manual))

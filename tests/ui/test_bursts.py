@@ -1,0 +1,156 @@
+"""Keys that arrive together, as over a slow line or from a paste: none is lost, none means another thing."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fakes.experiment import NOW, FakeExperiment, component, running_status, stopped_status
+from tests.fakes.runs import FakeRuns
+from tests.ui.conftest import Opener, said, settle
+from tests.ui.run_cases import RUNS
+from textual import events
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from rltui.core.lines import LogEntry
+from rltui.ui.palette import Palette
+from rltui.ui.screens.config import ConfigScreen
+from rltui.ui.screens.dialogs import NoteDialog, SearchPrompt
+from rltui.ui.screens.knob_editor import KnobEditor
+from rltui.ui.screens.overview import Overview
+from rltui.ui.terminal.incoming import Incoming
+from rltui.ui.widgets.panes import ComponentPane
+
+WORDS = "SIGTERM i S I R M x q"
+"""Of letters that each do something on a main screen: some start or stop components, one leaves."""
+
+
+async def burst(pilot: Pilot[None], typed: str) -> None:
+    """All of it in one write."""
+    incoming = Incoming()
+    for message in (*incoming.take(typed), *incoming.release()):
+        assert isinstance(message, events.Event)
+        message.set_sender(pilot.app)
+        pilot.app.post_message(message)
+    await settle(pilot)
+
+
+@pytest.mark.parametrize(
+    ("opening", "where"),
+    [
+        ("/", SearchPrompt),
+        ("#", NoteDialog),
+        ("6/", None),
+        ("2/", SearchPrompt),
+        ("5/", None),
+        ("?", None),
+        (":", None),
+    ],
+)
+async def test_what_is_typed_behind_the_key_that_opens_a_line_is_in_that_line(
+    experiment: FakeExperiment, open_app: Opener, opening: str, where: type | None
+) -> None:
+    """Finding U6: of 14 letters two came through, and the others were keys."""
+    async with open_app(experiment) as pilot:
+        await burst(pilot, opening + WORDS)
+        assert isinstance(pilot.app.focused, Input), opening
+        assert pilot.app.focused.value == WORDS
+        assert where is None or isinstance(pilot.app.screen, where)
+        assert experiment.planned + experiment.executed == []
+        assert pilot.app.return_code is None
+        assert said(pilot) == []
+
+
+@pytest.mark.parametrize("opening", ["e", "#", "/"])
+async def test_tags_descriptions_and_filters_of_runs_take_all_letters(open_app: Opener, opening: str) -> None:
+    async with open_app(None, runs=FakeRuns(*RUNS)) as pilot:
+        await burst(pilot, opening)
+        field = pilot.app.focused
+        assert isinstance(field, Input), opening
+        before = field.value
+        await burst(pilot, "\x1b")
+        await burst(pilot, opening + WORDS)
+        assert isinstance(pilot.app.focused, Input)
+        assert pilot.app.focused.value in (before + WORDS, WORDS)
+        assert pilot.app.return_code is None
+
+
+async def test_enter_and_what_follows_it_count_in_their_turn(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment) as pilot:
+        await burst(pilot, "#it collapsed\r#and again\r")
+        assert [entry.text for entry in experiment.entries][-2:] == ["it collapsed", "and again"]
+
+
+async def test_a_value_is_typed_and_written_in_one_go(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        await burst(pilot, "6\r")
+        assert isinstance(pilot.app.screen, KnobEditor)
+        await burst(pilot, "\x1b")
+        await burst(pilot, "\r\x7f\x7f\x7f\x7f\x7f\x7f")
+        assert isinstance(pilot.app.screen, KnobEditor)
+
+
+async def test_as_many_attempts_back_as_keys(open_app: Opener) -> None:
+    """Finding U6: `[[[` in one write went back by one attempt."""
+    trainer = component("trainer", log="/run/trainer.log")
+    experiment = FakeExperiment(running_status(components=(trainer,)))
+    names = ("inference", "orchestrator", "trainer", "inference", "trainer")  # any that the fake has lines of
+    logs = tuple(LogEntry("trainer", at, f"/run/{name}.log", NOW + at) for at, name in enumerate(names, 1))
+    experiment.logs = lambda: logs  # type: ignore[method-assign]
+    async with open_app(experiment) as pilot:
+        pane = pilot.app.screen.query_one(ComponentPane)
+        await burst(pilot, "[[[")
+        assert pane._attempt == 2
+        await burst(pilot, "]]")
+        assert pane._attempt == 4
+        await burst(pilot, "[[[[")
+        assert pane._attempt == 1
+        assert said(pilot) == ["trainer has no earlier attempt"]
+
+
+@pytest.mark.parametrize("opening", ["/", "2/"])
+async def test_where_there_is_no_log_yet_letters_behind_the_search_are_no_keys(
+    open_app: Opener, opening: str
+) -> None:
+    experiment = FakeExperiment(stopped_status())
+    experiment.logs = lambda: ()  # type: ignore[method-assign]
+    async with open_app(experiment) as pilot:
+        await burst(pilot, opening + WORDS)
+        assert isinstance(pilot.app.screen, SearchPrompt)
+        await burst(pilot, "\r")
+        assert experiment.planned + experiment.executed == []
+        assert opening != "/" or said(pilot) == ["There is no log to search yet"]
+
+
+async def test_a_key_behind_one_that_closes_a_dialog_is_for_what_is_below(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment) as pilot:
+        await burst(pilot, "/lost\r6")
+        assert isinstance(pilot.app.screen, ConfigScreen)
+
+
+async def test_a_paste_is_for_the_line_that_the_key_before_it_opens(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment) as pilot:
+        await burst(pilot, "/\x1b[200~SIGTERM\x1b[201~ x")
+        assert isinstance(pilot.app.focused, Input)
+        assert pilot.app.focused.value == "SIGTERM x"
+        await burst(pilot, "\x1b")
+        await burst(pilot, "\x1b[200~sxSRq\x1b[201~")
+        assert experiment.planned + experiment.executed == []
+        assert pilot.app.return_code is None
+        assert isinstance(pilot.app.screen, Overview)
+
+
+async def test_what_nothing_answers_to_is_searched_for_only_where_there_are_logs(open_app: Opener) -> None:
+    """Finding X4: on the list of runs, with none open, enter ended the TUI."""
+    async with open_app(None) as pilot:
+        for typed in (":zqqqxyz\r", ":/z\r"):
+            below = pilot.app.screen
+            await burst(pilot, typed)
+            assert isinstance(pilot.app.screen, Palette)
+            await burst(pilot, "\x1b")
+            assert pilot.app.screen is below
