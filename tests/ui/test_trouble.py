@@ -280,17 +280,17 @@ async def test_a_run_that_is_opened_failed_shows_what_has(open_app: Opener) -> N
         assert overview(pilot).selected == "orchestrator"
 
 
-async def test_errors_are_found_in_whichever_log_has_them(open_app: Opener) -> None:
+@pytest.mark.parametrize("failed", [(), ("trainer",)], ids=str)
+async def test_errors_are_found_in_whichever_log_has_them(failed: tuple[str, ...], open_app: Opener) -> None:
     """Finding U7: `E` said "no errors" beside a red trainer."""
-    for failed in ((), ("trainer",)):
-        experiment = FakeExperiment(failed_trainer(*failed), NO_GPU, knob_table())
-        async with open_app(experiment) as pilot:
-            await press(pilot, "i", "E")
-            await until(pilot, lambda of=pilot: overview(of).selected == "trainer")
-            pane = overview(pilot).body.reader("trainer")
-            assert pane is not None
-            await until(pilot, lambda of=pane: "1 of 1" in str(of.log_pane.border_subtitle))
-            assert said(pilot) == []
+    experiment = FakeExperiment(failed_trainer(*failed), NO_GPU, knob_table())
+    async with open_app(experiment) as pilot:
+        await press(pilot, "i", "E")
+        await until(pilot, lambda: overview(pilot).selected == "trainer")
+        pane = overview(pilot).body.reader("trainer")
+        assert pane is not None
+        await until(pilot, lambda: "1 of 1" in str(pane.log_pane.border_subtitle))
+        assert said(pilot) == []
 
 
 async def test_where_no_log_has_an_error_that_is_said_once(

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,10 @@ def state_of(terminal: Terminal) -> str:
     return Path(f"/proc/{terminal.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+def has_it_again(terminal: Terminal, written: int) -> bool:
+    return terminal.bytes_total > written and not terminal.echoes
+
+
 @pytest.mark.slow
 def test_a_stopped_app_gives_the_terminal_back_and_takes_it_again() -> None:
     """Finding X4: `Bad file descriptor` after a stop at the wrong moment."""
@@ -162,7 +167,7 @@ def test_a_stopped_app_gives_the_terminal_back_and_takes_it_again() -> None:
             assert_given_back(terminal)
             written = terminal.bytes_total
             terminal.process.send_signal(signal.SIGCONT)
-            retry_until(lambda before=written: terminal.bytes_total > before and not terminal.echoes)
+            retry_until(partial(has_it_again, terminal, written))
             terminal.painted_at()
         terminal.process.send_signal(signal.SIGCONT)  # also to one that runs
         terminal.press(typed("help"))

@@ -399,7 +399,7 @@ class PaneActions(Screen[None]):
         """In the next log; back where it began, that is all there is to say."""
         told.pane.action_leave()
         if self._errors_in:
-            pane = self._errors_in.pop(0)
+            pane, *self._errors_in = self._errors_in
             self._go_to(pane)
             if self._errors_in:
                 pane.log_pane.find_errors()
