@@ -30,22 +30,25 @@ def test_what_was_called_otherwise_says_what_it_is_now(line: str, now: str) -> N
 
 
 def test_a_step_is_a_number(capsys: pytest.CaptureFixture[str]) -> None:
-    assert parse(["restart", "--from", "0"]).from_step == 0
+    assert parse(["restart", "--from", "0"]).begin == 0
+    assert parse(["set", "lr=1", "--restart", "--from", "best"]).begin == "best"
     assert parse(["up", "rl.toml", "--resume-step", "420"]).resume_step == 420
     with pytest.raises(SystemExit):
-        parse(["restart", "--from", "best"])
-    assert "rltui checkpoints lists those there are" in capsys.readouterr().err
+        parse(["restart", "--from", "worst"])
+    assert "'worst' is no checkpoint: the step of one, last, or best" in capsys.readouterr().err
 
 
 def test_a_line_per_checkpoint() -> None:
     whole = Checkpoint(
         step=420, at=1000.0, size_bytes=2 * GIB, complete=True, parts=("trainer", "orchestrator"), attempt=2,
-        reward=0.914, reward_after=0.031, evals={"a": 0.5, "b": 0.6}, notes=("best reward",),
+        reward=0.914, reward_std=0.02, reward_after=0.031, evals={"a": 0.5, "b": 0.6},
+        notes=("highest reward",),
     )  # fmt: skip
     assert checkpoint_cells(whole, 1720.0) == (
-        "420", "12m", "0.91 → 0.03", "0.50 +1", "trainer orchestrator", "2.0 GiB", "#2", "best reward"
+        "420", "12m", "0.91±0.02 → 0.03", "0.50 +1", "trainer orchestrator", "2.0 GiB", "#2", "highest reward"
     )  # fmt: skip
-    assert checkpoint_words(whole, 1720.0) == "12m ago · reward 0.91 → 0.03 · eval 0.50 +1 · best reward"
+    told = "12m ago · reward 0.91±0.02 → 0.03 · eval 0.50 +1 · highest reward"
+    assert checkpoint_words(whole, 1720.0) == told
     half = Checkpoint(step=5, missing=("trainer/.metadata", "orchestrator"))
     assert checkpoint_cells(half, 0.0)[-1] == "incomplete: no trainer/.metadata or orchestrator"
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from rltui.core.checkpoints import (
-    BEST,
+    HIGHEST,
     NEWEST,
     Checkpoint,
     CheckpointReport,
     PrunePlan,
     Retention,
-    mean_around,
+    levels_around,
     prune_plan,
 )
 
@@ -28,7 +28,7 @@ def deleted(plan: PrunePlan) -> list[int]:
     return [each.step for each in plan.delete]
 
 
-FIVE = report(one(10), one(20, notes=(BEST,)), one(30), one(40), one(50, notes=(NEWEST,)))
+FIVE = report(one(10), one(20, notes=(HIGHEST,)), one(30), one(40), one(50, notes=(NEWEST,)))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,9 @@ def test_what_was_set_aside_goes_only_when_it_is_asked_for() -> None:
 
 def test_reward_around_a_checkpoint() -> None:
     values = [(step, float(step)) for step in range(1, 21)]
-    assert mean_around(values, 10) == (6.5, 14.5)
-    assert mean_around(values, 20) == (16.5, None)
-    assert mean_around((), 5) == (None, None)
+    before, after = levels_around(values, 10)
+    assert before is not None
+    assert after is not None
+    assert (before.mean, round(before.std or 0, 3), after.mean) == (6.5, 2.449, 14.5)
+    assert levels_around(values, 20)[1] is None
+    assert levels_around((), 5) == (None, None)

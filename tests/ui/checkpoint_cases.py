@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.fakes.experiment import GIB, NOW
 
-from rltui.core.checkpoints import BEING_WRITTEN, BEST, NEWEST, Checkpoint, CheckpointReport
+from rltui.core.checkpoints import BEING_WRITTEN, HIGHEST, NEWEST, Checkpoint, CheckpointReport
 
 RUN = "/data/outputs/reverse-text"
 
@@ -25,7 +25,7 @@ REPORT = CheckpointReport(
     checkpoints=(
         checkpoint(380, 0.71, 0.78),
         checkpoint(400, 0.83, 0.9),
-        checkpoint(420, 0.914, 0.62, notes=(BEST,)),
+        checkpoint(420, 0.914, 0.62, notes=(HIGHEST,)),
         checkpoint(440, 0.42, 0.12, complete=False, missing=("orchestrator",), parts=("trainer",)),
         checkpoint(460, 0.08, 0.03),
         checkpoint(480, 0.03, None, notes=(NEWEST,)),

@@ -58,6 +58,22 @@ def test_the_selected_one_says_what_going_back_means() -> None:
     assert any("trainer.optim.lr 1e-06 → 0.01 (1h35m ago)" in line for line in below)
 
 
+async def test_they_are_sorted_and_filtered() -> None:
+    app = make_app(with_checkpoints())
+    async with app.run_test(size=(120, 30)) as pilot:
+        screen = await open_screen(pilot)
+        assert screen.rows.keys[0] == "500"
+        await press(pilot, "greater_than_sign")
+        assert [*screen.rows.keys][:3] == ["420", "400", "380"]
+        assert "highest reward first" in str(screen.title_line.render())
+        await press(pilot, "f")
+        assert "440" not in screen.rows.keys, "it is not complete"
+        await press(pilot, "f")
+        assert [*screen.rows.keys] == ["420", "500", "480"]
+        await press(pilot, "f", "less_than_sign")
+        assert screen.rows.keys[0] == "500"
+
+
 @pytest.mark.parametrize("width", [20, 40, 78, 120])
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
     for step in ("380", "440", "500"):

@@ -102,7 +102,7 @@ def test_a_key_several_and_none(path: Path) -> None:
         (
             '[keys]\nsort = "s"\n',
             (
-                ":2:1: keys.sort: on the evaluation screen, s is the key of start (component.start) already, "
+                ":2:1: keys.sort: on the checkpoint screen, s is the key of start (component.start) already, "
                 "not of sort (sort)"
             ),
         ),

@@ -328,9 +328,11 @@ def eval_summary(report: EvalReport) -> list[str]:
 
 
 def checkpoint_cells(checkpoint: Checkpoint, now: float) -> tuple[str, ...]:
-    """`420`, `12m`, `0.91 → 0.03`, `0.83`, `trainer orchestrator`, `2.1 GiB`, `#2`, and a note."""
+    """`420`, `12m`, `0.91±0.02 → 0.03`, `0.83`, `trainer orchestrator`, `2.1 GiB`, `#2`, and a note."""
     rewards = (checkpoint.reward, checkpoint.reward_after)
     known = [f"{reward:.2f}" for reward in rewards if reward is not None]
+    if checkpoint.reward is not None and checkpoint.reward_std is not None:
+        known[0] += f"±{checkpoint.reward_std:.2f}"
     scores = [f"{score:.2f}" for score in checkpoint.evals.values()]
     return (
         str(checkpoint.step),
@@ -345,7 +347,7 @@ def checkpoint_cells(checkpoint: Checkpoint, now: float) -> tuple[str, ...]:
 
 
 def checkpoint_words(checkpoint: Checkpoint, now: float) -> str:
-    """`12m ago · reward 0.91 → 0.03 · best reward`, as far as it is known."""
+    """`12m ago · reward 0.91±0.02 → 0.03 · highest reward`, as far as it is known."""
     _, age, reward, score, *_ = checkpoint_cells(checkpoint, now)
     facts = (
         f"{age} ago" if age else "",

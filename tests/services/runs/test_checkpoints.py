@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.checkpoints import BEING_WRITTEN, BEST, NEWEST, PrunePlan, Retention, prune_plan
+from rltui.core.checkpoints import BEING_WRITTEN, HIGHEST, NEWEST, PrunePlan, Retention, prune_plan
 from rltui.errors import RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.base import RunFiles
@@ -96,7 +96,7 @@ def test_rewards_evaluations_and_what_speaks_for_it(tmp_path: Path) -> None:
     news = CheckpointNews(step=40, max_steps=60, notes={10: "mine"})
     report = reader(folder(tmp_path, CURRENT.rl_files)).report("x", news)
     first, second, third = report.checkpoints
-    assert (first.notes, second.notes, third.notes) == (("mine",), (BEST,), (NEWEST,))
+    assert (first.notes, second.notes, third.notes) == (("mine",), (HIGHEST,), (NEWEST,))
     assert (first.evals, second.evals) == ({"math": 0.2}, {"math": 0.4})
     assert second.reward is not None
     assert second.reward_after is not None

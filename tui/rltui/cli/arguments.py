@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast, get_args
 
 from rltui.cli.colour import When
+from rltui.core.forks import Checkpointed, checkpointed
 from rltui.core.text import number, unknown
 from rltui.errors import UsageError
 
@@ -279,6 +280,14 @@ def step(text: str) -> int:
     if not text.isdecimal() or len(text) > _LONGEST_STEP:
         raise argparse.ArgumentTypeError(f"{text!r} is no step; rltui checkpoints lists those there are")
     return int(text)
+
+
+def checkpoint(text: str) -> Checkpointed:
+    """A checkpoint: its step, `last` or `best`."""
+    try:
+        return checkpointed(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(f"{error.title}: {error.hint}") from None
 
 
 def steps(text: str) -> tuple[int, ...]:

@@ -126,14 +126,13 @@ def _request(
     force: bool = False,
 ) -> Request:
     """What the options of every edit ask for."""
-    if arguments.from_step is not None and not arguments.restart:
+    if arguments.begin is not None and not arguments.restart:
         raise UsageError("--from says where a restart goes on from", hint="add --restart, or leave it out")
     return Request(
         action=action,
         edits=dict(edits or {}),
         force=force,
         restart=arguments.restart,
-        resume_step=arguments.from_step,
     )
 
 
@@ -141,6 +140,9 @@ def _edit(record: ExperimentRecord, request: Request, arguments: argparse.Namesp
     """Without a supervisor the files are edited all the same, with the same history; one is started only for
     an edit with a restart.
     """
+    if arguments.begin is not None:
+        begin = offline.checkpoint_step(record, arguments.begin)
+        request = request.model_copy(update={"resume_step": begin})
     wire = launch.reach(record) if request.restart and not arguments.dry_run else launch.connect(record)
     if wire is None:
         with closing(_Offline(record)) as experiment:

@@ -23,6 +23,7 @@ from rltui.cli.arguments import (
     add_slurm,
     add_wait,
     add_watch,
+    checkpoint,
     command,
     count,
     interval,
@@ -309,11 +310,12 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
             begin.add_argument("--from-scratch", action="store_true", help="do not resume from a checkpoint")
             begin.add_argument(
                 "--from",
-                dest="from_step",
-                type=step,
-                metavar="STEP",
-                help="resume from the checkpoint of this step (default: the newest); without C, just what "
-                "writes the run. What came later is moved aside, later checkpoints too",
+                dest="begin",
+                type=checkpoint,
+                metavar="STEP|last|best",
+                help="resume from the checkpoint of this step, or of the highest reward (default: the "
+                "newest); without C, just what writes the run. What came later is moved aside, later "
+                "checkpoints too",
             )
             _add_moved(parser, "--from-checkpoint", f"{name} --from STEP")
         else:
@@ -505,10 +507,10 @@ def _add_edit(parser: argparse.ArgumentParser) -> None:
     add_wait(parser, is_usual=None)
     parser.add_argument(
         "--from",
-        dest="from_step",
-        type=step,
-        metavar="STEP",
-        help="with --restart: the run too, from the checkpoint of this step",
+        dest="begin",
+        type=checkpoint,
+        metavar="STEP|last|best",
+        help="with --restart: the run too, from the checkpoint of this step, or of the highest reward",
     )
     parser.add_argument("--dry-run", action="store_true", help="change nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask")

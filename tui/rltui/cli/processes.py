@@ -52,15 +52,16 @@ _TIMEOUT_S = 30.0
 
 def change(arguments: argparse.Namespace) -> int:
     """Print the plan, ask where there is somebody to ask, carry it out."""
+    record = choose_experiment(arguments.name, acts=True)
+    refuse_observed(record)
+    begin = getattr(arguments, "begin", None)
     request = Request(
         action=arguments.action,
         components=tuple(arguments.component),
         kill=getattr(arguments, "kill", False),
         resume="scratch" if getattr(arguments, "from_scratch", False) else "latest",
-        resume_step=getattr(arguments, "from_step", None),
+        resume_step=None if begin is None else offline.checkpoint_step(record, begin),
     )
-    record = choose_experiment(arguments.name, acts=True)
-    refuse_observed(record)
     if arguments.plan:
         return _only_plan(record, request, as_json=arguments.json)
     with launch.reach(record) as wire:

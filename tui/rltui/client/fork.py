@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rltui.client import creation, launch
-from rltui.client.offline import offline_checkpoints
+from rltui.client.offline import checkpoint_step
 from rltui.core import hints
 from rltui.core.api import Plan, Request
-from rltui.core.checkpoints import BEST
 from rltui.core.config_data import value_at
 from rltui.core.forks import Checkpointed, ForkPlan, ForkWish, fork_name
 from rltui.core.runs import RunOrigin, RunRow
@@ -188,16 +187,8 @@ def _step(record: ExperimentRecord, folder: RunFolder, wanted: Checkpointed) -> 
     there = folder.checkpoints()
     if wanted == "last" and there:
         return there[-1]
-    if wanted == "best":
-        report = offline_checkpoints(record)
-        best = [each.step for each in report.complete if BEST in each.notes]
-        if best and best[0] in there:
-            return best[0]
-        if there:
-            raise ConflictError(
-                f"which checkpoint of {record.name} is the best is not known",
-                hint=f"say its step: {', '.join(map(str, there))}",
-            )
+    if wanted == "best" and there:
+        return checkpoint_step(record, wanted)
     if wanted in there:
         return int(wanted)
     if folder.files.no_resume:

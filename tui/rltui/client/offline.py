@@ -11,9 +11,10 @@ from pathlib import Path
 
 from rltui.core.api import ComponentStatus, Orphan, Status
 from rltui.core.batch import Way
-from rltui.core.checkpoints import NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
+from rltui.core.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.failure_cause import FailurePattern
+from rltui.core.forks import Checkpointed
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import ComponentSpec
 from rltui.core.metrics import MetricSeries
@@ -153,6 +154,28 @@ def offline_checkpoints(record: ExperimentRecord) -> CheckpointReport:
     """The checkpoints of a stopped experiment."""
     reader, news = _checkpoints_of(record)
     return reader.report(record.name, news)
+
+
+def checkpoint_step(record: ExperimentRecord, begin: Checkpointed) -> int:
+    """The step that a person means: of the newest complete checkpoint, or of that with the highest reward.
+
+    Raises:
+        ConflictError: there is none, or no reward of any is known.
+    """
+    if isinstance(begin, int):
+        return begin
+    complete = offline_checkpoints(record).complete
+    if not complete:
+        raise ConflictError(f"{record.name} has no complete checkpoint", hint="rltui checkpoints lists all")
+    if begin == "last":
+        return complete[-1].step
+    highest = next((each.step for each in complete if HIGHEST in each.notes), None)
+    if highest is None:
+        steps = ", ".join(str(each.step) for each in complete)
+        raise ConflictError(
+            f"which checkpoint of {record.name} is the best is not known", hint=f"say its step: {steps}"
+        )
+    return highest
 
 
 def offline_prune(record: ExperimentRecord, retention: Retention, only: Collection[int]) -> PrunePlan:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from pydantic import Field
 
+from rltui.core.levels import Level, level_of
 from rltui.core.values import Value
 
 
@@ -28,12 +29,14 @@ class Checkpoint(Value):
     path: str = ""
     reward: float | None = None
     """Mean over the steps up to it, at most `WINDOW`."""
+    reward_std: float | None = None
+    """Of these steps; `None` where there is but one."""
     reward_after: float | None = None
     """Mean over the steps behind it, at most `WINDOW`; `None` where there are none yet."""
     evals: dict[str, float] = Field(default_factory=dict)
     """Newest score of each evaluation up to its step."""
     notes: tuple[str, ...] = ()
-    """Why it is of interest: `newest`, `best reward`, `being written` …"""
+    """Why it is of interest: `highest reward`, `being written` …"""
 
 
 WINDOW = 8
@@ -41,7 +44,8 @@ WINDOW = 8
 NAMED = "the config names it"
 BEING_WRITTEN = "being written"
 NEWEST = "a plain resume takes it"
-BEST = "best reward"
+HIGHEST = "highest reward"
+"""By the mean of some steps, whose spread is told beside it: `best`, where a person asks for one."""
 GOOD = "last good one before the fall"
 
 
@@ -160,12 +164,9 @@ def _why_kept(
     return ""
 
 
-def mean_around(values: Iterable[tuple[int, float]], step: int) -> tuple[float | None, float | None]:
-    """Means over at most `WINDOW` of `values`, by completed steps: up to `step`, and behind it."""
+def levels_around(values: Iterable[tuple[int, float]], step: int) -> tuple[Level | None, Level | None]:
+    """Over at most `WINDOW` of `values`, by completed steps: up to `step`, and behind it."""
     ordered = sorted(values)
     before = [value for at, value in ordered if at <= step][-WINDOW:]
     after = [value for at, value in ordered if at > step][:WINDOW]
-    return (
-        sum(before) / len(before) if before else None,
-        sum(after) / len(after) if after else None,
-    )
+    return level_of(before), level_of(after)

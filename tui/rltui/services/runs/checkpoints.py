@@ -10,12 +10,12 @@ from pathlib import Path
 
 from rltui.core.checkpoints import (
     BEING_WRITTEN,
-    BEST,
+    HIGHEST,
     NEWEST,
     Checkpoint,
     CheckpointReport,
     PrunePlan,
-    mean_around,
+    levels_around,
 )
 from rltui.core.metric_names import concept_of, find, find_all, label_of
 from rltui.core.series import SeriesKey
@@ -83,9 +83,9 @@ class CheckpointReader:
         listed = [self._checkpoint(each, scores, attempts) for each in found]
         complete = [each for each in listed if each.complete]
         newest = complete[-1] if complete else None
-        best = max((each for each in complete if each.reward is not None), key=_reward, default=None)
+        highest = max((each for each in complete if each.reward is not None), key=_reward, default=None)
         resumed = folder.latest_checkpoint()
-        listed = [_noted(each, newest, best, news, resumed=resumed) for each in listed]
+        listed = [_noted(each, newest, highest, news, resumed=resumed) for each in listed]
         size = newest.size_bytes if newest is not None else None
         archived = folder.archived_checkpoints()
         return CheckpointReport(
@@ -107,7 +107,7 @@ class CheckpointReader:
         self, files: CheckpointFiles, scores: _Scores, attempts: Sequence[AttemptRecord]
     ) -> Checkpoint:
         at = files.written_at()
-        before, after = mean_around(scores.reward.items(), files.step)
+        before, after = levels_around(scores.reward.items(), files.step)
         evals = {}
         for name, by_step in scores.evals.items():
             if known := [step for step in by_step if step <= files.step]:
@@ -121,8 +121,9 @@ class CheckpointReader:
             missing=files.missing,
             attempt=_written_by(at, attempts),
             path=str(files.folders[0]),
-            reward=before,
-            reward_after=after,
+            reward=None if before is None else before.mean,
+            reward_std=None if before is None else before.std,
+            reward_after=None if after is None else after.mean,
             evals=evals,
         )
 
@@ -176,15 +177,15 @@ def _reward(checkpoint: Checkpoint) -> float:
 def _noted(
     each: Checkpoint,
     newest: Checkpoint | None,
-    best: Checkpoint | None,
+    highest: Checkpoint | None,
     news: CheckpointNews,
     *,
     resumed: int | None,
 ) -> Checkpoint:
     """`resumed`: the one that a plain resume takes."""
     notes = [NEWEST] if each.step == resumed else []
-    if each is best and newest is not best:
-        notes.append(BEST)
+    if each is highest:
+        notes.append(HIGHEST)
     if each.step in news.notes:
         notes.append(news.notes[each.step])
     if not each.complete and news.is_alive and (newest is None or each.step > newest.step):

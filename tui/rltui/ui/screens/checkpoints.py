@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+import math
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Literal
 
 from textual.content import Content
 
@@ -11,7 +12,7 @@ from rltui.core.api import JournalEntry, Publication, Request
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, Retention
 from rltui.core.text import duration, shortened, size_text, steps_text
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.copying import CopyWanted
 from rltui.ui.messages import waiting
 from rltui.ui.requests import AskedRequest, show_error
@@ -42,14 +43,31 @@ _MOST_EDITS = 4
 _LABEL = 10
 
 
+Order = Literal["newest", "reward", "eval", "size"]
+_ORDERS: dict[Order, tuple[str, Callable[[Checkpoint], float]]] = {
+    "newest": ("newest first", lambda each: -each.step),
+    "reward": ("highest reward first", lambda each: math.inf if each.reward is None else -each.reward),
+    "eval": ("highest eval first", lambda each: -max(each.evals.values(), default=-math.inf)),
+    "size": ("largest first", lambda each: -(each.size_bytes or 0)),
+}
+Only = Literal["all", "complete", "noted"]
+_ONLY: dict[Only, tuple[str, Callable[[Checkpoint], bool]]] = {
+    "all": ("", lambda each: each.step >= 0),
+    "complete": ("only complete ones", lambda each: each.complete),
+    "noted": ("only those with a note", lambda each: bool(each.notes)),
+}
+
+
 def checkpoint_rows(
     report: CheckpointReport | None,
     edits: Sequence[JournalEntry],
     width: int,
     selected: str | None,
     now: float,
+    order: Order = "newest",
+    only: Only = "all",
 ) -> tuple[Row, ...]:
-    """A heading, and a row per checkpoint, newest first, keyed by its step; the selected one says more."""
+    """A heading, and a row per checkpoint, keyed by its step; the selected one says more."""
     if report is None:
         return (Row(None, (Content.styled("reading…", FAINT),)),)
     if not report.checkpoints:
@@ -58,13 +76,16 @@ def checkpoint_rows(
             f"([ckpt]); looked in {clean_line(report.folder)}"
         )
         return (Row(None, tuple(hanging(text, width, FAINT))),)
-    newest_first = report.checkpoints[::-1]
-    cells = [checkpoint_cells(each, now) for each in newest_first]
+    listed = sorted(filter(_ONLY[only][1], report.checkpoints[::-1]), key=_ORDERS[order][1])
+    if not listed:
+        text = f"none of {len(report.checkpoints)}: {_ONLY[only][0]}; {key_of('filter')} shows others"
+        return (Row(None, (Content.styled(text, FAINT),)),)
+    cells = [checkpoint_cells(each, now) for each in listed]
     cells = [tuple(map(clean_line, row)) for row in cells]
     shown = fitting_columns([CHECKPOINT_HEAD, *cells], width - len(_CURSOR), _FIRST_TO_GO)
     head = Row(None, (Content.styled("  " + cells_line(CHECKPOINT_HEAD, shown), FAINT),))
     rows = [head]
-    for each, row in zip(newest_first, cells, strict=True):
+    for each, row in zip(listed, cells, strict=True):
         is_selected = str(each.step) == selected
         text = shortened(f"{_CURSOR if is_selected else '  '}{cells_line(row, shown)}", width)
         style = "" if each.complete else "$text-warning"
@@ -183,6 +204,8 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         super().__init__(shared)
         self._report: CheckpointReport | None = None
         self._edits: list[JournalEntry] = []
+        self._order: Order = "newest"
+        self._only: Only = "all"
 
     async def ask(self) -> None:
         """What lies in the run's folder, and the edits."""
@@ -200,14 +223,17 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
     def update_title(self) -> None:
         """How far the run is; what the disk holds."""
         step = None if self._report is None else self._report.step
-        at = "" if step is None else f"step {step}"
-        self.title_line.update(self.shared.heading("Checkpoints", (at, FAINT), problem=self.problem))
+        facts = ["" if step is None else f"step {step}", _ONLY[self._only][0]]
+        facts += [_ORDERS[self._order][0]] if self._order != "newest" else []
+        words = [(fact, FAINT) for fact in facts if fact]
+        self.title_line.update(self.shared.heading("Checkpoints", *words, problem=self.problem))
         texts = [] if self._report is None else checkpoint_summary(self._report)
         self.notes.update(Content.styled(clean_line(" · ".join(texts)), FAINT))
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         """A row for each checkpoint."""
-        return checkpoint_rows(self._report, self._edits, width, selected, self.shared.clock())
+        now = self.shared.clock()
+        return checkpoint_rows(self._report, self._edits, width, selected, now, self._order, self._only)
 
     # keys
 
@@ -223,6 +249,18 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         if chosen is None or not chosen.path:
             return super().copied()
         return CopyWanted(chosen.path, f"the folder of checkpoint {chosen.step}")
+
+    def action_sort(self, step: int) -> None:
+        """In the next order, or the one before."""
+        orders = list(_ORDERS)
+        self._order = orders[(orders.index(self._order) + step) % len(orders)]
+        self.show()
+
+    def action_narrow(self) -> None:
+        """To fewer of them, and at last to all again."""
+        kinds = list(_ONLY)
+        self._only = kinds[(kinds.index(self._only) + 1) % len(kinds)]
+        self.show()
 
     def action_go_back_to(self) -> None:
         """Plan it, and ask, default no; of one that is not complete, say why not."""
@@ -308,6 +346,8 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         """Only what there is something to do for."""
         if action in ("evaluate", "publish") and self._selected is None:
             return False
+        if action in ("sort", "narrow"):
+            return self._report is not None and len(self._report.checkpoints) > 1
         if action in ("go_back_to", "prune") and (self._report is None or not self._report.checkpoints):
             return action == "prune" and self._report is not None and self._report.archive_bytes > 0
         return super().check_action(action, parameters)
