@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import cast
 
@@ -32,3 +33,23 @@ def test_an_evaluation_says_how_far_it_is() -> None:
     assert facts("eval", RUNNING, WAITING) == ("checkpoint 20 on reverse-text", "24/60 rollouts")
     assert facts("eval-server", RUNNING) == ("checkpoint 20 on reverse-text",)
     assert facts("eval", WAITING) == facts("trainer", RUNNING) == ()
+
+
+def test_a_failed_evaluation_is_shown_for_minutes_and_no_longer() -> None:
+    """R2: it stayed in every status for ever."""
+
+    def listed(state: ComponentState, *, manual: bool = True, ago_s: float = 400.0) -> bool:
+        runner = SimpleNamespace(
+            spec=SimpleNamespace(is_manual=manual),
+            life=SimpleNamespace(state=state),
+            record=SimpleNamespace(ended_at=time.time() - ago_s),
+        )
+        builder = SimpleNamespace(processes=SimpleNamespace(runners={"eval": runner}))
+        return bool([*StatusBuilder._listed(cast(StatusBuilder, builder))])
+
+    assert listed(ComponentState.FAILED, ago_s=100.0)
+    assert not listed(ComponentState.FAILED)
+    assert not listed(ComponentState.EXITED)
+    assert not listed(ComponentState.STOPPED, ago_s=1.0)
+    assert listed(ComponentState.READY), "of the attempt before"
+    assert listed(ComponentState.FAILED, manual=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall, EvalModel, RunContext
-from rltui.frameworks.evaluators import vf_eval
+from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall, EvalModel, Program, RunContext
+from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.prime_rl import CURRENT, MERGED, SPLIT, PrimeRl
 from rltui.frameworks.registry import get
 
@@ -20,14 +21,37 @@ CALL = EvalCall(REQUEST, "http://127.0.0.1:8000/v1", "Qwen/Qwen3-0.6B", "/out/ev
 CONTEXT = RunContext("/w", "/out", "python", run=("uv", "run"))
 
 
-@pytest.mark.parametrize("version", ["0.1.8", "0.1.9.post3", "0.1.14", "0.3.1.dev59"])
-def test_vf_eval_until_0_3_saves_where_it_is_told(version: str) -> None:
-    command = vf_eval(CALL, ("uv", "run"), version)
+def programs(version: str, **scripts: str) -> dict[str, Program]:
+    return {name.replace("_", "-"): Program(version, target) for name, target in scripts.items()}
+
+
+LEGACY = "verifiers.scripts.eval:main"
+TASKSETS = "verifiers.v1.cli.eval.main:main"
+UNTIL_0_2 = programs("0.1.9.post3", vf_eval=LEGACY)
+OF_0_3 = programs(
+    "0.3.1.dev59",
+    vf_eval="verifiers.legacy.scripts.eval:main",
+    eval=TASKSETS,
+    validate="verifiers.v1.cli.validate:main",
+)
+SINCE_0_4 = programs("0.4.0", vf_eval=TASKSETS)
+WITH_ITS_OWN = {
+    **SINCE_0_4,
+    **programs("0.9.0", eval="prime_rl.entrypoints.eval:main", rl="prime_rl.entrypoints.rl:main"),
+}
+DATASET = {"taskset": {"id": "reverse-text", "dataset_name": "/d/rl"}, "agent": {"harness": {"id": "null"}}}
+
+
+@pytest.mark.parametrize("version", ["0.1.8", "0.1.9.post3", "0.1.14", "0.2.0"])
+def test_vf_eval_of_environments_saves_where_it_is_told(version: str) -> None:
+    call = replace(CALL, programs=programs(version, vf_eval=LEGACY))
+    command = verifiers_eval(call, ("uv", "run"), args={"split": "test"}, is_legacy=True)
     words = " ".join(command.argv)
     assert words.startswith("uv run vf-eval reverse-text --model Qwen/Qwen3-0.6B --api-base-url http://127.0")
     assert "--num-examples 20 --rollouts-per-example 3 --save-results" in words
     assert "--max-tokens 128" in words
     assert "--env-dir-path /out/evals/1/results" in words
+    assert '--env-args {"split": "test"}' in words
     assert command.folders == ("/out/evals/1/results/reverse_text",)
     assert command.env["RLTUI_EVAL_KEY"], "it wants a key even where the server does not"
     is_old = version.startswith(("0.1.8", "0.1.9"))
@@ -35,35 +59,54 @@ def test_vf_eval_until_0_3_saves_where_it_is_told(version: str) -> None:
     assert (command.argv[-1] == "-d") is not is_old
 
 
-def test_vf_eval_since_0_4_never_uploads() -> None:
-    words = " ".join(vf_eval(CALL, (), "0.4.0").argv)
+@pytest.mark.parametrize(("installed", "name"), [(OF_0_3, "eval"), (SINCE_0_4, "vf-eval")])
+def test_the_evaluator_of_tasksets_has_the_options_of_the_config_and_never_uploads(
+    installed: dict[str, Program], name: str
+) -> None:
+    """R2."""
+    call = replace(CALL, programs=installed)
+    command = verifiers_eval(call, (), env=DATASET)
+    words = " ".join(command.argv)
     assert words.startswith(
-        "vf-eval reverse-text -m Qwen/Qwen3-0.6B -n 20 -r 3 --client.base-url http://127.0"
+        f"{name} reverse-text @ /out/evals/1/results/env.toml -m Qwen/Qwen3-0.6B -n 20 -r 3 --cl"
     )
-    assert "--client.api-key-var RLTUI_EVAL_KEY --env.agent.harness.id null" in words
     assert words.endswith("--sampling.max-tokens 128 --output-dir /out/evals/1/results --no-rich --no-push")
+    assert tomllib.loads(command.files["/out/evals/1/results/env.toml"]) == {"env": DATASET}
+    unknown = verifiers_eval(call, ()).files["/out/evals/1/results/env.toml"]
+    assert tomllib.loads(unknown)["env"]["agent"]["runtime"] == {"type": "subprocess"}, "it only answers"
     with pytest.raises(ConfigError, match="would upload"):
-        vf_eval(asked_with("--push", "True"), (), "0.4.0")
-    own = vf_eval(asked_with("--env.agent.harness.id", "bash"), (), "0.5.1").argv
-    assert "null" not in own
-    assert own[-3:] == ("--env.agent.harness.id", "bash", "--no-push")
+        verifiers_eval(asked_with(call, "--push", "True"), ())
+    own = verifiers_eval(asked_with(call, "--env.agent.harness.id", "bash"), (), env=DATASET)
+    assert "agent" not in tomllib.loads(own.files["/out/evals/1/results/env.toml"])["env"]
 
 
-def asked_with(*arguments: str) -> EvalCall:
-    return replace(CALL, request=REQUEST.model_copy(update={"arguments": arguments}))
+def test_environments_and_tasksets_are_evaluated_by_what_is_made_for_them() -> None:
+    for installed, is_legacy, program in (
+        (UNTIL_0_2, False, "vf-eval"), (OF_0_3, True, "vf-eval"), (OF_0_3, False, "eval"),
+        (SINCE_0_4, True, "vf-eval"), (WITH_ITS_OWN, False, "eval"),
+    ):  # fmt: skip
+        command = verifiers_eval(replace(CALL, programs=installed), (), is_legacy=is_legacy)
+        assert command.argv[0] == program
+        assert ("-m" in command.argv) is (
+            installed is not UNTIL_0_2 and not (installed is OF_0_3 and is_legacy)
+        )
+    assert verifiers_eval(replace(CALL, programs=WITH_ITS_OWN), ()).argv[-2:] == ("-c", "32")
+
+
+def asked_with(call: EvalCall, *arguments: str) -> EvalCall:
+    return replace(call, request=REQUEST.model_copy(update={"arguments": arguments}))
 
 
 def test_a_key_of_a_server_is_named_and_never_told() -> None:
-    call = replace(CALL, key_variable="OTHER_KEY")
-    for version in ("0.1.9", "0.4.0"):
-        command = vf_eval(call, (), version)
+    for installed in (UNTIL_0_2, SINCE_0_4):
+        command = verifiers_eval(replace(CALL, key_variable="OTHER_KEY", programs=installed), ())
         assert "OTHER_KEY" in command.argv
         assert command.env == {}
 
 
 def test_vf_eval_of_unknown_versions_is_not_run() -> None:
     with pytest.raises(ConfigError, match=r"0\.1\.5 is too old"):
-        vf_eval(CALL, (), "0.1.5")
+        verifiers_eval(replace(CALL, programs=programs("0.1.5", vf_eval=LEGACY)), ())
 
 
 def files(data: dict[str, Any], role: str = "rl") -> ConfigFiles:
@@ -112,31 +155,45 @@ OF_AUTUMN = files(
 
 
 @pytest.mark.parametrize(
-    ("framework", "config", "evaluator", "server"),
+    ("framework", "config", "installed", "evaluator", "server"),
     [
         (
             SPLIT,
             SPLIT_FILES,
+            UNTIL_0_2,
             "uv run vf-eval",
             "--model.name /m --server.port 9 --gpu-memory-utilization 0.4",
         ),
         (
             MERGED,
             OF_FEBRUARY,
+            UNTIL_0_2,
             "uv run vf-eval",
             "--model.name /m --server.port 9 --gpu-memory-utilization 0.4",
         ),
-        (CURRENT, OF_AUGUST, "uv run vf-eval", "--vllm.model /m --server.port 9 --no-router"),
-        (CURRENT, OF_AUTUMN, "uv run eval reverse-text -m", "--vllm.model /m --server.port 9 --no-router"),
+        (
+            CURRENT,
+            OF_AUGUST,
+            OF_0_3,
+            "uv run eval reverse-text @",
+            "--vllm.model /m --server.port 9 --no-router",
+        ),
+        (
+            CURRENT,
+            OF_AUTUMN,
+            WITH_ITS_OWN,
+            "uv run eval reverse-text @",
+            "--vllm.model /m --server.port 9 --no-router",
+        ),
     ],
     ids=["2025", "February 2026", "August 2026", "autumn 2026"],
 )
 def test_prime_rl_is_evaluated_by_what_its_environment_has(
-    framework: PrimeRl, config: ConfigFiles, evaluator: str, server: str
+    framework: PrimeRl, config: ConfigFiles, installed: dict[str, Program], evaluator: str, server: str
 ) -> None:
     assert framework.eval_env(config) == "reverse-text"
     assert framework.eval_max_tokens(config) == 128
-    call = replace(CALL, programs={"verifiers": "0.1.9.post3"})
+    call = replace(CALL, programs=installed)
     assert " ".join(framework.evaluation(config, CONTEXT, call).argv).startswith(evaluator)
     options = framework.eval_server(config, CONTEXT, EvalModel("model", "m", "/m"), 9, "0.4")
     assert " ".join(options.argv).startswith(server)
@@ -150,7 +207,7 @@ def test_prime_rl_is_evaluated_by_what_its_environment_has(
 
 
 def test_prime_rl_without_an_evaluator_says_what_to_install() -> None:
-    with pytest.raises(ConfigError, match="verifiers, whose vf-eval would do it, is not in the environment"):
+    with pytest.raises(ConfigError, match="verifiers, whose eval or vf-eval would do it, is not"):
         MERGED.evaluation(OF_FEBRUARY, CONTEXT, CALL)
     nowhere = replace(CONTEXT, run=Missing("no checkout of prime-rl is near", hint="name its folder"))
     with pytest.raises(ConfigError, match="no checkout"):

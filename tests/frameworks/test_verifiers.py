@@ -18,7 +18,7 @@ from rltui.core.lines import decode_line, plain_text
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall, RunContext
+from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall, Program, RunContext
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.verifiers import VF_RL, VfRl, lacking
 from rltui.services.metrics.sources import LogMetrics
@@ -237,7 +237,13 @@ def test_an_evaluation_is_by_the_installed_vf_eval() -> None:
         VF_RL.eval_model(files(), CONTEXT, step)
     whole = files(trainer__args__use_lora=False)
     assert VF_RL.eval_model(whole, CONTEXT, step).name == "/w/out/checkpoint-50"
-    call = EvalCall(EvalRequest(env="reverse-text"), "http://h/v1", "m", "/r", {"verifiers": "0.1.9.post3"})
+    call = EvalCall(
+        EvalRequest(env="reverse-text"),
+        "http://h/v1",
+        "m",
+        "/r",
+        {"vf-eval": Program("0.1.9.post3", "verifiers.scripts.eval:main")},
+    )
     assert VF_RL.evaluation(files(), CONTEXT, call).argv[:4] == ("uv", "run", "vf-eval", "reverse-text")
 
 

@@ -11,9 +11,17 @@ from rltui import paths
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
+from rltui.frameworks.base import Program
 from rltui.frameworks.prime_rl.detection import CHECKOUT
 from rltui.services import trust
-from rltui.services.checkout import find, generation_of, installed_generation, interpreter, run_prefix
+from rltui.services.checkout import (
+    console_scripts,
+    find,
+    generation_of,
+    installed_generation,
+    interpreter,
+    run_prefix,
+)
 
 _CONFIGS = "packages/prime-rl-configs/src/prime_rl/configs"
 
@@ -116,6 +124,21 @@ def test_programs_on_the_path_need_no_checkout(tmp_path: Path) -> None:
     prefix = run_prefix(CHECKOUT, workspace=tmp_path, config_files=[], environment=path)
     assert isinstance(prefix, Missing)
     assert "--workspace" in prefix.hint
+
+
+def test_console_scripts_tell_what_they_call(tmp_path: Path) -> None:
+    """Of 0.3, which has one evaluator for environments and one for tasksets."""
+    info = tmp_path / "lib/python3.12/site-packages/verifiers-0.3.1.dev59.dist-info"
+    info.mkdir(parents=True)
+    (info / "entry_points.txt").write_text(
+        "[console_scripts]\neval = verifiers.v1.cli.eval.main:main\n"
+        "vf-eval = verifiers.legacy.scripts.eval:main\n"
+    )
+    (info.with_name("prime_rl-0.8.0.dist-info")).mkdir()
+    assert console_scripts(tmp_path / "bin", ["verifiers", "prime-rl", "none"]) == {
+        "eval": Program("0.3.1.dev59", "verifiers.v1.cli.eval.main:main"),
+        "vf-eval": Program("0.3.1.dev59", "verifiers.legacy.scripts.eval:main"),
+    }
 
 
 def test_interpreter_is_that_of_the_checkout_wherever_its_environment_lies(tmp_path: Path) -> None:

@@ -21,8 +21,9 @@ from tests.waiting import retry_until
 from rltui.core.evals import EvalRequest, Figures, verdict
 from rltui.core.failure_cause import find_cause
 from rltui.frameworks.base import EvalCall
-from rltui.frameworks.evaluators import vf_eval
+from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.failures import COMMON
+from rltui.services.checkout import console_scripts
 from rltui.services.runs.evaluations import measured
 
 pytestmark = [pytest.mark.verifiers, pytest.mark.timeout(300)]
@@ -61,10 +62,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def evaluate(server: Server, version: str, results: Path, request: EvalRequest) -> tuple[int, str, Figures]:
     """By the command line that `rltui eval` makes: exit code, output, and what is made of the results."""
     python, request = interpreter(version), request.model_copy(update={"env": "reverse-text"})
-    call = EvalCall(request, server.base_url, server.model, str(results))
-    asked = vf_eval(call, ("env", f"PATH={python.parent}:{os.environ['PATH']}"), version)
+    programs = console_scripts(python.parent, ["verifiers"])
+    call = EvalCall(request, server.base_url, server.model, str(results), programs)
+    run = ("env", f"PATH={python.parent}:{os.environ['PATH']}")
+    asked = verifiers_eval(call, run, is_legacy=True)
     for folder in (results, *map(Path, asked.folders)):
         folder.mkdir(parents=True, exist_ok=True)
+    for file, text in asked.files.items():
+        Path(file).write_text(text)
     environment = os.environ | {"PYTHONPATH": str(EXAMPLE), "PYTHONDONTWRITEBYTECODE": "1", **asked.env}
     done = subprocess.run(
         asked.argv, cwd=results.parent, env=environment, capture_output=True, text=True, timeout=250

@@ -16,7 +16,7 @@ from rltui.core.servers import ServerAddress
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.frameworks.base import ConfigFiles, EvalModel
+from rltui.frameworks.base import ConfigFiles, EvalModel, Program
 from rltui.services import checkout
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
@@ -60,14 +60,14 @@ class EvalServers:
         """That for evaluations runs."""
         return SERVER in self._runners and self._runners[SERVER].life.busy
 
-    def programs(self) -> dict[str, str]:
-        """Evaluators in the framework's environment, with their versions. For a thread."""
+    def programs(self) -> dict[str, Program]:
+        """What is in the framework's environment, evaluators among it. For a thread."""
         framework, record = self._setup.framework, self._setup.record
         if framework.checkout is None or not framework.eval_packages:
             return {}
         files = [Path(name) for name in record.config_files]
         folder = checkout.programs(framework.checkout, workspace=self._setup.workspace, config_files=files)
-        return {} if folder is None else checkout.installed(folder, framework.eval_packages)
+        return {} if folder is None else checkout.console_scripts(folder, framework.eval_packages)
 
     def configured_context(self, files: ConfigFiles) -> int | None:
         """Tokens of a prompt and its answer, as the config has it."""

@@ -30,7 +30,7 @@ from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.errors import RltuiError, UsageError
 from rltui.frameworks.base import ConfigFiles, EvalCall, EvalModel
-from rltui.services.own_files import make_folder
+from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.probes import ServedModel, served
 from rltui.services.runs.evaluations import EvalFolder, done_so_far, measured
 from rltui.services.runs.observed import refuse_observed
@@ -171,6 +171,8 @@ class EvalWork:
         if command is not None:
             for folder in command.folders:
                 await asyncio.to_thread(make_folder, Path(folder))
+            for path, text in command.files.items():
+                await asyncio.to_thread(write_atomically, Path(path), text.encode())
             added = [f"{name}={value}" for name, value in command.env.items()]
             given["command"] = (*(("env", *added) if added else ()), *command.argv)
             for note in command.notes:

@@ -19,6 +19,10 @@ from rltui.errors import ConfigError
 from rltui.services.runs.observed import is_growing, title_of
 from rltui.services.slurm import SCRIPT_FILE
 
+_READABLE_S = 300.0
+"""So long after its end a component that was started by hand is shown: what came of it is in the events, and
+of an evaluation in their list."""
+
 
 @dataclass(frozen=True, slots=True)
 class StatusBuilder:
@@ -79,7 +83,7 @@ class StatusBuilder:
 
     def _listed(self) -> Iterator[ComponentRunner]:
         for runner in self.processes.runners.values():
-            if not runner.spec.is_manual or runner.life.state is not ComponentState.STOPPED:
+            if not runner.spec.is_manual or not _is_over(runner):
                 yield runner
 
     def _component(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> ComponentStatus:
@@ -171,3 +175,11 @@ def _script(runner: ComponentRunner) -> str:
     host = runner.launch.host if runner.launch is not None else None
     is_job = host is not None and host["kind"] == "slurm"
     return str(runner.newest.folder / SCRIPT_FILE) if is_job and runner.newest is not None else ""
+
+
+def _is_over(runner: ComponentRunner) -> bool:
+    """A component that was started by hand has ended, and people have had time to read why."""
+    state, record = runner.life.state, runner.record
+    if state in (ComponentState.EXITED, ComponentState.FAILED) and record is not None:
+        return record.ended_at is not None and time.time() - record.ended_at > _READABLE_S
+    return state is ComponentState.STOPPED

@@ -264,6 +264,16 @@ class EvalModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """A console script of an installed package."""
+
+    version: str
+    """Of the package."""
+    target: str
+    """What it calls: `verifiers.v1.cli.eval.main:main`."""
+
+
+@dataclass(frozen=True, slots=True)
 class EvalCall:
     """What the evaluator is to do."""
 
@@ -275,8 +285,8 @@ class EvalCall:
     """As the server calls it."""
     results: str
     """Absolute path of an empty folder for its samples, and for whatever else it writes."""
-    programs: Mapping[str, str] = field(default_factory=dict)
-    """Those of `Framework.eval_packages` that are installed there, and their versions."""
+    programs: Mapping[str, Program] = field(default_factory=dict)
+    """By name, those of `Framework.eval_packages` that are installed there."""
     key_variable: str = ""
     """Environment variable with the key of its API; empty: it wants none."""
 
@@ -290,6 +300,8 @@ class EvalCommand:
     """No secrets: it can be seen in the list of processes."""
     folders: tuple[str, ...] = ()
     """Absolute paths of folders that it expects to be there."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Likewise of files, with their text."""
     notes: tuple[str, ...] = ()
     """What a person may not expect of it, in words, for the journal."""
 

@@ -1,30 +1,68 @@
-"""`vf-eval` of verifiers as its versions take it: read at 0.1.8 to 0.4.0 (`facts/evaluators.md`)."""
+"""The evaluators of verifiers as its versions take them: read at 0.1.8 to 0.4.0 (`facts/evaluators.md`).
+
+Until 0.2 there is one, `vf-eval`, for environments with a `load_environment`. 0.3 has it beside `eval`, which
+is for tasksets (v1) and is called `vf-eval` in 0.4. prime-rl has had its own `eval` since September 2026.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from rltui.core import hints
+from rltui.core.toml.values import format_value
 from rltui.errors import ConfigError
 from rltui.frameworks.base import EvalCall, EvalCommand
 
 _KEY_VARIABLE = "RLTUI_EVAL_KEY"
 """Evaluators want an API key even where the server asks for none."""
-_ANSWER = ("--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess")
+_ANSWER = {"harness": {"id": "null"}, "runtime": {"type": "subprocess"}}
 """Only ask for an answer: the usual agent works on a machine elsewhere, and needs a login for that."""
 _UNTOLD = "is_truncated,stop_condition"
 """Columns that results lack before 0.1.10: without them a cut-off answer looks like a bad one."""
+_OF_TASKSETS = {
+    "prime_rl.": ("--run.name", "rollouts", "-c", "32"),
+    "verifiers.v1.": ("--no-rich", "--no-push"),
+}
+"""Package of a program that evaluates tasksets, the preferred one first, and what else it is told."""
 
 
-def vf_eval(call: EvalCall, run: Sequence[str], version: str) -> EvalCommand:
-    """Its command line. `run`: what goes before the program; `version`: of verifiers.
+def verifiers_eval(
+    call: EvalCall,
+    run: Sequence[str],
+    *,
+    env: Mapping[str, Any] | None = None,
+    args: Mapping[str, Any] | None = None,
+    is_legacy: bool = False,
+) -> EvalCommand:
+    """The command line of the evaluator that the environment has and that can run what is asked for.
+
+    `run`: what goes before the program. `env`: taskset and agent as a config has them, `None` where none has;
+    `args`: of `load_environment`. `is_legacy`: the environment has that, or nothing tells.
 
     Raises:
-        ConfigError: if it is of a version that nobody has seen, or the arguments would have it upload.
+        ConfigError: if there is no evaluator, or only of a version that nobody has seen, or if the arguments
+            would make it upload.
     """
+    named = [(name, call.programs[name]) for name in ("eval", "vf-eval") if name in call.programs]
+    found = {start: name for start in _OF_TASKSETS for name, each in named if each.target.startswith(start)}
+    legacy = call.programs.get("vf-eval")
+    if legacy is not None and "vf-eval" not in found.values() and (is_legacy or not found):
+        return _vf_eval(call, run, legacy.version, args or {})
+    if not found:
+        raise ConfigError(
+            "verifiers, whose eval or vf-eval would do it, is not in the environment of the framework",
+            hint=f"uv sync --all-extras in its checkout; {hints.DOCTOR} says which one is found",
+        )
+    package, name = next(iter(found.items()))
+    table = {"agent": _ANSWER} if env is None else env
+    return _of_tasksets(call, [*run, name], table, _OF_TASKSETS[package])
+
+
+def _vf_eval(call: EvalCall, run: Sequence[str], version: str, args: Mapping[str, Any]) -> EvalCommand:
     numbers = _numbers(version)
-    if numbers >= (0, 4):
-        return _since_0_4(call, run)
     if numbers < (0, 1, 8):
         raise ConfigError(
             f"verifiers {version} is too old for an evaluation from here",
@@ -39,39 +77,37 @@ def vf_eval(call: EvalCall, run: Sequence[str], version: str) -> EvalCommand:
         "--rollouts-per-example", str(request.rollouts_per_example), "--save-results",
         "--env-dir-path", call.results,
     ]  # fmt: skip
+    if args:
+        argv += ["--env-args", json.dumps(args)]
     if request.max_tokens is not None:
         argv += ["--max-tokens", str(request.max_tokens)]
     argv += ["-d"] if numbers >= (0, 1, 10) else ["--state-columns", _UNTOLD]
-    return EvalCommand((*argv, *request.arguments), env=key_env(call), folders=(folder,))
+    return EvalCommand((*argv, *request.arguments), env=_key_env(call), folders=(folder,))
 
 
-def _since_0_4(call: EvalCall, run: Sequence[str]) -> EvalCommand:
-    """Another program under the same name, which uploads the samples unless it is told not to."""
-    if any(word.startswith("--push") for word in call.request.arguments):
-        raise ConfigError("--push would upload the samples to Prime Intellect", hint="leave it out")
-    argv = [*run, "vf-eval", *v1_arguments(call), "--output-dir", call.results, "--no-rich"]
-    return EvalCommand((*argv, *call.request.arguments, "--no-push"), env=key_env(call))
-
-
-def v1_arguments(call: EvalCall, agent: Sequence[str] = _ANSWER) -> list[str]:
-    """What `vf-eval` since 0.4 and prime-rl's own `eval` have in common. `agent`: options of who answers,
-    unless a person names another.
-    """
+def _of_tasksets(
+    call: EvalCall, program: Sequence[str], env: Mapping[str, Any], more: Sequence[str]
+) -> EvalCommand:
+    """The options of the config go into a file beside the results, which the program reads."""
     request = call.request
-    if any(word.startswith("--env.") for word in request.arguments):
-        agent = ()
+    if any(word.startswith("--push") for word in request.arguments):
+        raise ConfigError("--push would upload the samples to Prime Intellect", hint="leave it out")
+    has_agent = any(word.startswith("--env.agent.") for word in request.arguments)
+    table = {key: value for key, value in env.items() if key != "agent" or not has_agent}
+    file = f"{call.results}/env.toml"
     argv = [
-        request.env, "-m", call.model, "-n", str(request.num_examples),
+        *program, request.env, "@", file, "-m", call.model, "-n", str(request.num_examples),
         "-r", str(request.rollouts_per_example), "--client.base-url", call.base_url,
         "--client.api-key-var", call.key_variable or _KEY_VARIABLE,
     ]  # fmt: skip
-    argv += agent
     if request.max_tokens is not None:
         argv += ["--sampling.max-tokens", str(request.max_tokens)]
-    return argv
+    argv += ["--output-dir", call.results, *request.arguments, *more]
+    text = f"env = {format_value(table)}\n"
+    return EvalCommand(tuple(argv), env=_key_env(call), files={file: text})
 
 
-def key_env(call: EvalCall) -> dict[str, str]:
+def _key_env(call: EvalCall) -> dict[str, str]:
     """For a server that wants no key: any will do."""
     return {} if call.key_variable else {_KEY_VARIABLE: "EMPTY"}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import configparser
+import contextlib
 import os
 import re
 import shutil
@@ -12,7 +14,7 @@ from typing import Any
 
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Checkout
+from rltui.frameworks.base import Checkout, Program
 from rltui.services.config.origins import made_from
 from rltui.services.own_files import read_regular
 
@@ -234,6 +236,21 @@ def installed(programs: Path, names: Sequence[str]) -> dict[str, str]:
         stem = name.replace("-", "_")
         for record in sorted(programs.parent.glob(f"lib/python3.*/site-packages/{stem}-*.dist-info")):
             found[name] = record.name.removesuffix(".dist-info").rpartition("-")[2]
+    return found
+
+
+def console_scripts(programs: Path, packages: Sequence[str]) -> dict[str, Program]:
+    """Name → program, of the `packages` in the environment whose programs are in the folder `programs`."""
+    found: dict[str, Program] = {}
+    for package, version in installed(programs, packages).items():
+        stem = f"{package.replace('-', '_')}-{version}.dist-info"
+        for file in programs.parent.glob(f"lib/python3.*/site-packages/{stem}/entry_points.txt"):
+            parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
+            with contextlib.suppress(OSError, ValueError, configparser.Error):  # then it has none
+                parser.read_string(file.read_text())
+                if parser.has_section("console_scripts"):
+                    scripts = parser.items("console_scripts")
+                    found.update({name: Program(version, target) for name, target in scripts})
     return found
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rltui.core import hints
+from rltui.core.config_data import value_at
 from rltui.core.evals import EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks.base import EvalCall, EvalCommand, EvalModel, RunContext
-from rltui.frameworks.evaluators import key_env, v1_arguments, vf_eval
+from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.values import optional_count, rows, source_name, text
 
@@ -23,6 +24,7 @@ _MODEL = (
     "inference.model.name",
 )
 _ENVIRONMENTS = (
+    "eval.source",
     "orchestrator.eval.source",
     "orchestrator.train.source",
     "orchestrator.train.env",
@@ -38,11 +40,15 @@ _STABLE = "STABLE"
 
 def environment(data: Mapping[str, Any]) -> str:
     """Id of the first environment, as evaluators take it."""
+    return next((id_ for id_, _ in _sources(data)), "")
+
+
+def _sources(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Those with an id, and the tables that configure them."""
     for key in _ENVIRONMENTS:
         for row in rows(data, key):
-            if name := text(row, "env.taskset.id", "id", "env.id") or source_name(row):
-                return name
-    return ""
+            if id_ := text(row, "env.taskset.id", "id", "env.id") or source_name(row):
+                yield id_, row
 
 
 def max_tokens(data: Mapping[str, Any]) -> int | None:
@@ -92,41 +98,24 @@ def server(g: Generation, model: EvalModel, port: int, share: str) -> EvalComman
     return EvalCommand((*argv, *(("--gpu-memory-utilization", share) if share else ())))
 
 
-def _agent(data: Mapping[str, Any]) -> list[str]:
-    """Who answers, as the first source has it; nothing where it says nothing."""
-    found: list[str] = []
-    for key in _ENVIRONMENTS[:2]:
-        for row in rows(data, key)[:1]:
-            for part in ("harness.id", "runtime.type"):
-                if not found[3:] and (value := text(row, f"env.agent.{part}")) is not None:
-                    found += [f"--env.agent.{part}", value]
-    return found
-
-
 def evaluator(g: Generation, data: Mapping[str, Any], context: RunContext, call: EvalCall) -> EvalCommand:
-    """Its own program since September 2026, else `vf-eval` as the installed verifiers have it.
+    """What its environment has, with the options of the config.
 
     Raises:
-        ConfigError: if neither is there.
+        ConfigError: if that is none.
     """
     if isinstance(context.run, Missing):
         raise ConfigError(context.run.reason, hint=context.run.hint)
-    if g.run_folders and not g.env_port:
-        argv = [
-            "eval",
-            *v1_arguments(call, _agent(data)),
-            "--output-dir",
-            call.results,
-            "--run.name",
-            "rollouts",
-            "-c",
-            "32",
-        ]
-        return EvalCommand((*context.run, *argv, *call.request.arguments), env=key_env(call))
-    version = call.programs.get("verifiers")
-    if version is None:
-        raise ConfigError(
-            "verifiers, whose vf-eval would do it, is not in the environment of prime-rl",
-            hint=f"uv sync --all-extras in its checkout; {hints.DOCTOR} says which one is found",
-        )
-    return vf_eval(call, context.run, version)
+    tables = [row for _, row in _sources(data)]
+    of_env = [row for id_, row in _sources(data) if id_ == call.request.env]
+    agents = [agent for row in tables if isinstance(agent := value_at(row, "env.agent"), dict)]
+    env = value_at(of_env[0], "env") if of_env else {"agent": agents[0]} if agents else None
+    has_taskset = isinstance(env, dict) and bool(env.get("taskset"))
+    args = value_at(of_env[0], "args") if of_env else None
+    return verifiers_eval(
+        call,
+        context.run,
+        env=env if has_taskset or not of_env else None,
+        args=args if isinstance(args, dict) else None,
+        is_legacy=not has_taskset if of_env else not g.run_folders,
+    )

@@ -44,7 +44,7 @@ from rltui.frameworks.base import (
     RunContext,
     RunFiles,
 )
-from rltui.frameworks.evaluators import vf_eval
+from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.generic import common_values
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
 from rltui.frameworks.verifiers import files as vf_files
@@ -308,12 +308,12 @@ class VfRl(SchemaFramework):
 
     def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
         """The `vf-eval` of the same package."""
-        del files
-        version = call.programs.get("verifiers")
-        if isinstance(context.run, Missing) or version is None:
-            why = context.run if isinstance(context.run, Missing) else Missing("verifiers is not installed")
-            raise ConfigError(why.reason, hint=why.hint or f"{hints.DOCTOR} says which project is found")
-        return vf_eval(call, context.run, version)
+        if isinstance(context.run, Missing):
+            raise ConfigError(context.run.reason, hint=context.run.hint)
+        args = value_at(files["rl"].data, "env.args")
+        return verifiers_eval(
+            call, context.run, args=args if isinstance(args, dict) else None, is_legacy=True
+        )
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """Both or none."""
