@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rltui.errors import ConfigError
+from rltui.client import creation
+from rltui.errors import ConfigError, RltuiError
 from rltui.services.runs import weights
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 
 def safetensors(path: Path, *, cut: int = 0) -> None:
@@ -27,21 +30,53 @@ def model(folder: Path, *, marked: bool = False) -> Path:
     return folder
 
 
-def test_the_weights_of_a_step(tmp_path: Path) -> None:
+def experiment(folder: Path, monkeypatch: pytest.MonkeyPatch, maker: str = "") -> ExperimentRecord:
+    """Of prime-rl, where `python` in its environment is the shell script `maker`."""
+    (folder / "sft.toml").write_text(
+        'max_steps = 3\n[model]\nname = "Qwen/Qwen3-0.6B"\n[data]\nname = "d"\nbatch_size = 4\n'
+    )
+    python = folder / "prime-rl/.venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\n{maker}")
+    python.chmod(0o755)
+    (folder / "prime-rl/pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("RLTUI_PRIME_RL", str(folder / "prime-rl"))
+    wish = creation.ExperimentRequest(
+        config_files=(folder / "sft.toml",), name="sft", output_dir=folder / "out", framework="prime-rl"
+    )
+    record, _ = creation.plan_record(wish)
+    return replace(record, run_dir=str(folder))
+
+
+def test_the_weights_of_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = experiment(tmp_path, monkeypatch)
     folder = model(tmp_path / "weights/step_100")
-    assert weights.of_step(tmp_path, 100) == folder
+    assert weights.of_step(record, 100) == folder
     with pytest.raises(ConfigError, match="no weights of step 50") as refused:
-        weights.of_step(tmp_path, 50)
+        weights.of_step(record, 50)
     assert refused.value.hint == "there are: 100"
 
 
-def test_where_only_the_trainers_state_is_kept(tmp_path: Path) -> None:
+def test_where_only_the_trainers_state_is_kept_weights_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R6."""
+    record = experiment(
+        tmp_path, monkeypatch, 'echo "$@" > asked; [ -e fine ] && mkdir -p "$3" || { echo no torch; exit 1; }'
+    )
     (tmp_path / "checkpoints/step_20/trainer").mkdir(parents=True)
-    with pytest.raises(ConfigError) as refused:
-        weights.of_step(tmp_path, 20)
-    assert "convert_dcp_to_bf16.py" in refused.value.hint
-    folder = model(tmp_path / "checkpoints/step_20/weights")
-    assert weights.of_step(tmp_path, 20) == folder
+    (tmp_path / "checkpoints/step_20/trainer/.metadata").touch()
+    folder = tmp_path / "checkpoints/step_20/weights"
+    with pytest.raises(RltuiError, match="the state of the trainer alone") as refused:
+        weights.of_step(record, 20)
+    assert refused.value.details == ("no torch",)
+    assert weights.of_step(record, 20, only_look=True) == folder
+    (Path(record.workspace) / "fine").touch()
+    assert weights.of_step(record, 20) == folder
+    words = (Path(record.workspace) / "asked").read_text().split()
+    assert words[1:] == [f"{tmp_path}/checkpoints/step_20/trainer", str(folder), "Qwen/Qwen3-0.6B"]
+    assert Path(words[0]).name == "make_weights.py"
 
 
 def test_what_is_still_written_is_not_taken(tmp_path: Path) -> None:

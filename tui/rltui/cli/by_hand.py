@@ -7,6 +7,7 @@ import os
 import sys
 
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.progress import working
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, failure, plan_of, wait_until_settled
 from rltui.client import launch
@@ -50,16 +51,17 @@ def publish(arguments: argparse.Namespace) -> int:
     """Say what would be uploaded, ask, upload it and say where it is."""
     record = choose_experiment(arguments.name, acts=True)
     refuse_observed(record)
-    published = publication(
-        record,
-        arguments.what,
-        arguments.repo,
-        private=arguments.private,
-        revision=arguments.revision,
-        message=arguments.message,
-        include=arguments.include,
-        exclude=arguments.exclude,
-    )
+    with working("looking at the weights, or making them where the checkpoint has none"):
+        published = publication(
+            record,
+            arguments.what,
+            arguments.repo,
+            private=arguments.private,
+            revision=arguments.revision,
+            message=arguments.message,
+            include=arguments.include,
+            exclude=arguments.exclude,
+        )
     kind = "private" if published.private else "public"
     text = f"{publication_text(published)}to         {published.repo} ({kind}, if it does not exist yet)\n"
     if arguments.plan:

@@ -17,6 +17,7 @@ from rltui.cli.arguments import tokens
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint
 from rltui.cli.config import chosen_framework
+from rltui.cli.progress import working
 from rltui.cli.terminal import ask, confirm
 from rltui.cli.waiting import is_awaited, painted, plan_of, wait_until_settled
 from rltui.client import checking, launch, offline
@@ -79,7 +80,8 @@ def use_checkpoint(arguments: argparse.Namespace) -> int:
     """Make what was trained the model of a config, such as the result of SFT that of RL."""
     if arguments.target.isdecimal():
         source = choose_experiment(arguments.name, acts=True)
-        folder = weights.of_step(Path(source.run_dir), int(arguments.target))
+        with working(f"making weights of checkpoint {arguments.target} that other programs can load"):
+            folder = weights.of_step(source, int(arguments.target), only_look=arguments.dry_run)
     else:
         folder = weights.whole(Path(arguments.target).expanduser())
     if arguments.config is None:

@@ -74,7 +74,7 @@ def publication(
             hint="USER/NAME, of letters, digits, `-`, `_` and `.`, such as alice/Qwen3-0.6B-Reverse-Text-RL",
         )
     if what.isdecimal():
-        folder = weights.of_step(Path(record.run_dir), int(what))
+        folder = weights.of_step(record, int(what))
     else:
         folder = weights.whole(Path(what).expanduser())
     unwanted = (*_MARKERS, *exclude)

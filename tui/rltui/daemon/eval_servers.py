@@ -20,6 +20,7 @@ from rltui.frameworks.base import ConfigFiles, EvalModel, Program
 from rltui.services import checkout
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
+from rltui.services.runs import weights
 from rltui.services.runs.leases import trained_by
 
 _INFERENCE = "inference"
@@ -87,7 +88,7 @@ class EvalServers:
             self.model(request.target, files)
 
     def model(self, target: EvalTarget, files: ConfigFiles) -> EvalModel:
-        """What is meant by a target, with the folder that is there.
+        """What is meant by a target, with the folder that is there; with places where it is to be made.
 
         Raises:
             ConfigError: if there is none.
@@ -96,6 +97,8 @@ class EvalServers:
         places = [place for place in model.places if _has_weights(Path(place), model.marker)]
         if places:
             return EvalModel(model.kind, model.label, places[0], model.step)
+        if model.step is not None and weights.making_of(self._setup.record, model.step) is not None:
+            return model
         if model.places:
             raise ConfigError(
                 f"{model.label} has no weights that a server could load",

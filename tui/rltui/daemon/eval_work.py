@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,7 @@ from rltui.errors import RltuiError, UsageError
 from rltui.frameworks.base import ConfigFiles, EvalCall, EvalModel
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.probes import ServedModel, served
+from rltui.services.runs import weights
 from rltui.services.runs.evaluations import EvalFolder, done_so_far, measured
 from rltui.services.runs.observed import refuse_observed
 
@@ -62,6 +64,7 @@ class EvalWork:
         self._processes = processes
         self._events = events
         self._servers = servers
+        self._maker: asyncio.subprocess.Process | None = None
         self.folder = EvalFolder(setup.control)
         self.experiment = setup.record.name
 
@@ -103,7 +106,8 @@ class EvalWork:
                 await self._processes.changes.wait()
 
     async def stop(self) -> None:
-        """End the evaluator, and its server."""
+        """End the evaluator, its server, and what makes weights for it."""
+        self._end_maker()
         if COMPONENT in self._processes.runners:
             await self._processes.runners[COMPONENT].stop()
         await self._servers.stop()
@@ -124,6 +128,10 @@ class EvalWork:
             draft = draft.model_copy(update={"first_step": self._step()})
         else:
             model = self._servers.model(request.target, files)
+            if model.places and model.step is not None:
+                tell(running.model_copy(update={"why": f"making weights of {model.label}"}))
+                await self._make_weights(model.step)
+                model = self._servers.model(request.target, files)
             draft = draft.model_copy(update=self._of_model(model))
             tell(running.model_copy(update={"why": f"loading {model.label}"}))
             address = ServerAddress(await self._started_server(model, files))
@@ -132,6 +140,30 @@ class EvalWork:
             raise RltuiError(f"{address.url}/models does not say which model is served")
         await self._refuse_tokens(request, now.context)
         return await self._start_evaluator(draft, request, address, now, files)
+
+    async def _make_weights(self, step: int) -> None:
+        making = await asyncio.to_thread(weights.making_of, self._setup.record, step)
+        if making is None:
+            raise RltuiError(f"checkpoint {step} is gone")
+        self._maker = process = await asyncio.create_subprocess_exec(
+            *making.argv,
+            cwd=making.workspace,
+            env=making.env,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            output, _ = await process.communicate()
+            making.check(process.returncode, output.decode(errors="replace"))
+        finally:
+            self._end_maker()
+
+    def _end_maker(self) -> None:
+        """It has children where `uv run` started it."""
+        if self._maker is not None and self._maker.returncode is None:
+            os.killpg(self._maker.pid, signal.SIGTERM)
+        self._maker = None
 
     async def _started_server(self, model: EvalModel, files: ConfigFiles) -> str:
         runner = self._processes.runners[SERVER]

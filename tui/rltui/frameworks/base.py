@@ -264,6 +264,18 @@ class EvalModel:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightsMaker:
+    """Makes weights that other programs can load, of a checkpoint that has only the trainer's state."""
+
+    argv: tuple[str, ...]
+    """Behind what runs programs of the framework."""
+    needs: str
+    """File of the checkpoint without which there is nothing to make them of."""
+    folder: str
+    """Is there once they are whole."""
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A console script of an installed package."""
 
@@ -515,6 +527,10 @@ class Framework:
     def run_files(self, files: ConfigFiles) -> RunFiles:
         """Where a run with these config files leaves its own."""
         return self.files
+
+    def weights_of(self, files: ConfigFiles, run_dir: str, step: int) -> WeightsMaker | None:
+        """How weights are made of a checkpoint that other programs can load; `None` where it has them."""
+        return None
 
     def external(self, files: ConfigFiles) -> tuple[str, ...]:
         """Components of layouts that somebody else runs, or nobody. Raises as `inference_servers`."""

@@ -27,6 +27,7 @@ from rltui.frameworks.base import (
     EvalModel,
     Parsed,
     RunContext,
+    WeightsMaker,
 )
 from rltui.frameworks.prime_rl import configs, detection, evaluation, figures, generation, log_lines, values
 from rltui.frameworks.prime_rl.generation import Generation
@@ -148,7 +149,11 @@ class PrimeRl(PrimeRlLaunch):
         """The shared value, or that of a part."""
         return values.max_steps(files)
 
-    # --- evaluations --------------------------------------------------------------------------------------
+    # --- weights, evaluations -------------------------------------------------------------------------------
+
+    def weights_of(self, files: ConfigFiles, run_dir: str, step: int) -> WeightsMaker | None:
+        """Of torch's distributed checkpoint, by a script in its environment: its releases export none."""
+        return evaluation.weights_maker(self._config(files), run_dir, step, is_sft="sft" in files)
 
     def eval_env(self, files: ConfigFiles) -> str:
         """The first that it is evaluated on while it trains, else the first that it trains on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from rltui.core import hints
@@ -10,7 +11,7 @@ from rltui.core.config_data import value_at
 from rltui.core.evals import EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.base import EvalCall, EvalCommand, EvalModel, RunContext
+from rltui.frameworks.base import EvalCall, EvalCommand, EvalModel, RunContext, WeightsMaker
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.values import optional_count, rows, source_name, text
@@ -82,6 +83,18 @@ def model(
     if name is None:
         raise ConfigError("the config names no model", hint=hints.EVAL_MODEL(model="NAME"))
     return EvalModel("base", "base", name, step=0)
+
+
+def weights_maker(data: Mapping[str, Any], run_dir: str, step: int, *, is_sft: bool) -> WeightsMaker | None:
+    """Beside the halves of the checkpoint; `None` where the config names no model."""
+    checkpoint, name = f"{run_dir}/checkpoints/step_{step}", text(data, *_MODEL)
+    if name is None:
+        return None
+    tables = ("tokenizer", "trainer.tokenizer") if not is_sft else ("tokenizer",)
+    words = [text(data, *(f"{table}.{key}" for table in tables)) or "" for key in ("name", "chat_template")]
+    source, folder = f"{checkpoint}/trainer", f"{checkpoint}/weights"
+    script = str(Path(__file__).with_name("make_weights.py"))
+    return WeightsMaker(("python", script, source, folder, name, *words), f"{source}/.metadata", folder)
 
 
 def _marker(g: Generation) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rltui.core import hints
 from rltui.core.failure_cause import FailurePattern, Groups
 from rltui.core.lines import LINE_BREAK, plain_text
 from rltui.frameworks.base import Fact
@@ -256,7 +257,7 @@ FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_PRIME_EMPTY",
         r"RuntimeError: (?P<count>\d+) consecutive empty train batches",
-        "{count} batches in a row had nothing to train on; read their rollouts (rltui rollouts --all): "
+        f"{{count}} batches in a row had nothing to train on; read their rollouts ({hints.ROLLOUTS_ALL()}): "
         "do all of a group get the same reward, or fail?",
     ),
     FailurePattern(

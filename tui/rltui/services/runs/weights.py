@@ -3,34 +3,104 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from rltui.errors import ConfigError
+from rltui.core.lines import plain_text
+from rltui.core.template import Missing
+from rltui.errors import ConfigError, RltuiError
+from rltui.services import checkout
+from rltui.services.config.files import load_files
+from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.observed import framework_of
 
 _PLACES = ("weights/step_{step}", "checkpoints/step_{step}/weights")
-"""Where the frameworks write them; the second is where prime-rl's own converter does."""
+"""Where the frameworks write them; the second is where they are made for those that do not."""
 _MARKER = "STABLE"
 _CONFIG = "config.json"
 _LARGEST_HEADER = 100 << 20
+_TOLD = 5
+"""Of what a failed program printed, so many lines."""
 
 
-def of_step(run_dir: Path, step: int) -> Path:
-    """The folder with the weights of that step, whole.
+@dataclass(frozen=True, slots=True)
+class Making:
+    """The program that makes the weights of a checkpoint, without a GPU. It takes a minute and more."""
+
+    argv: tuple[str, ...]
+    workspace: str
+    env: Mapping[str, str]
+    folder: Path
+    """Is there once they are whole."""
+
+    def check(self, returncode: int | None, output: str) -> Path:
+        """The folder, after the program has ended.
+
+        Raises:
+            RltuiError: if it is not there.
+        """
+        if returncode == 0 and self.folder.is_dir():
+            return self.folder
+        said = [line for line in plain_text(output).splitlines() if line.strip()]
+        raise RltuiError(
+            f"{self.folder.parent} has the state of the trainer alone, and no weights could be made of it",
+            details=said[-_TOLD:],
+            hint="its last words tell why; it was run in the environment of the framework",
+        )
+
+
+def of_step(record: ExperimentRecord, step: int, *, only_look: bool = False) -> Path:
+    """The folder with the weights of that step, whole. They are made where the checkpoint has none; with
+    `only_look`, the folder is named in which they would be.
 
     Raises:
         ConfigError: if there are none, or not all of them; says which steps there are.
+        RltuiError: if they cannot be made.
     """
+    run_dir = Path(record.run_dir)
     folder = next((path for each in _PLACES if (path := run_dir / each.format(step=step)).is_dir()), None)
-    if folder is None:
-        hint = f"there are: {', '.join(map(str, there))}" if (there := _steps(run_dir)) else ""
-        if not hint and (run_dir / f"checkpoints/step_{step}").is_dir():
-            hint = (
-                f"checkpoint {step} holds the state of the trainer alone: make them with prime-rl's "
-                f"tools/convert_dcp_to_bf16.py {run_dir / f'checkpoints/step_{step}'}"
-            )
-        raise ConfigError(f"there are no weights of step {step} in {run_dir}", hint=hint or "name a folder")
-    return whole(folder)
+    if folder is not None:
+        return whole(folder)
+    making = making_of(record, step)
+    if making is None:
+        hint = f"there are: {', '.join(map(str, there))}" if (there := _steps(run_dir)) else "name a folder"
+        raise ConfigError(f"there are no weights of step {step} in {run_dir}", hint=hint)
+    if only_look:
+        return making.folder
+    try:
+        done = subprocess.run(
+            making.argv,
+            cwd=making.workspace,
+            env=making.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    except OSError as error:
+        raise RltuiError(f"cannot run {making.argv[0]}: {error.strerror}") from error
+    return making.check(done.returncode, done.stdout.decode(errors="replace"))
+
+
+def making_of(record: ExperimentRecord, step: int) -> Making | None:
+    """How the weights of a checkpoint are made; `None` where there is nothing to make them of.
+
+    Raises:
+        ConfigError: if the framework's programs are not found.
+    """
+    framework, config_files = framework_of(record), [Path(name) for name in record.config_files]
+    maker = framework.weights_of(load_files(config_files, framework).files, record.run_dir, step)
+    if maker is None or framework.checkout is None or not Path(maker.needs).is_file():
+        return None
+    workspace = Path(record.workspace)
+    run = checkout.run_prefix(framework.checkout, workspace=workspace, config_files=config_files)
+    if isinstance(run, Missing):
+        raise ConfigError(run.reason, hint=run.hint)
+    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    return Making((*run, *maker.argv), record.workspace, env, Path(maker.folder))
 
 
 def whole(folder: Path) -> Path:
@@ -91,5 +161,6 @@ def _is_whole(path: Path) -> bool:
 
 
 def _steps(run_dir: Path) -> list[int]:
-    names = (path.name.removeprefix("step_") for path in (run_dir / "weights").glob("step_*"))
-    return sorted(int(name) for name in names if name.isdecimal())
+    """Of which there are weights, or a checkpoint."""
+    folders = (path for name in ("weights", "checkpoints") for path in (run_dir / name).glob("step_*"))
+    return sorted({int(name) for path in folders if (name := path.name.removeprefix("step_")).isdecimal()})
