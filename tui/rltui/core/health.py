@@ -270,8 +270,8 @@ def _empty_batches(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         "orchestrator",
         step,
         f"the last {count} batches for step {step} were empty: no rollout in them can be learnt from",
-        f"read them ({hints.ROLLOUTS_ALL()}): do all rollouts of a group get the same reward, or fail? Check the"
-        " reward function; use tasks that are neither too easy nor too hard, or larger groups",
+        f"read them ({hints.ROLLOUTS_ALL()}): do all rollouts of a group get the same reward, or fail? Check"
+        " the reward function; use tasks that are neither too easy nor too hard, or larger groups",
     )
 
 
