@@ -46,7 +46,7 @@ def experiment(folder: Path, monkeypatch: pytest.MonkeyPatch, maker: str = "") -
         config_files=(folder / "sft.toml",), name="sft", output_dir=folder / "out", framework="prime-rl"
     )
     record, _ = creation.plan_record(wish)
-    return replace(record, run_dir=str(folder))
+    return replace(record, run_dir=str(folder), workspace=str(folder))
 
 
 def test_the_weights_of_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
