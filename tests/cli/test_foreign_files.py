@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,12 @@ import pytest
 from tests.fakes.past_run import made
 
 from rltui.cli import main
+from rltui.core.hosts import SlurmSpec
+from rltui.errors import ConfigError
 from rltui.services.runs.index import RunIndex, index_file
 from rltui.services.runs.run_sheet import path_id
+from rltui.services.slurm import directive
+from rltui.settings import load
 
 GOOD = {"id": "0123456789", "created_at": 1.8e9}
 BAD_SHEETS: dict[str, Any] = {
@@ -35,11 +41,11 @@ BAD_SHEETS: dict[str, Any] = {
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
-    """What it prints, with what it says on stderr."""
+    """What it prints; what it says on stderr where it fails."""
     capsys.readouterr()
     assert main(list(arguments)) == code, capsys.readouterr().err
     out, err = capsys.readouterr()
-    return str(out + err)
+    return str(err if code else out)
 
 
 def everything(folder: Path) -> set[Path]:
@@ -97,8 +103,6 @@ def test_a_damaged_copy_takes_no_place_of_the_run_that_it_was_copied_from(
 def test_ids_that_an_older_index_believed_name_no_file(
     own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import sqlite3
-
     made(tmp_path / "out" / "a")
     told(capsys, "runs")
     with sqlite3.connect(index_file()) as connection:
@@ -136,12 +140,49 @@ def test_a_folder_whose_name_is_no_text_is_left_out(
     told(capsys, "runs")
     odd = Path(os.fsdecode(os.fsencode(tmp_path / "out") + b"/b\xff"))
     (tmp_path / "out" / "b").rename(odd)
-    text = told(capsys, "runs")
-    assert "is left out: its path is not UTF-8" in text
-    states = {row["name"]: row["state"] for row in json.loads(told(capsys, "runs", "--json").splitlines()[0])}
+    main(["runs"])
+    assert "is left out: its path is not UTF-8" in capsys.readouterr().err
+    states = {row["name"]: row["state"] for row in json.loads(told(capsys, "runs", "--json"))}
     assert states["a"] == "done"
     config = tmp_path / "rl.toml"
     shutil.copy(tmp_path / "out" / "a.toml", config)
     place = os.fsdecode(os.fsencode(tmp_path) + b"/new\xff")
     assert "is not UTF-8" in told(capsys, "up", str(config), "-o", place, "-n", "odd", code=3)
     assert not os.path.lexists(place)
+
+
+def test_what_is_typed_at_great_length_is_refused_in_words(
+    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many, digits = 3000, "9" * 5000
+    assert "brackets stand in each other" in told(capsys, "runs", "(" * 1000 + "a" + ")" * 1000, code=2)
+    assert "are the most" in told(capsys, "runs", "(" * 5000, code=2)
+    assert "is no regular expression" in told(capsys, "runs", f"name:~{'(' * 1500}a{')' * 1500}", code=2)
+    told(capsys, "runs", "not " * 900 + "a")
+    config = tmp_path / "rl.toml"
+    shutil.copy(made(tmp_path / "out" / "a").config_files[0], config)
+    for rule in ("(" * many, f"reward < 1 at {digits}", f"reward < {'(' * 200}"):
+        told(capsys, "queue", "add", str(config), "--stop-if", rule, code=2)
+    told(capsys, "queue", "move", "a", digits, code=2)
+    told(capsys, "queue", "limit", digits, code=2)
+    told(capsys, "use-checkpoint", digits, "-n", "a", code=2)
+    told(capsys, "up", f"{digits}.toml", code=2)
+    settings = own_user / "config/rltui/settings.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    for key in (".".join(["a"] * 20_000), ".".join(['"a b"'] * 20_000), " . ".join(["a"] * 20_000)):
+        settings.write_text(f"{key} = 1\n")
+        begun = time.process_time()
+        with pytest.raises(ConfigError, match="a key of more than 100 parts"):
+            load(settings)
+        assert time.process_time() - begun < 1
+    settings.write_text(f'theme = "{"a" * 200_000}"\n')
+    assert load(settings).theme
+
+
+@pytest.mark.parametrize("option", ["--x=a\ntouch ran", "--comment=a\rb", "--x\x1b=1", "--x=a\u2028b"])
+def test_no_option_leaves_its_line_of_a_job_script(option: str) -> None:
+    with pytest.raises(ValueError, match="control character"):
+        directive(option)
+    for given in ({"options": (option,)}, {"job_name": option}):
+        with pytest.raises(ValueError, match="control character"):
+            SlurmSpec.model_validate(given)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fakes import rollouts as fakes
 
 from rltui.cli import main
+from rltui.services.runs.rollouts import _Rollouts
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -92,3 +96,22 @@ def test_hostile_text_does_not_reach_the_terminal(tmp_path: Path, capsys: pytest
     assert "\x1b" not in out
     assert "\u202e" not in out
     assert "[red]not markup[/red]" in out
+
+
+def test_a_long_search_says_what_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rltui.cli.progress._QUIET_S", 0.0)
+    fakes.write_flat_run(tmp_path)
+    slow = _Rollouts.search
+
+    def search(*arguments: Any) -> Iterator[bool]:
+        for found in slow(*arguments):
+            time.sleep(0.02)
+            yield found
+
+    monkeypatch.setattr(_Rollouts, "search", search)
+    assert main(["rollouts", str(tmp_path), "--step", "1", "--grep", "answer 2"]) == 0
+    told = capsys.readouterr()
+    assert "searches 16 rollouts of step 1 …" in told.err
+    assert "searches" not in told.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import os
@@ -11,7 +12,9 @@ from rltui.cli import terminal
 from rltui.cli.arguments import KEYMAP_VARIABLE, host_of, looks_of
 from rltui.cli.colour import paint, switch
 from rltui.cli.parser import parse
-from rltui.errors import ExitCode, RltuiError
+from rltui.errors import ExitCode, RltuiError, UsageError
+
+_SHOWN = 60
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -52,15 +55,20 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
         handler = getattr(importlib.import_module(f"rltui.cli.{module_name}"), function_name)
         return int(handler(arguments))
     except RltuiError as error:
-        _report(error, as_json=out.is_json)
-        return int(error.exit_code)
+        return _report(error, as_json=out.is_json)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        shown = f"{str(error.filename)[:_SHOWN]} …"
+        return _report(UsageError(f"no file has so long a name: {shown}"), as_json=out.is_json)
     except KeyboardInterrupt:
         print("interrupted; what runs goes on", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
 
 
-def _report(error: RltuiError, *, as_json: bool) -> None:
+def _report(error: RltuiError, *, as_json: bool) -> int:
     print(f"{paint('rltui:', 'bad')} {error}", file=sys.stderr)
     if as_json:
         document = {"title": error.title, "details": error.details, "hint": error.hint}
         print(json.dumps({"error": document, "exit_code": int(error.exit_code)}))
+    return int(error.exit_code)

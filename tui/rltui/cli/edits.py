@@ -26,7 +26,7 @@ from rltui.core.batch import Way
 from rltui.core.config_data import deep_leaves
 from rltui.core.config_report import Conversion
 from rltui.core.knobs import split_assignments
-from rltui.core.text import duration, value_text
+from rltui.core.text import duration, value_text, whole_number
 from rltui.errors import ConfigError, ConflictError, ExitCode, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles
@@ -78,10 +78,10 @@ def redo(arguments: argparse.Namespace) -> int:
 
 def use_checkpoint(arguments: argparse.Namespace) -> int:
     """Make what was trained the model of a config, such as the result of SFT that of RL."""
-    if arguments.target.isdecimal():
+    if (step := whole_number(arguments.target)) is not None:
         source = choose_experiment(arguments.name, acts=True)
-        with working(f"making weights of checkpoint {arguments.target} that other programs can load"):
-            folder = weights.of_step(source, int(arguments.target), only_look=arguments.dry_run)
+        with working(f"making weights of checkpoint {step} that other programs can load"):
+            folder = weights.of_step(source, step, only_look=arguments.dry_run)
     else:
         folder = weights.whole(Path(arguments.target).expanduser())
     if arguments.config is None:

@@ -26,7 +26,7 @@ from rltui.core.evals import (
     baseline,
     difference,
 )
-from rltui.core.text import unknown
+from rltui.core.text import unknown, whole_number
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -76,8 +76,8 @@ def _numbers(given: Iterable[str]) -> tuple[str | None, int]:
     """`-n` is the experiment everywhere, and the number of examples for evaluators: a number is that."""
     name, examples = None, EvalRequest().num_examples
     for word in given:
-        if word.isdecimal() and find_experiment(word) is None:
-            if not (examples := int(word)):
+        if (count := whole_number(word)) is not None and find_experiment(word) is None:
+            if not (examples := count):
                 raise UsageError("-n 0: no examples are no evaluation")
         else:
             name = word

@@ -24,7 +24,7 @@ from rltui.client.queue import asking
 from rltui.client.queue.asking import QueueWish
 from rltui.core.queue import QueueEntry, QueueOptions, RunQueue
 from rltui.core.runs import RunRow
-from rltui.core.text import listed
+from rltui.core.text import listed, whole_number
 from rltui.errors import RltuiError, UsageError
 from rltui.services.job_arrays import make_array
 from rltui.services.queue_file import read_queue
@@ -350,9 +350,9 @@ def move(arguments: argparse.Namespace) -> int:
 def limit(arguments: argparse.Namespace) -> int:
     """Change how many run at once."""
     word = arguments.most
-    if word != "none" and not (word.isdecimal() and int(word) > 0):
+    most = whole_number(word)
+    if word != "none" and not most:
         raise UsageError(f"{word!r} is no number of runs", hint="a number from 1 on, or none")
-    most = None if word == "none" else int(word)
     words = "as many run at once as devices allow" if most is None else f"at most {most} run at once"
     return _changed(asking.limit(most), words, arguments)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from rltui import wording
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.progress import working
 from rltui.cli.table import Column, print_table
 from rltui.core.log_query import compiled
 from rltui.core.rollouts import (
@@ -52,8 +53,9 @@ def rollouts(arguments: argparse.Namespace) -> int:
     """Print the steps; with a step or a group, its samples; with a selection, those in full."""
     source = open_rollouts(_folder(arguments))
     pattern = _pattern(arguments.grep)
-    while source.look(budget_s=_READ_S):
-        pass
+    with working("reads rollouts"):
+        while source.look(budget_s=_READ_S):
+            pass
     if arguments.step is None and arguments.group is None and not arguments.live and not _selects(arguments):
         _list_batches(source, [batch.key for batch in _candidates(source, arguments)], arguments)
         return 0
@@ -97,9 +99,14 @@ def _selects(arguments: argparse.Namespace) -> bool:
     return any(wish is not None for wish in wishes)
 
 
+def _named(key: BatchKey) -> str:
+    return f"{'step ' if key.kind == 'train' else ''}{key.label}"
+
+
 def _read(source: RolloutSource, key: BatchKey) -> None:
-    while source.look(key, _READ_S):
-        pass
+    with working(f"reads rollouts of {_named(key)}"):
+        while source.look(key, _READ_S):
+            pass
 
 
 def _candidates(source: RolloutSource, arguments: argparse.Namespace) -> list[Batch]:
@@ -149,12 +156,13 @@ def _places(
             groups = list(dict.fromkeys(table.text("group", at) for at in range(len(table))))
             shown = ", ".join(shortened(each, _GROUP_WIDTH) for each in groups[:_NAMED_GROUPS] if each)
             raise UsageError(
-                f"{'step ' if key.kind == 'train' else ''}{key.label} has no group {arguments.group!r}",
+                f"{_named(key)} has no group {arguments.group!r}",
                 hint=f"it has {shown}{' …' if groups[_NAMED_GROUPS:] else ''}" if shown else "it has none",
             )
     if pattern is not None:
         matches = source.search(key, (table[at] for at in places), pattern)
-        places = [at for at, matching in zip(places, matches, strict=True) if matching]
+        with working(f"searches {len(places):,} rollouts of {_named(key)}"):
+            places = [at for at, matching in zip(places, matches, strict=True) if matching]
     if arguments.worst is not None:
         return ordered(table, "worst", places)[: arguments.worst]
     if arguments.best is not None:

@@ -19,7 +19,7 @@ from typing import BinaryIO, TextIO, cast
 
 from rltui.cli.colour import MARK, MARKED, When, is_wanted, switch
 from rltui.core.interpreter import OWN_PYTHON
-from rltui.core.text import encodable, json_encodable, json_escaped, visible
+from rltui.core.text import encodable, json_encodable, json_escaped, visible, whole_number
 from rltui.errors import UsageError
 
 
@@ -250,8 +250,8 @@ def answered(answer: str, names: Sequence[str]) -> str | None:
     """The name of that number, or that name itself; `None` for anything else."""
     if answer in names:
         return answer
-    in_range = answer.isdecimal() and 1 <= int(answer) <= len(names)
-    return names[int(answer) - 1] if in_range else None
+    number = whole_number(answer)
+    return names[number - 1] if number is not None and 1 <= number <= len(names) else None
 
 
 def confirm(question: str) -> bool:

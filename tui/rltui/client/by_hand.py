@@ -12,7 +12,7 @@ from pathlib import Path
 from rltui.core.api import Publication, Request
 from rltui.core.layout import Layout
 from rltui.core.secrets import is_secret
-from rltui.core.text import unknown
+from rltui.core.text import unknown, whole_number
 from rltui.errors import UsageError
 from rltui.services import layout_files
 from rltui.services.runs import weights
@@ -73,8 +73,8 @@ def publication(
             f"{repo!r} is no name of a repository on the hub",
             hint="USER/NAME, of letters, digits, `-`, `_` and `.`, such as alice/Qwen3-0.6B-Reverse-Text-RL",
         )
-    if what.isdecimal():
-        folder = weights.of_step(record, int(what))
+    if (step := whole_number(what)) is not None:
+        folder = weights.of_step(record, step)
     else:
         folder = weights.whole(Path(what).expanduser())
     unwanted = (*_MARKERS, *exclude)

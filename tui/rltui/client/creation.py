@@ -223,7 +223,8 @@ def _refuse_cluster(
     try:
         layout.with_slurm(request.slurm or {})
     except ValidationError as error:
-        raise UsageError(f"--slurm: {error.errors()[0]['msg']}", hint=str(hints.UP_HELP)) from error
+        said = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UsageError(f"--slurm: {said}", hint=str(hints.UP_HELP)) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rltui.core.config_report import KeyConflict
+from rltui.core.text import whole_number
 from rltui.core.toml.values import TomlValue, format_key, same_value, split_key
 
 Leaves = Mapping[str, Any]
@@ -22,8 +23,8 @@ def value_at(data: Mapping[str, Any], dotted: str) -> TomlValue:
     for key in split_key(dotted):
         if isinstance(at, Mapping) and key in at:
             at = at[key]
-        elif isinstance(at, list) and key.isdecimal() and int(key) < len(at):
-            at = at[int(key)]
+        elif isinstance(at, list) and (place := whole_number(key)) is not None and place < len(at):
+            at = at[place]
         else:
             return None
     return at

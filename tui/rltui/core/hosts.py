@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
+from rltui.core.kinds import one_line
 from rltui.core.values import LayoutSection
 
 
@@ -80,6 +81,15 @@ class SlurmSpec(LayoutSection):
     """A job that is there already, by its number: it is followed, and nothing is submitted."""
     array: str = ""
     """Set by `rltui sweep --array`: the job array that it becomes a task of, and which one."""
+
+    @field_validator("*")
+    @classmethod
+    def _is_one_line(cls, value: object) -> object:
+        """All of it may stand in a script."""
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str):
+                one_line(text)
+        return value
 
     def with_given(self, given: Mapping[str, Any]) -> SlurmSpec:
         """The same, with what a command line says; further words go behind its own.

@@ -4,6 +4,7 @@ where it is read, before any of it is believed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
@@ -16,6 +17,20 @@ _LARGEST = 2**53
 
 EXPERIMENT_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}"
 """Files, tmux sessions and options are named by it."""
+
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def one_line(text: str) -> str:
+    """The text, for a script or a header, of which it must not leave its line.
+
+    Raises:
+        ValueError: for a line break or another control character.
+    """
+    if (found := _CONTROL.search(text)) is not None:
+        raise ValueError(f"{shortened(text)} has a control character ({found[0]!r})")
+    return text
 
 
 class Kind(NamedTuple):

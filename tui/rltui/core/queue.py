@@ -29,7 +29,7 @@ REBOOTED = "the machine was restarted"
 _BACKOFF_S, _LONGEST_BACKOFF_S, _BACKOFF_FACTOR = 5.0, 300.0, 4.0
 _MOST_ENDED = 200
 """So many entries that ended are remembered, the newest."""
-_RULE = re.compile(r"(?P<condition>.+?)(?:\s+at\s+(?:step\s+)?(?P<step>\d+))?", re.DOTALL)
+_RULE = re.compile(r"(?P<condition>.+?)(?:\s+at\s+(?:step\s+)?(?P<step>\d{1,15}))?", re.DOTALL)
 _KEPT_VARIABLE = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|TMPDIR|TMUX_TMPDIR|VIRTUAL_ENV|PYTHONPATH|LD_LIBRARY_PATH|LD_PRELOAD"
     r"|SLURM_CONF|SLURM_CLUSTERS"

@@ -45,6 +45,8 @@ _IS: Mapping[str, tuple[str, Callable[[RunRow], bool]]] = {
 }
 """By the word: the column that it is about, and what it means."""
 _SIZE = re.compile(r"([\d.]+)\s*([KMGT]?)i?B?", re.IGNORECASE)
+_LONGEST, _DEEPEST = 4000, 50
+"""Characters of a filter, and brackets in brackets."""
 _CONNECTIVES = frozenset({"and", "or", "not"})
 _EXAMPLE = (
     "for example: reward > 0.8 and lr < 1e-5, tag:baseline, 'age < 2d', not state == failed, name:~^sft"
@@ -118,8 +120,10 @@ class _Parser:
     def __init__(self, text: str, now: float, ids: Mapping[str, str]) -> None:
         self._text, self._now, self._ids = text, now, ids
         self.columns: list[RunColumn] = []
+        if len(text) > _LONGEST:
+            raise UsageError(f"the filter has {len(text)} characters, {_LONGEST} are the most", hint=_EXAMPLE)
         self._tokens = list(self._split())
-        self._next = 0
+        self._next = self._depth = 0
 
     # --- words --------------------------------------------------------------------------------------------
 
@@ -196,16 +200,20 @@ class _Parser:
         return tests[0] if len(tests) == 1 else lambda row, config: all(test(row, config) for test in tests)
 
     def _not(self) -> _Test:
-        if self._is_word("not"):
+        is_negated = False
+        while self._is_word("not"):
             self._take()
-            test = self._not()
-            return lambda row, config: not test(row, config)
-        return self._one()
+            is_negated = not is_negated
+        return _negated(self._one(), when=is_negated)
 
     def _one(self) -> _Test:
         token = self._take()
         if token.kind == "bracket" and token.text == "(":
+            if self._depth == _DEEPEST:
+                raise self._error(token.at, f"more than {_DEEPEST} brackets stand in each other")
+            self._depth += 1
             test = self._either()
+            self._depth -= 1
             if self._take().text != ")":
                 raise self._error(token.at, "this bracket is not closed")
             return test
@@ -278,7 +286,7 @@ class _Parser:
     def _searched(self, column: RunColumn, text: str, at: int) -> _Test:
         try:
             pattern = re.compile(text, re.IGNORECASE)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise self._error(at, f"{text!r} is no regular expression: {error}") from None
 
         def test(row: RunRow, config: Mapping[str, Any]) -> bool:

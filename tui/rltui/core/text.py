@@ -297,6 +297,14 @@ def sparkline(values: tuple[float, ...], width: int) -> str:
     )
 
 
+_MOST_DIGITS = 15
+
+
+def whole_number(text: str) -> int | None:
+    """What the digits of a text say; `None` for anything else, and for more of them than anybody means."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
+
 def number(text: str) -> float:
     """The number that a person typed; not a number where it is none."""
     try:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.services.own_files import FileLock, make_folder, write_atomically
+from rltui.services.slurm import directive
 
 _FILE = "array.json"
 _PATIENCE_S = 60.0
@@ -152,7 +153,7 @@ def array_script(array: JobArray, number: int, *, name: str = "") -> str:
     return "\n".join(
         [
             "#!/bin/bash",
-            f"#SBATCH --job-name={name or array.name}",
+            directive(f"--job-name={name or array.name}"),
             f"#SBATCH --array={numbers}{at_once}",
             "#SBATCH --output=/dev/null",
             *_asked(first.script),

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rltui.core.kinds import one_line
+
 SCRIPT_FILE = "job.sh"
 """In the attempt's folder: what was submitted. As the command of the job it names the attempt in SLURM."""
 LOG_FILE = "job.log"
@@ -341,7 +343,7 @@ def script_text(spec: Mapping[str, Any], *, name: str, argv: Sequence[str], cwd:
     ended.
 
     Raises:
-        ValueError: for an option that rltui needs for itself.
+        ValueError: for an option that rltui needs for itself, or that is no line.
     """
     given = [
         f"--job-name={spec['job_name'] or name}",
@@ -353,11 +355,10 @@ def script_text(spec: Mapping[str, Any], *, name: str, argv: Sequence[str], cwd:
     if step and spec.get("cpus_per_task"):  # SLURM 22.05 and later: a step does not inherit it
         step.append(f"--cpus-per-task={spec['cpus_per_task']}")
     command = shlex.join([*step, *argv])
-    lines = [f"#SBATCH {_directive(option)}" for option in given]
     return "\n".join(
         [
             "#!/bin/bash",
-            *lines,
+            *map(directive, given),
             "",
             f"cd -- {shlex.quote(cwd)} || exit 127",
             "",
@@ -393,13 +394,17 @@ def _pattern(path: Path) -> str:
     return str(path).replace("%", "%%")
 
 
-def _directive(option: str) -> str:
-    """As a line of a script has it: sbatch splits it at blanks, and knows quotes and backslashes."""
-    if re.fullmatch(r"[\w@%+=:,./\[\]-]+", option):
-        return option
+def directive(option: str) -> str:
+    """The line of a script that asks for it: sbatch splits it at blanks, and knows quotes and backslashes.
+
+    Raises:
+        ValueError: for an option that would leave the line.
+    """
+    if re.fullmatch(r"[\w@%+=:,./\[\]-]+", one_line(option)):
+        return f"#SBATCH {option}"
     name, equals, value = option.partition("=")
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'{name}{equals}"{escaped}"'
+    return f'#SBATCH {name}{equals}"{escaped}"'
 
 
 def recorded_end(folder: Path, restarts: int) -> int | None:

@@ -15,7 +15,7 @@ from typing import Any
 from rltui.core import hints
 from rltui.core.interpreter import module_command
 from rltui.core.queue import QueueEntry, QueueOptions, QueueSurroundings, RunQueue, is_kept_variable
-from rltui.core.text import listed, unknown
+from rltui.core.text import listed, unknown, whole_number
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import outside
 from rltui.services.fingerprints import fingerprint
@@ -247,7 +247,8 @@ def move(word: str, place: str) -> RunQueue:
     Raises:
         UsageError: if there is no such entry, or no such place.
     """
-    if place not in ("first", "last", "up", "down") and not (place.isdecimal() and int(place) > 0):
+    number = whole_number(place)
+    if place not in ("first", "last", "up", "down") and not number:
         raise UsageError(
             f"{place!r} is no place in the queue", hint="first, last, up, down, or a number from 1"
         )
@@ -260,7 +261,7 @@ def move(word: str, place: str) -> RunQueue:
         rest = [each for each in waiting if each not in moved]
         before = waiting.index(moved[0])
         at = {"first": 0, "last": len(rest), "up": max(0, before - 1), "down": before + 1}.get(place)
-        at = int(place) - 1 if at is None else at
+        at = (number or 1) - 1 if at is None else at
         others = [each for each in queue.entries if each.state != "waiting"]
         priority = _between(rest, at, moved[0].priority)
         placed = [each.model_copy(update={"priority": priority}) for each in moved]

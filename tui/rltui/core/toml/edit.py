@@ -20,6 +20,10 @@ from rltui.core.toml.values import (
 )
 from rltui.errors import ConfigError
 
+_MOST_PARTS = 100
+_PART = r"""(?:[\w-]{1,200}|"[^"\n]{0,200}"|'[^'\n]{0,200}')"""
+_LONG_KEY = re.compile(rf"""(?<![\w."'-])(?:{_PART}[ \t]*\.[ \t]*){{{_MOST_PARTS}}}""")
+"""Reading a dotted key takes time by the square of its parts."""
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _UNQUOTED = re.compile(r"=\s*([A-Za-z][\w./-]*)\s*(?:#.*)?$")
 _SHOWN_COLUMNS = 96
@@ -52,6 +56,9 @@ def parse(text: str, path: str) -> dict[str, Any]:
     """
     plain = text.removeprefix(BOM)
     try:
+        if (long := _LONG_KEY.search(plain)) is not None:
+            line, column = line_and_column(plain, long.start())
+            raise ValueError(f"a key of more than {_MOST_PARTS} parts (at line {line}, column {column})")
         return tomllib.loads(plain)
     except ValueError as error:  # also of a number with thousands of digits
         message = str(error)
