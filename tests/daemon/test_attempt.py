@@ -10,6 +10,7 @@ from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo
 from rltui.daemon.attempt import Attempt
 from rltui.frameworks.failures import COMMON
+from rltui.services.runs.attempt_end import OomKills
 from rltui.services.runs.experiment_files import ControlFolder
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of"
@@ -46,8 +47,9 @@ def test_a_job_that_went_well_needs_no_cause(attempt: Attempt) -> None:
 def test_a_kill_while_the_kernel_was_short_of_memory_says_so(
     attempt: Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kills = iter([3, 4])
+    kills = iter([OomKills(3, is_own=True), OomKills(4, is_own=True)])
     monkeypatch.setattr("rltui.daemon.attempt.oom_kills", lambda: next(kills))
+    monkeypatch.setattr("rltui.services.runs.attempt_end.oom_kills", lambda: next(kills))
     attempt.begin()
     explained = attempt.explained(ExitInfo(signal="SIGKILL"), COMMON)
-    assert explained.cause == "killed by the kernel: the machine ran out of memory"
+    assert explained.cause == "killed by the kernel: out of memory, the machine's or its container's"

@@ -275,7 +275,7 @@ def test_a_kill_for_want_of_memory_there_is_told(node: FakeNode, folder: Path) -
         processes.send_signal(record.main, signal.SIGKILL)
         trainer.follow()
         assert trainer.code() == 128 + signal.SIGKILL
-        assert trainer.remote.error == "killed by the kernel: the node ran out of memory"
+        assert trainer.remote.error == "killed by the kernel: out of memory, the node's or its job's"
 
 
 @pytest.mark.slow

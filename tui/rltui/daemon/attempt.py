@@ -23,7 +23,7 @@ from rltui.services.launch import Launch
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.processes import ending
 from rltui.services.remote import Remote, read_remote
-from rltui.services.runs.attempt_end import exit_info, explained, oom_kills
+from rltui.services.runs.attempt_end import OomKills, exit_info, explained, killed_since, oom_kills
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.shell import read_shell
 
@@ -81,7 +81,7 @@ class Attempt:
         self.record = processes.read_attempt(self.folder)
         """What its shim last wrote; `None` before that."""
         self._tag, self._control = tag, control
-        self._kills_before: int | None = None
+        self._kills_before: OomKills | None = None
         """The kernel's kills for want of memory when it began; `None`: unknown."""
 
     # --- its files ----------------------------------------------------------------------------------------
@@ -224,9 +224,8 @@ class Attempt:
         """`exit_info` with what its output, by the failure patterns of the framework, and the kernel say of
         the cause. Not of an end that was asked for.
         """
-        before, now = self._kills_before, oom_kills()
         is_here = self.launch is None or self.launch.host is None
-        host_oom = now > before if is_here and before is not None and now is not None else None
+        host_oom = killed_since(self._kills_before) if is_here else None
         return explained(exit_info, self.spec, self.log, patterns, host_oom=host_oom)
 
     # --- its processes ------------------------------------------------------------------------------------

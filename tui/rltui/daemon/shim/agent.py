@@ -201,7 +201,7 @@ class Agent:
                     if self._asked:
                         raise RefusedError("stopped before it was started")
                     self._write("spec.json", {**self._spec, "log": self._log})
-                    self._started = {"host": os.uname().nodename, "oom_kills": _oom_kills()}
+                    self._started = {"host": os.uname().nodename, "oom_kills": _oom_kills()[0]}
                     self._write("node.json", self._started)
                     self._spawn()
                     self._await_record()
@@ -325,9 +325,11 @@ class Agent:
     def _outcome(self, record: dict[str, Any]) -> dict[str, Any]:
         """`error`: why it could not be run at all; `cause`: why it ended, where the kernel tells."""
         end = {key: record[key] for key in ("exit_code", "signal", "error")}
-        kills = self._started.get("oom_kills")
-        if end["signal"] == "SIGKILL" and not record["stop_requested"] and kills not in (None, _oom_kills()):
-            end["cause"] = "killed by the kernel: the node ran out of memory"
+        before, (kills, is_own) = self._started.get("oom_kills"), _oom_kills()
+        has_killed = before is not None and kills is not None and kills > before
+        if has_killed and end["signal"] == "SIGKILL" and not record["stop_requested"]:
+            what = "out of memory, the node's or its job's" if is_own else "the node ran out of memory"
+            end["cause"] = f"killed{'' if is_own else ', perhaps'} by the kernel: {what}"
         return end
 
     def _begin_sweep(self) -> None:
@@ -523,10 +525,18 @@ def _described(pid: int) -> str:
     return f"{words[:_LONGEST_COMMAND].strip()}{whose}"
 
 
-def _oom_kills() -> int | None:
-    """Of the machine and its control groups, ever; `None` where the kernel does not tell."""
-    counts = [line.split()[1] for line in _proc("", "vmstat").splitlines() if line.startswith(b"oom_kill ")]
-    return int(counts[0]) if counts else None
+def _oom_kills() -> tuple[int | None, bool]:
+    """How many ever, and whether in this control group, else on the machine; `None` where it is not told."""
+    groups = [line.split(":", 2) for line in _proc("self", "cgroup").decode("utf-8", "replace").splitlines()]
+    files = [f"/sys/fs/cgroup{path}/memory.events" for _, names, path in groups if not names]
+    old = (path for _, names, path in groups if names == "memory")
+    files += [f"/sys/fs/cgroup/memory{path}/memory.oom_control" for path in old]
+    for file in (*files, "/sys/fs/cgroup/memory.events", "/proc/vmstat"):
+        with contextlib.suppress(OSError), open(file, "rb") as opened:
+            for line in opened:
+                if line.startswith(b"oom_kill "):
+                    return int(line.split()[1]), file != "/proc/vmstat"
+    return None, False
 
 
 def _pids() -> Iterator[int]:

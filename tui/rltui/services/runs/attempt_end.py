@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from rltui.core.api import ComponentState
 from rltui.core.failure_cause import LONGEST_TEXT, Cause, FailurePattern, find_cause
@@ -24,15 +25,32 @@ from rltui.services.runs.experiment_files import ControlFolder
 _KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
-def oom_kills(root: Path = Path("/")) -> int | None:
-    """A counter of which only a rise means something; `None` where the kernel does not tell.
+class OomKills(NamedTuple):
+    """What the kernel has killed for want of memory: a counter of which only a rise means something."""
 
-    The sum of the machine's (`/proc/vmstat`, Linux 4.13 on) and this process's control group's: in some
-    sandboxes only one of them is visible. A kill may count in both.
+    count: int
+    is_own: bool
+    """Of this process's control group, as of a container; else of the whole machine."""
+
+
+def oom_kills(root: Path = Path("/")) -> OomKills | None:
+    """The control group's count, else the machine's (`/proc/vmstat`, Linux 4.13 on); `None` where the kernel
+    does not tell.
     """
-    files = [root / "proc/vmstat", *_group_files(root)]
-    counts = [count for file in files if (count := _count(file)) is not None]
-    return sum(counts) if counts else None
+    for file in (*_group_files(root), root / "proc/vmstat"):
+        if (count := _count(file)) is not None:
+            return OomKills(count, is_own=file.name != "vmstat")
+    return None
+
+
+def killed_since(before: OomKills | None) -> Literal["own", "machine", ""] | None:
+    """Whose count has risen since `before`: ours says why one of ours was killed, the machine's only perhaps.
+    `None`: the kernel does not tell.
+    """
+    now = oom_kills()
+    if before is None or now is None:
+        return None
+    return ("own" if now.is_own else "machine") if now.count > before.count else ""
 
 
 def _group_files(root: Path) -> list[Path]:
@@ -77,7 +95,11 @@ _FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"})
 """Signals that others send: the output says nothing of why."""
 _USAGE = re.compile(r"^\s*usage: |\berror: |^Error\b|^\W*Usage: ", re.MULTILINE | re.IGNORECASE)
 _ERROR_LINE = re.compile(r"^.*?\berror: (?P<what>[^\n]+)$", re.MULTILINE | re.IGNORECASE)
-_HOST_OOM = Cause("killed by the kernel: the machine ran out of memory", hopeless=True)
+_OOM = {
+    "own": Cause("killed by the kernel: out of memory, the machine's or its container's", hopeless=True),
+    "machine": Cause("killed, perhaps by the kernel: the machine ran out of memory", hopeless=False),
+}
+"""By `killed_since`."""
 
 
 def cause_of_end(
@@ -86,29 +108,29 @@ def cause_of_end(
     exit_code: int | None,
     signal: str | None,
     patterns: Sequence[FailurePattern],
-    host_oom: bool | None,
+    host_oom: str | None,
 ) -> Cause | None:
     """Why it failed, `None` where nothing says. Ask only of an attempt that nobody asked to end.
 
-    `host_oom`: the kernel has killed a process for want of memory while the attempt ran; `None`: it does not
-    tell. Reads at most `TAIL_BYTES` of `log`; one that cannot be read counts as empty.
+    `host_oom`: as `killed_since` says it, of the time that it ran. Reads at most `TAIL_BYTES` of `log`; one
+    that cannot be read counts as empty.
     """
     is_kill = signal == "SIGKILL" or exit_code == _KILLED_CODE
     if host_oom and is_kill:
-        return _HOST_OOM
+        return _OOM[host_oom]
     if signal in _FROM_OUTSIDE:
         return _outside(host_oom) if is_kill else Cause("from outside", hopeless=False, from_outside=True)
     lines = last_lines(log)
     output = "\n".join(lines)
     if host_oom and re.search(CHILD_KILLED, output):
-        return _HOST_OOM
+        return _OOM[host_oom]
     cause = find_cause(lines, patterns)
     if exit_code == _USAGE_ERROR and not (cause and cause.hopeless) and _USAGE.search(output):
         return _usage_error(output)
     return cause or (_outside(host_oom) if is_kill else None)
 
 
-def _outside(host_oom: bool | None) -> Cause:
+def _outside(host_oom: str | None) -> Cause:
     """Of a SIGKILL that was not the kernel's for want of memory, as far as that tells."""
     memory = ", not for want of memory" if host_oom is not None else ", or by the kernel for want of memory"
     return Cause(f"from outside{memory}", hopeless=False, from_outside=True)
@@ -162,7 +184,7 @@ def explained(
     log: Path,
     patterns: Sequence[FailurePattern],
     *,
-    host_oom: bool | None = None,
+    host_oom: str | None = None,
 ) -> ExitInfo:
     """`exit_info` with what the end of the output says of the cause.
 
