@@ -97,3 +97,13 @@ def refusal() -> str:
         paths.socket_path("x", "/out")
     assert "XDG_RUNTIME_DIR" in caught.value.hint
     return str(caught.value)
+
+
+def test_without_a_home_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(RltuiError, match="export XDG_STATE_HOME=FOLDER"):
+        paths.state_dir()

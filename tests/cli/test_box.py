@@ -3,6 +3,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -180,3 +181,18 @@ def test_doctor_runs_nothing_of_a_checkout_that_nobody_started(
     assert "commit " in text
     assert "is not trusted; to let rltui run what it holds: rltui trust" in text
     assert not ran.exists()
+
+
+def test_doctor_tries_what_a_start_needs_and_names_the_variable(box: Box) -> None:
+    folders = {"XDG_STATE_HOME": ("state", "/proc/x"), "TMUX_TMPDIR": ("tmux", "/proc")}
+    for variable, (name, folder) in folders.items():
+        lame = replace(box, env={**box.env, variable: folder})
+        done = lame.run("doctor")
+        line = next(line for line in done.stdout.splitlines() if f" {name} " in line[:12])
+        assert (done.returncode, line[0]) == (1, "✗"), done.stdout
+        assert f"export {variable}=FOLDER" in done.stdout
+        (box.work / "job.toml").write_text(
+            'framework = "generic"\n[[component]]\nid = "a"\ncommand = ["true"]\n'
+        )
+        assert f"export {variable}=FOLDER" in lame.run("up", "-l", "job.toml").stderr
+    assert "✓ state" in box.run("doctor").stdout

@@ -24,14 +24,27 @@ def shipped_dir(name: str) -> Path:
 
 def state_dir() -> Path:
     """The user's folder for what outlives a reboot: the list of experiments."""
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "rltui"
+    return _user_dir("XDG_STATE_HOME", ".local/state")
 
 
 def cache_dir() -> Path:
     """The user's folder for what can be found out again at any time."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "rltui"
+    return _user_dir("XDG_CACHE_HOME", ".cache")
+
+
+def _user_dir(variable: str, usual: str) -> Path:
+    try:
+        base = os.environ.get(variable)
+        return (Path(base) if base else Path.home() / usual) / "rltui"
+    except RuntimeError:
+        hint = f"export {variable}=FOLDER, or HOME=FOLDER"
+        raise RltuiError("there is no home folder: HOME is not set", hint=hint) from None
+
+
+def variable_of(path: Path) -> str | None:
+    """The variable that leads elsewhere with what lies in a folder of the user's."""
+    places = {"XDG_STATE_HOME": state_dir(), "XDG_CACHE_HOME": cache_dir()}
+    return next((name for name, place in places.items() if path.is_relative_to(place)), None)
 
 
 def runtime_dir() -> Path:

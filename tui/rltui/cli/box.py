@@ -10,6 +10,7 @@ import os
 import pwd
 import resource
 import shutil
+import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -23,6 +24,7 @@ from rltui.cli.table import room, wrapped
 from rltui.core.text import GIB, gib
 from rltui.errors import RltuiError, UsageError
 from rltui.services import outside
+from rltui.services.own_files import FileLock, make_folder, write_atomically
 
 _CONFIG_DIRS = ("etc/systemd", "run/systemd", "usr/lib/systemd")
 """The first that has a file of a name wins."""
@@ -165,17 +167,42 @@ def _tmux() -> _Finding:
     from rltui.services.tmux import TmuxHost
 
     try:
-        TmuxHost(paths.tmux_socket()).check()
+        host = TmuxHost(paths.tmux_socket())
+        host.check()
+        host.list_sessions()  # where its socket would be is a folder that can be used
     except RltuiError as error:
         return _Finding("tmux", False, str(error).replace("\n", " "))
     return _Finding("tmux", True, f"{shutil.which('tmux')}, server -L {paths.tmux_socket()}")
 
 
+def _state() -> _Finding:
+    """Tried: a disk may be full or read-only, a file system may know no locks."""
+    try:
+        folder = paths.state_dir()
+        make_folder(folder, mode=0o700)
+        trial = folder / f".doctor.{os.getpid()}"
+        try:
+            write_atomically(trial, bytes(4096))
+            FileLock(trial).take()
+        finally:
+            trial.unlink(missing_ok=True)
+    except RltuiError as error:
+        return _Finding("state", False, str(error).replace("\n", " "))
+    return _Finding("state", True, f"{folder}, can be written to and locked")
+
+
 def _sockets() -> _Finding:
     try:
         used = paths.runtime_dir()
+        trial = used / f"doctor-{os.getpid()}.sock"
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.bind(str(trial))
+        trial.unlink()
     except RltuiError as error:
         return _Finding("sockets", False, str(error).replace("\n", " "))
+    except OSError as error:
+        text = f"no socket can be made in {used}: {error.strerror}; export XDG_RUNTIME_DIR=FOLDER"
+        return _Finding("sockets", False, text)
     instead = "".join(f"; {reason}" for reason in paths.passed_over())
     unset = "" if os.environ.get("XDG_RUNTIME_DIR") else "; XDG_RUNTIME_DIR is not set"
     return _Finding("sockets", True, f"{used}{instead or unset}")
@@ -384,6 +411,7 @@ def _settings() -> _Finding:
 _CHECKS: tuple[Callable[[], _Finding], ...] = (
     _python,
     _tmux,
+    _state,
     _sockets,
     _terminal,
     _logout,

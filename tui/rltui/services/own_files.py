@@ -9,6 +9,7 @@ import os
 import stat
 from pathlib import Path
 
+from rltui import paths
 from rltui.errors import RltuiError
 
 LARGEST = 16 << 20
@@ -130,9 +131,13 @@ def make_folder(folder: Path, *, mode: int = 0o777) -> None:
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
-        raise RltuiError(
-            f"cannot make the folder {folder}: {error.strerror}", hint="choose another with -o OUTPUT_DIR"
-        ) from error
+        title = f"cannot make the folder {folder}: {error.strerror}"
+        raise RltuiError(title, hint=_elsewhere(folder) or "choose another with -o OUTPUT_DIR") from error
+
+
+def _elsewhere(path: Path) -> str:
+    variable = paths.variable_of(path)
+    return "" if variable is None else f"choose another folder: export {variable}=FOLDER"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -149,7 +154,8 @@ def write_atomically(path: Path, content: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):  # a folder that is read-only or gone
             temporary.unlink()
-        raise RltuiError(f"cannot write {path}: {error.strerror}", hint="is the disk full?") from error
+        hint = _elsewhere(path) or "is the disk full?"
+        raise RltuiError(f"cannot write {path}: {error.strerror}", hint=hint) from error
 
 
 class FileLock:
@@ -170,7 +176,8 @@ class FileLock:
         try:
             descriptor = open_own(self.path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            raise RltuiError(f"cannot open the lock {self.path}: {error.strerror}") from error
+            title = f"cannot open the lock {self.path}: {error.strerror}"
+            raise RltuiError(title, hint=_elsewhere(self.path)) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -178,7 +185,8 @@ class FileLock:
             return False
         except OSError as error:
             os.close(descriptor)
-            raise RltuiError(f"cannot lock {self.path}: {error.strerror}") from error
+            title = f"cannot lock {self.path}: {error.strerror}"
+            raise RltuiError(title, hint=_elsewhere(self.path)) from error
         self.release()
         self._descriptor = descriptor
         return True

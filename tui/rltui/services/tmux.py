@@ -395,6 +395,8 @@ def _escaped(word: str) -> str:
 def _hint_for(stderr: Sequence[str]) -> str:
     if any("too long" in line for line in stderr):
         return "tmux takes at most 16 KiB of arguments and variables together: pass less."
+    if any(f"{word} " in line for line in stderr for word in ("couldn't create directory", "error creating")):
+        return "its socket needs a folder that you can write to: export TMUX_TMPDIR=FOLDER"
     return ""
 
 
