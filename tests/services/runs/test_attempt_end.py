@@ -20,6 +20,7 @@ from rltui.services.runs.attempt_end import (
     LASTED_S,
     NEWEST_KEPT,
     TAIL_BYTES,
+    OomKills,
     cause_of_end,
     explained,
     last_lines,
@@ -234,22 +235,22 @@ def put(path: Path, text: str) -> None:
 
 def test_the_group_counts_before_the_machine(tmp_path: Path) -> None:
     put(tmp_path / "proc/vmstat", "nr_free_pages 12\noom_kill 3\noom_kill_other 9\n")
-    assert oom_kills(tmp_path) == (3, False)
+    assert oom_kills(tmp_path) == OomKills(3, is_own=False)
     put(tmp_path / "proc/self/cgroup", "0::/user.slice/tmux\n")
     put(tmp_path / "sys/fs/cgroup/user.slice/tmux/memory.events", "oom 7\noom_kill 2\noom_group_kill 5\n")
-    assert oom_kills(tmp_path) == (2, True)
+    assert oom_kills(tmp_path) == OomKills(2, is_own=True)
 
 
 def test_a_group_of_the_old_hierarchy(tmp_path: Path) -> None:
     put(tmp_path / "proc/self/cgroup", "9:name=systemd:/\n4:cpu,memory:/box\n0::/\n")
     put(tmp_path / "sys/fs/cgroup/memory/box/memory.oom_control", "oom_kill_disable 0\noom_kill 4\n")
-    assert oom_kills(tmp_path) == (4, True)
+    assert oom_kills(tmp_path) == OomKills(4, is_own=True)
 
 
 def test_a_container_sees_its_group_as_the_root(tmp_path: Path) -> None:
     put(tmp_path / "proc/self/cgroup", "0::/../../elsewhere/docker-1\n")
     put(tmp_path / "sys/fs/cgroup/memory.events", "oom_kill 6\n")
-    assert oom_kills(tmp_path) == (6, True)
+    assert oom_kills(tmp_path) == OomKills(6, is_own=True)
 
 
 def test_a_kernel_that_does_not_tell(tmp_path: Path) -> None:

@@ -192,6 +192,7 @@ def _state() -> _Finding:
 
 
 def _sockets() -> _Finding:
+    used = None
     try:
         used = paths.runtime_dir()
         trial = used / f"doctor-{os.getpid()}.sock"

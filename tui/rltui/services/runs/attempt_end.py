@@ -7,9 +7,9 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from rltui.core.api import ComponentState
 from rltui.core.failure_cause import LONGEST_TEXT, Cause, FailurePattern, find_cause
@@ -25,7 +25,8 @@ from rltui.services.runs.experiment_files import ControlFolder
 _KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
-class OomKills(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class OomKills:
     """What the kernel has killed for want of memory: a counter of which only a rise means something."""
 
     count: int
