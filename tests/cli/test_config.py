@@ -15,10 +15,8 @@ from tests.client.test_creation import ANY_SFT
 from rltui import paths
 from rltui.cli import main, opening
 from rltui.cli.config import chosen_framework
-from rltui.cli.terminal import answered
 from rltui.client import creation, launch, offline
 from rltui.errors import ConfigError
-from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services import trust
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import known_experiments, place_socket
@@ -142,28 +140,26 @@ def test_a_clear_config_needs_nobody(sft: tuple[Path]) -> None:
     assert chosen_framework(sft, None, None) is None
 
 
-def test_a_person_is_asked(
-    sft: tuple[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_of_several_generations_the_newest_is_taken_and_said(
+    sft: tuple[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stdin", Terminal("2\n"))
-    assert chosen_framework(sft, None, None) == "prime-rl-merged"
-    assert "(--framework prime-rl-split)" in capsys.readouterr().err
-    monkeypatch.setattr("sys.stdin", Terminal("\n"))
-    with pytest.raises(AmbiguousConfigError):
-        chosen_framework(sft, None, None)
+    """N2."""
+    assert chosen_framework(sft, None, None) == "prime-rl"
+    assert capsys.readouterr().err == (
+        "sft.toml: taken for prime-rl (August 2026 on), the newest that it suits; for another: "
+        "--framework prime-rl-merged or prime-rl-split\n"
+    )
 
 
-def test_without_a_terminal_the_candidates_are_told(
-    sft: tuple[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("2\n"))
-    with pytest.raises(AmbiguousConfigError) as caught:
-        chosen_framework(sft, None, None)
-    assert caught.value.exit_code == 3
-    assert any(line.startswith("--framework prime-rl: ") for line in caught.value.details)
+def test_the_newest_keys_of_sft_are_known(own_user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """N1: data.columns, eval.select and eval.cancel_on_new_checkpoint were not."""
+    del own_user
+    path = Path(__file__).parents[1] / "data/prime_rl/era_d/sft.toml"
+    assert main(["check", str(path), "--framework", "prime-rl", "--no-own", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["problems"] == []
 
 
-def test_nobody_is_asked_twice(sft: tuple[Path], tmp_path: Path) -> None:
+def test_an_experiment_with_the_same_files_has_told(sft: tuple[Path], tmp_path: Path) -> None:
     record = ExperimentRecord(
         "a", str(tmp_path / "a"), "/w", (str(sft[0]),), "/l.toml", "prime-rl-split", 1.0
     )
@@ -175,13 +171,6 @@ def test_the_checkout_at_hand_decides(sft: tuple[Path], tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
     (tmp_path / "packages/prime-rl-configs/src/prime_rl/configs/monitors.py").mkdir(parents=True)
     assert chosen_framework(sft, None, None) is None
-
-
-@pytest.mark.parametrize(
-    ("answer", "choice"), [("1", "a"), ("2", "b"), ("b", "b"), ("0", None), ("3", None), ("", None)]
-)
-def test_answers(answer: str, choice: str | None) -> None:
-    assert answered(answer, ("a", "b")) == choice
 
 
 @pytest.fixture

@@ -93,13 +93,17 @@ def change(schema: Json) -> None:
     select = {"$ref": "#/$defs/SelectConfig", "default": {}}
     if "OrchestratorConfig" in definitions:
         of_orchestrator(definitions, select)
-    for name in ("EvalConfig", "EvalSourceConfig"):
+    for name in ("EvalConfig", "EvalsEvalConfig", "EvalSourceConfig"):
         keys(name).pop("num_examples", None)
         keys(name).update(select=select)
-    keys("EvalConfig").update(env=ANY_TABLE)
+    for name in ("EvalConfig", "EvalsEvalConfig"):
+        keys(name).update(env=ANY_TABLE)
     keys("EvalSourceConfig").update(interval=whole(None, minimum=1))
-    if "OrchestratorConfig" not in definitions:
-        keys("EvalConfig").update(cancel_on_new_checkpoint={**FLAG, "default": True})
+    keys("EvalsEvalConfig").update(
+        cancel_on_new_checkpoint={**FLAG, "default": True},
+        tasks_per_minute=whole(None, minimum=1), heartbeat={**ANY_TABLE, "default": None},
+    )  # fmt: skip
+    keys("SFTDataConfig").update(columns=ANY_TABLE)
     keys("ClientConfig").update(wait_for_ready_timeout=whole(3600))
     keys("HeartbeatConfig").update(min_interval={"type": "number", "default": 30.0})
     keys("GCConfig").update(interval=whole(50))

@@ -12,7 +12,6 @@ from rltui.cli.colour import meaning_of, paint, signed
 from rltui.cli.config_line import staged
 from rltui.cli.progress import working
 from rltui.cli.table import Column, print_table
-from rltui.cli.terminal import chosen
 from rltui.client import checking
 from rltui.core.config_report import Problem
 from rltui.errors import ConfigError, UsageError
@@ -33,24 +32,25 @@ def chosen_framework(
     *,
     workspace: Path | None = None,
 ) -> str | None:
-    """The framework that was named, or the one a person chooses; `None` where the config tells by itself.
-
-    Nobody is asked twice: an experiment of theirs with the same files has the answer.
+    """The framework that was named; `None` where the config tells by itself. Where several suit it: that of
+    an experiment with the same files, else the newest, which is said in a line.
 
     Raises:
-        AmbiguousConfigError: if the config does not tell, and there is nobody to ask, or no answer.
         ConfigError: as `checking.identify`.
     """
     try:
         checking.identify(config_files, layout, framework, workspace=workspace)
     except AmbiguousConfigError as error:
-        choice = _before(config_files, error.candidates)
-        if choice is None and sys.stdin.isatty():
-            titles = {name: f"{registry.get(name).title} (--framework {name})" for name in error.candidates}
-            choice = chosen(error.title, titles)
-        if choice is None:
-            raise
-        return choice
+        if (known := _before(config_files, error.candidates)) is not None:
+            return known
+        newest, *others = error.candidates
+        names = " and ".join(path.name for path in config_files)
+        print(
+            f"{names}: taken for {registry.get(newest).title}, the newest that it suits; for another: "
+            f"--framework {' or '.join(others)}",
+            file=sys.stderr,
+        )
+        return newest
     return framework
 
 

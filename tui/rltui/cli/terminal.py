@@ -13,13 +13,13 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, TextIO, cast
 
 from rltui.cli.colour import MARK, MARKED, When, is_wanted, switch
 from rltui.core.interpreter import OWN_PYTHON
-from rltui.core.text import encodable, json_encodable, json_escaped, visible, whole_number
+from rltui.core.text import encodable, json_encodable, json_escaped, visible
 from rltui.errors import UsageError
 
 
@@ -233,25 +233,6 @@ def ask(question: str) -> str:
     """What a person answers, without spaces around. To be called where stdin is a terminal."""
     print(question, end=" ", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
-
-
-def chosen(title: str, choices: Mapping[str, str]) -> str | None:
-    """The one of `choices`, names with what is told of them, that a person takes by number or name.
-
-    Nothing is taken for granted: `None` for any other answer. To be called where stdin is a terminal.
-    """
-    print(f"     {title}", file=sys.stderr)
-    for number, text in enumerate(choices.values(), start=1):
-        print(f"{number:>3}  {text}", file=sys.stderr)
-    return answered(ask("which one?"), list(choices))
-
-
-def answered(answer: str, names: Sequence[str]) -> str | None:
-    """The name of that number, or that name itself; `None` for anything else."""
-    if answer in names:
-        return answer
-    number = whole_number(answer)
-    return names[number - 1] if number is not None and 1 <= number <= len(names) else None
 
 
 def confirm(question: str) -> bool:
