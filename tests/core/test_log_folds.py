@@ -87,6 +87,26 @@ def test_a_list_is_shown_whole_and_clients_are_one() -> None:
     assert visible(asked[0], "a", asked[1], "b", asked[2]) == ["a", "b", f"×3 {asked[2]}"]
 
 
+def test_a_quiet_server_is_one_line() -> None:
+    """Finding R7: what asks how it is, rltui itself above all, stood there in blocks by port."""
+    asked = [
+        f'(APIServer pid=23428) INFO:     127.0.0.1:{50000 + at // 3} - "GET /{what} HTTP/1.1" 200 OK'
+        for at, what in enumerate(["metrics", "metrics", "health", "metrics", "metrics"] * 20)
+    ]
+    assert visible(*asked) == [f"×100 {asked[-1]}"]
+    other = asked[0].replace("200 OK", "503 Service Unavailable")
+    assert visible(asked[0], other) == [asked[0], other]
+
+
+def test_what_a_router_says_of_each_request_is_said_once() -> None:
+    said = [
+        f"2026-11-24 17:45:58  INFO vllm_router_rs::policies::a: src/a.rs:{356 + at}: {what} 'id:{each:032x}'"
+        for each in range(5)
+        for at, what in enumerate(("Extracted", "Mapped", "Routed"))
+    ]
+    assert visible(*said) == [f"×5 {line}" for line in said[-3:]]
+
+
 def test_what_is_new_makes_the_newest_old() -> None:
     lines = [*step(1), *step(2)]
     folds = LogFolds(lambda number: lines[number], lambda number: "")
@@ -143,7 +163,7 @@ def test_a_recorded_run_of_prime_rl() -> None:
 
 
 def test_a_run_without_end_is_shown_now_and_then() -> None:
-    assert len(visible(*["same"] * 1000)) == 8
+    assert len(visible(*["same"] * 4096)) == 8
 
 
 PIECES: list[list[str]] = [

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rltui.core.lines import Level
 from rltui.core.log_head import LogClock, folded_head, log_head
 
 
@@ -51,3 +52,15 @@ def test_dates_are_rebuilt_in_both_directions() -> None:
     assert [None if at is None else at - midnight for at in forth] == [-3600, 5, 79_200]
     assert morning.newer(log_head("no clock")) is None
     assert morning.newer(log_head("29:99:99 INFO x")) is None
+
+
+def test_the_router_says_its_message_behind_its_place() -> None:
+    """Finding R7: time and module took all of a pane."""
+    places = ("vllm_router_rs::server: src/server.rs:1025: ", "a::b::c_d: src/a/b.rs:7: ", "a::b: ", "")
+    for place in places:
+        head = f"2026-11-24 17:39:52  INFO {place}"
+        found = log_head(f"{head}Starting router: on 0.0.0.0:23000")
+        assert (found.length, found.clock, found.level) == (len(head), "17:39:52", Level.INFO), place
+    assert log_head("2026-11-24 17:39:52  INFO note: it is::so: yes").length == len(
+        "2026-11-24 17:39:52  INFO "
+    )

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 from collections.abc import Callable
+from itertools import chain, count
 
 import pytest
 from tests.fakes.experiment import (
@@ -19,11 +20,13 @@ from tests.fakes.experiment import (
     running_status,
     stopped_status,
 )
+from tests.fakes.runs import FakeRuns
 from tests.params import slow_but
 from tests.ui.checkpoint_cases import REPORT as CHECKPOINTS
 from tests.ui.conftest import Opener, make_app, press, until
+from tests.ui.run_cases import RUNS
+from tests.ui.terminal.test_incoming import ANSWERS
 from tests.ui.trouble import REMEDIES, out_of_memory_status
-from textual import events
 from textual.app import App
 from textual.pilot import Pilot
 
@@ -32,34 +35,23 @@ from rltui.core.api import Alert, ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.app import RltuiApp
 from rltui.ui.palette import Palette
+from rltui.ui.terminal.incoming import Incoming
 from rltui.ui.widgets.virtual_list import VirtualList
 
 SIZES = [(80, 24), (120, 36), (200, 50), (40, 10), (20, 5), (300, 80), (1, 1), (81, 12)]
-NAMED = [
-    *("enter", "escape", "tab", "shift+tab", "up", "down", "left", "right", "pageup", "pagedown"),
-    *("home", "end", "space", "backspace", "delete", "insert", "f1", "shift+up", "shift+end", "alt+x"),
-    *("ctrl+a", "ctrl+c", "ctrl+d", "ctrl+k", "ctrl+l", "ctrl+p", "ctrl+t", "ctrl+u", "ctrl+w", "ctrl+y"),
+CHARACTERS = [chr(code) for code in range(32, 127) if chr(code) != "q"] + ["é", "漢", "👍"]
+CONTROLS = [chr(code) for code in range(1, 32)] + ["\x7f"]
+"""Also ctrl+z, and escape, which makes alt of a letter behind it."""
+SEQUENCES = [
+    *(f"\x1b[{key}" for key in "ABCDHFZP"),
+    *(f"\x1b[1;{modifier}{key}" for modifier in "2356" for key in "ABCDHF"),
+    *(f"\x1b[{number}~" for number in (2, 3, 5, 6, 15, 17, 24)),
+    *("\x1bOP", "\x1bOQ", "\x1bOH", "\x1b[97;5u", "\x1b[57414u", "\x1b[13;2u", "\x1b[I", "\x1b[O"),
 ]
-CHARACTERS = [chr(code) for code in range(33, 127) if chr(code) != "q"]
-OFTEN = [
-    "enter",
-    "escape",
-    "tab",
-    "j",
-    "k",
-    "e",
-    "6",
-    "3",
-    "9",
-    "1",
-    "colon",
-    "question_mark",
-    "r",
-    "pagedown",
-    "slash",
-    "1",
-    "z",
-]
+OFTEN = [*"\r\x1b\tjk\x1be63948572013r:?r/1z#f@E[]", "\x1b[6~", "\x1b[B", "\x1b[A"]
+PASTES = ["SIGTERM sxSRq", "two\nlines\n", "", "\x1b[?62c", "x" * 5000, "0.5", "[red]q[/red]"]
+FAULTY_SEEDS: tuple[int, ...] = ()
+"""Those that once ended the app, first of all."""
 RUN_KEYS = 1000
 DEFAULT_KEYS = 150
 
@@ -87,8 +79,14 @@ MAKERS: list[Callable[[random.Random], Event]] = [
 ]
 
 
-def make_experiment(rng: random.Random) -> FakeExperiment:
+def make_experiment(rng: random.Random) -> FakeExperiment | None:
+    """One that runs, one that is over, or none: all runs."""
+    if rng.random() < 0.15:
+        return None
     experiment = FakeExperiment(any_status(rng), gpu_report(), knob_table(), readonly=rng.random() < 0.1)
+    if rng.random() < 0.2:
+        experiment = FakeExperiment(stopped_status(), readonly=True)
+        experiment.finished = True
     experiment.histories = gpu_histories(gpu_report())
     experiment.checkpoint_report = rng.choice([experiment.checkpoint_report, CHECKPOINTS])
     experiment.texts = {"/work/rl.toml": "max_steps = 20\n"}
@@ -101,52 +99,76 @@ def has_ended(app: App[None]) -> bool:
 
 
 class Monkey:
-    """Presses keys on an app, and lets happen around it what may happen."""
+    """Types on an app, and lets happen around it what may happen."""
 
-    def __init__(self, seed: int, pilot: Pilot[None], experiment: FakeExperiment) -> None:
+    def __init__(self, seed: int, pilot: Pilot[None], experiment: FakeExperiment | None) -> None:
         self.rng = random.Random(seed)
         self.pilot, self.app, self.experiment = pilot, pilot.app, experiment
+        self.incoming = Incoming()
         self.pressed: list[str] = []
 
     async def play(self, keys: int) -> None:
         """Until so many keys are pressed or the app was left."""
         while len(self.pressed) < keys and not has_ended(self.app):
-            for _ in range(self.rng.choice((1, 1, 2, 5, 20))):
-                self.press(self.any_key())
+            typed = [self.any_key() for _ in range(self.rng.choice((1, 1, 2, 5, 20)))]
+            self.pressed += typed
+            self.read("".join([*typed, self.anything_else()]))
             await self.pilot.pause(self.rng.choice((None, None, None, 0.01, 0.02)))
             await self.disturb()
 
     def any_key(self) -> str:
-        choices = self.rng.choice((OFTEN, OFTEN, NAMED, CHARACTERS))
-        return self.rng.choice(choices)
+        return self.rng.choice(self.rng.choice((OFTEN, OFTEN, OFTEN, CHARACTERS, CONTROLS, SEQUENCES)))
 
-    def press(self, key: str) -> None:
-        """As the driver does: into the queue, whatever is busy."""
-        self.pressed.append(key)
-        event = events.Key(key, key if len(key) == 1 else None)
-        event.set_sender(self.app)
-        self.app.post_message(event)
+    def anything_else(self) -> str:
+        """Also in between: a paste, the mouse, an answer that nobody waits for."""
+        chance = self.rng.random()
+        if chance < 0.03:
+            return f"\x1b[200~{self.rng.choice(PASTES)}\x1b[201~"
+        if chance < 0.08:
+            return self.rng.choice(list(ANSWERS.values()))
+        if chance < 0.15:
+            at = f"{self.rng.randint(1, 220)};{self.rng.randint(1, 60)}"
+            return (
+                f"\x1b[<0;{at}M\x1b[<0;{at}m"
+                if chance < 0.12
+                else f"\x1b[<{self.rng.choice(['65', '64', '35'])};{at}M"
+            )
+        return ""
+
+    def read(self, text: str) -> None:
+        """As the driver does, cut anywhere: into the queue, whatever is busy."""
+        cut = self.rng.randint(0, len(text))
+        for message in (
+            *self.incoming.take(text[:cut]),
+            *self.incoming.take(text[cut:]),
+            *self.incoming.release(),
+        ):
+            message.set_sender(self.app)
+            self.app.post_message(message)
 
     async def disturb(self) -> None:
         """Now and then: another size, news, an error, a supervisor that goes away."""
-        chance = self.rng.random()
+        chance, experiment = self.rng.random(), self.experiment
         if chance < 0.03:
             await self.pilot.resize_terminal(*self.rng.choice(SIZES))
+        elif experiment is None or experiment.finished:
+            return
         elif chance < 0.12:
-            self.experiment.push(any_event(self.rng))
+            experiment.push(any_event(self.rng))
         elif chance < 0.13:
-            self.experiment.end_stream()
+            experiment.end_stream()
         elif chance < 0.16:
-            self.experiment.error = self.rng.choice((None, RltuiError("it did not work", hint="try again")))
+            experiment.error = self.rng.choice((None, RltuiError("it did not work", hint="try again")))
         elif chance < 0.18:
-            self.experiment.plan_delay_s = self.rng.choice((0.0, 0.05))
+            experiment.plan_delay_s = self.rng.choice((0.0, 0.05))
 
 
 async def play(seed: int, keys: int) -> int:
     """Press random keys on a new app; returns how many."""
     rng = random.Random(seed)
     experiment = make_experiment(rng)
-    app: RltuiApp = make_app(experiment, ask_to_start=rng.random() < 0.2)
+    runs = FakeRuns(*RUNS)
+    app: RltuiApp = make_app(experiment, runs=runs, ask_to_start=rng.random() < 0.2)
     pressed: list[str] = []
     try:
         async with app.run_test(size=rng.choice(SIZES)) as pilot:
@@ -156,7 +178,7 @@ async def play(seed: int, keys: int) -> int:
             while app.message_queue_size and not has_ended(app):  # `run_test` does not wait for them
                 await pilot.pause()
     except BaseException:
-        print(f"seed {seed}, size {app.size}, the last keys: {' '.join(pressed[-40:])}")
+        print(f"seed {seed}, size {app.size}, {len(pressed)} keys, the last of them: {pressed[-50:]}")
         raise
     return len(pressed)
 
@@ -166,15 +188,18 @@ async def test_random_keys_end_nothing(seed: int) -> None:
     await play(seed, DEFAULT_KEYS)
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 @pytest.mark.timeout(7200)
 async def test_many_random_keys_end_nothing() -> None:
-    """`RANDOM_KEYS` of them, from the seed `RANDOM_SEED` on."""
+    """`RANDOM_KEYS` of them: the seeds that once ended it, then those from `RANDOM_SEED` on."""
     left = int(os.environ.get("RANDOM_KEYS", "100000"))
-    seed = int(os.environ.get("RANDOM_SEED", "1000"))
+    seeds = chain(FAULTY_SEEDS, count(int(os.environ.get("RANDOM_SEED", "1000"))))
+    played = 0
     while left > 0:
+        seed = next(seeds)
         left -= await play(seed, min(left, RUN_KEYS))
-        seed += 1
+        played += 1
+    print(f"{played} apps, the last with seed {seed}")
 
 
 async def test_a_sign_that_is_bound_to_nothing_ends_no_screen(

@@ -131,7 +131,8 @@ def _piece(word: _Word, message: str, letters: int) -> tuple[int, int]:
 _FIGURE = re.compile(r"[-+]?(?:0x[0-9a-f]+|\d+(?:[.,]\d+)*(?:e[-+]?\d+)?)(?: ?[KMGT]i?B\b)?")
 _COUNTED = re.compile(r"\d+(?:\.\d+)?(?: ?(?:ms|s|m|h|seconds)\b)?")
 _MOST_COUNTED = 3
-_CLIENT = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}:\d+ - ")
+_ID = re.compile(r"\b[0-9a-f]{16,}\b")
+_CLIENT = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}:\d+ - (?:\"GET /(?:metrics|health|ping) )?")
 
 
 def without_figures(text: str) -> str:
@@ -139,14 +140,23 @@ def without_figures(text: str) -> str:
     return _FIGURE.sub("#", text)
 
 
+def asked_for(message: str) -> str:
+    """What a server was asked for, whoever did; the same for all that asks how it is, as rltui does every
+    second. Empty for other messages.
+    """
+    client = _CLIENT.match(message)
+    return "" if client is None else message[client.end() :]
+
+
 def recurrence(message: str) -> str:
     """Equal for messages that come again and again and count or time something at most, as at each step of a
     run, or say who asked a server for the same; empty for one with figures of its own.
     """
-    if (client := _CLIENT.match(message)) is not None:
-        return message[client.end() :]
+    if asked := asked_for(message):
+        return asked
     if not message.strip() or len(message) > _LONGEST:
         return ""
+    message = _ID.sub("#", message)
     counted = _COUNTED.findall(message)
     if len(counted) > _MOST_COUNTED or any("." in each and each[-1].isdecimal() for each in counted):
         return ""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rltui.core.lines import Level
-from rltui.core.log_figures import recurrence, without_figures
+from rltui.core.log_figures import asked_for, recurrence, without_figures
 from rltui.core.log_head import LogHead, log_head
 
-_LONGEST_RUN = 128
+_LONGEST_RUN = 512
 """After so many lines of a run one is shown, so that looking for its end has an end."""
 _LONGEST_BLOCK = 100
 """Lines of a traceback that are compared with another rank's …"""
@@ -296,7 +296,7 @@ def _read(text: str, label: str) -> _Known:
     level, source = head.level, f"{label}{head.level}"
     return _Known(
         head,
-        same=message + source if message.strip() else "",
+        same=(asked_for(message) or message) + source if message.strip() else "",
         again=again + source if again else "",
         may_be_of_traceback=bool(head.rank) and (level is None or level.severity >= _ERROR),
         is_traceback=_TRACEBACK in text,
