@@ -18,6 +18,10 @@ STEP = (
 )
 
 
+DICT = "{'loss': 0.447, 'learning_rate': '1e-05', 'reward': 0.25, 'reward/std': 0.1, 'entropy': 0.44}"
+"""Of vf-rl's trainer."""
+
+
 def shortened(message: str, cells: int, lines: FigureLines | None = None) -> str:
     text = f"12:00:00 {message}"
     parts = (lines or FigureLines()).parts(text, 9, cells)
@@ -34,6 +38,8 @@ def shortened(message: str, cells: int, lines: FigureLines | None = None) -> str
         (STEP, 76, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
         (STEP, 72, "Step 13 Time 0.27s Rewa 0.8749 Thro 7817.5 Seq 16.2 Asyn 1 Max 0"),
         (STEP, 66, "Step 13 Time 0.27s Rew 0.8749 Thr 7817.5 Seq 16.2 Asy 1 Max 0"),
+        (DICT, 78, "loss 0.447 learning_rate 1e-05 reward 0.25 reward/std 0.1 entropy 0.44"),
+        (DICT, 72, "loss 0.447 lear 1e-05 rewa 0.25 std 0.1 entr 0.44"),
         (STEP, 20, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
         ("Starting in World(rank=0, world_size=1, device=cpu, more=2)", 20, None),
         ("one 1, two 2, three 3", 5, None),

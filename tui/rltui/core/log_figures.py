@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 _SEPARATORS = (" | ", ", ")
 _TOKEN = re.compile(r"\S+")
+_OF_DICT = re.compile(r"[^\s{}'\":,]+")
+"""The same where Python's `{'loss': 0.4, 'reward': 0.7}` is printed."""
 _NO_NUMBER = ("nan", "inf", "-inf", "N/A")
 _FEWEST_FIELDS = 4
 """A line of so many figures is read for them, by somebody who knows their names."""
@@ -82,11 +84,12 @@ def _fields(message: str) -> list[list[_Word]] | None:
         edges.append(at + len(separator))
     if len(edges) < _FEWEST_FIELDS:
         return None
+    token = _OF_DICT if "{'" in message else _TOKEN
     fields = []
     for first, stop in pairwise([*edges, len(message) + len(separator)]):
         words = [
             _Word(found.start(), found.end(), _is_figure(found[0]))
-            for found in _TOKEN.finditer(message, first, stop - len(separator))
+            for found in token.finditer(message, first, stop - len(separator))
         ]
         if not any(word.is_figure for word in words):
             return None
@@ -124,8 +127,11 @@ def _name(message: str, word: _Word) -> str:
 
 
 def _piece(word: _Word, message: str, letters: int) -> tuple[int, int]:
-    length = len(_name(message, word))
-    return word.start, word.start + (length if length <= _SHORT else min(length, letters))
+    name = _name(message, word)
+    if len(name) <= max(_SHORT, letters):
+        return word.start, word.start + len(name)
+    start = word.start + name.rfind("/") + 1  # `reward/std`
+    return start, min(start + letters, word.start + len(name))
 
 
 _FIGURE = re.compile(r"[-+]?(?:0x[0-9a-f]+|\d+(?:[.,]\d+)*(?:e[-+]?\d+)?)(?: ?[KMGT]i?B\b)?")
