@@ -15,6 +15,7 @@ from rltui import paths, settings
 from rltui.cli.arguments import KEYMAP_VARIABLE
 from rltui.cli.terminal import CleanStream
 from rltui.client import launch
+from rltui.core import hints
 from rltui.errors import ConfigError, UsageError
 from rltui.services import outside
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -107,19 +108,20 @@ def need_terminal() -> None:
     """
     if not sys.stdout.isatty() or not sys.stdin.isatty():
         raise UsageError(
-            "the TUI needs a terminal", hint="without one use `rltui up`, `rltui status`, `rltui logs`"
+            "the TUI needs a terminal",
+            hint=f"without one use `{hints.UP}`, `{hints.STATUS}`, `{hints.LOGS_OF}`",
         )
     if os.environ.get("TERM") == "dumb":
         raise UsageError(
             "the TUI needs a terminal that can be drawn on, and TERM is dumb",
-            hint="use another terminal, or `rltui up`, `rltui status`, `rltui logs`; "
+            hint=f"use another terminal, or `{hints.UP}`, `{hints.STATUS}`, `{hints.LOGS_OF}`; "
             "if yours can: TERM=xterm-256color rltui",
         )
     if shell_of := os.environ.get("RLTUI_EXPERIMENT", "").partition("@")[0]:
         raise UsageError(
             f"this is a terminal of {shell_of}, which is looked at through rltui already",
             hint="go back to the TUI (ctrl+b d leaves this terminal), where 7 lists all runs; "
-            "commands such as `rltui status` work here",
+            f"commands such as `{hints.STATUS}` work here",
         )
     if Path(os.environ.get("TMUX", "").partition(",")[0]).name == paths.tmux_socket():
         raise UsageError(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast, get_args
 
 from rltui.cli.colour import When
+from rltui.core import hints
 from rltui.core.forks import Checkpointed, checkpointed
 from rltui.core.text import number, unknown
 from rltui.errors import UsageError
@@ -75,7 +76,7 @@ def add_keymap(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keymap",
         choices=_KEYMAPS,
-        help="keys as this program has them (rltui keys lists them)",
+        help="keys as this program has them (`keys` lists them)",
     )
 
 
@@ -278,7 +279,7 @@ def count(text: str) -> int:
 def step(text: str) -> int:
     """The step of a checkpoint."""
     if not text.isdecimal() or len(text) > _LONGEST_STEP:
-        raise argparse.ArgumentTypeError(f"{text!r} is no step; rltui checkpoints lists those there are")
+        raise argparse.ArgumentTypeError(f"{text!r} is no step; {hints.CHECKPOINTS} lists those there are")
     return int(text)
 
 

@@ -21,6 +21,7 @@ from rltui import paths, settings
 from rltui.cli.colour import meaning_of, paint
 from rltui.cli.progress import working
 from rltui.cli.table import room, wrapped
+from rltui.core import hints
 from rltui.core.text import GIB, gib
 from rltui.errors import RltuiError, UsageError
 from rltui.services import outside
@@ -225,7 +226,9 @@ def _engine() -> _Finding:
     missing = [
         name for name in ("torch", "transformers", "uvicorn") if importlib.util.find_spec(name) is None
     ]
-    text = "the embedded engine can run" if not missing else "`rltui demo` needs: pip install 'rltui[local]'"
+    text = (
+        "the embedded engine can run" if not missing else f"`{hints.DEMO}` needs: pip install 'rltui[local]'"
+    )
     return _Finding("demo", not missing, text, essential=False)
 
 
@@ -319,7 +322,7 @@ def _slurm() -> _Finding:
 
 def _kubernetes() -> _Finding:
     if shutil.which("kubectl") is None:
-        return _Finding("kubernetes", False, "not here: there is no kubectl (rltui k8s)", essential=False)
+        return _Finding("kubernetes", False, "not here: there is no kubectl", essential=False)
     context = _said(["kubectl", "config", "current-context"])
     if not context:
         return _Finding("kubernetes", False, "kubectl has no current context", essential=False)
@@ -342,7 +345,7 @@ def _kubernetes() -> _Finding:
 def _terminal() -> _Finding:
     term, encoding = os.environ.get("TERM", ""), sys.stdout.encoding
     if term in ("", "dumb"):
-        advice = "the TUI needs a terminal that can be drawn on; without one: rltui up, status, logs"
+        advice = f"the TUI needs a terminal that can be drawn on; without one: {hints.UP}, {hints.STATUS}"
     elif encoding.lower().replace("-", "") != "utf8":
         advice = "the TUI wants UTF-8: export LANG=C.UTF-8"
     elif "TMUX" in os.environ and _said(["tmux", "display-message", "-p", "#{client_utf8}"]) == "0":
@@ -361,7 +364,7 @@ def _logout() -> _Finding:
     if found.kills_processes:
         text = (
             "KillUserProcesses=yes: systemd ends all you started when you log out. "
-            "Once: loginctl enable-linger; then begin with: systemd-run --user --scope rltui up CONFIG"
+            f"Once: loginctl enable-linger; then begin with: systemd-run --user --scope {hints.UP}"
         )
         return _Finding("logout", False, text, essential=False)
     if found.removes_ipc:

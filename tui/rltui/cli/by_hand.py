@@ -13,6 +13,7 @@ from rltui.cli.waiting import StateChanges, failure, plan_of, wait_until_settled
 from rltui.client import launch
 from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request, tokens
 from rltui.client.wire import Wire
+from rltui.core import hints
 from rltui.core.api import ALIVE_STATES
 from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -38,11 +39,11 @@ def shell(arguments: argparse.Namespace) -> int:
         elif arguments.like or arguments.command:
             raise ConflictError(
                 f"{record.name} has a shell already",
-                hint=f"`rltui shell -n {record.name}` shows it; for another, leave that one with `exit`, or "
-                f"`rltui stop shell -n {record.name}`",
+                hint=f"`{hints.SHELL(name=record.name)}` shows it; for another, leave that one with `exit`, "
+                f"or `{hints.STOP(components='shell', name=record.name)}`",
             )
     if arguments.detach or not sys.stdin.isatty():
-        print(f"to type into it: rltui attach shell -n {record.name}", file=sys.stderr)
+        print(f"to type into it: {hints.ATTACH(component='shell', name=record.name)}", file=sys.stderr)
         return 0
     return _show(record, SHELL)
 
@@ -73,7 +74,7 @@ def publish(arguments: argparse.Namespace) -> int:
         return 1
     with launch.reach(record) as wire:
         if _lives(wire, PUBLISH):
-            hint = f"follow it: rltui logs {PUBLISH} -f -n {record.name}"
+            hint = f"follow it: {hints.LOGS_FOLLOW(component=PUBLISH, name=record.name)}"
             raise ConflictError(f"{record.name} has an upload under way", hint=hint)
         wire.call("tokens", tokens())
         plan_of(wire, "execute", publish_request(published))
@@ -104,13 +105,16 @@ def _outcome(wire: Wire) -> str:
                 raise failure([found])
             if found["state"] == "exited":
                 return found["reason"] or "uploaded"
-    raise RltuiError("the supervisor ended while we waited", hint="look with `rltui status`")
+    raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.STATUS}`")
 
 
 def _show(record: ExperimentRecord, component: str, *, readonly: bool = False) -> int:
     argv = launch.attach_command(record, component, readonly=readonly)
     if not sys.stdin.isatty():
-        raise UsageError("attach needs a terminal", hint=f"read the log instead: rltui logs {component}")
+        raise UsageError(
+            "attach needs a terminal",
+            hint=f"read the log instead: {hints.LOGS(component=component, name=record.name)}",
+        )
     os.execvp(argv[0], argv)  # noqa: S606  (argument list, no shell)
     return int(ExitCode.FAILED)
 

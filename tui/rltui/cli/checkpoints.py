@@ -12,6 +12,7 @@ from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import confirm
 from rltui.client import launch, offline
 from rltui.client.wire import Wire
+from rltui.core import hints
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.text import size_text
 from rltui.errors import UsageError
@@ -60,7 +61,7 @@ def _retention(arguments: argparse.Namespace) -> Retention | None:
         return Retention(**chosen)
     if chosen or arguments.plan:
         option = f"--{'set-aside' if 'archive' in chosen else [*chosen, 'plan'][0].replace('_', '-')}"
-        raise UsageError(f"{option} says nothing without --prune", hint="rltui checkpoints --prune --plan")
+        raise UsageError(f"{option} says nothing without --prune", hint=str(hints.PRUNE_PLAN))
     return None
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.cli.table import plain_lines, width_of
 from rltui.client.runs import KnownRuns
+from rltui.core import hints
 from rltui.core.compare import BEST, ComparedRow, Comparison, comparison
 from rltui.core.run_columns import short_names
 from rltui.core.text import shortened, visible
@@ -52,7 +53,7 @@ def compare(arguments: argparse.Namespace) -> int:
     index = _index()
     ids = list(dict.fromkeys(find_run(index, word).id for word in arguments.run))
     if len(ids) < 2:
-        raise UsageError("compare needs two runs or more", hint="rltui runs lists them")
+        raise UsageError("compare needs two runs or more", hint=f"{hints.RUNS} lists them")
     found = KnownRuns(index).compare(ids, arguments.metric)
     if arguments.json:
         print(json.dumps(_document(found, all_keys=arguments.all_keys), ensure_ascii=False, default=str))

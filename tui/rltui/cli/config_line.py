@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.core import hints
 from rltui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ _OF_NODES = re.compile(r"--(nnodes|node[-_]rank|rdzv[-_]\w+|master[-_]\w+)")
 _NUMBER = re.compile(r"-[\d.]")
 _KEY = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 _OTHERS = {
-    "dry_run": "rltui check validates, and changes nothing",
-    "dump_config": "rltui check validates",
+    "dry_run": f"{hints.CHECK} validates, and changes nothing",
+    "dump_config": f"{hints.CHECK} validates",
     "api_key": "export VLLM_API_KEY, from which vLLM takes it too, and which `ps` does not show",
 }
 """Options of launchers that are no keys to be set."""
@@ -104,7 +105,7 @@ def _without_medarc(words: list[str], options: Mapping[str, argparse.Action]) ->
         return words
     is_job = program == _MEDARC_SLURM
     if is_job and "--slurm" not in options:
-        raise UsageError("medarc_slurm submits to a cluster", hint="rltui up medarc_slurm …")
+        raise UsageError("medarc_slurm submits to a cluster", hint=str(hints.UP_MEDARC))
     is_sft = words[words.index(program) + 1 :][:1] == ["sft"]
     words = [*words[: words.index(program)], *words[words.index(program) + 1 :]]
     ours = ["--slurm", "--framework", "medarc"] if is_job else []

@@ -21,6 +21,7 @@ from rltui.cli.progress import working
 from rltui.cli.terminal import ask, confirm
 from rltui.cli.waiting import is_awaited, painted, plan_of, wait_until_settled
 from rltui.client import checking, launch, offline
+from rltui.core import hints
 from rltui.core.api import Plan, Request
 from rltui.core.batch import Way
 from rltui.core.config_data import deep_leaves
@@ -56,7 +57,7 @@ def set_knobs(arguments: argparse.Namespace) -> int:
             raise UsageError(f"{key} is both set and unset", hint="give each knob once")
         edits[key] = None
     if not edits:
-        raise UsageError("nothing to set", hint="rltui set KEY=VALUE…, or --unset KEY")
+        raise UsageError("nothing to set", hint=f"{hints.SET}, or --unset KEY")
     request = _request("set", arguments, edits=edits, force=arguments.force)
     if not files:
         return _edit(choose_experiment(arguments.name, acts=True), request, arguments)
@@ -108,7 +109,7 @@ def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str
     if set(files) == {"sft"}:
         raise ConfigError(
             f"{called} is the config of SFT, which would begin with its own result",
-            hint="name the config that is to begin with it: rltui use-checkpoint STEP rl.toml",
+            hint=f"name the config that is to begin with it: {hints.USE_CHECKPOINT}",
         )
     found = {
         (f"{role}.{key}" if len(files) > 1 and role not in ("rl", "sft") else key): value
@@ -240,9 +241,9 @@ def _outcome(plan: Plan, request: Request, *, dry_run: bool) -> Iterator[str]:
         return
     yield from (f"{paint('written', 'good')}: {line}" for line in written_lines(plan.diff))
     if request.restart and (moved := dict.fromkeys((*plan.start, *plan.stop))):
-        yield f"restarting {', '.join(moved)}; see: rltui status"
+        yield f"restarting {', '.join(moved)}; see: {hints.STATUS}"
     elif plan.start:
-        yield f"to take effect: rltui restart {' '.join(plan.start)}"
+        yield f"to take effect: {hints.APPLY(components=plan.start)}"
 
 
 def written_lines(diff: str) -> Iterator[str]:
@@ -304,7 +305,7 @@ def convert(arguments: argparse.Namespace) -> int:
     if arguments.what not in (None, "tokens", "rollouts") or arguments.output is not None:
         raise UsageError(
             f"convert takes tokens or rollouts, not {arguments.what or '--output'}",
-            hint="a config for another framework: rltui convert --to prime-rl FILE",
+            hint=f"a config for another framework: {hints.CONVERT_FILE}",
         )
     record = choose_experiment(arguments.name, acts=True)
     found = _conversion(record, arguments.what, arguments.mean_tokens)
@@ -329,9 +330,7 @@ def _write_for(arguments: argparse.Namespace) -> int:
         ConflictError: if the new file is there already.
     """
     if arguments.what is None or arguments.mean_tokens is not None or arguments.restart:
-        raise UsageError(
-            "convert --to needs a config file alone", hint="rltui convert --to prime-rl vf-rl.toml"
-        )
+        raise UsageError("convert --to needs a config file alone", hint=str(hints.CONVERT_FILE))
     (path,) = named([Path(arguments.what)])
     found = checking.converted(path, arguments.to, Path(arguments.output) if arguments.output else None)
     if arguments.json:
@@ -387,7 +386,7 @@ def _asked_mean(found: Conversion) -> float:
     if not sys.stdin.isatty():
         raise ConfigError(
             "this run has not measured the tokens of a rollout",
-            hint=f"say it: rltui convert {found.to} --mean-tokens N, prompt and completion together",
+            hint=f"say it: {hints.CONVERT_MEAN(way=found.to)}, prompt and completion together",
         )
     try:
         return tokens(ask("tokens of a mean rollout, prompt and completion together?"))

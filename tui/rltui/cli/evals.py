@@ -17,6 +17,7 @@ from rltui.cli.table import Column, print_table
 from rltui.client import launch
 from rltui.client.by_hand import tokens
 from rltui.client.wire import Wire
+from rltui.core import hints
 from rltui.core.evals import (
     EvalReport,
     EvalRequest,
@@ -57,13 +58,13 @@ def evaluate(arguments: argparse.Namespace) -> int:
         wire.call("tokens", tokens())
         queued = QueuedEval.model_validate(wire.call("evaluate", request.model_dump()))
         if not arguments.wait or arguments.when_done:
-            told = f"{queued.id}: {queued.label} is in the queue; rltui evals shows it"
+            told = f"{queued.id}: {queued.label} is in the queue; {hints.EVALS} shows it"
             print(queued.model_dump_json() if arguments.json else told)
             return 0
         try:
             ended = _followed(wire, queued)
         except KeyboardInterrupt:
-            print(f"it goes on; rltui evals --cancel {queued.id} ends it", file=sys.stderr)
+            print(f"it goes on; {hints.EVALS_CANCEL(id=queued.id)} ends it", file=sys.stderr)
             return int(ExitCode.INTERRUPTED)
     found = next((each for each in ended.evaluations if each.id == queued.id), None)
     if found is None:
@@ -164,7 +165,10 @@ def _report(record: ExperimentRecord, cancelled: str | None) -> EvalReport:
     wire = launch.connect(record)
     if wire is None:
         if cancelled is not None:
-            raise UsageError(f"{record.name} is not up: nothing of its queue runs", hint="rltui up --resume")
+            raise UsageError(
+                f"{record.name} is not up: nothing of its queue runs",
+                hint=hints.UP_AGAIN(configs=record.config_files, name=record.name),
+            )
         return EvalFolder(_control(record)).report(record.name)
     with closing(wire):
         answer = wire.call("evals") if cancelled is None else wire.call("cancel_eval", {"id": cancelled})
@@ -223,5 +227,5 @@ def _print(report: EvalReport, arguments: argparse.Namespace, *, only: str = "")
         print_table(columns, rows)
     lines = eval_summary(report)
     if not ended and not lines:
-        lines = ["no evaluation yet: rltui eval --base, rltui eval --now"]
+        lines = [f"no evaluation yet: {hints.EVAL_BASE}, {hints.EVAL_NOW}"]
     print("\n".join(lines)) if lines else None

@@ -14,6 +14,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import signed
 from rltui.cli.table import Column, Row, room, table_lines
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
+from rltui.core import hints
 from rltui.core.text import duration, gib
 from rltui.errors import RltuiError, UsageError
 
@@ -97,7 +98,7 @@ def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, 
     record = choose_experiment(name)
     wire = launch.connect(record)
     if wire is None:
-        raise UsageError(f"{name} does not run", hint="without -n, `rltui gpus` reads the GPUs itself")
+        raise UsageError(f"{name} does not run", hint=f"without -n, `{hints.GPUS}` reads the GPUs itself")
     with wire:
         if interval_s is None:
             yield wire.call("gpus", timeout_s=_ANSWER_S)
@@ -107,7 +108,7 @@ def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, 
             if kind == "gpus" and time.monotonic() >= due:
                 due = time.monotonic() + interval_s - _EARLY_S
                 yield data
-    raise RltuiError(f"the supervisor of {name} ended", hint=f"look with `rltui status {name}`")
+    raise RltuiError(f"the supervisor of {name} ended", hint=f"look with `{hints.STATUS(name=name)}`")
 
 
 def _lines(report: GpuReport, interval_s: float | None = None) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from rltui.cli.colour import paint
 from rltui.cli.parser import build, commands_with_help
 from rltui.cli.table import Column, print_table, room, wrapped
+from rltui.core import hints
 from rltui.core.text import unknown
 
 _FOLDER = Path(__file__).parent / "help"
@@ -33,7 +34,7 @@ def show_help(arguments: argparse.Namespace) -> int:
     if word is None:
         columns = (Column("TOPIC"), Column("ABOUT", least=20))
         print_table(columns, [(paint(name, "key"), title) for name, title in known.items()])
-        print("rltui help TOPIC; rltui help COMMAND; all commands: rltui --help, rltui man")
+        print(f"{hints.HELP_TOPIC}; {hints.HELP_COMMAND}; all commands: {hints.COMMANDS}, {hints.MAN}")
     elif word in known:
         _print_page(page(word))
     elif word in (choices := build(word)[1].choices):

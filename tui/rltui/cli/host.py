@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from rltui import settings
 from rltui.client.remote.reach import Host, host_of
+from rltui.core import hints
 from rltui.errors import ExitCode, RltuiError, UsageError
 
 _OF_THIS_MACHINE = frozenset({"completion", "help", "keys", "man", "serve"})
@@ -74,7 +75,7 @@ def _show(host: Host, words: Sequence[str]) -> int:
     if unknown or name.endswith(".toml"):
         raise UsageError(
             f"what is opened on {host.name} is an experiment or a run, by its name: not {' '.join(words)}",
-            hint=f"start one there: rltui --host {host.name} up CONFIG.toml, a file of {host.name}",
+            hint=f"start one there: {hints.ON_HOST(host=host.name)}, a file of {host.name}",
         )
     need_terminal()
     return show_remote(host, name, readonly=arguments.readonly)
@@ -88,7 +89,7 @@ def serve(arguments: argparse.Namespace) -> int:
     """
     if not arguments.stdio or sys.stdin.isatty():
         raise UsageError(
-            "serve is what an rltui on another machine starts here", hint="there: rltui --host THIS_MACHINE"
+            "serve is what an rltui on another machine starts here", hint=f"there: {hints.OF_HOST}"
         )
     from rltui.client.remote.serving import serve as answer
 

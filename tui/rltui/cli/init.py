@@ -13,6 +13,7 @@ from pathlib import Path
 from rltui import paths
 from rltui.cli.terminal import ask, confirm
 from rltui.client import checking
+from rltui.core import hints
 from rltui.core.knobs import split_assignment
 from rltui.core.toml.values import format_value
 from rltui.errors import ConfigError, ConflictError, UsageError
@@ -40,7 +41,7 @@ def init(arguments: argparse.Namespace) -> int:
     if not components and not sys.stdin.isatty():
         raise UsageError(
             "a layout needs components",
-            hint="rltui init NAME --component serve='python serve.py' --component train='python train.py'",
+            hint=str(hints.INIT_WITH),
         )
     name = arguments.layout_name or ""
     if not name and not components:
@@ -58,21 +59,21 @@ def init(arguments: argparse.Namespace) -> int:
         path.unlink()
         raise ConfigError(error.title, details=error.details, hint=f"{path} was not written") from error
     print(path)
-    print(f"start it: rltui up -l {name} [CONFIG.toml]; or look at it first: {path}", file=sys.stderr)
+    print(f"start it: {hints.UP_LAYOUT(layout=name)}; or look at it first: {path}", file=sys.stderr)
     return 0
 
 
 def _free_path(name: str, *, for_user: bool) -> Path:
     if not NAME_PATTERN.fullmatch(name):
         raise UsageError(
-            f"the layout name {name!r} does not suit", hint="rltui init NAME: letters, digits, - and _"
+            f"the layout name {name!r} does not suit", hint=f"{hints.INIT}: letters, digits, - and _"
         )
     user, project, *_ = layout_files.folders(Path.cwd())
     path = (user if for_user else project) / f"{name}.toml"
     if path.exists():
-        raise ConflictError(f"{path} is there already", hint="choose another name: rltui init NAME")
+        raise ConflictError(f"{path} is there already", hint=f"choose another name: {hints.INIT}")
     if (paths.shipped_dir("layouts") / path.name).exists():
-        raise ConflictError(f"{name} is a layout that rltui ships", hint="choose another: rltui init NAME")
+        raise ConflictError(f"{name} is a layout that rltui ships", hint=f"choose another: {hints.INIT}")
     return path
 
 
@@ -119,8 +120,8 @@ def _component(
 
 def _text(name: str, components: Sequence[_Component]) -> str:
     lines = [
-        "# A layout: which programs make a run, and how rltui looks after them. Written by `rltui init`.",
-        f"# Start it: rltui up -l {name} [CONFIG.toml]",
+        "# A layout: which programs make a run, and how rltui looks after them. Written by `init`.",
+        f"# Start it: {hints.UP_LAYOUT(layout=name)}",
         f"# Every key and placeholder: {paths.shipped_dir('layouts') / 'README.md'}",
         f"title = {format_value(name)}",
         _line('# framework = "generic"', "whose configs it runs; left out, the config itself tells"),

@@ -33,6 +33,7 @@ from rltui.client.release import (
     to_follow,
     write_layout,
 )
+from rltui.core import hints
 from rltui.core.api import Request
 from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
 from rltui.frameworks import registry
@@ -77,8 +78,8 @@ def up(arguments: argparse.Namespace) -> int:
     if helm.release(arguments.release) is not None:
         raise UsageError(
             f"there is a release {arguments.release} already",
-            hint=f"change it: rltui k8s upgrade {arguments.release}; open it: rltui k8s watch "
-            f"{arguments.release}",
+            hint=f"change it: {hints.K8S_UPGRADE(release=arguments.release)}; "
+            f"open it: {hints.K8S_WATCH(release=arguments.release)}",
         )
     return _carry_out(arguments, helm, "install", {})
 
@@ -88,7 +89,8 @@ def upgrade(arguments: argparse.Namespace) -> int:
     helm = Helm(_kubectl(arguments))
     if helm.release(arguments.release) is None:
         raise UsageError(
-            f"there is no release {arguments.release}", hint=f"make it: rltui k8s up {arguments.release}"
+            f"there is no release {arguments.release}",
+            hint=f"make it: {hints.K8S_UP(release=arguments.release)}",
         )
     return _carry_out(arguments, helm, "upgrade", helm.values(arguments.release, every=False))
 
@@ -118,7 +120,7 @@ def _carry_out(
         raise RltuiError(f"helm {verb} failed (exit code {code})", hint="what it says stands above")
     if arguments.wait:
         _wait_for_pods(wish.name, helm.kubectl)
-    print(f"open it: rltui k8s watch {wish.name}{_where(helm.kubectl)}", file=sys.stderr)
+    print(f"open it: {hints.K8S_WATCH(release=wish.name)}{_where(helm.kubectl)}", file=sys.stderr)
     return 0
 
 
@@ -226,7 +228,7 @@ async def _status(kubectl: Kubectl, named: str | None) -> list[dict[str, Any]]:
     inside = await asyncio.gather(*(_look_inside(kubectl, pod) for pod in pods))
     claims = await asyncio.gather(*(_claims(kubectl, name) for name in names))
     if named and not pods and not claims[0] and not await kube.read_sets(kubectl, named):
-        raise UsageError(f"there is no release {named}", hint="all there are: rltui k8s status")
+        raise UsageError(f"there is no release {named}", hint=f"all there are: {hints.K8S_STATUS}")
     return [
         {
             "release": name,

@@ -13,6 +13,7 @@ import orjson
 
 from rltui.cli.table import Column, print_table, room, table_lines
 from rltui.cli.terminal import confirm
+from rltui.core import hints
 from rltui.core.runs import RunRow
 from rltui.core.text import duration, listed, size_text
 from rltui.core.times import span
@@ -38,7 +39,7 @@ def tag(arguments: argparse.Namespace) -> int:
     add = [tag for word in arguments.word if word.startswith("+") for tag in word[1:].split(",")]
     remove = [tag for words in arguments.remove for tag in words.split(",")]
     if not names and (add or remove):
-        raise UsageError("of which run?", hint="rltui tag RUN +baseline; rltui tag RUN --remove baseline")
+        raise UsageError("of which run?", hint=f"{hints.TAG}; {hints.TAG_REMOVE}")
     if not names:
         return _list_tags(index, as_json=arguments.json)
     rows = [find_run(index, name) for name in names]
@@ -73,7 +74,7 @@ def _list_tags(index: RunIndex, *, as_json: bool) -> int:
         columns = (Column("TAG", least=8), Column("RUNS", is_right=True))
         print_table(columns, [(tag, str(counts[tag])) for tag in sorted(counts)])
     else:
-        print("no tags yet; add one: rltui tag RUN +baseline")
+        print(f"no tags yet; add one: {hints.TAG}")
     return 0
 
 
@@ -98,7 +99,7 @@ def best(arguments: argparse.Namespace) -> int:
 
 def archive(arguments: argparse.Namespace) -> int:
     """List them no longer."""
-    return _each(arguments, keeping.archive, "archived; see: rltui runs --all")
+    return _each(arguments, keeping.archive, f"archived; see: {hints.RUNS_ALL}")
 
 
 def unarchive(arguments: argparse.Namespace) -> int:
@@ -142,7 +143,9 @@ def put_into_trash(
             return 1
     gone = [keeping.trash(index, row) for row in rows]
     total = size_text(sum(sizes.values()))
-    text = f"{_named(gone)} in the trash; back: rltui restore RUN; to free {total}: rltui trash --empty"
+    text = (
+        f"{_named(gone)} in the trash; back: {hints.RESTORE(run='RUN')}; to free {total}: {hints.TRASH_EMPTY}"
+    )
     return _tell(gone, [text], arguments)
 
 
@@ -222,7 +225,7 @@ def _list_trash(rows: Sequence[RunRow], sizes: dict[str, int], now: float, *, as
         ]
         print_table(_TRASH, cells)
         total = size_text(sum(sizes.values()))
-        print(f"{total}: rltui trash --empty deletes it, rltui restore RUN brings it back")
+        print(f"{total}: {hints.TRASH_EMPTY} deletes it, {hints.RESTORE(run='RUN')} brings it back")
     return 0
 
 

@@ -19,6 +19,7 @@ from rltui.cli.colour import paint, signed
 from rltui.cli.status import read_status
 from rltui.cli.table import Column, Row, print_table
 from rltui.client import launch
+from rltui.core import hints
 from rltui.core.knobs import IN_TEXT, pattern, rank
 from rltui.core.toml.values import format_value
 from rltui.errors import UsageError
@@ -199,7 +200,7 @@ def _alive(record: ExperimentRecord) -> list[str]:
     """Components that run; says so where there are none."""
     alive = [each["id"] for each in read_status(record)["components"] if each["state"] not in ENDED]
     if not alive:
-        print("nothing runs; beside what was started last: rltui diff COMPONENT", file=sys.stderr)
+        print(f"nothing runs; beside what was started last: {hints.DIFF}", file=sys.stderr)
     return alive
 
 
@@ -215,7 +216,7 @@ def _is_told(row: _Row) -> bool:
 
 def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
     if len(names) > 2:
-        raise UsageError("diff compares two attempts", hint="rltui diff trainer#1 trainer#2")
+        raise UsageError("diff compares two attempts", hint=str(hints.DIFF_TWO))
     from rltui.client import offline
     from rltui.services.config.diff import config_diff, of_attempt, of_origin
     from rltui.services.runs.observed import framework_of

@@ -18,6 +18,7 @@ from typing import Any
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import binary_output, while_read
+from rltui.core import hints
 from rltui.core.lines import Level, LineFilter, LogEntry, detect_level, parse_level
 from rltui.core.log_query import compiled
 from rltui.core.text import duration, size_text, unknown
@@ -73,7 +74,7 @@ def _list(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     from rltui.services.logs.listing import all_logs
 
     if any((arguments.follow, arguments.lines is not None, arguments.grep, arguments.level, arguments.raw)):
-        raise UsageError("which component's log?", hint="rltui logs C; all of them: --all --grep RE")
+        raise UsageError("which component's log?", hint=f"{hints.LOGS_OF}; all of them: {hints.LOGS_ALL}")
     rows, documents, now = [], [], time.time()
     for entry in all_logs(record):
         path = Path(entry.path)

@@ -17,6 +17,7 @@ from typing import Any
 
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.table import Column, print_table, room, table_lines, width_of
+from rltui.core import hints
 from rltui.core.curve import curve_rows
 from rltui.core.metric_names import CONCEPTS, MetricConcept, find_all, label_of
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
@@ -173,7 +174,7 @@ def _matching(
         except re.error as error:
             raise UsageError(
                 f"{word!r} is no metric and no regular expression: {error}",
-                hint="`rltui metrics --all` lists the metrics",
+                hint=f"`{hints.METRICS_ALL}` lists the metrics",
             ) from None
         exact = [key for key in keys if pattern.search(key.name)]
     yield from ((key, (key.name, None)) for key in exact)
@@ -193,7 +194,7 @@ def _unknown(word: str, keys: Sequence[SeriesKey]) -> UsageError:
     guess = did_you_mean(word, [*there, *(key.name for key in keys)])
     return UsageError(
         f"no metric of this run is called {word!r} or matches it",
-        hint=f"{guess} `rltui metrics --all` lists the {len(keys)} there are".strip(),
+        hint=f"{guess} `{hints.METRICS_ALL}` lists the {len(keys)} there are".strip(),
     )
 
 
@@ -323,7 +324,7 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: a
     print_table(_SUMMARY, cells)
     others = len(reader.keys()) - len(lines)
     if others > 0 and not arguments.metric:
-        print(f"\n{others} more series: rltui metrics --all; rltui metrics NAME… --plot draws some")
+        print(f"\n{others} more series: {hints.METRICS_ALL}; {hints.METRICS_PLOT} draws some")
 
 
 def _gaps(line: _Printed) -> str:

@@ -11,6 +11,7 @@ from rltui.cli.app import show, show_readonly, show_run, show_runs
 from rltui.cli.parser import is_file_name
 from rltui.cli.status import list_lines, rows_of
 from rltui.client import launch
+from rltui.core import hints
 from rltui.errors import UsageError
 from rltui.services.runs.experiments import experiment_in, find_experiment
 
@@ -83,11 +84,11 @@ def _name_to_watch(arguments: argparse.Namespace) -> str | None:
     if any(creating) or len(names) > 1:
         raise UsageError(
             "--readonly only looks at an experiment that runs, it creates none",
-            hint="rltui --readonly NAME, without further options",
+            hint=f"{hints.OPEN_READONLY}, without further options",
         )
     if names and names[0].endswith(".toml"):
         raise UsageError(
             f"--readonly takes the name of an experiment, {names[0]!r} is a config file",
-            hint="`rltui ls` lists the names",
+            hint=f"`{hints.LS}` lists the names",
         )
     return names[0] if names else None

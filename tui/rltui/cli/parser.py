@@ -34,6 +34,7 @@ from rltui.cli.arguments import (
     tokens,
 )
 from rltui.cli.config_line import Given, is_pasted
+from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
 
 _DESCRIPTION = """\
@@ -103,7 +104,7 @@ def _parsed(
     guess = did_you_mean(word.partition("=")[0], options) if word.startswith("-") else ""
     raise UsageError(
         f"rltui {name} does not know {' '.join(unknown)}",
-        hint=f"{guess} options: rltui {name} --help".strip(),
+        hint=f"{guess} options: {hints.OPTIONS(command=name)}".strip(),
     )
 
 
@@ -142,11 +143,11 @@ def _refuse_unless_experiment(word: str, commands: Iterable[str]) -> None:
         runs = index.names()
     names = [record.name for record in known_experiments()]
     known = f"experiments: {_some(names)}; " if names else ""
-    more = f"{len(runs)} runs: rltui runs; " if len(runs) > len(names) else ""
+    more = f"{len(runs)} runs: {hints.RUNS}; " if len(runs) > len(names) else ""
     guess = did_you_mean(word, dict.fromkeys((*commands, *names, *runs)))
     raise UsageError(
         f"{word!r} is no command, no experiment, no run and no file",
-        hint=f"{guess} {known}{more}commands: rltui --help; topics: rltui help".strip(),
+        hint=f"{guess} {known}{more}commands: {hints.COMMANDS}; topics: {hints.HELP}".strip(),
     )
 
 

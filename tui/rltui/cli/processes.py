@@ -20,6 +20,7 @@ from rltui.cli.waiting import is_awaited, limited, painted, plan_of, wait_until_
 from rltui.client import launch, offline
 from rltui.client.down import send_away
 from rltui.client.wire import Wire
+from rltui.core import hints
 from rltui.core.api import Orphan, OrphanReport, Plan, Request, Status
 from rltui.core.gpu.report import GpuReport
 from rltui.core.plan import freed
@@ -160,7 +161,7 @@ def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     if name not in found:
         raise UsageError(
             f"nothing of {name} goes on elsewhere without being followed from here",
-            hint=f"end what is followed: rltui stop {name} -n {record.name}",
+            hint=f"end what is followed: {hints.STOP(components=name, name=record.name)}",
         )
     folder, remote = found[name]
     print(
@@ -189,9 +190,9 @@ def _list(report: OrphanReport, *, as_json: bool) -> None:
         print(f"{report.experiment} has no leftover process")
     _print_processes(report.orphans)
     for name, where in report.elsewhere.items():
-        print(f"{name} may go on: {where}; if that is gone for good: rltui orphans --forget {name}")
+        print(f"{name} may go on: {where}; if that is gone for good: {hints.FORGET(component=name)}")
     if report.strangers:
-        print("besides, on the GPU and of no component that lives; to end one: rltui orphans --free PID")
+        print(f"besides, on the GPU and of no component that lives; to end one: {hints.FREE}")
     _print_processes(report.strangers)
 
 
@@ -243,7 +244,7 @@ def _agreed(plan: Plan, record: ExperimentRecord, arguments: argparse.Namespace)
     if strange := [pid for pid in arguments.free if pid not in known]:
         raise UsageError(
             f"pid {strange[0]} is no leftover of {record.name}, nor one of yours that only holds GPU memory",
-            hint="see which there are: rltui orphans; other processes are never touched",
+            hint=f"see which there are: {hints.ORPHANS}; other processes are never touched",
         )
     sys.stderr.write(painted(plan) if plan.free else f"{record.name} has no leftover process\n")
     return not plan.free or arguments.yes or confirm("end them?")
@@ -257,7 +258,7 @@ def _wait_until_done(wire: Wire, wanted: Sequence[Orphan]) -> None:
                 if kind == "status" and not status.get("transaction"):
                     break
             else:
-                raise RltuiError("the supervisor ended while we waited", hint="look with `rltui orphans`")
+                raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.ORPHANS}`")
     except TimeoutError:
         raise _still_alive(_living(wanted)) from None
     if left := _living(wanted):

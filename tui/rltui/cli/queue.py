@@ -22,6 +22,7 @@ from rltui.cli.progress import working
 from rltui.cli.table import Column, print_table, room, table_lines
 from rltui.client.queue import asking
 from rltui.client.queue.asking import QueueWish
+from rltui.core import hints
 from rltui.core.queue import QueueEntry, QueueOptions, RunQueue
 from rltui.core.runs import RunRow
 from rltui.core.text import listed, whole_number
@@ -73,7 +74,7 @@ def sweep(arguments: argparse.Namespace) -> int:
     options = _options(arguments)
     axes = [_axis(word) for word in arguments.axes]
     if not axes:
-        raise UsageError("a sweep needs values", hint="rltui sweep rl.toml lr=1e-6,3e-6 seed=0..2")
+        raise UsageError("a sweep needs values", hint=str(hints.SWEEP))
     words = arguments.words
     points = _points(axes, arguments.random)
     with _planned(words, [*arguments.overrides, *_as_options(points[0])], with_needs=True) as first:
@@ -132,7 +133,7 @@ def _planned(
     behind = ["--", *overrides] if overrides else []
     up = parse(["up", *words, *behind])
     with wanted_run(up) as wanted:
-        with working("plans the run as rltui up would"):
+        with working("plans the run as `up` would"):
             record, earlier = creation.plan_record(wanted)
         creation.trust_what_runs(wanted)
         yield QueueWish(
@@ -298,7 +299,7 @@ def _tell_added(added: Sequence[QueueEntry], arguments: argparse.Namespace) -> N
     for each in added:
         print(f"{each.name} is queued: {each.folder}")
     if added and added[0].group:
-        print(f"the sweep is called {added[0].group}; look: rltui queue")
+        print(f"the sweep is called {added[0].group}; look: {hints.QUEUE}")
 
 
 # --- looking and changing ---------------------------------------------------------------------------------
@@ -367,7 +368,7 @@ def _lines(queue: RunQueue) -> list[str]:
     if not queue.entries:
         return [
             *lines,
-            "the queue is empty: rltui queue add CONFIG.toml, rltui sweep CONFIG.toml lr=1e-6,3e-6",
+            f"the queue is empty: {hints.QUEUE_ADD}, {hints.SWEEP}",
         ]
     index, now = RunIndex(), time.time()
     rows = [queue_cells(each, _row(each, index), now) for each in queue_order(queue)]

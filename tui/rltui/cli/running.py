@@ -28,6 +28,7 @@ from rltui.client.down import take_down
 from rltui.client.jobs import newest_job, previews
 from rltui.client.observation import ObservationRequest, observe
 from rltui.client.wire import Wire
+from rltui.core import hints
 from rltui.core.api import Plan, Request
 from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.runs import RunOrigin
@@ -110,7 +111,7 @@ def demo(arguments: argparse.Namespace) -> int:
     if importlib.util.find_spec("torch") is None:
         raise RltuiError(
             "the demo needs torch, which is not installed",
-            hint="pip install 'rltui[local]', then `rltui demo`",
+            hint=f"pip install 'rltui[local]', then `{hints.DEMO}`",
         )
     if not arguments.no_tui:
         need_terminal()
@@ -294,7 +295,8 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
     print(f"it goes on with its own copy of the config: {' '.join(map(str, own))}", file=sys.stderr)
     for changed in copies.changed_since(own):
         print(
-            f"{changed}: what was changed there since is not in it; set it (rltui set), or begin with --new",
+            f"{changed}: what was changed there since is not in it; "
+            f"set it ({hints.SET}), or begin with --new",
             file=sys.stderr,
         )
     arguments.config, arguments.given.parts = list(map(str, own)), []
@@ -339,7 +341,7 @@ def _asked_of_slurm(arguments: argparse.Namespace) -> JobOptions | None:
     if getattr(arguments, "dry_run", False):
         raise UsageError(
             "a dry run shows the script of a job, and this is none",
-            hint="with --slurm; rltui check validates a config",
+            hint=f"with --slurm; {hints.CHECK} validates a config",
         )
     if asked:
         raise UsageError("what is said of a job has no meaning here", hint="--slurm submits the run as one")
@@ -381,12 +383,14 @@ def down(arguments: argparse.Namespace) -> int:
             done = take_down(record, changes.show)
     except KeyboardInterrupt:
         print(
-            f"interrupted; {record.name} goes on being stopped, see: rltui status {record.name}",
+            f"interrupted; {record.name} goes on being stopped, see: {hints.STATUS(name=record.name)}",
             file=sys.stderr,
         )
         return int(ExitCode.INTERRUPTED)
     if done.left:
-        hint = f"once it is reached again: rltui down {record.name}; see rltui orphans {record.name}"
+        hint = (
+            f"once it is reached again: {hints.DOWN(name=record.name)}; see {hints.ORPHANS(name=record.name)}"
+        )
         raise RltuiError(f"{record.name} is down, but cannot be ended:", details=done.left, hint=hint)
     status = read_status(record)
     ended = f"{record.name} is down; no process is left"

@@ -18,6 +18,7 @@ from rltui.cli.keeping import put_into_trash
 from rltui.cli.progress import working
 from rltui.cli.status import run_state
 from rltui.cli.table import Column, print_table, room
+from rltui.core import hints
 from rltui.core.run_columns import (
     RunColumn,
     RunView,
@@ -126,7 +127,7 @@ def _retention(arguments: argparse.Namespace) -> RunRetention | None:
     if not arguments.prune:
         if given:
             option = f"--{given[0].replace('_', '-')}"
-            raise UsageError(f"{option} says nothing without --prune", hint="rltui runs --prune --plan")
+            raise UsageError(f"{option} says nothing without --prune", hint=str(hints.RUNS_PRUNE_PLAN))
         return None
     older_than = span(arguments.older_than) if arguments.older_than else None
     if arguments.older_than and older_than is None:
@@ -192,12 +193,12 @@ def _print_table(
     meant = wanted.chosen(known, listing.configs, with_archived=True)
     hidden = sum(row.archived_at is not None and row.id not in listed for row in meant)
     if hidden:
-        print(f"{hidden} archived, not listed: rltui runs --all")
+        print(f"{hidden} archived, not listed: {hints.RUNS_ALL}")
 
 
 def _nothing(known: Sequence[RunRow], wanted: RunFilter) -> str:
     if not any(row.trashed_at is None for row in known):
-        return "no runs yet; start one: rltui up CONFIG.toml, or rltui demo; or show some: rltui add DIR"
+        return f"no runs yet; start one: {hints.UP}, or {hints.DEMO}; or show some: {hints.ADD}"
     return f"none of {len(known)} runs is meant by: {wanted.text}" if wanted.text else "no runs are listed"
 
 

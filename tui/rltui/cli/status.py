@@ -85,7 +85,7 @@ def list_experiments(arguments: argparse.Namespace) -> int:
         print(json.dumps(rows, ensure_ascii=False))
         return 0
     if not rows:
-        print("no experiments yet; start one: rltui up CONFIG.toml, or rltui demo")
+        print(f"no experiments yet; start one: {hints.UP}, or {hints.DEMO}")
         return 0
     print("\n".join(list_lines(rows, width=room())))
     for row in rows:
@@ -187,7 +187,9 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
     lines.extend(_eval_lines(status.get("evals", ())))
     still = [each["id"] for each in status["components"] if each["state"] in _ALIVE]
     if status.get("done") and still:
-        lines.append(f"  still running: {', '.join(still)}; end everything: rltui down")
+        lines.append(
+            f"  still running: {', '.join(still)}; end everything: {hints.DOWN(name=status['experiment'])}"
+        )
     lines.extend(map(signed, _orphan_lines(status.get("orphans", ()))))
     lines = [paint(f"  {folder}", "faint"), *lines]
     return "\n".join(part for line in [head, *lines] for part in wrapped(line, width)) + "\n"
@@ -287,7 +289,7 @@ def run_state(text: str, state: str = "") -> str:
 
 def _component_rows(component: dict[str, Any], now: float, name: str | None) -> list[Row]:
     """A row of `_COMPONENTS`, and lines below it."""
-    state, below = state_word(component["state"], component.get("host")), _memory_lines(component)
+    state, below = state_word(component["state"], component.get("host")), _memory_lines(component, name)
     told = [retry_text(component, now)] if state == "backoff" else []
     if host := component.get("host"):
         told.extend(host_texts(host, now))
@@ -322,7 +324,7 @@ def _log_cells(log: dict[str, Any], now: float) -> tuple[str, ...]:
     return log["id"], state, log["name"] or log["wanted"][0]
 
 
-def _memory_lines(component: dict[str, Any]) -> list[str]:
+def _memory_lines(component: dict[str, Any], name: str | None) -> list[str]:
     """What ran out of memory, with the figures, and the commands that would help first.
 
     In place of the reason, which has the same figures and general advice.
@@ -334,25 +336,21 @@ def _memory_lines(component: dict[str, Any]) -> list[str]:
 
     status = ComponentStatus.model_validate(component)
     told = [] if status.out_of_memory is None else [verdict(status.out_of_memory)]
-    told.extend(f"→ {remedy_command(remedy)}" for remedy in status.remedies[:_MOST_COMMANDS])
+    told.extend(f"→ {remedy_command(remedy, name)}" for remedy in status.remedies[:_MOST_COMMANDS])
     return [f"      {line}" for line in told]
 
 
-def remedy_command(remedy: Remedy) -> str:
+def remedy_command(remedy: Remedy, name: str | None = None) -> str:
     """`rltui set trainer.model.seq_len=2048 --restart`, or a restart that names what reads no such knob."""
-    import shlex  # rarely needed
-
     from rltui.core.knobs import shown
 
-    edits = [
-        word
-        for key, value in remedy.edits.items()
-        for word in (["--unset", key] if value is None else [f"{key}={shown(value)}"])
-    ]
+    words = hints.edit_words(
+        {key: None if value is None else shown(value) for key, value in remedy.edits.items()}
+    )
     if not remedy.components:
-        return shlex.join(["rltui", "set", *edits, "--restart"])
-    restart = ["rltui", "restart", *remedy.components]
-    return f"{shlex.join(['rltui', 'set', *edits])} && {shlex.join(restart)}"
+        return hints.SET_RESTART(words=words, name=name)
+    restart = hints.APPLY(components=remedy.components, name=name)
+    return f"{hints.SET_WORDS(words=words, name=name)} && {restart}"
 
 
 def _eval_lines(evals: Sequence[dict[str, Any]]) -> list[str]:
@@ -371,7 +369,7 @@ def _orphan_lines(orphans: Sequence[dict[str, Any]]) -> list[str]:
     from rltui.core.api import Orphan  # pydantic takes 60 ms
 
     lines = [f"  ⚠ leftover: {orphan_text(Orphan.model_validate(orphan))}" for orphan in orphans]
-    return [*lines, "    end what is left over: rltui orphans --free"]
+    return [*lines, f"    end what is left over: {hints.FREE_LEFTOVERS}"]
 
 
 def retry_text(component: dict[str, Any], now: float) -> str:

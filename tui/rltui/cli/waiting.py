@@ -16,6 +16,7 @@ from rltui.cli.colour import diff, meaning_of, paint, signed
 from rltui.cli.progress import Waiting
 from rltui.cli.status import gist_of, retry_text
 from rltui.client.wire import Wire
+from rltui.core import hints
 from rltui.core.api import Plan, Request
 from rltui.core.text import duration
 from rltui.errors import ComponentFailedError, RltuiError
@@ -61,7 +62,7 @@ def wait_until_settled(wire: Wire, components: set[str], *, timeout_s: float | N
             return _follow(wire, components)
     except TimeoutError:
         raise RltuiError(
-            f"not ready after {timeout_s:g} s; it goes on", hint="look at it with `rltui status`"
+            f"not ready after {timeout_s:g} s; it goes on", hint=f"look at it with `{hints.STATUS}`"
         ) from None
 
 
@@ -151,7 +152,7 @@ def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
                 return status
     if down:
         raise RltuiError(f"it was taken down by {down['by']} while we waited")
-    raise RltuiError("the supervisor ended while we waited", hint="look with `rltui status`")
+    raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.STATUS}`")
 
 
 def _is_queued(watched: Sequence[Mapping[str, Any]]) -> bool:
@@ -168,7 +169,7 @@ def failure(failed: list[dict[str, Any]]) -> ComponentFailedError:
     return ComponentFailedError(
         f"{first['id']} failed: {first['reason']}",
         details=_last_words(first["log"], first.get("log_end")),
-        hint=f"see: rltui logs {first['id']} --lines 30" if has_log else "see: rltui events",
+        hint=f"see: {hints.LOGS(component=first['id'], lines=30) if has_log else hints.EVENTS}",
     )
 
 

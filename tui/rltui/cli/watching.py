@@ -15,6 +15,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.status import as_text, gist_of, print_status, read_status, row_of, state_text
 from rltui.cli.table import room
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
+from rltui.core import hints
 from rltui.core.text import duration
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -29,7 +30,7 @@ def show_status(arguments: argparse.Namespace) -> int:
     name, interval_s = arguments.experiment or arguments.name, arguments.watch
     if isinstance(interval_s, str):  # `status -w NAME`
         if name is not None:
-            raise UsageError(f"--watch {interval_s!r} is no number of seconds", hint="rltui status -w 2 NAME")
+            raise UsageError(f"--watch {interval_s!r} is no number of seconds", hint=str(hints.STATUS_WATCH))
         name, interval_s = interval_s, WATCH_S
     record = choose_experiment(name)
     if interval_s is not None or arguments.plain:
@@ -107,7 +108,7 @@ class Sentences:
                 yield concern["word"], True, f"warning: {concern['word']}: {concern['text']}"
         if left := len(status.get("orphans", ())):
             processes = "process" if left == 1 else "processes"
-            yield "orphans", left, f"warning: {left} leftover {processes}, see rltui orphans"
+            yield "orphans", left, f"warning: {left} leftover {processes}, see {hints.ORPHANS}"
         if status["step"]:
             if now - self._steps_at >= _STEPS_S:
                 self._steps_at = now

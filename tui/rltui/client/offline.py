@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from rltui.core import hints
 from rltui.core.api import ComponentStatus, Orphan, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
@@ -166,7 +167,9 @@ def checkpoint_step(record: ExperimentRecord, begin: Checkpointed) -> int:
         return begin
     complete = offline_checkpoints(record).complete
     if not complete:
-        raise ConflictError(f"{record.name} has no complete checkpoint", hint="rltui checkpoints lists all")
+        raise ConflictError(
+            f"{record.name} has no complete checkpoint", hint=f"{hints.CHECKPOINTS} lists all"
+        )
     if begin == "last":
         return complete[-1].step
     highest = next((each.step for each in complete if HIGHEST in each.notes), None)

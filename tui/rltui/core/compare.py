@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from rltui.core import hints
 from rltui.core.config_data import Leaves, replaced
 from rltui.core.evals import Difference, Evaluation, difference
 from rltui.core.levels import LEVEL_STEPS, Level, best_level, level_of
@@ -101,7 +102,7 @@ class Comparison:
         gaps = [gap for each in self.evaluations for gap in each.differences if gap is not None]
         if any(gap.examples for gap in gaps) or len(self.runs) < 2:
             return ""
-        what = "evaluate them on the same examples: rltui eval"
+        what = f"evaluate them on the same examples: {hints.EVAL}"
         if gaps:
             seeds = any(each.key.rpartition(".")[2] == "seed" for each in self.differing)
             why = ", because their seeds differ" if seeds else ""

@@ -73,7 +73,6 @@ ORPHANS = Hint("leftovers-unknown", "orphans [{name}]")
 UP = Hint("nothing-there", "up CONFIG.toml")
 DEMO = Hint("nothing-there", "demo")
 UP_AGAIN = Hint("made-otherwise", "up {configs} -n {name} --resume")
-UP_RESUME = Hint("not-up", "up --resume [-n {name}]")
 UP_LAYOUT = Hint("layout-written", "up -l {layout} [CONFIG.toml]")
 UP_OVERLAYS = Hint("names-others", "up @ BASE.toml @ THIS.toml")
 UP_MEDARC = Hint("pasted-launcher", "up medarc_slurm …")
@@ -140,9 +139,8 @@ EVAL = Hint("no-evaluation", "eval")
 EVAL_BASE = Hint("no-evaluation", "eval --base")
 EVAL_NOW = Hint("no-weights", "eval --now")
 EVAL_MODEL = Hint("no-weights", "eval --model {model}")
-EVAL_ENV = Hint("no-environment", "eval ENV")
+EVAL_ENV = Hint("no-environment", "eval ENV [--model {model}]")
 EVAL_NEVER = Hint("standing-order", "eval --every 0")
-EVAL_ARGUMENTS = Hint("options-of-the-evaluator", "eval -- --temperature 0.2")
 EVALS = Hint("queued-evaluation", "evals [-n {name}]")
 EVALS_CANCEL = Hint("evaluation-goes-on", "evals --cancel {id} [-n {name}]")
 PRUNE_PLAN = Hint("prune-option-alone", "checkpoints --prune --plan")
@@ -182,15 +180,19 @@ K8S_UPGRADE = Hint("release-there", "k8s upgrade {release}")
 K8S_WATCH = Hint("release-there", "k8s watch {release}")
 
 
+def edit_words(edits: Mapping[str, str | None]) -> list[str]:
+    """As `rltui set` takes them. `edits`: knob → value, `None` to remove it."""
+    return [
+        word
+        for key, value in edits.items()
+        for word in (("--unset", key) if value is None else (f"{key}={value}",))
+    ]
+
+
 def way_back(step: int, edit: str, edits: Mapping[str, str | None], *, name: str | None) -> str:
     """`back to checkpoint 40, without lr 1 → 2: rltui undo --restart --from 40`, as of a `RollbackOffer`."""
     if edits:
-        words = [
-            word
-            for key, value in edits.items()
-            for word in (("--unset", key) if value is None else (f"{key}={value}",))
-        ]
-        command = SET_AND_GO_BACK(words=words, step=step, name=name)
+        command = SET_AND_GO_BACK(words=edit_words(edits), step=step, name=name)
     else:
         command = (UNDO_AND_GO_BACK if edit else GO_BACK)(step=step, name=name)
     return f"back to checkpoint {step}{f', without {edit}' if edit else ''}: {command}"

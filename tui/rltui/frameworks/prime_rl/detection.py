@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import Any
 
+from rltui.core import hints
 from rltui.frameworks.base import Checkout, Parsed
 from rltui.frameworks.prime_rl.configs import (
     CURRENT,
@@ -65,7 +66,7 @@ def not_alone(path: str, data: Mapping[str, Any]) -> str:
         return f"has only {', '.join(data)}: an overlay; name its base before it: @ BASE.toml @ {path}"
     evals = {"source", "env", "taskset"} & data.keys()
     if evals and {"model", "sampling", "client", "select", "num_examples"} & data.keys():
-        return "is the config of an evaluation; beside a run: rltui eval ENV --model NAME"
+        return f"is the config of an evaluation; beside a run: {hints.EVAL_ENV(model='NAME')}"
     return ""
 
 

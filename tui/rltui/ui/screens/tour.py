@@ -10,6 +10,7 @@ from textual.geometry import Offset, Region, Size
 from textual.widget import Widget
 from textual.widgets import Static
 
+from rltui.core import hints
 from rltui.ui.actions import key_of, with_keys
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.widgets.bars import KeyBar
@@ -71,7 +72,7 @@ STEPS = (
     TourStep(
         "Leaving stops nothing",
         "{detach} leaves, a lost connection leaves: the run goes on.\n"
-        "`rltui` opens it again, `rltui down` ends it.\n"
+        f"`rltui` opens it again, `{hints.DOWN(name='NAME')}` ends it.\n"
         "{palette} tour shows these five steps again.",
         KeyBar,
     ),

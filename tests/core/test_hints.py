@@ -1,0 +1,129 @@
+"""Every command that a message advises parses; none stands in a message but by the registry."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import rltui
+from rltui.cli.parser import build, parse
+from rltui.core import hints
+from rltui.core.hints import Hint
+
+SOURCE = Path(rltui.__file__).parent
+ALL = {name: value for name, value in vars(hints).items() if isinstance(value, Hint)}
+SAMPLES: dict[str, object] = {
+    "step": 40,
+    "words": ["trainer.optim.lr=1e-6", "--unset", "seed"],
+    "components": ["trainer", "orchestrator"],
+    "configs": ["rl.toml"],
+    "lines": 30,
+    "way": "tokens",
+    "id": 3,
+    "command": "status",
+}
+"""By placeholder; any other has the word `demo`."""
+FOR_THE_READER = {
+    "STEP": "40",
+    "N": "40",
+    "N|none": "3",
+    "KEY=VALUE…": "seed=1",
+    "PID": "4711",
+    "NAME…": "reward",
+}
+"""What tests fill in for words in capitals that must be of a kind."""
+ELSEWHERE = {
+    "cli/manual.py": "the synopsis of the manual",
+    "daemon/shim/program.py": "the shim imports the standard library alone",
+    "services/tmux.py": "tmux fills the name in",
+    "ui/screens/queue.py": "the command that was queued, not advice",
+    "ui/widgets/run_details.py": "the command that was queued, not advice",
+}
+"""Where a message names a command without the registry, and why. Help and usage texts are left out, too."""
+OF_HELP = {"cli/parser.py", "cli/run_parser.py"}
+"""Files whose texts are argparse's, but those of errors."""
+COMMAND = re.compile(r"\brltui\s+(?:--host \S+ )?([a-z0-9-]+)")
+
+
+def samples(hint: Hint) -> dict[str, object]:
+    return {name: SAMPLES.get(name, "demo") for name in re.findall(r"\{(\w+)\}", hint.command)}
+
+
+def parsed(line: str) -> str:
+    """The handler of a command line; of one for another machine, of what runs there."""
+    words = [FOR_THE_READER.get(word, word) for word in shlex.split(line.replace("[", "").replace("]", ""))]
+    assert words.pop(0) == "rltui"
+    if words[0] == "--host":
+        del words[:2]
+    if words[-1:] == ["--help"] or not words:
+        return "help"
+    return str(parse(words).handler)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_hint_parses(name: str, own_user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own_user)
+    hint = ALL[name]
+    optional = set(re.findall(r"\{(\w+)\}", "".join(re.findall(r"\[.*?\]", hint.command))))
+    bare = {key: None if key in optional else value for key, value in samples(hint).items()}
+    for values in (samples(hint), bare):
+        assert parsed(hint(**values))
+
+
+def test_values_are_quoted_and_options_left_out() -> None:
+    hint = Hint("x", "set {words} --from {step} [-n {name}]")
+    assert hint(words=["a=b  c", "--unset", "d"], step=3) == "rltui set 'a=b  c' --unset d --from 3"
+    assert hint(words="a=1", step=3, name="one two") == "rltui set a=1 --from 3 -n 'one two'"
+    assert str(Hint("x", "status [{name}]")) == "rltui status"
+    with pytest.raises(KeyError):
+        hint(step=3)
+
+
+def test_states_are_ids_and_every_hint_is_used() -> None:
+    texts = [path.read_text() for path in SOURCE.rglob("*.py")]
+    for name, hint in ALL.items():
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", hint.state), name
+        uses = sum(len(re.findall(rf"\bhints\.{name}\b|[ (=]{name}[ )(]", text)) for text in texts)
+        assert uses, f"{name} is advised nowhere"
+
+
+def literals(path: Path) -> list[tuple[int, str]]:
+    """Line and text of each string that may be shown: without docstrings, and of argparse's files those of
+    errors.
+    """
+    tree = ast.parse(path.read_text())
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    if str(path.relative_to(SOURCE)) in OF_HELP:
+        nodes = [each for node in ast.walk(tree) if isinstance(node, ast.Raise) for each in ast.walk(node)]
+    else:
+        nodes = [*ast.walk(tree)]
+    found = []
+    for node in nodes:
+        if id(node) in docstrings | parts:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            pieces = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            found.append((node.lineno, "".join(map(str, pieces))))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append((node.lineno, node.value))
+    return found
+
+
+def test_no_message_spells_a_command_out() -> None:
+    commands = set(build()[1].choices)
+    wrong = []
+    for path in SOURCE.rglob("*.py"):
+        name = str(path.relative_to(SOURCE))
+        if name in ELSEWHERE:
+            continue
+        for line, text in literals(path):
+            if any(word in commands for word in COMMAND.findall(text)):
+                wrong.append(f"{name}:{line}: {text}: use a value of core/hints.py")
+            if "{hints." in text:
+                wrong.append(f"{name}:{line}: {text}: the f before it is missing")
+    assert not wrong, "\n".join(wrong)
