@@ -114,7 +114,7 @@ def _print_rows(rows: Sequence[_Row], words: Sequence[str], *, verbose: bool) ->
             place = (row["file"], _table(row))
             file = os.path.relpath(row["file"])
             lines.append(paint(f"{file}  [{place[1]}]" if place[1] else file, "key"))
-        lines.append(_cells(row))
+        lines.append(_cells(row, verbose=verbose))
         if row["help"] and (verbose or ranks[row["key"]] >= IN_TEXT):
             meaning = pattern(words).sub(r"[\g<0>]", row["help"])
             lines.append(paint(f"      {meaning}", "faint"))
@@ -130,17 +130,19 @@ def _changed(row: _Row) -> bool:
     return bool(row["is_running"] and row["running"] != row["value"] and not row.get("overridden"))
 
 
-def _cells(row: _Row) -> tuple[str, ...]:
-    """A row of `_COLUMNS`. A key that the file does not set has its default."""
+def _cells(row: _Row, *, verbose: bool) -> tuple[str, ...]:
+    """A row of `_COLUMNS`; of many choices the first few, unless `verbose`."""
     value = _toml_text(row["value"])
     if _changed(row):
         value = paint(f"{_toml_text(row['running'])} → {value}", "busy")
     elif not row["is_set"]:
-        value = paint(value, "faint")
+        value = paint("not set" if row["value"] is None else f"{value} (default)", "faint")
     if row.get("overridden"):
         value += f" (runs with {_toml_text(row['running'])})"
-    default = "not set" if not row["is_set"] else "" if row["default"] is None else _toml_text(row["default"])
-    allowed = range_text(row["bounds"]) or "|".join(row["choices"])
+    default = "" if row["default"] is None else _toml_text(row["default"])
+    choices = row["choices"] if verbose else row["choices"][:_MOST_CHOICES]
+    others = len(row["choices"]) - len(choices)
+    allowed = range_text(row["bounds"]) or "|".join([*choices, *([f"… {others} more: -v"] if others else [])])
     return row["key"], value, row["unit"], default, allowed, " ".join(row["readers"])
 
 
@@ -149,6 +151,8 @@ def _toml_text(value: object) -> str:
     return "—" if value is None else format_value(value)
 
 
+_MOST_CHOICES = 3
+"""Optimizers of transformers are 43."""
 ENDED = ("stopped", "waiting", "exited", "backoff", "failed")
 """States without a process."""
 _ORIGINAL = "original"
