@@ -31,6 +31,16 @@ def test_a_run_from_its_start_to_another_start(box: Box) -> None:
     folder = box.work / "outputs/reverse-text"
     assert '"output_dir": "' + str(folder) in box.run("logs", "trainer", "-n", "one").stdout
     assert {path.name for path in folder.glob("checkpoint-*")} == {"checkpoint-4", "checkpoint-8"}
+    # Finding S7: samples are in the log alone, which is said; adapters are listed, and can be published.
+    for words in (["rollouts", "-n", "one"], ["rollouts", "-n", "one", "--worst", "3"]):
+        none = box.run(*words)
+        assert (none.returncode, "its samples are in the log of the trainer" in none.stderr) == (2, True)
+    listed = box.json("checkpoints", "one")["checkpoints"]
+    assert all("adapters" in each["parts"] for each in listed), listed
+    upload = box.json("publish", "8", "alice/m", "-n", "one", "--plan")
+    assert upload["files"] == ["adapter_config.json", "adapter_model.safetensors", "trainer_state.json"]
+    refused = box.run("use-checkpoint", "8", "vf.toml", "-n", "one")
+    assert (refused.returncode, "holds adapters (adapter_config.json)" in refused.stderr) == (3, True)
     plan = box.json("restart", "trainer", "--plan", "-n", "one")
     assert plan["start"] == ["inference", "trainer"]
     assert any("cannot continue from a checkpoint" in reason for reason in plan["reasons"])

@@ -36,9 +36,11 @@ for step in range(1, steps + 1):
     print({"loss": 1 / step, "reward": step / 100, "entropy": 2.0, "epoch": step / steps})
     if step % args["save_steps"] == 0:
         os.makedirs(f"{folder}/checkpoint-{step}", exist_ok=True)
-        for name in ("adapter_model.safetensors", "trainer_state.json"):
+        for name in ("adapter_config.json", "trainer_state.json"):
             with open(f"{folder}/checkpoint-{step}/{name}", "w") as file:
                 file.write("{}")
+        with open(f"{folder}/checkpoint-{step}/adapter_model.safetensors", "wb") as file:
+            file.write((2).to_bytes(8, "little") + b"{}")
 """
 
 

@@ -140,6 +140,16 @@ def orphan_text(orphan: Orphan) -> str:
     return " · ".join((_pid_text(orphan), *whose, *_held(orphan)))
 
 
+def no_rollouts_text(framework: str) -> str:
+    """Why there are none, by the id of the framework."""
+    if framework == "verifiers":
+        return (
+            "vf-rl leaves no files of rollouts; its samples are in the log of the trainer: "
+            "rltui logs trainer --grep '[╭│]'"
+        )
+    return "No rollouts yet: they appear here with the first step."
+
+
 def orphan_details(orphan: Orphan) -> list[str]:
     """Lines for a question to be answered with care: which process, what it holds, whose it is."""
     facts = []

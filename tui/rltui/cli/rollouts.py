@@ -51,11 +51,14 @@ _SAMPLES = (
 
 def rollouts(arguments: argparse.Namespace) -> int:
     """Print the steps; with a step or a group, its samples; with a selection, those in full."""
-    source = open_rollouts(_folder(arguments))
+    record = choose_experiment(arguments.name) if arguments.where is None else None
+    source = open_rollouts(_folder(arguments) if record is None else Path(record.run_dir))
     pattern = _pattern(arguments.grep)
     with working("reads rollouts"):
         while source.look(budget_s=_READ_S):
             pass
+    if record is not None and record.framework == "verifiers" and not source.batches():
+        raise UsageError(wording.no_rollouts_text(record.framework))
     if arguments.step is None and arguments.group is None and not arguments.live and not _selects(arguments):
         _list_batches(source, [batch.key for batch in _candidates(source, arguments)], arguments)
         return 0
@@ -77,8 +80,6 @@ def rollouts(arguments: argparse.Namespace) -> int:
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
-    if arguments.where is None:
-        return Path(choose_experiment(arguments.name).run_dir)
     folder = Path(arguments.where)
     if not folder.exists():
         raise UsageError(

@@ -104,6 +104,7 @@ class RunFolder:
         names += [self.files.checkpoint_marker] if (main / self.files.checkpoint_marker).is_file() else []
         if "weights" in self.files.artifacts and (self.path / "weights" / main.name).is_dir():
             names.append("weights")
+        names += ["adapters"] if (main / "adapter_config.json").is_file() else []
         parts = tuple(name for name in dict.fromkeys(names) if name and not name.startswith("."))
         whole = [path for path in needed if path.exists()]
         return CheckpointFiles(step, tuple(folders), parts, tuple(dict.fromkeys(missing)), tuple(whole))

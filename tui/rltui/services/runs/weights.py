@@ -18,10 +18,10 @@ from rltui.services.config.files import load_files
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
-_PLACES = ("weights/step_{step}", "checkpoints/step_{step}/weights")
+_PLACES = ("weights/step_{step}", "checkpoints/step_{step}/weights", "checkpoint-{step}")
 """Where the frameworks write them; the second is where they are made for those that do not."""
 _MARKER = "STABLE"
-_CONFIG = "config.json"
+_CONFIG, _OF_ADAPTERS = "config.json", "adapter_config.json"
 _LARGEST_HEADER = 100 << 20
 _TOLD = 5
 """Of what a failed program printed, so many lines."""
@@ -53,9 +53,11 @@ class Making:
         )
 
 
-def of_step(record: ExperimentRecord, step: int, *, only_look: bool = False) -> Path:
+def of_step(
+    record: ExperimentRecord, step: int, *, only_look: bool = False, adapters: bool = False
+) -> Path:
     """The folder with the weights of that step, whole. They are made where the checkpoint has none; with
-    `only_look`, the folder is named in which they would be.
+    `only_look`, the folder is named in which they would be. `adapters`: these will do.
 
     Raises:
         ConfigError: if there are none, or not all of them; says which steps there are.
@@ -64,7 +66,7 @@ def of_step(record: ExperimentRecord, step: int, *, only_look: bool = False) -> 
     run_dir = Path(record.run_dir)
     folder = next((path for each in _PLACES if (path := run_dir / each.format(step=step)).is_dir()), None)
     if folder is not None:
-        return whole(folder)
+        return whole(folder, adapters=adapters)
     making = making_of(record, step)
     if making is None:
         hint = f"there are: {', '.join(map(str, there))}" if (there := _steps(run_dir)) else "name a folder"
@@ -103,14 +105,17 @@ def making_of(record: ExperimentRecord, step: int) -> Making | None:
     return Making((*run, *maker.argv), record.workspace, env, Path(maker.folder))
 
 
-def whole(folder: Path) -> Path:
-    """`folder`, absolute.
+def whole(folder: Path, *, adapters: bool = False) -> Path:
+    """`folder`, absolute; with `adapters`, also one that holds these alone.
 
     Raises:
         ConfigError: if it is no folder of a model, or one that is not complete.
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder} is no folder", hint="name the folder of a model, or a step of a run")
+    if not adapters and _holds_adapters(folder):
+        hint = "merge them into the model first; rltui publish takes them as they are"
+        raise ConfigError(f"{folder} holds adapters ({_OF_ADAPTERS}), which are no model alone", hint=hint)
     if reason := why_incomplete(folder):
         raise ConfigError(f"{folder} is not complete: {reason}", hint="is it still being written?")
     return folder.absolute()
@@ -118,7 +123,7 @@ def whole(folder: Path) -> Path:
 
 def why_incomplete(folder: Path) -> str:
     """What is missing for programs to load the model, in words; empty where nothing is."""
-    if not (folder / _CONFIG).is_file():
+    if not (folder / _CONFIG).is_file() and not _holds_adapters(folder):
         return f"it has no {_CONFIG}"
     names = _files(folder)
     if not names:
@@ -133,6 +138,10 @@ def why_incomplete(folder: Path) -> str:
     if marked and not (folder / _MARKER).exists():
         return f"it has no {_MARKER}, which is written last"
     return ""
+
+
+def _holds_adapters(folder: Path) -> bool:
+    return (folder / _OF_ADAPTERS).is_file() and not (folder / _CONFIG).is_file()
 
 
 def _files(folder: Path) -> set[str]:

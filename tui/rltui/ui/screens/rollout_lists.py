@@ -37,6 +37,7 @@ from rltui.ui.text import clean_line
 from rltui.ui.widgets import rollout_lines
 from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.virtual_list import VirtualList
+from rltui.wording import no_rollouts_text
 
 _LOOK_S = 1.0
 """Between two looks, once all is read."""
@@ -312,7 +313,8 @@ class RolloutLists(ExperimentScreen):
             return f"⚠ {clean_line(self._source.problem)}"
         if self._key is not None:
             return "reading…"
-        return "No rollouts yet: they appear here with the first step."
+        status = self.shared.status
+        return no_rollouts_text("" if status is None else status.framework)
 
     # keys
 
