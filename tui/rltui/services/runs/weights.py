@@ -53,9 +53,7 @@ class Making:
         )
 
 
-def of_step(
-    record: ExperimentRecord, step: int, *, only_look: bool = False, adapters: bool = False
-) -> Path:
+def of_step(record: ExperimentRecord, step: int, *, only_look: bool = False, adapters: bool = False) -> Path:
     """The folder with the weights of that step, whole. They are made where the checkpoint has none; with
     `only_look`, the folder is named in which they would be. `adapters`: these will do.
 
