@@ -70,3 +70,27 @@ def test_questions_make_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["init"]) == 0
     layout = layout_files.load(layout_files.find("asked", Path.cwd()))
     assert (layout["serve"].port, layout["train"].after) == ("8123", ("serve",))
+
+
+@pytest.mark.parametrize(
+    ("kind", "configs", "framework"),
+    [
+        ("verifiers", ["configs/vf-rl/reverse-text.toml"], "verifiers"),
+        ("prime-rl", ["configs/prime-rl/rl.toml", "configs/prime-rl/sft.toml"], "prime-rl"),
+    ],
+)
+def test_a_workspace_has_configs_that_are_valid(
+    kind: str, configs: list[str], framework: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Finding S10: what `prime lab setup` made."""
+    assert main(["init", "--from", kind, "new"]) == 0
+    made = capsys.readouterr()
+    assert f"rltui up new/{configs[0]}" in made.err
+    for config in configs:
+        assert f"new/{config}\n" in made.out
+        assert main(["check", f"new/{config}"]) == 0
+        assert f"valid · {framework} · " in capsys.readouterr().out
+    before = Path("new", configs[0]).read_text()
+    assert main(["init", "--from", kind, "new"]) == 4
+    assert f"new/{configs[0]}" in capsys.readouterr().err
+    assert Path("new", configs[0]).read_text() == before

@@ -1,10 +1,11 @@
-"""`init`: a layout of one's own, from a few questions or from commands."""
+"""`init`: a layout of one's own, from a few questions or from commands; or a workspace with configs."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from rltui.cli.terminal import ask, confirm
 from rltui.client import checking
 from rltui.core import hints
 from rltui.core.knobs import split_assignment
+from rltui.core.text import listed
 from rltui.core.toml.values import format_value
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services import layout_files
@@ -36,7 +38,9 @@ class _Component:
 
 
 def init(arguments: argparse.Namespace) -> int:
-    """Write a commented layout, once it can be loaded and run. Nothing is overwritten."""
+    """Write a commented layout, once it can be loaded and run, or a workspace. Nothing is overwritten."""
+    if arguments.of is not None:
+        return _make_workspace(arguments.of, Path(arguments.layout_name or "."))
     components = [_of_option(text) for text in arguments.component]
     if not components and not sys.stdin.isatty():
         raise UsageError(
@@ -60,6 +64,24 @@ def init(arguments: argparse.Namespace) -> int:
         raise ConfigError(error.title, details=error.details, hint=f"{path} was not written") from error
     print(path)
     print(f"start it: {hints.UP_LAYOUT(layout=name)}; or look at it first: {path}", file=sys.stderr)
+    return 0
+
+
+def _make_workspace(kind: str, folder: Path) -> int:
+    """What `prime lab setup` made, as far as it goes without a service: configs with comments, endpoints, a
+    place for environments.
+    """
+    shipped = paths.shipped_dir("examples") / "workspaces" / kind
+    files = sorted(path.relative_to(shipped) for path in shipped.rglob("*") if path.is_file())
+    if there := [str(folder / file) for file in files if (folder / file).exists()]:
+        hint = "name another folder: rltui init --from … FOLDER"
+        raise ConflictError(f"there already: {listed(there)}; nothing was written", hint=hint)
+    for file in files:
+        make_folder((folder / file).parent)
+        shutil.copyfile(shipped / file, folder / file)
+        print(folder / file)
+    config = next(folder / file for file in files if file.suffix == ".toml" and file.parts[0] == "configs")
+    print(f"next: rltui doctor, rltui check {config}, rltui up {config}", file=sys.stderr)
     return 0
 
 

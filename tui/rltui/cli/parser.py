@@ -447,9 +447,17 @@ def _add_layouts(commands: Commands[argparse.ArgumentParser]) -> None:
         commands,
         "init",
         "init:init",
-        "write a commented layout for your own programs, by questions or options",
+        "write a commented layout for your own programs, by questions or options; or a workspace",
     )
-    init.add_argument("layout_name", nargs="?", metavar="NAME", help="of the layout (default: this folder's)")
+    init.add_argument(
+        "layout_name", nargs="?", metavar="NAME", help="of the layout, or the folder for --from"
+    )
+    init.add_argument(
+        "--from",
+        dest="of",
+        choices=("verifiers", "prime-rl"),
+        help="make a workspace in this folder: commented configs to begin with, endpoints, environments",
+    )
     init.add_argument(
         "--component",
         action="append",

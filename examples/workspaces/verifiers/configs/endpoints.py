@@ -1,0 +1,9 @@
+"""Servers that vf-eval knows by name (`-m local`). Keys are read from the variables that are named here."""
+
+ENDPOINTS = {
+    "local": {
+        "model": "PrimeIntellect/Qwen3-0.6B-Reverse-Text-SFT",
+        "url": "http://localhost:8000/v1",
+        "key": "VLLM_API_KEY",
+    },
+}
