@@ -14,8 +14,11 @@ import pytest
 from tests.fakes.past_run import made
 
 from rltui.cli import main
+from rltui.client.runs import KnownRuns
 from rltui.core.hosts import SlurmSpec
-from rltui.errors import ConfigError
+from rltui.core.runs import RunChange
+from rltui.errors import ConfigError, ConflictError
+from rltui.services.runs import keeping
 from rltui.services.runs.index import RunIndex, index_file
 from rltui.services.runs.run_sheet import path_id
 from rltui.services.slurm import directive
@@ -130,6 +133,41 @@ def test_a_trash_that_another_made_is_not_used(
         assert "it belongs to another user" in told(capsys, "rm", "a", "--yes", code=4)
     assert (tmp_path / "out" / "a").is_dir()
     assert not [*(tmp_path / "elsewhere").iterdir(), *trash.iterdir()]
+
+
+def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
+    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_CLOCK_SLACK_S", 0.0)
+    mine = tmp_path / "mine"
+    (mine / "data").mkdir(parents=True)
+    (mine / "thesis.tex").write_text("x")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a").symlink_to(mine)
+    made(tmp_path / "out" / "a")
+    made(tmp_path / "out" / "b")
+    for name in "ab":  # they began later than their folders' files were made
+        sheet = tmp_path / "out" / name / ".rltui" / "run.json"
+        told(capsys, "describe", name, "x")
+        time.sleep(0.05)
+        at = time.time() - (0 if name == "a" else 3600)
+        sheet.write_text(json.dumps(json.loads(sheet.read_text()) | {"created_at": at}))
+    plan = json.loads(told(capsys, "rm", "a", "b", "--plan", "--json"))
+    before = {each["name"]: each["there_before"] for each in plan["go"]}
+    assert {"data", "thesis.tex"} <= {*before["a"]}
+    assert before["b"] == []
+    runs = KnownRuns()
+    (row,) = (row for row in runs.rows() if row.name == "a")
+    with pytest.raises(ConflictError, match=r"holds what was there before it: data, .*thesis\.tex"):
+        runs.change(row.id, RunChange(is_trashed=True))
+    assert (mine / "thesis.tex").exists()
+    main(["rm", "a", "b", "--yes"])
+    said = capsys.readouterr().err
+    assert f"a: {tmp_path}/out/a is a link: what goes is {mine}" in said
+    assert "a: with what was in its folder before it, and no run wrote: " in said
+    assert "b: " not in said
+    told(capsys, "restore", "a", "b")
+    assert (mine / "thesis.tex").exists()
 
 
 def test_a_folder_whose_name_is_no_text_is_left_out(

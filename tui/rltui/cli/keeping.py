@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import TextIO
 
 import orjson
 
@@ -141,7 +142,10 @@ def put_into_trash(
         if not confirm("put them into the trash?"):
             print("nothing was moved", file=sys.stderr)
             return 1
-    gone = [keeping.trash(index, row) for row in rows]
+    else:
+        for row in rows:
+            _print_others(row, sys.stderr)
+    gone = [keeping.trash(index, row, with_others=True) for row in rows]
     total = size_text(sum(sizes.values()))
     text = (
         f"{_named(gone)} in the trash; back: {hints.RESTORE(run='RUN')}; to free {total}: {hints.TRASH_EMPTY}"
@@ -162,7 +166,14 @@ def _print_plan(
     if as_json:
         document = {
             "go": [
-                {"id": row.id, "name": row.name, "folder": row.folder, "bytes": sizes[row.id]} for row in rows
+                {
+                    "id": row.id,
+                    "name": row.name,
+                    "folder": row.folder,
+                    "bytes": sizes[row.id],
+                    "there_before": keeping.there_before(row),
+                }
+                for row in rows
             ],
             "keep": [{"id": row.id, "name": row.name, "why": why} for row, why in kept],
             "frees_bytes": total,
@@ -177,8 +188,19 @@ def _print_plan(
         print("\n".join(table_lines(columns, lines, width=width)), file=out)
     print(f"{len(rows)} to the trash, {size_text(total)}" if rows else "nothing goes", file=out)
     for row in rows:
+        _print_others(row, out)
         if row.observed:
             print(f"{row.name}: rltui only looked at it; its files in {row.folder} stay", file=out)
+
+
+def _print_others(row: RunRow, out: TextIO) -> None:
+    """What goes besides that which the run wrote, and where its folder really is."""
+    folder = keeping.kept_in(row)
+    if folder is not None and folder.is_symlink():
+        print(f"{row.name}: {folder} is a link: what goes is {folder.resolve()}", file=out)
+    if others := keeping.there_before(row):
+        shown = _shown(others)
+        print(f"{row.name}: with what was in its folder before it, and no run wrote: {shown}", file=out)
 
 
 def trash(arguments: argparse.Namespace) -> int:
@@ -258,7 +280,10 @@ def _index() -> RunIndex:
 
 
 def _named(rows: Sequence[RunRow]) -> str:
-    names = [row.name for row in rows]
+    return _shown([row.name for row in rows])
+
+
+def _shown(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMED
     return listed([*names[:_MOST_NAMED], f"{more} more"] if more > 1 else names)
 

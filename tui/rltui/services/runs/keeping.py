@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ logger = logging.getLogger(__name__)
 
 _LONGEST_TAG = 48
 _LONGEST_NOTE = 4000
+_MOST_ENTRIES = 5000
+"""Of one folder."""
+_CLOCK_SLACK_S = 60.0
+_NEVER_NS = (1 << 63) - 1
 _SHEET_FIELDS = tuple(each.name for each in fields(RunSheet))
 
 
@@ -133,11 +138,42 @@ def lives(row: RunRow) -> ConflictError:
     )
 
 
-def trash(index: RunIndex, row: RunRow) -> RunRow:
-    """Put its folder into the trash beside it; one without a folder is forgotten.
+def there_before(row: RunRow) -> list[str]:
+    """Names of what lay in its folder when it was made, which no run has written: it would go with it. As far
+    as the first two levels tell.
+    """
+    folder = kept_in(row)
+    if folder is None or row.observed or row.created_at > time.time():  # the clock was set back
+        return []
+    before_ns = int((row.created_at - _CLOCK_SLACK_S) * 1e9)
+    return sorted(
+        entry.name
+        for entry in _entries(folder)
+        if entry.name != STATE_FOLDER
+        and any(_changed_ns(each) < before_ns for each in (entry, *_entries(entry.path)))
+    )
+
+
+def _entries(folder: Path | str) -> list[os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(folder) as entries:  # a file, or not for us to read
+        return [*islice(entries, _MOST_ENTRIES)]
+    return []
+
+
+def _changed_ns(entry: os.DirEntry[str]) -> int:
+    """Unlike the time that a copy keeps, that of its inode is never before it was put there."""
+    try:
+        return entry.stat(follow_symlinks=False).st_ctime_ns
+    except OSError:
+        return _NEVER_NS
+
+
+def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
+    """Put its folder into the trash beside it; one without a folder is forgotten. `with_others`: also what
+    was there before it.
 
     Raises:
-        ConflictError: if it lives, or if others lie in its folder.
+        ConflictError: if it lives, if other runs lie in its folder, or what was there before.
         RltuiError: if it cannot be moved.
     """
     folder = kept_in(row)
@@ -148,6 +184,11 @@ def trash(index: RunIndex, row: RunRow) -> RunRow:
         return row
     folder = folder.resolve()
     _refuse_others_inside(index, row, folder)
+    if not with_others and (others := there_before(row)):
+        raise ConflictError(
+            f"the folder of {row.name} holds what was there before it: {listed(_some(others))}",
+            hint=f"rltui rm {row.name} asks whether that goes as well; nothing was moved",
+        )
     with _held(row, folder):
         make_folder(folder.parent / TRASH, mode=0o700)
         if reason := why_folder_is_foreign(folder.parent / TRASH):
