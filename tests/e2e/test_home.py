@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
+import struct
 import sys
-from contextlib import closing
+import termios
+from contextlib import closing, suppress
 
 import pytest
 from tests.conftest import Box
 from tests.keys import typed
 from tests.terminal import Terminal
 from tests.waiting import retry_until
+
+from rltui.core.interpreter import module_command
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(180)]
 
@@ -110,4 +117,24 @@ def test_a_folder_of_configs_does_not_hide_the_run_of_its_name(box: Box) -> None
             terminal.wait_for("walker is here")
             terminal.press("q")
             terminal.wait_for_end()
-    assert [each["name"] for each in box.json("ls")] == ["one"]
+    assert [each["experiment"] for each in box.json("ls")] == ["one"]
+
+
+def test_a_terminal_that_reports_no_rows_can_be_worked_in(box: Box) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 0, 80, 0, 0))
+        os.chdir(box.work)
+        os.execve(sys.executable, module_command("rltui"), box.env)
+    try:
+        painted = b""
+        while b"detach" not in painted:
+            painted += os.read(terminal, 1 << 16)
+        os.write(terminal, b"q")
+        with suppress(OSError):  # its end, as Linux says it
+            while data := os.read(terminal, 1 << 16):
+                painted += data
+        assert os.waitpid(pid, 0)[1] == 0
+        assert len(painted) < 20_000
+    finally:
+        os.close(terminal)

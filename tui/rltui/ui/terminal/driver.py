@@ -112,7 +112,8 @@ class TerminalDriver(LinuxDriver):
     def __init__(
         self, app: App[None], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
-        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        # Else Textual has two ideas of a terminal that reports no rows, and paints for one after the other.
+        super().__init__(app, debug=debug, mouse=mouse, size=size or self._get_terminal_size())
         self._outlet = _Outlet(sys.__stderr__.fileno() if sys.__stderr__ else 2)
         self._file = cast(TextIOWrapper, self._outlet)
         self._cells = Cells(0, 0)
