@@ -41,6 +41,7 @@ def test_one_that_rltui_did_not_start_is_of_no_attempt() -> None:
         (Lost(steps=1), "1 step · starts from the beginning"),
         (Lost(steps=2, resume_step=10), "2 steps · resumes after step 10"),
         (Lost(resume_step=10), "nothing · resumes after step 10"),
+        (Lost(steps=2, resume_step=12, newest=True), "2 steps · from the newest checkpoint (12 now)"),
         (
             Lost(steps=2, resume_step=10, rollouts=37),
             "2 steps and 37 rollouts in flight · resumes after step 10",

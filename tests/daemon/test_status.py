@@ -53,3 +53,18 @@ def test_a_failed_evaluation_is_shown_for_minutes_and_no_longer() -> None:
     assert not listed(ComponentState.STOPPED, ago_s=1.0)
     assert listed(ComponentState.READY), "of the attempt before"
     assert listed(ComponentState.FAILED, manual=False)
+
+
+def test_who_waits_without_a_reason_waits_for_its_config() -> None:
+    """R8: for 95 seconds a start said nothing."""
+
+    def reason(*, makes_configs: bool, own: str | None = None) -> str | None:
+        config = SimpleNamespace(makes_configs=makes_configs, is_made=lambda name: False)
+        life = SimpleNamespace(state=ComponentState.WAITING, reason=own, busy=True)
+        runner = SimpleNamespace(spec=SimpleNamespace(id="trainer"), life=life, attempt=1)
+        builder = cast(StatusBuilder, SimpleNamespace(config=config))
+        return StatusBuilder._reason(builder, cast(ComponentRunner, runner))
+
+    assert reason(makes_configs=True) == "waits for its config, which the framework makes"
+    assert reason(makes_configs=True, own="waits for inference") == "waits for inference"
+    assert reason(makes_configs=False) is None

@@ -260,3 +260,12 @@ def test_another_step_to_resume_from_needs_no_second_dry_run(
     assert resumed(75)["resume"] == {"step": 75}
     assert resumed(75)["lr"] == 60
     assert (tmp_path / "count").read_text() == runs
+
+
+def test_it_is_told_while_the_framework_is_at_work(tmp_path: Path) -> None:
+    told: list[bool] = []
+    run = program(tmp_path, MAKES)
+    resolver = Resolver(tmp_path / "resolved", workspace=tmp_path, tell=told.append)
+    for name in ("one", "two"):
+        asyncio.run(resolver.make(RESOLUTION, FILES, run=run, into=tmp_path / name))
+    assert told == [True, False], "the second is made of the first"

@@ -436,7 +436,8 @@ def lost_text(lost: Lost) -> str:
         thrown_away.append(f"{_counted(lost.rollouts, 'rollout')} in flight")
     goes_on = ""
     if lost.resume_step is not None:
-        goes_on = f"resumes after step {lost.resume_step}"
+        step = lost.resume_step
+        goes_on = f"from the newest checkpoint ({step} now)" if lost.newest else f"resumes after step {step}"
     elif lost.steps:
         goes_on = "starts from the beginning"
     if goes_on and not thrown_away:

@@ -360,6 +360,8 @@ class Lost(Value):
     """Completed steps since the checkpoint that the restarted components resume from."""
     resume_step: int | None = None
     """Step they resume after; `None` means from the beginning."""
+    newest: bool = False
+    """It is that of the newest checkpoint, and will be that of a newer one if there is one by then."""
     rollouts: int | None = None
     """Rollouts being generated that are thrown away; `None` where nobody counts them."""
 

@@ -88,6 +88,8 @@ class Situation:
     """Whether what this job creates exists already."""
     fresh_rules: Sequence[RestartRule] = ()
     """Hold besides where the run begins anew although steps were done."""
+    resumes_newest: bool = False
+    """`resume_step` is taken as the newest: by the time that they start, another may be."""
     max_steps: int | None = None
     """Steps of the run, as the config says once the request is carried out."""
     rollouts: int | None = None
@@ -308,5 +310,6 @@ def _lost(stop: Collection[str], start: Collection[str], situation: Situation) -
     return Lost(
         steps=max(0, situation.completed_steps - (situation.resume_step or 0)),
         resume_step=situation.resume_step,
+        newest=situation.resumes_newest,
         rollouts=rollouts,
     )

@@ -135,11 +135,19 @@ class Config:
             layout=setup.layout,
             config_files=[Path(name) for name in record.config_files],
         )
-        self._resolver = Resolver(setup.control.path / _RESOLVED, workspace=setup.workspace)
+        self._resolver = Resolver(
+            setup.control.path / _RESOLVED, workspace=setup.workspace, tell=self._tell_of_making
+        )
+        self.makes_configs = False
+        """The framework works out, from the files, what its programs read: that may take a minute."""
 
     def close(self) -> None:
         """Ask the framework nothing any more."""
         self._models.close()
+
+    def _tell_of_making(self, is_making: bool) -> None:
+        self.makes_configs = is_making
+        self._events.changed("status")
 
     def settle(self) -> None:
         """Finish an edit that an earlier supervisor was killed at."""

@@ -154,11 +154,11 @@ class Planner:
         """What stops and starts with the config `files`, and where the run goes on if it starts its jobs."""
         wanted = (edit.wanted if edit is not None else None) or {}
         point = self._points.of(request, files, edited=wanted)
-        situation = self._situation(request, files, point.step)
+        situation = self._situation(request, files, point)
         plan = make_plan(request, situation, readers=edit.readers if edit is not None else {})
         return _Draft(request, plan, files, edit, point, situation.begins(plan.stop, plan.start))
 
-    def _situation(self, request: Request, files: ConfigFiles, resume_step: int | None) -> Situation:
+    def _situation(self, request: Request, files: ConfigFiles, point: ResumePoint) -> Situation:
         setup, orphans = self._setup, self._processes.orphans
         return Situation(
             layout=setup.layout,
@@ -166,7 +166,8 @@ class Planner:
             rules=(*setup.framework.restart_rules(files), *setup.layout.restart_rules()),
             fresh_rules=setup.framework.fresh_rules(files),
             completed_steps=self._observation.progress.progress.step or 0,
-            resume_step=resume_step,
+            resume_step=point.step,
+            resumes_newest=point.step is not None and point.asked is None,
             run_jobs=setup.run_jobs,
             max_steps=setup.framework.max_steps(files),
             is_made=self._config.is_made,

@@ -140,6 +140,8 @@ class StatusBuilder:
         if runner.attempt is None and not runner.life.busy and self.config.is_made(name):
             made = self.config.launcher.creates(name, self.config.store.files)
             return f"not needed: {made} is there"
+        if runner.life.state is ComponentState.WAITING and self.config.makes_configs:
+            return runner.life.reason or "waits for its config, which the framework makes"
         return runner.life.reason
 
     def _facts(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> tuple[str, ...]:

@@ -195,6 +195,8 @@ class Supervisor:
         """Everything about processes and progress, as of the last look at the metrics."""
         down = self._down
         under_way = self._transactions.under_way
+        if under_way is None and self.config.makes_configs:
+            under_way = "the framework makes the configs of what is to start"
         if down is not None and not down.complete:
             under_way = f"stop everything, asked for by {down.by}"
         offer = self._rollback.offer

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,8 +55,12 @@ class Resolver:
     Several that ask for the same at once wait for one that makes it.
     """
 
-    def __init__(self, folder: Path, *, workspace: Path) -> None:
+    def __init__(
+        self, folder: Path, *, workspace: Path, tell: Callable[[bool], None] = lambda _: None
+    ) -> None:
+        """`tell`: takes whether the framework is at work on it, when that changes."""
         self._folder = folder
+        self._tell = tell
         self._workspace = workspace
         self._lock = asyncio.Lock()
         self._made: dict[str, tuple[Path, int]] = {}
@@ -163,7 +167,11 @@ class Resolver:
             if resolution.commands:
                 if isinstance(run, Missing):
                     raise ConfigError(run.reason, hint=run.hint)
-                await self._run(resolution, run, names)
+                self._tell(True)
+                try:
+                    await self._run(resolution, run, names)
+                finally:
+                    self._tell(False)
             made = scratch / _MADE
             made.mkdir(mode=0o700)
             _collect(resolution, scratch, made)

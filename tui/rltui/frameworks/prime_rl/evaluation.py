@@ -105,7 +105,7 @@ def _marker(g: Generation) -> str:
 def server(g: Generation, model: EvalModel, port: int, share: str) -> EvalCommand:
     """Options behind the config of the run's own server. Without a router, which would need ports besides."""
     if g.run_folders:
-        argv = ["--vllm.model", model.name, "--server.port", str(port), "--no-router"]
+        argv = ["--vllm.model", model.name, "--server.port", str(port), "--router", "None"]
         return EvalCommand((*argv, *(("--vllm.gpu-memory-utilization", share) if share else ())))
     argv = ["--model.name", model.name, "--server.port", str(port)]
     return EvalCommand((*argv, *(("--gpu-memory-utilization", share) if share else ())))
