@@ -33,13 +33,41 @@ def test_the_story_of_a_run_is_a_mark_for_each_turn() -> None:
     ]
     assert marks(journal) == (
         Mark(10.0, 10, MarkKind.CHECKPOINT, "checkpoint 10"),
-        Mark(12.0, 12, MarkKind.EDIT, "lr 1e-5 → 1e-4"),
-        Mark(12.0, 12, MarkKind.RESTART, "restart orchestrator, trainer"),
+        Mark(12.0, 12, MarkKind.EDIT, "lr 1e-5 → 1e-4", line_step=10),
+        Mark(12.0, 12, MarkKind.RESTART, "restart orchestrator, trainer", line_step=10),
         Mark(10.0, 10, MarkKind.RESUME, "resumed from checkpoint 10"),
         Mark(14.0, 14, MarkKind.NOTE, "looks better"),
         Mark(15.0, 15, MarkKind.CRASH, "trainer failed: killed", "trainer"),
         Mark(16.0, 16, MarkKind.ALERT, "reward collapsed: …"),
     )
+
+
+def test_what_lies_on_an_abandoned_line_has_no_place_on_the_new_one() -> None:
+    pair = {"stop": ["trainer"], "start": ["trainer"]}
+    journal = [
+        entry("resume", "from the beginning", data={"step": None}),
+        entry("alert", "reward fell: …", step=3, data={"alert": "notice", "severity": "warning"}),
+        entry("edit", "lr 1 → 2", step=5),
+        entry("plan", "…", step=6, data=pair),
+        entry("resume", "from checkpoint 4", step=4, data={"step": 4}),
+        entry("checkpoint", "checkpoint 8", step=8),
+        entry("edit", "lr 2 → 3", step=9),
+        entry("plan", "…", step=9, data=pair),
+        entry("resume", "from the beginning", data={"step": None}),
+        entry("checkpoint", "checkpoint 4", step=4),
+    ]
+    told = [(mark.kind.value, mark.step, mark.line_step, mark.is_abandoned) for mark in marks(journal)]
+    assert told == [
+        ("alert", 3, None, True),
+        ("edit", 5, 0, False),  # the new line has it from its beginning
+        ("restart", 6, 4, True),
+        ("resume", 4, None, True),
+        ("checkpoint", 8, None, True),
+        ("edit", 9, 0, False),
+        ("restart", 9, 0, False),
+        ("resume", None, None, False),
+        ("checkpoint", 4, None, False),
+    ]
 
 
 def test_only_the_first_beginning_is_none() -> None:

@@ -113,6 +113,12 @@ def test_marks_have_a_place_by_their_step_or_else_by_their_time() -> None:
     ]
     assert [each.x for each in board.placed_marks(BY_TIME)] == pytest.approx([4 * STEP_S, 9 * STEP_S])
     assert board.placed_marks(View(marks=False)) == ()
+    board.marks = (
+        Mark(STARTED + 4 * STEP_S, 9, MarkKind.ALERT, "fell", is_abandoned=True),
+        Mark(STARTED + 9 * STEP_S, 9, MarkKind.EDIT, "lr", line_step=2),
+    )
+    assert [(each.x, each.mark.text) for each in board.placed_marks(BY_STEP)] == [(2, "lr")]
+    assert len(board.placed_marks(BY_TIME)) == 2, "by time the abandoned line is drawn as it was"
 
 
 def test_runs_of_different_days_lie_over_each_other_by_time() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,11 @@ class Mark:
     """As the journal has it: to be cleaned before it is shown."""
     component: str | None = None
     """Whom it is about; `None`: the run."""
+    line_step: int | None = None
+    """Where it stands on the line that counts, when the run has gone back since: an edit, and the restart that
+    went back, count from there on. `None`: where it was."""
+    is_abandoned: bool = False
+    """The run has gone back to before it: by step it has no place any more."""
 
 
 _TOLD_OTHERWISE = ("crash", "recovered", "finished")
@@ -54,9 +59,26 @@ def marks(journal: Iterable[JournalEntry]) -> tuple[Mark, ...]:
             has_begun = True
             if entry.step is None:  # it begins, and nothing was before
                 continue
+        if kind is MarkKind.RESUME:
+            found = _gone_back(found, entry.step or 0)
         if kind is not None:
             found.append(Mark(entry.at, entry.step, kind, _text(entry, kind), entry.component))
     return tuple(found)
+
+
+def _gone_back(known: Sequence[Mark], step: int) -> list[Mark]:
+    """Those marks once the run goes on after `step`."""
+    restart = next((mark for mark in reversed(known) if mark.kind is MarkKind.RESTART), None)
+
+    def moved(mark: Mark) -> Mark:
+        place = mark.step if mark.line_step is None else mark.line_step
+        if place is None or place <= step:
+            return mark
+        if mark.kind is MarkKind.EDIT or (mark is restart and not mark.is_abandoned):
+            return replace(mark, line_step=step)
+        return replace(mark, is_abandoned=True)
+
+    return [*map(moved, known)]
 
 
 def mark_kind(kind: str, data: Mapping[str, Any]) -> MarkKind | None:

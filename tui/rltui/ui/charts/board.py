@@ -226,12 +226,9 @@ class Board:
         """Those of the first run that have a place on the axis, in order."""
         placed = []
         for mark in self.marks if view.marks else ():
-            x = (
-                float(mark.step)
-                if mark.step is not None and not view.by_time
-                else self.place_of(mark.at, view)
-            )
-            if x is not None:
+            step = mark.step if mark.line_step is None else mark.line_step
+            x = self.place_of(mark.at, view) if view.by_time or step is None else float(step)
+            if x is not None and (view.by_time or not mark.is_abandoned):
                 placed.append(PlacedMark(x, mark))
         return tuple(sorted(placed, key=lambda each: each.x))
 
