@@ -85,6 +85,9 @@ def test_the_journal_with_its_diffs(journal: Path, capsys: pytest.CaptureFixture
         (("--since", "2026-11-22"), [1, 2, 3, 4]),
         (("--since", "2026-11-22 14:30:01"), [4]),
         (("--since", "2h", "--kind", "ready"), [1]),
+        (("--since", str(NOW - 1800.5)), [3, 4]),
+        (("--kind", "health"), []),
+        (("--kind", "server"), []),
         (("--grep", "LR 1e-4"), [2]),
         (("--grep", "trainer killed"), [3]),
     ],
@@ -93,7 +96,9 @@ def test_the_journal_with_its_diffs(journal: Path, capsys: pytest.CaptureFixture
 def test_what_is_asked_for(
     journal: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], found: list[int]
 ) -> None:
-    assert json.loads("\n".join(shown(capsys, "--json", *arguments))) == [JOURNAL[at] for at in found]
+    told = json.loads("\n".join(shown(capsys, "--json", *arguments)))
+    words = {3: {"kind": "crash"}}  # the word of the table, and of --kind
+    assert told == [{**JOURNAL[at], **words.get(at, {})} for at in found]
 
 
 @pytest.mark.parametrize(

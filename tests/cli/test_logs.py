@@ -113,3 +113,20 @@ def test_wrong_use_says_what_to_do(
 ) -> None:
     assert main(["logs", *words]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_of_a_long_log_the_newest_lines_are_shown(
+    experiment: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = Path("out/.rltui/components/trainer/attempt-2/output.log")
+    log.write_text("".join(f"line {number}\n" for number in range(1_500)))
+    assert main(["logs", "trainer"]) == 0
+    text, note = capsys.readouterr()
+    assert (text.splitlines()[0], len(text.splitlines())) == ("line 500", 1000)
+    assert note.startswith("earlier lines are left out, the log has 14 KiB: --full")
+    assert main(["logs", "trainer", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["left_out"] == note.rstrip()
+    for words, count in ((("--full",), 1500), (("-N", "1200"), 1200), (("--grep", "line"), 1500)):
+        assert main(["logs", "trainer", *words]) == 0
+        text, note = capsys.readouterr()
+        assert (len(text.splitlines()), note) == (count, "")

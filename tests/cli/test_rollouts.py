@@ -66,6 +66,23 @@ def test_selections_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert len((tmp_path / "worst.jsonl").read_text().splitlines()) == 2
 
 
+def test_long_messages_are_cut_unless_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fakes.write_flat_run(tmp_path)
+    for path in tmp_path.rglob("*.jsonl"):
+        path.write_text(path.read_text().replace("answer 0 of 0", "answer" + "x" * 9_000 + "end"))
+    assert main(["rollouts", str(tmp_path), "--worst", "1"]) == 0
+    text, note = capsys.readouterr()
+    assert len(text) < 5_000
+    assert "xxx\n    [… 5,009 characters left out …]\n    xxx" in text
+    assert text.rstrip().endswith("xend")
+    assert note == "5,009 characters of long messages are left out: --full, or --export FILE\n"
+    (sample,) = json.loads(run(capsys, str(tmp_path), "--worst", "1", "--json"))["samples"]
+    assert sample["left_out"] == {"characters": 5009, "all": "--full, or --export FILE"}
+    (sample,) = json.loads(run(capsys, str(tmp_path), "--worst", "1", "--json", "--full"))["samples"]
+    assert "left_out" not in sample
+    assert len(sample["conversations"][0]["completion"][0]["text"]) == 9_009
+
+
 def test_evaluations_and_single_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = fakes.write_old_evaluation(tmp_path)
     assert "gsm8k--gpt-4.1-mini/1a2b3c4d" in run(capsys, str(tmp_path))

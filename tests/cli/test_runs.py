@@ -108,6 +108,11 @@ def test_words_of_people(place: Path, capsys: pytest.CaptureFixture[str]) -> Non
     told(capsys, "archive", "low", "nothing", code=2)
     assert told(capsys, "archive", "low") == "low: archived; see: rltui runs --all\n"
     assert told(capsys, "runs").splitlines()[-1] == "1 archived, not listed: rltui runs --all"
+    assert told(capsys, "runs", "--limit", "1").splitlines()[-2:] == [
+        "2 more, beyond --limit 1",
+        "1 archived, not listed: rltui runs --all",
+    ]
+    assert told(capsys, "runs", "--all", "--limit", "1").splitlines()[-1] == "3 more, beyond --limit 1"
     assert "low" in told(capsys, "runs", "--all")
     assert "low" in told(capsys, "runs", "is:archived")
     (row,) = json.loads(told(capsys, "unarchive", "low", "--json"))

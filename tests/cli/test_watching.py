@@ -16,9 +16,10 @@ from tests.fakes.past_run import made
 from tests.ui.trouble import backoff_status, orphans_status, stalled_status, waiting_status
 
 from rltui.cli import main
+from rltui.cli.status import document
 from rltui.cli.terminal import InPlace
 from rltui.cli.watching import Sentences
-from rltui.core.api import Status
+from rltui.core.api import ComponentState, Status
 
 
 def told(sentences: Sentences, status: Status, now: float) -> list[str]:
@@ -85,7 +86,7 @@ def test_the_watch_in_its_shapes(
     seen = [each.model_dump(mode="json") for each in (waiting_status(), running_status())]
     statuses += seen
     assert main(["status", "-w", "--json"]) == 130
-    assert [json.loads(line) for line in capfd.readouterr().out.splitlines()] == seen
+    assert [json.loads(line) for line in capfd.readouterr().out.splitlines()] == [*map(document, seen)]
     statuses += seen
     assert main(["status", "-w", "one"]) == 130, "without a terminal, in sentences"
     assert re.search(r"\d\d:\d\d:\d\d orchestrator is ready", capfd.readouterr().out)
@@ -120,3 +121,32 @@ def test_only_changed_lines_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> 
     assert "\x1b[2J" not in drawn("\x1b[2J")
     size[0] = os.terminal_size((40, 4))
     assert drawn(*"abcdef") == "\x1b[H\x1b[J\ra\x1b[K\n\rb\x1b[K\n\r… 4 more lines\x1b[K\n"
+
+
+def test_a_document_has_one_word_for_the_state_and_few_points() -> None:
+    running = running_status()
+    told = document(running.model_dump(mode="json"))
+    assert (told["state"], told["alive"], told["reason"]["code"]) == ("running", True, running.word)
+    failed = component_failed(running)
+    told = document(failed.model_dump(mode="json"))
+    assert (told["state"], told["word"], told["alive"]) == ("failed", "failed", True)
+    assert told["reason"] == {"code": "failed", "text": "failed: trainer"}
+    done = running.model_copy(update={"done": True})
+    assert document(done.model_dump(mode="json"))["state"] == "done"
+
+    curve = tuple((step, step / 400) for step in range(1, 401))
+    rewards = tuple(reward for _, reward in curve)[-200:]
+    progress = running.progress.model_copy(update={"curve": curve, "rewards": rewards})
+    long = document(running.model_copy(update={"progress": progress}).model_dump(mode="json"))["progress"]
+    assert [len(long["curve"]), len(long["rewards"])] == [20, 20]
+    assert [long["curve"][0], long["curve"][-1], long["rewards"][-1]] == [[1, 0.0025], [400, 1.0], 1.0]
+    assert long["left_out"] == {"rewards": 180, "curve": 380, "all": "rltui metrics reward --json"}
+
+
+def component_failed(status: Status) -> Status:
+    """As `status`, its trainer failed."""
+    parts = tuple(
+        each.model_copy(update={"state": ComponentState.FAILED}) if each.id == "trainer" else each
+        for each in status.components
+    )
+    return status.model_copy(update={"components": parts})

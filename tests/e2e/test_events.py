@@ -9,8 +9,8 @@ import sys
 import pytest
 from tests.conftest import Box
 
-from rltui.core.api import JournalEntry
 from rltui.core.marks import MarkKind, marks
+from rltui.services.runs.journal import read_journal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
@@ -42,12 +42,12 @@ def test_a_restart_is_a_mark_and_so_is_a_note(counters: Box) -> None:
         "seen on the screen",
         ["before the restart", "seen on the screen"],
     )
-    found = marks(map(JournalEntry.model_validate, counters.json("events")))
+    found = marks(read_journal(counters.work / "out/.rltui/journal.jsonl"))
     kinds = [mark.kind for mark in found if mark.kind in (MarkKind.NOTE, MarkKind.RESTART)]
     assert kinds == [MarkKind.NOTE, MarkKind.RESTART, MarkKind.NOTE]
     restart = next(mark for mark in found if mark.kind is MarkKind.RESTART)
     assert "trainer" in restart.text
-    assert [entry["kind"] for entry in counters.json("events", "--kind", "restart")] == ["plan"]
+    assert [entry["kind"] for entry in counters.json("events", "--kind", "restart")] == ["restart"]
     counters.run("down")
     assert as_the_screen(counters, "after the end")[1][-1] == "after the end"
     assert counters.json("ls")[0]["state"] == "stopped", "a note starts nothing"

@@ -19,7 +19,7 @@ from rltui.cli.colour import paint
 from rltui.cli.config import chosen_framework
 from rltui.cli.progress import working
 from rltui.cli.terminal import ask, confirm
-from rltui.cli.waiting import is_awaited, painted, plan_of, wait_until_settled
+from rltui.cli.waiting import is_awaited, outcome, painted, plan_of
 from rltui.client import checking, launch, offline
 from rltui.core import hints
 from rltui.core.api import Plan, Request
@@ -153,9 +153,9 @@ def _edit(record: ExperimentRecord, request: Request, arguments: argparse.Namesp
     with wire:
         plan = _carry_out(partial(plan_of, wire), request, arguments)
         moved = set() if plan is None or not request.restart else {*plan.stop, *plan.start}
-        if moved and not arguments.dry_run and is_awaited(arguments):
+        if plan is not None and moved and not arguments.dry_run and is_awaited(arguments):
             begun = time.monotonic()
-            wait_until_settled(wire, moved, timeout_s=None)
+            outcome(wire, moved, arguments, plan)
             print(f"ready {duration(time.monotonic() - begun)} after the edit", file=sys.stderr)
     return _code(plan)
 
@@ -224,10 +224,11 @@ def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace) -> Pl
             print("nothing was done", file=sys.stderr)
             return None
         plan = ask("execute", request.model_copy(update={"base": plan.base}))
-    if arguments.json:
-        print(plan.model_dump_json())
-    else:
+    moves = request.restart and not arguments.dry_run and bool(plan.start or plan.stop)
+    if not arguments.json:
         sys.stdout.write(painted(plan) or "nothing changes\n")
+    elif not (moves and is_awaited(arguments)):  # else the outcome has it
+        print(plan.model_dump_json())
     if plan.diff:
         for line in _outcome(plan, request, dry_run=arguments.dry_run):
             print(line, file=sys.stderr)

@@ -84,7 +84,7 @@ def _admitted(entries: Iterable[dict[str, Any]], wanted: EventFilter) -> Iterato
     for entry in entries:
         text, data = entry["text"], _data(entry)
         if wanted.admits(entry["at"], entry["kind"], entry.get("component"), text, data):
-            yield entry
+            yield {**entry, "kind": shown_kind(entry["kind"], data)}
 
 
 def _data(entry: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _rows(entry: dict[str, Any], *, is_brief: bool) -> Iterator[Row]:
     data, text = _data(entry), entry["text"]
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry["at"]))
     step = entry.get("step")
-    kind = shown_kind(entry["kind"], data)
+    kind = entry["kind"]
     cells = f"{step if isinstance(step, int) else '':>6}", paint(f"{kind:<10}", _MEANINGS.get(kind))
     yield when, *cells, first_line(text)
     for line in () if is_brief else diff(list(unfolded(text, data))):

@@ -27,6 +27,8 @@ from rltui.services.logs.tail import follow_lines, tail_lines
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 _DEFAULT_FOLLOWED_LINES = 20
+_DEFAULT_LINES = 1000
+"""Of a whole log, where nobody says how many."""
 _LOGS = (
     Column("COMPONENT"),
     Column("ATTEMPT", is_right=True),
@@ -59,14 +61,28 @@ def logs(arguments: argparse.Namespace) -> int:
             for line in follow_lines(path, count, threading.Event(), line_filter):
                 print(json.dumps(_line_document(line)) if arguments.json else line, flush=True)
         return 0
-    lines = tail_lines(path, arguments.lines, line_filter)
+    lines, left_out = tail_lines(path, arguments.lines, line_filter), ""
+    if arguments.lines is None and line_filter.is_open and not arguments.full:
+        lines, left_out = _newest(path)
     if arguments.json:
-        _print_document({"path": str(path)}, map(_line_document, lines))
+        head = {"path": str(path), "left_out": left_out}
+        _print_document(head, map(_line_document, lines))
         return 0
+    if left_out:
+        print(left_out, file=sys.stderr)
     size = _BATCH_LINES if line_filter.is_open else 1
     while batch := list(islice(lines, size)):
         sys.stdout.write("\n".join([*batch, ""]))
     return 0
+
+
+def _newest(path: Path) -> tuple[Iterator[str], str]:
+    """The last lines, and what to say of earlier ones; nothing where these are all."""
+    lines = [*tail_lines(path, _DEFAULT_LINES + 1)]
+    if len(lines) <= _DEFAULT_LINES:
+        return iter(lines), ""
+    size = _size(path.stat().st_size)
+    return iter(lines[1:]), f"earlier lines are left out, the log has {size}: --full, -N, --grep, --level"
 
 
 def _list(record: ExperimentRecord, arguments: argparse.Namespace) -> int:

@@ -538,7 +538,8 @@ def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
         help="component id (default: the list of logs); with --all: only its attempts",
     )
     logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
-    logs.add_argument("-N", "--lines", type=count, metavar="N", help="only the last N lines")
+    logs.add_argument("-N", "--lines", type=count, metavar="N", help="only the last N lines (default: 1000)")
+    logs.add_argument("--full", action="store_true", help="all lines, not only the last 1000")
     logs.add_argument("--attempt", type=int, metavar="K", help="an earlier start, counted from 1")
     logs.add_argument(
         "--all", action="store_true", help="search all components and attempts, with --grep or --level"
@@ -622,6 +623,7 @@ def _add_rollouts(commands: Commands[argparse.ArgumentParser]) -> None:
         chosen.add_argument(f"--{name}", type=count, metavar="N", help=f"{text}, in full")
     rollouts.add_argument("--grep", metavar="RE", help="those whose text matches, in full")
     rollouts.add_argument("--group", metavar="ID", help="only this group of the step")
+    rollouts.add_argument("--full", action="store_true", help="long messages whole, too")
     rollouts.add_argument(
         "--export",
         metavar="FILE",

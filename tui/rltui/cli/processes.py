@@ -13,10 +13,9 @@ from pathlib import Path
 
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint
-from rltui.cli.status import print_status
 from rltui.cli.table import Column, Row, print_table
 from rltui.cli.terminal import confirm
-from rltui.cli.waiting import is_awaited, limited, painted, plan_of, wait_until_settled
+from rltui.cli.waiting import is_awaited, limited, outcome, painted, plan_of
 from rltui.client import launch, offline
 from rltui.client.down import send_away
 from rltui.client.wire import Wire
@@ -75,9 +74,7 @@ def change(arguments: argparse.Namespace) -> int:
             return 1
         plan = plan_of(wire, "execute", request)
         if is_awaited(arguments):
-            status = wait_until_settled(wire, {*plan.stop, *plan.start}, timeout_s=None)
-            if arguments.json:
-                print_status(status, as_json=True)
+            outcome(wire, {*plan.stop, *plan.start}, arguments, plan)
         elif arguments.json:
             print(plan.model_dump_json())
     return 0

@@ -6,8 +6,9 @@ import argparse
 import json
 import math
 import re
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from rltui.core.rollouts import (
     Batch,
     BatchKey,
     BatchSummary,
+    Message,
     RolloutSource,
     Sample,
     SampleTable,
@@ -30,7 +32,7 @@ from rltui.core.rollouts import (
     histogram,
     ordered,
 )
-from rltui.core.text import shortened
+from rltui.core.text import grouped, shortened
 from rltui.errors import UsageError
 from rltui.services.runs.rollouts import open_rollouts
 
@@ -39,6 +41,10 @@ _BINS = 10
 _GROUP_WIDTH = 16
 _NAMED_GROUPS = 8
 _READ_S = 1.0
+
+_LONGEST_TEXT = 4000
+"""Characters of a message; of a longer one stand its beginning and its end."""
+_WHOLE = "--full, or --export FILE"
 
 _SAMPLES = (
     *(Column(word, is_right=True) for word in ("#", "REWARD", "ADVANTAGE")),
@@ -66,14 +72,21 @@ def rollouts(arguments: argparse.Namespace) -> int:
     _read(source, key)
     table = source.table(key)
     places = _places(source, key, table, arguments, pattern)
+    longest = None if arguments.full else _LONGEST_TEXT
     if arguments.export is not None:
         source.export([source.open(key, table[at]) for at in places], Path(arguments.export))
         print(f"{len(places)} samples of {key.label} written to {arguments.export}")
     elif arguments.json:
-        print(json.dumps(_document(source, key, table, places, is_full=_selects(arguments))))
+        document = _document(source, key, table, places, longest, is_full=_selects(arguments))
+        print(json.dumps(document))
     elif _selects(arguments):
+        cut = 0
         for at in places:
-            _print_transcript(source.open(key, table[at]))
+            shown, left_out = _shortened(source.open(key, table[at]), longest)
+            _print_transcript(shown)
+            cut += left_out
+        if cut:
+            print(f"{grouped(cut)} characters of long messages are left out: {_WHOLE}", file=sys.stderr)
     else:
         _print_samples(key, table, places)
     return 0
@@ -278,15 +291,24 @@ def _print_words(title: str, text: str) -> None:
 
 
 def _document(
-    source: RolloutSource, key: BatchKey, table: SampleTable, places: Sequence[int], *, is_full: bool
+    source: RolloutSource,
+    key: BatchKey,
+    table: SampleTable,
+    places: Sequence[int],
+    longest: int | None,
+    *,
+    is_full: bool,
 ) -> dict[str, Any]:
-    """`{"batch": {…}, "samples": [{…}]}`. Samples in full have their conversations and errors as well."""
+    """`{"batch": {…}, "samples": [{…}]}`. Samples in full have their conversations and errors as well, and
+    how many characters of them are left out.
+    """
     samples = []
     for at in places:
         row = _known(table[at]._asdict()) | {"number": at}
         del row["where"]
         if is_full:
-            opened = source.open(key, table[at])
+            opened, left_out = _shortened(source.open(key, table[at]), longest)
+            row |= {"left_out": {"characters": left_out, "all": _WHOLE}} if left_out else {}
             row |= {
                 "conversations": [*_conversations(opened)],
                 "errors": opened.errors,
@@ -294,6 +316,34 @@ def _document(
             }
         samples.append(row)
     return {"batch": _batch_document(source, key, BatchSummary.of(table)), "samples": samples}
+
+
+def _shortened(opened: Transcript, longest: int | None) -> tuple[Transcript, int]:
+    """With no text longer than that, and how many characters that leaves out."""
+    cut = 0
+
+    def short(text: str) -> str:
+        nonlocal cut
+        left_out = 0 if longest is None else max(0, len(text) - longest)
+        cut += left_out
+        if not left_out:
+            return text
+        half = (len(text) - left_out) // 2
+        gap = f"\n[… {grouped(left_out)} characters left out …]\n"
+        return f"{text[:half]}{gap}{text[half + left_out :]}"
+
+    def of_message(each: Message) -> Message:
+        return replace(
+            each,
+            text=short(each.text),
+            reasoning=short(each.reasoning),
+            calls=tuple(replace(call, arguments=short(call.arguments)) for call in each.calls),
+        )
+
+    conversations = tuple(
+        replace(each, messages=tuple(map(of_message, each.messages))) for each in opened.conversations
+    )
+    return replace(opened, conversations=conversations), cut
 
 
 def _conversations(opened: Transcript) -> Iterator[dict[str, Any]]:

@@ -56,6 +56,8 @@ class _ListedRuns:
     names: Mapping[str, str]
     """By id, of all."""
     now: float
+    beyond: int
+    """How many more are meant than `--limit` lets through."""
 
 
 def runs(arguments: argparse.Namespace) -> int:
@@ -90,7 +92,8 @@ def _runs(arguments: argparse.Namespace) -> int:
         plan = retention_plan(rows, retention, now)
         return put_into_trash(index, plan.go, arguments, kept=plan.keep)
     names: dict[str, str] = {row.id: row.name for row in known}
-    listing = _ListedRuns(rows[: arguments.limit], shown, configs, names, now)
+    listed = rows[: arguments.limit]
+    listing = _ListedRuns(listed, shown, configs, names, now, beyond=len(rows) - len(listed))
     if arguments.json:
         _print_json(listing, with_columns=arguments.columns is not None)
     elif arguments.csv:
@@ -189,10 +192,10 @@ def _print_table(
     for row in listing.rows:
         if row.problem and row.state in ("damaged", "gone"):
             print(signed(f"⚠ {row.name}: {row.problem}"))
-    listed = {row.id for row in listing.rows}
+    if listing.beyond:
+        print(f"{listing.beyond} more, beyond --limit {len(listing.rows)}")
     meant = wanted.chosen(known, listing.configs, with_archived=True)
-    hidden = sum(row.archived_at is not None and row.id not in listed for row in meant)
-    if hidden:
+    if hidden := len(meant) - len(listing.rows) - listing.beyond:
         print(f"{hidden} archived, not listed: {hints.RUNS_ALL}")
 
 

@@ -63,6 +63,8 @@ _COMPONENTS = (
     Column("PORT", is_right=True, goes=2),
     Column("NOW", least=30),
 )
+_POINTS = 20
+"""Of a curve in a document: what is left out is told."""
 _ALIVE = ("starting", "ready", "stopping")
 """States of a component that has a process."""
 _LOGS = (Column("LOG"), Column("STATE"), Column("FILE", least=14, cut="start"))
@@ -73,16 +75,39 @@ _LONG_REASON = 56
 def print_status(status: dict[str, Any], *, as_json: bool) -> None:
     """For people, or as one document."""
     if as_json:
-        sys.stdout.write(f"{json.dumps(status, ensure_ascii=False)}\n")
+        sys.stdout.write(f"{json.dumps(document(status), ensure_ascii=False)}\n")
     else:
         sys.stdout.write(as_text(status, width=room()))
+
+
+def document(status: dict[str, Any]) -> dict[str, Any]:
+    """As programs get it: one word for the state, as in `rltui runs`, and of the curve a few points."""
+    failed = bool(status.get("failed")) and not status.get("observed")
+    state = "done" if status.get("done") else "failed" if failed else status["state"]
+    reason = {"code": status.get("word", state), "text": state_text(status).removesuffix(" ✓")}
+    known = {**status, "state": state, "reason": reason, "alive": status["state"] == "running"}
+    if progress := status.get("progress"):
+        rewards, curve = progress["rewards"], progress["curve"]
+        shown = {"rewards": rewards[-_POINTS:], "curve": _spread_out(curve, _POINTS)}
+        left_out = {key: len(progress[key]) - len(shown[key]) for key in shown}
+        known["progress"] = {**progress, **shown}
+        if any(left_out.values()):
+            known["progress"]["left_out"] = {**left_out, "all": "rltui metrics reward --json"}
+    return known
+
+
+def _spread_out(values: Sequence[Any], count: int) -> list[Any]:
+    """So many of them, evenly, the first and the last among them; all where there are no more."""
+    last = len(values) - 1
+    places = range(last + 1) if last < count else (round(at * last / (count - 1)) for at in range(count))
+    return [values[at] for at in places]
 
 
 def list_experiments(arguments: argparse.Namespace) -> int:
     """Every experiment that rltui knows, newest first; what is wrong with some stands below."""
     rows = rows_of(listed_experiments())
     if arguments.json:
-        print(json.dumps(rows, ensure_ascii=False))
+        print(json.dumps([*map(document, rows)], ensure_ascii=False))
         return 0
     if not rows:
         print(f"no experiments yet; start one: {hints.UP}, or {hints.DEMO}")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from rltui.cli.colour import diff, meaning_of, paint, signed
 from rltui.cli.progress import Waiting
-from rltui.cli.status import gist_of, retry_text
+from rltui.cli.status import gist_of, print_status, retry_text
 from rltui.client.wire import Wire
 from rltui.core import hints
 from rltui.core.api import Plan, Request
@@ -48,6 +48,22 @@ def is_awaited(arguments: argparse.Namespace) -> bool:
     if arguments.wait is None:
         return sys.stderr.isatty() and not arguments.json
     return bool(arguments.wait)
+
+
+def outcome(wire: Wire, components: set[str], arguments: argparse.Namespace, plan: Plan) -> None:
+    """Wait for what a plan moves. With --json print the one document: the status then, and the plan.
+
+    Raises:
+        ComponentFailedError: if one of `components` failed, once that is printed.
+    """
+    try:
+        status = wait_until_settled(wire, components, timeout_s=None)
+    except ComponentFailedError:
+        if arguments.json:
+            print_status({**wire.call("status"), "plan": plan.model_dump(mode="json")}, as_json=True)
+        raise
+    if arguments.json:
+        print_status({**status, "plan": plan.model_dump(mode="json")}, as_json=True)
 
 
 def wait_until_settled(wire: Wire, components: set[str], *, timeout_s: float | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from rltui.cli.arguments import WATCH_S
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.status import as_text, gist_of, print_status, read_status, row_of, state_text
+from rltui.cli.status import as_text, document, gist_of, print_status, read_status, row_of, state_text
 from rltui.cli.table import room
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.core import hints
@@ -44,7 +44,7 @@ def _watch(record: ExperimentRecord, interval_s: float | None, *, as_json: bool,
     with nullcontext() if interval_s is None else while_read():
         if as_json:
             for status in _looks(record, interval_s):
-                print(json.dumps(status, ensure_ascii=False), flush=True)
+                print(json.dumps(document(status), ensure_ascii=False), flush=True)
         elif is_plain or not can_be_drawn_on(sys.stdout):
             sentences = Sentences()
             for status in _looks(record, interval_s):

@@ -30,13 +30,16 @@ KINDS = (
     "alert",
     "note",
     "link",
+    "health",
     "stall",
+    "server",
     "orphan",
     "call",
     "notice",
     "supervisor",
 )
-"""Kinds of entries, and of the marks that some of them are: a `crash` is an `exit`, a `restart` a `plan`."""
+"""Kinds of entries, and of the marks that some of them are: in the journal's file a `crash` is an `exit`, a
+`restart` a `plan`. Whoever asks gets the word of the mark."""
 LONGEST_NOTE = 2000
 """Characters."""
 _UNFOLDED = ("diff", "stacks")
@@ -44,7 +47,7 @@ _UNFOLDED = ("diff", "stacks")
 
 
 def shown_kind(kind: str, data: Mapping[str, Any]) -> str:
-    """The word for people: what an entry is on a chart, else its kind."""
+    """The word for people and programs: what an entry is on a chart, else its kind."""
     mark = mark_kind(kind, data)
     return kind if mark is None else mark.value
 

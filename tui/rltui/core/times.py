@@ -10,7 +10,10 @@ _SPAN_PART = re.compile(r"([\d.]+)([smhdw])")
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 _TIMES = ("%H:%M", "%H:%M:%S")
-MOMENT_HINT = "so long ago: 90s, 30m, 2h, 1d12h; or a time: 14:30, 2026-11-22, '2026-11-22 14:30'"
+_SECONDS = re.compile(r"\d{9,11}(?:\.\d+)?")
+MOMENT_HINT = (
+    "so long ago: 90s, 30m, 2h, 1d12h; or a time: 14:30, 2026-11-22, '2026-11-22 14:30', or an `at` of --json"
+)
 """What `moment` takes."""
 
 
@@ -25,6 +28,8 @@ def moment(text: str, now: float) -> float | None:
     """Seconds since 1970 of a time, or of a span before `now`; `None` for what is neither."""
     if (ago := span(text)) is not None:
         return now - ago
+    if _SECONDS.fullmatch(text):
+        return float(text)
     for form in _DATES:
         try:
             return time.mktime(time.strptime(text, form))
