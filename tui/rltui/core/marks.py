@@ -39,8 +39,8 @@ class Mark:
     component: str | None = None
     """Whom it is about; `None`: the run."""
     line_step: int | None = None
-    """Where it stands on the line that counts, when the run has gone back since: an edit, and the restart that
-    went back, count from there on. `None`: where it was."""
+    """Where it stands on the line that counts, when the run has gone back since: an edit, and the restart
+    that went back, count from there on. `None`: where it was."""
     is_abandoned: bool = False
     """The run has gone back to before it: by step it has no place any more."""
 
