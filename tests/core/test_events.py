@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rltui
 from rltui.core.api import JournalEntry
-from rltui.core.events import LONGEST_NOTE, EventFilter, note_text, shown_kind, unfolded
+from rltui.core.events import KINDS, LONGEST_NOTE, EventFilter, note_text, shown_kind, unfolded
 from rltui.core.marks import MarkKind, marks
 from rltui.errors import UsageError
 from rltui.ui.widgets.event_list import EventItem
@@ -100,3 +103,10 @@ def test_a_note_has_words_and_not_too_many() -> None:
     for wrong in ("", " \n\t", "x" * (LONGEST_NOTE + 1)):
         with pytest.raises(UsageError):
             note_text(wrong)
+
+
+def test_every_kind_of_entry_that_is_written_is_one_to_ask_for() -> None:
+    written = re.compile(r'journal\.add\(\s*"(\w+)"')
+    source = Path(rltui.__file__).parent
+    found = {kind for path in source.rglob("*.py") for kind in written.findall(path.read_text())}
+    assert {"health", "server", "checkpoint", "supervisor"} <= found <= {*KINDS}

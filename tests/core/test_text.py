@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.text import (
+    did_you_mean,
     duration,
     encodable,
     json_encodable,
     json_escaped,
     short_command,
     ssh_host,
+    unknown,
     visible,
 )
 
@@ -117,3 +119,11 @@ def test_the_machine_that_an_ssh_command_runs_on(command: str, host: str | None)
 )
 def test_duration(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+def test_a_name_that_nobody_knows_is_told_with_the_nearest() -> None:
+    assert did_you_mean("lerning_rate", ["learning_rate", "seed"]) == "did you mean learning_rate?"
+    assert did_you_mean("x", ["learning_rate", "seed"]) == ""
+    error = unknown("knob", "sed", ["seed", "lr"])
+    assert (error.title, error.hint) == ("no knob 'sed'", "did you mean seed? there are: seed, lr")
+    assert unknown("knob", "sed", []).hint == "there is none yet"

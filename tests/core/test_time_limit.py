@@ -22,3 +22,7 @@ def test_nothing_is_told_where_nothing_is_lost_or_known() -> None:
     # the last steps of a run are fewer than an interval
     assert lost_at_limit(TWO, max_steps=25, ends_at=AT + 95) is None
     assert lost_at_limit(TWO, max_steps=25, ends_at=AT + 85) is not None
+
+
+def test_after_the_last_checkpoint_of_a_run_no_other_is_lost() -> None:
+    assert lost_at_limit(TWO, max_steps=20, ends_at=AT + 59) is None

@@ -76,3 +76,18 @@ def test_values_are_told_as_set_takes_them() -> None:
         "name": "x",
         "empty": "{}",
     }
+
+
+def test_the_claims_of_a_release_are_those_that_do_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = "kind: PersistentVolumeClaim\nmetadata:\n  name: data\n"
+    kept = f'{claim}  annotations:\n    "helm.sh/resource-policy": keep\n'
+    (tmp_path / "manifest").write_text(f"---\nkind: Service\n---\n{claim}---\n{kept}")
+    described = '{"kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}'
+    programs = {"helm": f"cat {tmp_path}/manifest", "kubectl": f"cat >/dev/null; echo '{described}'"}
+    for name, line in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert Helm(Kubectl()).claims("my-exp") == {"data"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from rltui.services.kube import (
     inside_of,
     pod_of,
     pod_words,
+    read_sets,
     without_sleep,
 )
 
@@ -172,3 +175,17 @@ def test_words_name_context_namespace_and_container() -> None:
     inside = ("exec", "-it", "p-0", "--container=c", "--")
     assert pod_words(host, tty=True) == ("kubectl", "--context=big", "--namespace=rl", *inside)
     assert Kubectl().words("get", "pods") == ("kubectl", "get", "pods")
+
+
+async def test_the_command_of_a_set_is_its_command_and_its_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = {"name": "trainer", "command": ["uv", "run"], "args": ["trainer", "@", "t.toml"]}
+    template = {"metadata": {"labels": {"role": "trainer"}}, "spec": {"containers": [container]}}
+    items = [{"metadata": {"name": "x-trainer"}, "spec": {"template": template}}]
+    (tmp_path / "kubectl").write_text(f"#!/bin/sh\necho '{json.dumps({'items': items})}'\n")
+    (tmp_path / "kubectl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    (found,) = await read_sets(Kubectl(), "x")
+    assert found.command == ("uv", "run", "trainer", "@", "t.toml")
+    assert (found.role, found.replicas) == ("trainer", 1)

@@ -54,9 +54,12 @@ def test_a_damaged_file_is_set_aside_and_told(content: bytes) -> None:
     (aside,) = queue_folder().glob("queue.json.damaged-*")
     assert aside.read_bytes() == content
     assert str(aside) in after.told
+    assert "the queue begins anew" in after.told
     assert read_queue() == after
     queue_file().write_bytes(content)
-    assert change_queue(lambda queue: queue, known=known).entries == known.entries
+    again = change_queue(lambda queue: queue, known=known)
+    assert again.entries == known.entries
+    assert "the queue was written again as it was known last" in again.told
 
 
 def test_a_deleted_file_is_told_and_what_is_known_of_the_queue_comes_back() -> None:

@@ -12,6 +12,8 @@ from tests.fakes.nvml import double
 from tests.waiting import retry_until
 
 from rltui.core.gpu.report import GpuDevice, GpuReport
+from rltui.errors import RltuiError
+from rltui.services.gpu import sampling
 from rltui.services.gpu.sampling import GpuReadings, GpuSampler
 
 LONG_S = 1000.0
@@ -200,3 +202,20 @@ def test_what_is_present_does_not_depend_on_what_is_used() -> None:
     assert readings.present == seen
     readings.take(report("GPU-b"))
     assert readings.present != seen
+
+
+def test_one_reading_is_that_or_why_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = GpuReport(available=True, sampled_at=7.0)
+
+    def answers(interval_s: float | None, experiment: str | None) -> Iterator[GpuReport]:
+        assert (interval_s, experiment) == (None, "one")
+        yield report
+
+    def hangs(interval_s: float | None, experiment: str | None) -> Iterator[GpuReport]:
+        raise RltuiError("the driver hangs")
+        yield report
+
+    monkeypatch.setattr(sampling, "readings", answers)
+    assert sampling.read_once("one") == report
+    monkeypatch.setattr(sampling, "readings", hangs)
+    assert sampling.read_once("one") == GpuReport(available=False, reason="the driver hangs")

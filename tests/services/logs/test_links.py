@@ -112,3 +112,9 @@ def test_whatever_is_printed_an_address_is_plain(text: str) -> None:
         assert found[1].isascii()
         assert found[1].isprintable()
         assert "@" not in found[1].split("/")[2]
+
+
+def test_several_lines_of_one_look_have_a_link_each(tmp_path: Path) -> None:
+    log = tmp_path / "1.log"
+    log.write_text(f"View run at {A}\nnothing here\nView run at {B}\n")
+    assert [link.url for link in LinkFinder().look({"trainer": log})] == [A, B]

@@ -281,3 +281,13 @@ def test_a_store_that_somebody_removes_is_made_again(tmp_path: Path) -> None:
     run.write(trainer(3))
     run.recorder.catch_up()
     assert list(run.concept("loss").steps) == [1, 2, 3]
+
+
+def test_a_file_at_a_better_place_is_read_from_then_on(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.write(trainer(1))
+    run.recorder.catch_up()
+    rows = "".join(json.dumps(trainer(step)) + "\n" for step in (2, 3))
+    run.append("monitors/metrics.jsonl", rows)
+    run.recorder.catch_up()
+    assert list(run.concept("loss").steps) == [2, 3], "another file is another run"

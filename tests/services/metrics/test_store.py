@@ -212,3 +212,11 @@ def test_names_made_up_by_the_row_have_an_end(folder: Path, monkeypatch: pytest.
         writer.add("", {f"name{step}": 1.0}, at=1.0, step=step)
     assert writer.flush()
     assert len(SeriesReader(folder).keys()) == 10
+
+
+def test_what_is_lost_is_given_up_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_steps(SeriesWriter(folder), 1, 5)
+    lose_tail(folder)
+    for _ in range(3):
+        SeriesWriter(folder)
+    assert [record.message.endswith("is read again") for record in caplog.records] == [True]

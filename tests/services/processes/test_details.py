@@ -22,7 +22,7 @@ from rltui.services.processes import (
     read_process_id,
     uid,
 )
-from rltui.services.processes.details import _login_name
+from rltui.services.processes.details import _login_name, why_it_lives
 
 __all__ = ["start"]  # a fixture, used by name
 
@@ -99,3 +99,13 @@ def test_owner_without_a_login_name_is_a_number() -> None:
 def test_namespace_is_the_initial_one_where_the_kernel_says_so() -> None:
     shown = subprocess.run(["readlink", "/proc/self/ns/pid"], capture_output=True, check=True, text=True)
     assert in_initial_pid_namespace() == (shown.stdout.strip() == "pid:[4026531836]")
+
+
+def test_why_a_process_lives_that_is_somebody_elses(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = start("sleep", "1000")
+    process = read_process_id(program.pid)
+    assert process is not None
+    assert why_it_lives(process) == f"pid {program.pid} sleep is in state S and goes on ending"
+    owner = owner_name(program.pid)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000)
+    assert why_it_lives(process) == f"pid {program.pid} sleep belongs to {owner}"

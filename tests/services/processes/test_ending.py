@@ -13,7 +13,7 @@ from tests.waiting import retry_until
 
 from rltui.services.processes import ProcessId
 from rltui.services.processes.ending import end_all
-from rltui.services.processes.identity import living_processes
+from rltui.services.processes.identity import ancestors, living_processes
 
 STORM = """\
 import os, signal, time
@@ -62,3 +62,25 @@ def test_what_dies_of_the_first_signal_is_not_killed() -> None:
         assert polite.wait() == -signal.SIGTERM
     finally:
         polite.kill()
+
+
+def test_whoever_takes_its_time_is_waited_for_and_not_asked_all_the_time() -> None:
+    script = "trap 'sleep 0.4; exit 0' TERM; echo begun; while :; do sleep 0.1; done"
+    with subprocess.Popen(["sh", "-c", script], start_new_session=True, stdout=subprocess.PIPE) as slow:
+        assert slow.stdout is not None
+        slow.stdout.readline()
+        looks = 0
+
+        def find() -> set[ProcessId]:
+            nonlocal looks
+            looks += 1
+            return members(slow.pid)
+
+        assert asyncio.run(end_all(find, grace_s=20)) == ()
+        assert looks < 15
+        assert slow.wait() == 0
+
+
+def test_the_first_process_has_no_parent() -> None:
+    assert [*ancestors(1)] == [1]
+    assert [*ancestors(0)] == []

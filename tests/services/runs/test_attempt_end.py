@@ -283,3 +283,11 @@ def test_the_last_text_that_the_layout_looks_for_tells_what_came_of_it(tmp_path:
     assert explained(ExitInfo(code=0), spec, log, COMMON).cause == "https://a.b/last"
     assert explained(ExitInfo(code=0), spec, tmp_path / "none", COMMON).cause is None
     assert explained(ExitInfo(code=1), spec, log, COMMON).cause is None
+
+
+def test_a_wanted_end_needs_no_cause(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_bytes(b"RuntimeError: CUDA error: out of memory\n")
+    spec, wanted = ComponentSpec(id="trainer", command=("x",)), ExitInfo(code=1, on_request=True)
+    assert explained(wanted, spec, log, COMMON) == wanted
+    assert explained(ExitInfo(code=1), spec, log, COMMON).cause

@@ -305,3 +305,14 @@ def test_what_a_supervisor_puts_meanwhile_stays(
     monkeypatch.setattr(catalog, "_AT_ONCE", 1)
     catalog.catch_up(index, whole=True)
     assert catalog.find_run(index, "b") == b
+
+
+def test_a_run_without_a_config_that_can_be_read_is_listed(own_user: Path, tmp_path: Path) -> None:
+    record = made(tmp_path / "out" / "a")
+    for path in (*map(Path, record.config_files), *(tmp_path / "out/a/.rltui").rglob("config/*")):
+        path.unlink()
+    index = RunIndex()
+    catalog.catch_up(index)
+    row = catalog.find_run(index, "a")
+    assert (row.state, row.configs, row.max_steps) != ("damaged", (), None)
+    assert row.step is not None

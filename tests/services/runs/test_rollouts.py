@@ -16,6 +16,7 @@ from rltui.core.rollouts import (
     BatchKey,
     BatchSummary,
     RolloutSource,
+    Sample,
     completion_text,
     prompt_text,
 )
@@ -299,3 +300,23 @@ def test_no_rollouts(tmp_path: Path) -> None:
     source = read(tmp_path / "nowhere")
     assert source.batches() == []
     assert len(source.table(BatchKey("train", 1))) == 0
+
+
+def test_of_a_sealed_chunk_only_the_frames_are_read_that_are_needed(tmp_path: Path) -> None:
+    writer = fakes.write_stream_run(tmp_path, steps=1)
+    writer.seal(frame_bytes=333)
+    sealed = next(writer.folder.glob("stream/*.zst"))
+    data = sealed.read_bytes()
+    frames = [found.start() for found in re.finditer(rb"\x28\xb5\x2f\xfd", data)]
+    begin = frames[len(frames) // 2]
+    sealed.write_bytes(data[: begin + 4] + b"\0" * 8 + data[begin + 12 :])
+    source, key = read(tmp_path), BatchKey("train", 1)
+    opened = [sample for sample in source.table(key) if _opens(source, key, sample)]
+    assert 0 < len(opened) < 7, "what lies before the damage is read, for the table tells where"
+
+
+def _opens(source: RolloutSource, key: BatchKey, sample: Sample) -> bool:
+    try:
+        return bool(source.open(key, sample).text)
+    except RltuiError:
+        return False

@@ -124,8 +124,9 @@ class RunReport:
         yield _links([self.journal])
 
     def _foot(self) -> Iterator[str]:
-        better = "▲ is better than the first run, by evaluations of the same examples"
-        yield f"Written by rltui on {_when(self.made_at)}; {better}."
+        has_better = any(row.best for row in self.comparison.rows())
+        better = "; ▲ is better than the first run, by evaluations of the same examples" if has_better else ""
+        yield f"Written by rltui on {_when(self.made_at)}{better}."
 
 
 def _in_html(text: str) -> str:

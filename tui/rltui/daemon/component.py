@@ -376,7 +376,9 @@ class ComponentRunner:
             return
         if (self.is_asked_to_stop or self.spec.stop.leftovers == "end") and not attempt.is_cleared_up:
             await attempt.end_leftovers(grace_s=self.spec.stop.grace_s)
-        if not self.is_asked_to_stop and exit_info.cause is None:
+        if self.is_asked_to_stop:
+            exit_info = replace(exit_info, on_request=True)
+        if exit_info.cause is None:
             exit_info = await _explained(attempt, exit_info, self.around.failure_patterns)
         if not self.is_asked_to_stop and await asyncio.to_thread(attempt.rival) is not None:
             exit_info = replace(exit_info, port_lost=self.around.can_move(self.spec.id))
