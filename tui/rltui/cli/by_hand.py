@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
 
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.progress import working
-from rltui.cli.terminal import confirm
+from rltui.cli.terminal import confirm, while_read
 from rltui.cli.waiting import StateChanges, failure, plan_of, wait_until_settled
 from rltui.client import launch
-from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request, tokens
+from rltui.client.by_hand import (
+    PUBLISH,
+    SHELL,
+    login_shell,
+    publication,
+    publish_request,
+    shell_request,
+    tokens,
+)
 from rltui.client.wire import Wire
 from rltui.core import hints
 from rltui.core.api import ALIVE_STATES
+from rltui.core.template import Missing
 from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import known_experiments
 from rltui.services.runs.observed import refuse_observed
 from rltui.wording import publication_text
 
@@ -27,12 +42,16 @@ def attach(arguments: argparse.Namespace) -> int:
 
 
 def shell(arguments: argparse.Namespace) -> int:
-    """Start one, unless it lives, and become tmux that shows it."""
+    """Start one, unless it lives, and become tmux that shows it; without a terminal, pass on what the command
+    prints and how it ends. Before there is a run: become the command, where a checkout is.
+    """
+    if arguments.workspace or not (arguments.name or known_experiments()):
+        _become(Path(arguments.workspace or "."), arguments.command or (login_shell(),))
     record = choose_experiment(arguments.name)
     refuse_observed(record)
     request = shell_request(record, like=arguments.like, command=arguments.command)
     with launch.reach(record) as wire:
-        if not _lives(wire, SHELL):
+        if not _lives(wire.call("status"), SHELL):
             wire.call("tokens", tokens())
             plan_of(wire, "execute", request)
             wait_until_settled(wire, {SHELL}, timeout_s=None)
@@ -42,10 +61,66 @@ def shell(arguments: argparse.Namespace) -> int:
                 hint=f"`{hints.SHELL(name=record.name)}` shows it; for another, leave that one with `exit`, "
                 f"or `{hints.STOP(components='shell', name=record.name)}`",
             )
-    if arguments.detach or not sys.stdin.isatty():
+    has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if arguments.command and not arguments.detach and not has_terminal:
+        return _passed_on(record)
+    if arguments.detach or not has_terminal:
         print(f"to type into it: {hints.ATTACH(component='shell', name=record.name)}", file=sys.stderr)
         return 0
     return _show(record, SHELL)
+
+
+def _become(workspace: Path, command: Sequence[str]) -> NoReturn:
+    """The command, in the environment of the checkout that is in `workspace`, or near."""
+    from rltui.frameworks import registry
+    from rltui.services import checkout
+
+    workspace = workspace.absolute()
+    for known in registry.checkouts():
+        if checkout.find(known, workspace=workspace, config_files=()) is None:
+            continue
+        run = checkout.run_prefix(known, workspace=workspace, config_files=())
+        if isinstance(run, Missing):
+            raise RltuiError(run.reason, hint=run.hint)
+        words = (*run, *command)
+        try:
+            os.chdir(workspace)
+            os.execvp(words[0], words)  # noqa: S606  (argument list, no shell)
+        except OSError as error:
+            raise RltuiError(f"cannot run {words[0]} in {workspace}: {error.strerror}") from error
+    raise UsageError(
+        f"there is no experiment yet, and no checkout of a framework in {workspace} or above it",
+        hint="name its folder: rltui shell --workspace DIR",
+    )
+
+
+def _passed_on(record: ExperimentRecord) -> int:
+    """Print what the newest shell prints until it ends; its exit code."""
+    from rltui.services.logs.tail import follow_lines
+    from rltui.services.processes import read_attempt
+
+    control, ended = ControlFolder(Path(record.output_dir)), threading.Event()
+    number = control.attempts(SHELL)[-1]
+
+    def wait() -> None:
+        try:
+            with launch.reach(record) as wire:
+                next(True for kind, now in wire.events() if kind == "status" and not _lives(now, SHELL))
+        finally:
+            ended.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    with while_read():
+        for line in follow_lines(control.log_file(SHELL, number), 1 << 20, ended):
+            print(line, flush=True)
+    attempt = read_attempt(control.attempt_dir(SHELL, number))
+    if attempt is not None and attempt.signal:
+        return 128 + signal.Signals[attempt.signal]
+    if attempt is None or attempt.exit_code is None:
+        raise RltuiError("how it ended is not known", hint=f"see: rltui logs {SHELL}")
+    if attempt.error:
+        print(f"rltui: {attempt.error}", file=sys.stderr)
+    return attempt.exit_code
 
 
 def publish(arguments: argparse.Namespace) -> int:
@@ -73,7 +148,7 @@ def publish(arguments: argparse.Namespace) -> int:
         print("nothing was uploaded", file=sys.stderr)
         return 1
     with launch.reach(record) as wire:
-        if _lives(wire, PUBLISH):
+        if _lives(wire.call("status"), PUBLISH):
             hint = f"follow it: {hints.LOGS_FOLLOW(component=PUBLISH, name=record.name)}"
             raise ConflictError(f"{record.name} has an upload under way", hint=hint)
         wire.call("tokens", tokens())
@@ -119,6 +194,6 @@ def _show(record: ExperimentRecord, component: str, *, readonly: bool = False) -
     return int(ExitCode.FAILED)
 
 
-def _lives(wire: Wire, component: str) -> bool:
-    states = {each["id"]: each["state"] for each in wire.call("status")["components"]}
+def _lives(status: Mapping[str, Any], component: str) -> bool:
+    states = {each["id"]: each["state"] for each in status["components"]}
     return states.get(component) in {*ALIVE_STATES, "waiting"}

@@ -355,6 +355,9 @@ def _add_by_hand(commands: Commands[argparse.ArgumentParser]) -> None:
         metavar="C",
         help="with the folder, variables and devices of this component (default: the one that trains)",
     )
+    shell.add_argument(
+        "--workspace", metavar="DIR", help="run nothing of an experiment: with the programs of this checkout"
+    )
     shell.add_argument("--detach", action="store_true", help="only start it; `rltui attach shell` shows it")
     shell.add_argument(
         "command", nargs="*", metavar="COMMAND", help="after --: what to run (default: $SHELL)"

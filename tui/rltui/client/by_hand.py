@@ -37,7 +37,7 @@ def shell_request(record: ExperimentRecord, *, like: str | None, command: Sequen
     known = [spec.id for spec in layout.automatic]
     if like is not None and like not in known:
         raise unknown("component", like, known)
-    given = {"like": like or _usual(layout), "command": tuple(command) or (_login_shell(),)}
+    given = {"like": like or _usual(layout), "command": tuple(command) or (login_shell(),)}
     return Request(action="start", components=(SHELL,), given=given)
 
 
@@ -47,7 +47,8 @@ def _usual(layout: Layout) -> str:
     return next((spec.id for spec in jobs if spec.gpus), layout.automatic[0].id)
 
 
-def _login_shell() -> str:
+def login_shell() -> str:
+    """What a person types into."""
     return os.environ.get("SHELL") or shutil.which("bash") or "sh"
 
 
