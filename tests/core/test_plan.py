@@ -46,6 +46,16 @@ def plan(
     return make_plan(request, situation(states), readers=readers or {})
 
 
+def test_who_failed_with_the_one_that_is_mended_starts_with_it() -> None:
+    """R9: the server's knob was mended, and the jobs that had failed for want of it stayed down."""
+    down = {"inference": S.FAILED, "orchestrator": S.FAILED, "trainer": S.FAILED}
+    made = plan("set", down, readers={"inference.max_model_len": ("inference",)})
+    assert made.start == ("inference", "orchestrator", "trainer")
+    assert "orchestrator and trainer failed with it, and start again" in made.reasons
+    down["inference"] = S.READY
+    assert plan("set", down, readers={"x": ("trainer",)}).start == ("orchestrator", "trainer"), "one pair"
+
+
 def test_knob_of_the_orchestrator_keeps_inference_warm() -> None:
     made = plan("set", RUNNING, readers={"orchestrator.batch_size": ("orchestrator",)})
     assert made.stop == ("trainer", "orchestrator")

@@ -253,10 +253,20 @@ def written_lines(diff: str) -> Iterator[str]:
         name, *lines = part.split("\n")
         before, after = (_values(line[1:] for line in lines if line.startswith(sign)) for sign in "-+")
         keys = [key for key in dict.fromkeys((*before, *after)) if before.get(key) != after.get(key)]
-        values = ((key, *map(value_text, (before.get(key), after.get(key)))) for key in keys)
-        told = ", ".join(f"{key} {old} → {new}" for key, old, new in values)
+        told = ", ".join(_change(key, before.get(key), after.get(key)) for key in keys)
         file = name.removeprefix("+++ ").removeprefix("b/")
         yield f"{file}: {told}" if told else file
+
+
+def _change(key: str, before: object, after: object) -> str:
+    """What a file did not set had its default, which is not in the file."""
+    if before is None:
+        return f"{key} = {value_text(after)} (the default before)"
+    return (
+        f"{key} {value_text(before)} removed"
+        if after is None
+        else f"{key} {value_text(before)} → {value_text(after)}"
+    )
 
 
 def _values(lines: Iterable[str]) -> dict[str, object]:

@@ -137,6 +137,7 @@ def make_plan(request: Request, situation: Situation, *, readers: Mapping[str, S
     if request.action in EDITS:
         wanted, reasons = _readers_to_restart(readers, situation)
         _add_named(request, wanted, reasons)
+        _add_fallen(wanted, reasons, situation)
     else:
         wanted = list(request.components) or [spec.id for spec in situation.layout.automatic]
         reasons = []
@@ -164,6 +165,27 @@ def _readers_to_restart(
         elif components:
             reasons.append(f"{key} is read by {listed(components)} at its next start; nothing to restart")
     return wanted, reasons
+
+
+def _add_fallen(wanted: list[str], reasons: list[str], situation: Situation) -> None:
+    """Who failed because what it waits for had failed gets the same chance."""
+    failed = [
+        spec for spec in situation.layout.automatic if situation.lives[spec.id].state is ComponentState.FAILED
+    ]
+    again = {spec.id for spec in failed}.intersection(wanted)
+    fallen: list[str] = []
+    for _ in failed:
+        fallen += [
+            spec.id
+            for spec in failed
+            if spec.id not in (*wanted, *fallen) and not again.isdisjoint(spec.after)
+        ]
+        again.update(fallen)
+    wanted.extend(fallen)
+    if fallen:
+        reasons.append(
+            f"{listed(fallen)} failed with it, and {'starts' if len(fallen) == 1 else 'start'} again"
+        )
 
 
 def _add_named(request: Request, wanted: list[str], reasons: list[str]) -> None:
