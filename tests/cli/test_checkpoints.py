@@ -8,7 +8,7 @@ from tests.conftest import Box
 
 from rltui.cli.completion import candidates
 from rltui.cli.parser import parse
-from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
+from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, SetAside
 from rltui.core.text import GIB
 from rltui.errors import UsageError
 from rltui.wording import checkpoint_cells, checkpoint_summary, checkpoint_words, prune_rows
@@ -56,7 +56,8 @@ def test_a_line_per_checkpoint() -> None:
 def test_the_summary_says_what_fits_and_what_was_set_aside() -> None:
     report = CheckpointReport(
         experiment="x", checkpoints=(Checkpoint(step=1, complete=True), Checkpoint(step=2)),
-        total_bytes=3 * GIB, free_bytes=9 * GIB, fits=4, to_come=8, archive_bytes=GIB, archived_steps=(7,),
+        total_bytes=3 * GIB, free_bytes=9 * GIB, fits=4, to_come=8, archive_bytes=GIB,
+        set_aside=(SetAside(name="20261125-163000", steps=(7,)),),
     )  # fmt: skip
     assert checkpoint_summary(report) == [
         "1 complete, 1 incomplete, 3.0 GiB",

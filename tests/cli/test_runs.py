@@ -136,7 +136,7 @@ def test_old_ones_go_by_a_rule_and_come_back(place: Path, capsys: pytest.Capture
     assert told(capsys, "restore", s1["id"]) == "s1: is back\n"
     assert (place / "out" / "s1").is_dir()
     assert told(capsys, "trash", "--older-than", "1h") == "the trash is empty\n"
-    assert "add --yes where that is meant" in told(capsys, "trash", "--empty", code=2)
+    assert "add --yes if that is meant" in told(capsys, "trash", "--empty", code=2)
     assert told(capsys, "trash", "--empty", "--yes").startswith("deleted; ")
     assert not list((place / "out").glob(".rltui-trash*"))
     assert "low" not in told(capsys, "runs", "--all", "--columns", "name")

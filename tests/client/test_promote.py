@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from tests.fakes.runs import run_row
 
-from rltui.client.promote import plan_promotion, promote
+from rltui.client.promote import plan_promotion, plan_undo, promote
 from rltui.core.runs import RunRow
-from rltui.errors import ConflictError, UsageError
+from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.config import origins
 from rltui.services.config.origins import ConfigOrigin
 from rltui.services.own_files import make_folder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.journal import read_journal
 
 BEGAN = '# mine\nsteps = 3  # few\nlr = 0.1\n\n[model]\nname = "a"\nsize = 1\n'
 LAYOUT = 'framework = "generic"\n[[component]]\nid = "a"\ncommand = ["true", "{config.mine}"]\n'
@@ -50,15 +51,44 @@ def test_what_only_the_run_changed_is_written(own_user: Path, tmp_path: Path) ->
     del own_user
     now = BEGAN.replace("size = 1", "size = 2").replace("few", "very few")
     copy = BEGAN.replace("steps = 3", "steps = 5").replace("size = 1", "size = 9").replace("lr = 0.1\n", "")
-    promotion = plan_promotion(made(tmp_path, {"mine.toml": now}, began=BEGAN, copy=copy + "new = true\n"))
+    row = made(tmp_path, {"mine.toml": now}, began=BEGAN, copy=copy + "new = true\n")
+    promotion = plan_promotion(row)
     (refused,) = promotion.refused
     assert refused == f"model.size: was 1, {tmp_path / 'mine.toml'} says 2 by now, the run 9"
     assert (tmp_path / "mine.toml").read_text() == now, "planned only"
     (undo,) = promote(promotion)
     text = (tmp_path / "mine.toml").read_text()
     assert text == '# mine\nsteps = 5  # very few\n\n[model]\nname = "a"\nsize = 2\nnew = true\n'
-    kept = undo.split()[-2]
-    assert Path(kept).read_text() == now
+    assert undo == "rltui promote run --undo takes it back"
+    back = plan_undo(row)
+    assert promote(back) == ()
+    assert (tmp_path / "mine.toml").read_text() == now, "to the byte"
+    with pytest.raises(UsageError, match="no promotion to take back"):
+        plan_undo(row)
+    entries = read_journal(ControlFolder(tmp_path / "out").journal_file)
+    assert [entry.text.partition(":")[0] for entry in entries if entry.kind == "promote"] == [
+        f"promoted into {tmp_path / 'mine.toml'}",
+        f"taken back in {tmp_path / 'mine.toml'}",
+    ]
+    assert all("pid" in entry.data["by"] for entry in entries)
+
+
+def test_a_promotion_is_taken_back_only_where_the_file_is_as_it_left_it(
+    own_user: Path, tmp_path: Path
+) -> None:
+    del own_user
+    row = made(tmp_path, {"mine.toml": BEGAN}, began=BEGAN, copy=BEGAN.replace("steps = 3", "steps = 5"))
+    with pytest.raises(UsageError, match="no promotion"):
+        plan_undo(row)
+    promote(plan_promotion(row))
+    (tmp_path / "mine.toml").write_text("steps = 8\n")
+    with pytest.raises(ConflictError, match="changed since"):
+        plan_undo(row)
+    journal = ControlFolder(tmp_path / "out").journal_file
+    (tmp_path / "theirs.toml").write_text("a = 1\n")
+    journal.write_text(journal.read_text().replace("mine.toml", "theirs.toml"))
+    with pytest.raises(ConfigError, match="none of the files"):
+        plan_undo(row)
 
 
 def test_a_file_that_changes_meanwhile_is_left_alone(own_user: Path, tmp_path: Path) -> None:
@@ -90,8 +120,10 @@ def test_an_experiment_that_reads_the_file_can_undo_it(own_user: Path, tmp_path:
     )
     promotion = plan_promotion(row)
     assert promotion.notes == ("other reads it, and starts next with what it says then",)
-    assert promote(promotion) == ("rltui undo -n other takes it back",)
+    assert promote(promotion) == ("rltui promote run --undo takes it back",)
     assert "steps = 5  # few" in (tmp_path / "mine.toml").read_text()
+    promote(plan_undo(row))
+    assert (tmp_path / "mine.toml").read_text() == BEGAN
     assert '"edit"' in ControlFolder(tmp_path / "other").journal_file.read_text()
     with pytest.raises(UsageError, match="other has no copy of its own"):
         plan_promotion(run_row("other", control=str(tmp_path / "other/.rltui"), framework="generic"))

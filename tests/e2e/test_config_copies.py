@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from tests.conftest import Box
 
+from rltui import paths
+
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 LAYOUT = """\
@@ -23,6 +25,22 @@ MINE = "# mine\nsteps = 3  # few\nlr = 0.1\n"
 
 def record(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / ".rltui/experiment.toml").read_text())
+
+
+@pytest.mark.slow
+def test_a_shipped_example_is_never_edited(box: Box) -> None:
+    example = paths.shipped_dir("examples") / "bring-your-own-programs"
+    text = (example / "train.toml").read_text()
+    (box.work / "lay.toml").write_text(LAYOUT.replace("mine", "train"))
+    done = box.run("up", str(example / "train.toml"), "-l", "lay.toml", "-n", "x", "-o", "out")
+    assert "an example that comes with rltui; x has a copy of its own" in done.stderr
+    assert box.run("set", "scale=0.25").returncode == 0
+    assert (example / "train.toml").read_text() == text
+    assert "scale = 0.25" in (box.work / "out/.rltui/config/train.toml").read_text()
+    nothing = box.run("undo")
+    assert nothing.returncode == 0
+    assert "takes back an edit of" in nothing.stdout
+    assert (box.run("undo").returncode, "nothing to undo" in box.run("undo").stderr) == (3, True)
 
 
 @pytest.mark.slow

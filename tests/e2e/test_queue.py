@@ -130,6 +130,40 @@ def test_a_run_is_started_once_though_its_supervisor_is_killed_meanwhile(queue: 
     assert "a" not in [each["experiment"] for each in queue.box.json("ls") if each["state"] == "running"]
 
 
+def test_what_check_refuses_is_never_queued(box: Box) -> None:
+    """The whole of a sweep, before any of it: each combination, not each value alone."""
+    write_example(box.work, port=8000, steps=3)
+    bad = ("orchestrator.batch_size=128,96", "orchestrator.rollouts_per_example=16,32,64")
+    for words in (("sweep", "rl.toml", *bad), ("sweep", "rl.toml", *bad, "--dry-run")):
+        done = box.run(*words)
+        assert done.returncode == 3, done
+        assert done.stdout == ""
+        assert "1 of 6 runs break a rule" in done.stderr
+        assert "batch_size=96 orchestrator.rollouts_per_example=64: " in done.stderr
+    alone = box.run("queue", "add", "rl.toml", "--", "--orchestrator.batch_size=100")
+    assert (alone.returncode, "rollouts_per_example" in alone.stderr) == (3, True), alone
+    assert not (box.root / "state/rltui/queue/queue.json").exists()
+    assert box.run("sweep", "rl.toml", *bad[:1], "--dry-run").returncode == 0
+
+
+@pytest.mark.slow
+def test_a_failed_member_is_tried_again_with_another_value(queue: Queue) -> None:
+    queue.write(code=3)
+    queue.ask("sweep", "run.toml", "-l", "job.toml", "lr=1,2", "seed=0")
+    queue.wait()
+    assert set(queue.states.values()) == {"failed"}
+    first, second = queue.entries
+    queue.write()
+    wrong = queue.box.run("queue", "retry", first, "--set", "nosuch=1")
+    assert (wrong.returncode, queue.states[first]) == (3, "failed"), wrong.stderr
+    assert queue.ask("queue", "retry", first, "--set", "lr=3.5").startswith("waits again")
+    queue.wait()
+    assert queue.states == {first: "done", second: "failed"}
+    assert queue.entries[first]["told"] == "lr=3.5 seed=0"
+    own = next(Path(queue.entries[first]["folder"]).glob(".rltui/config/*.toml"))
+    assert own.read_text() == "# how it begins\nseed = 0\nlr = 3.5\n"
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("seed", range(2))

@@ -326,7 +326,7 @@ RESTART_PLAN = Plan(
     start=("orchestrator", "trainer"),
     keep=("inference",),
     reasons=("orchestrator and trainer share the step counter: they restart together",),
-    lost=Lost(steps=2, resume_step=10),
+    lost=Lost(steps=2, resume_step=10, interval=10),
 )
 SET_PLAN = RESTART_PLAN.model_copy(
     update={

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.fakes.experiment import GIB, NOW
 
-from rltui.core.checkpoints import BEING_WRITTEN, HIGHEST, NEWEST, Checkpoint, CheckpointReport
+from rltui.core.checkpoints import BEING_WRITTEN, HIGHEST, NEWEST, Checkpoint, CheckpointReport, SetAside
 
 RUN = "/data/outputs/reverse-text"
 
@@ -41,5 +41,5 @@ REPORT = CheckpointReport(
     to_come=25,
     archive=f"{RUN}/.rltui/archive",
     archive_bytes=int(6.3 * GIB),
-    archived_steps=(400, 420, 440),
+    set_aside=(SetAside(name="20261125-163000", steps=(400, 420, 440)),),
 )  # fmt: skip

@@ -393,6 +393,16 @@ def checkpoint_summary(report: CheckpointReport) -> list[str]:
     return [*texts, report.problem] if report.problem else texts
 
 
+def set_aside_texts(report: CheckpointReport) -> list[str]:
+    """Each set of files that a restart moved aside, and how it is brought back."""
+    return [
+        f"set aside {each.name}: "
+        f"{f'checkpoints {steps_text(each.steps)}' if each.steps else 'no checkpoint'}, "
+        f"{size_text(each.size_bytes)}; back: {hints.RESTORE_ASIDE(name=report.experiment, stamp=each.name)}"
+        for each in report.set_aside
+    ]
+
+
 def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:
     """What is deleted, what stays and why, what that frees: a label and its text each."""
     rows = [

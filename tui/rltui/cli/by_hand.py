@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.consent import require_consent
 from rltui.cli.progress import working
-from rltui.cli.terminal import confirm, while_read
+from rltui.cli.terminal import while_read
 from rltui.cli.waiting import StateChanges, failure, plan_of, wait_until_settled
 from rltui.client import launch
 from rltui.client.by_hand import (
@@ -144,9 +145,7 @@ def publish(arguments: argparse.Namespace) -> int:
         sys.stdout.write(f"{published.model_dump_json()}\n" if arguments.json else text)
         return 0
     sys.stderr.write(text)
-    if not arguments.yes and not confirm("upload it?"):
-        print("nothing was uploaded", file=sys.stderr)
-        return 1
+    require_consent("publish", arguments, "upload it?")
     with launch.reach(record) as wire:
         if _lives(wire.call("status"), PUBLISH):
             hint = f"follow it: {hints.LOGS_FOLLOW(component=PUBLISH, name=record.name)}"

@@ -8,17 +8,25 @@ import time
 from typing import Any
 
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.consent import require_consent
 from rltui.cli.table import Column, print_table
-from rltui.cli.terminal import confirm
 from rltui.client import launch, offline
+from rltui.client.down import send_away
 from rltui.client.wire import Wire
 from rltui.core import hints
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
-from rltui.core.text import size_text
-from rltui.errors import UsageError
+from rltui.core.text import size_text, steps_text, unknown
+from rltui.errors import ConflictError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
-from rltui.wording import CHECKPOINT_HEAD, checkpoint_cells, checkpoint_summary, prune_rows, rows_text
+from rltui.wording import (
+    CHECKPOINT_HEAD,
+    checkpoint_cells,
+    checkpoint_summary,
+    prune_rows,
+    rows_text,
+    set_aside_texts,
+)
 
 _COLUMNS = tuple(
     Column(
@@ -35,6 +43,8 @@ def checkpoints(arguments: argparse.Namespace) -> int:
     """List them; with `--prune`, plan, ask, delete and say so."""
     record = choose_experiment(arguments.experiment or arguments.name)
     retention = _retention(arguments)
+    if arguments.restore is not None:
+        return _restore(record, arguments)
     wire = launch.connect(record)
     try:
         report = _report(record, wire)
@@ -59,7 +69,7 @@ def _retention(arguments: argparse.Namespace) -> Retention | None:
     chosen = {name: value for name, value in given.items() if value is not None}
     if arguments.prune:
         return Retention(**chosen)
-    if chosen or arguments.plan:
+    if chosen or (arguments.plan and arguments.restore is None):
         option = f"--{'set-aside' if 'archive' in chosen else [*chosen, 'plan'][0].replace('_', '-')}"
         raise UsageError(f"{option} says nothing without --prune", hint=str(hints.PRUNE_PLAN))
     return None
@@ -79,7 +89,41 @@ def _print(report: CheckpointReport, *, as_json: bool) -> None:
     if report.checkpoints:
         rows = [checkpoint_cells(each, now) for each in reversed(report.checkpoints)]
         print_table(_COLUMNS, rows)
-    print("\n".join(checkpoint_summary(report)))
+    print("\n".join([*checkpoint_summary(report), *set_aside_texts(report)]))
+
+
+def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
+    """Bring back what a restart has set aside. A supervisor that has nothing to do is sent away for it.
+
+    Raises:
+        ConflictError: if something runs, or as `offline.bring_back`.
+    """
+    refuse_observed(record)
+    known = {each.name: each for each in offline.offline_checkpoints(record).set_aside}
+    if (chosen := known.get(arguments.restore)) is None:
+        raise unknown("set of files that was set aside", arguments.restore, known)
+    steps = f"checkpoints {steps_text(chosen.steps)}" if chosen.steps else "no checkpoint"
+    what = [("restore", f"{steps}, {size_text(chosen.size_bytes)}")]
+    plan = rows_text([*what, ("set aside", "what the run has written since")])
+    if arguments.plan:
+        sys.stdout.write(plan)
+        return 0
+    sys.stderr.write(plan)
+    require_consent("restore-checkpoints", arguments, "bring it back?")
+    try:
+        send_away(record)
+    except ConflictError as error:
+        hint = f"end it first: {hints.DOWN(name=record.name)}; nothing was moved"
+        raise ConflictError(error.title, hint=hint) from error
+    offline.bring_back(record, chosen.name)
+    report = offline.offline_checkpoints(record)
+    if arguments.json:
+        print(report.model_dump_json())
+    else:
+        there = steps_text([each.step for each in report.complete]) or "none"
+        print(f"{chosen.name} is back; complete checkpoints: {there}")
+        print(f"to go on from the newest: {hints.START(component=(), name=record.name)}", file=sys.stderr)
+    return 0
 
 
 def _prune(
@@ -94,14 +138,7 @@ def _prune(
         sys.stdout.write(f"{plan.model_dump_json()}\n" if arguments.json else rows_text(prune_rows(plan)))
         return 0
     sys.stderr.write(rows_text(prune_rows(plan)))
-    if not arguments.yes and not sys.stdin.isatty():
-        raise UsageError(
-            "nobody is here to be asked, and what is deleted does not come back",
-            hint="add --yes where that is meant; nothing was deleted",
-        )
-    if not arguments.yes and not confirm("delete them?"):
-        print("nothing was deleted", file=sys.stderr)
-        return 1
+    require_consent("prune-checkpoints", arguments, "delete them?")
     only = [each.step for each in plan.delete]
     if wire is None:
         done = offline.offline_prune(record, retention, only)

@@ -17,8 +17,9 @@ from rltui.cli.arguments import tokens
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint
 from rltui.cli.config import chosen_framework
+from rltui.cli.consent import accepted, require_consent
 from rltui.cli.progress import working
-from rltui.cli.terminal import ask, confirm
+from rltui.cli.terminal import ask
 from rltui.cli.waiting import is_awaited, outcome, painted, plan_of
 from rltui.client import checking, launch, offline
 from rltui.core import hints
@@ -28,7 +29,7 @@ from rltui.core.config_data import deep_leaves
 from rltui.core.config_report import Conversion
 from rltui.core.knobs import split_assignments
 from rltui.core.text import duration, value_text, whole_number
-from rltui.errors import ConfigError, ConflictError, ExitCode, UsageError
+from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles
 from rltui.services.config.editor import shared_configs
@@ -64,7 +65,8 @@ def set_knobs(arguments: argparse.Namespace) -> int:
     if arguments.name is not None or arguments.restart:
         raise UsageError("files need no experiment", hint="leave out -n NAME and --restart, or the files")
     asked = _OfFiles(named([Path(name) for name in files]), arguments.framework)
-    return _code(_carry_out(asked.ask, request, arguments))
+    _carry_out(asked.ask, request, arguments)
+    return 0
 
 
 def undo(arguments: argparse.Namespace) -> int:
@@ -97,7 +99,8 @@ def use_checkpoint(arguments: argparse.Namespace) -> int:
         return _edit(max(readers, key=lambda each: each.created_at), request, arguments)
     if arguments.restart:
         raise UsageError(f"no experiment reads {arguments.config}", hint="leave out --restart")
-    return _code(_carry_out(asked.ask, request, arguments))
+    _carry_out(asked.ask, request, arguments)
+    return 0
 
 
 def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str]:
@@ -149,15 +152,16 @@ def _edit(record: ExperimentRecord, request: Request, arguments: argparse.Namesp
     wire = launch.reach(record) if request.restart and not arguments.dry_run else launch.connect(record)
     if wire is None:
         with closing(_Offline(record)) as experiment:
-            return _code(_carry_out(experiment.ask, request, arguments))
+            _carry_out(experiment.ask, request, arguments)
+            return 0
     with wire:
         plan = _carry_out(partial(plan_of, wire), request, arguments)
-        moved = set() if plan is None or not request.restart else {*plan.stop, *plan.start}
-        if plan is not None and moved and not arguments.dry_run and is_awaited(arguments):
+        moved = {*plan.stop, *plan.start} if request.restart else set()
+        if moved and not arguments.dry_run and is_awaited(arguments):
             begun = time.monotonic()
             outcome(wire, moved, arguments, plan)
             print(f"ready {duration(time.monotonic() - begun)} after the edit", file=sys.stderr)
-    return _code(plan)
+    return 0
 
 
 class _Offline:
@@ -181,6 +185,7 @@ class _Offline:
             base=self._store.base(),
             problems=(*preview.problems, *shared_configs(preview.paths, self._record)),
             derived=preview.derived,
+            reasons=preview.reasons,
             conflicts=preview.conflicts,
         )
         if method == "execute":
@@ -207,23 +212,13 @@ class _OfFiles:
         return Plan(action="set", diff=preview.diff, problems=preview.problems, derived=preview.derived)
 
 
-def _code(plan: Plan | None) -> int:
-    """Of the command."""
-    return int(ExitCode.FAILED if plan is None else ExitCode.DONE)
-
-
-def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace) -> Plan | None:
-    """Plan an edit, ask where there is something to ask and somebody to answer, write it, print the plan.
-
-    `None` where a person said no.
-    """
+def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace) -> Plan:
+    """Plan an edit, ask where that is due, write it, print the plan."""
     plan = ask("plan", request)
     _refuse(plan)
     if not arguments.dry_run:
-        if not arguments.yes and _is_doubtful(plan, request) and not _agreed(plan):
-            print("nothing was done", file=sys.stderr)
-            return None
-        plan = ask("execute", request.model_copy(update={"base": plan.base}))
+        agreed = accepted(plan, request, arguments, shown=painted(plan))
+        plan = ask("execute", agreed.model_copy(update={"base": plan.base}))
     moves = request.restart and not arguments.dry_run and bool(plan.start or plan.stop)
     if not arguments.json:
         sys.stdout.write(painted(plan) or "nothing changes\n")
@@ -276,18 +271,6 @@ def _values(lines: Iterable[str]) -> dict[str, object]:
         with suppress(tomllib.TOMLDecodeError):
             found.update(deep_leaves(tomllib.loads(line)))
     return found
-
-
-def _is_doubtful(plan: Plan, request: Request) -> bool:
-    """A person should see it first: it stops something, or a rule warns."""
-    moves = request.restart and bool(plan.stop or plan.start)
-    return moves or any(problem.severity == "warning" for problem in plan.problems)
-
-
-def _agreed(plan: Plan) -> bool:
-    if sys.stdin.isatty():
-        sys.stderr.write(painted(plan))
-    return confirm("go on?")
 
 
 def _refuse(plan: Plan) -> None:
@@ -357,8 +340,7 @@ def _write_for(arguments: argparse.Namespace) -> int:
         return 0 if found.valid else int(ConfigError.exit_code)
     if not found.valid:
         raise ConfigError("what came out is not valid, so nothing was written", hint="see the problems above")
-    if not arguments.yes and not confirm(f"write {new}?"):
-        return 1
+    require_consent("convert", arguments, f"write {new}?")
     _write_new(new, found.text)
     print(f"written: {new}", file=sys.stderr)
     return 0

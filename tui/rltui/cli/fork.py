@@ -10,14 +10,14 @@ from functools import partial
 
 from rltui.cli.colour import diff as paint_diff
 from rltui.cli.config import wanted_devices
+from rltui.cli.consent import require_consent
 from rltui.cli.running import start_headless
-from rltui.cli.terminal import confirm
 from rltui.client import promote as promoting
 from rltui.client.fork import plan_fork, prepared
 from rltui.core.forks import ForkWish, checkpointed
 from rltui.core.knobs import split_assignments
 from rltui.core.runs import RunRow
-from rltui.errors import ConflictError, ExitCode
+from rltui.errors import ConflictError
 from rltui.services.runs.catalog import catch_up, find_run
 from rltui.services.runs.index import RunIndex
 from rltui.wording import fork_lines
@@ -54,17 +54,17 @@ def fork(arguments: argparse.Namespace) -> int:
 
 def promote(arguments: argparse.Namespace) -> int:
     """Show what its copy has changed, ask, and write it into the originals."""
-    promotion = promoting.plan_promotion(_named(arguments.run))
+    plan = promoting.plan_undo if arguments.undo else promoting.plan_promotion
+    promotion = plan(_named(arguments.run))
     diff = promotion.diff
     told: tuple[str, ...] = ()
+    shown = "\n".join(paint_diff(diff.splitlines())) or "nothing to write"
     if not arguments.json:
-        print("\n".join(paint_diff(diff.splitlines())) or "nothing to write")
+        print(shown)
     for line in (*promotion.notes, *(f"not written: {each}" for each in promotion.refused)):
         print(line, file=sys.stderr)
     if diff and not arguments.plan:
-        if not arguments.yes and not confirm("write it?"):
-            print("nothing was written", file=sys.stderr)
-            return int(ExitCode.FAILED)
+        require_consent("promote", arguments, "write it?", plan=f"{shown}\n" if arguments.json else "")
         told = promoting.promote(promotion)
     if arguments.json:
         files = [str(path) for path in promotion.files]

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from rltui.cli.app import need_terminal, show
 from rltui.cli.colour import Meaning, paint
+from rltui.cli.consent import require_consent
 from rltui.cli.progress import Waiting, working
 from rltui.cli.running import start_headless
 from rltui.cli.status import print_status, read_status
@@ -35,7 +36,7 @@ from rltui.client.release import (
 )
 from rltui.core import hints
 from rltui.core.api import Request
-from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
+from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.services import checkout, kube, outside
 from rltui.services.helm import Helm, ReleaseWish, chart_folder, flat, values_files
@@ -113,9 +114,7 @@ def _carry_out(
     if arguments.dry_run:
         print("nothing was done", file=sys.stderr)
         return 0
-    if not arguments.yes and not confirm(f"{verb} {wish.name}?"):
-        print("nothing was done", file=sys.stderr)
-        return int(ExitCode.FAILED)
+    require_consent("k8s-install", arguments, f"{verb} {wish.name}?")
     if (code := outside.in_terminal(command)) != 0:
         raise RltuiError(f"helm {verb} failed (exit code {code})", hint="what it says stands above")
     if arguments.wait:
@@ -372,9 +371,7 @@ def down(arguments: argparse.Namespace) -> int:
     if is_there:
         pods = asyncio.run(kube.read_pods(kubectl, f"{kube.RELEASE_LABEL}={name}"))
         print(f"{name}: {', '.join(pod.name for pod in pods) or 'no pod'}", file=sys.stderr)
-        if not arguments.yes and not confirm(f"uninstall {name}? what runs in its pods is ended"):
-            print("nothing was done", file=sys.stderr)
-            return int(ExitCode.FAILED)
+        require_consent("k8s-uninstall", arguments, f"uninstall {name}? what runs in its pods is ended")
     else:
         print(f"helm has no release {name}", file=sys.stderr)
     claims = asyncio.run(kube.read_claims(kubectl, name))

@@ -7,13 +7,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from itertools import chain
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import orjson
 
+from rltui.cli.consent import require_consent
 from rltui.cli.table import Column, print_table, room, table_lines
-from rltui.cli.terminal import confirm
 from rltui.core import hints
 from rltui.core.runs import RunRow
 from rltui.core.text import duration, listed, size_text
@@ -22,6 +23,9 @@ from rltui.errors import RltuiError, UsageError
 from rltui.services.runs import keeping
 from rltui.services.runs.catalog import catch_up, find_run
 from rltui.services.runs.index import RunIndex
+
+if TYPE_CHECKING:
+    from rltui.core.consent import Verb
 
 _MOST_NAMED = 5
 _TRASH = (
@@ -116,7 +120,7 @@ def restore(arguments: argparse.Namespace) -> int:
 def remove(arguments: argparse.Namespace) -> int:
     """Put them into the trash."""
     index = _index()
-    return put_into_trash(index, [find_run(index, name) for name in arguments.run], arguments)
+    return put_into_trash(index, [find_run(index, name) for name in arguments.run], arguments, verb="rm")
 
 
 def put_into_trash(
@@ -124,6 +128,7 @@ def put_into_trash(
     rows: Sequence[RunRow],
     arguments: argparse.Namespace,
     *,
+    verb: Verb,
     kept: Sequence[tuple[RunRow, str]] = (),
 ) -> int:
     """Say what goes and what that frees, ask, and do it. `arguments`: `plan`, `yes`, `json`.
@@ -139,12 +144,10 @@ def put_into_trash(
         return 0
     if not arguments.yes:
         _print_plan(rows, sizes, kept, as_json=False, stream_is_stderr=True)
-        if not confirm("put them into the trash?"):
-            print("nothing was moved", file=sys.stderr)
-            return 1
     else:
         for row in rows:
             _print_others(row, sys.stderr)
+    require_consent(verb, arguments, "put them into the trash?")
     gone = [keeping.trash(index, row, with_others=True) for row in rows]
     total = size_text(sum(sizes.values()))
     text = (
@@ -215,14 +218,11 @@ def trash(arguments: argparse.Namespace) -> int:
     if not arguments.empty:
         return _list_trash(rows, sizes, now, as_json=arguments.json)
     total = size_text(sum(sizes.values()))
-    if rows and not arguments.yes and not sys.stdin.isatty():
-        raise UsageError(
-            "nobody is here to be asked, and what is deleted does not come back",
-            hint="add --yes where that is meant; nothing was deleted",
-        )
-    if rows and not arguments.yes and not confirm(f"delete {_named(rows)}, {total}, for good?"):
-        print("nothing was deleted", file=sys.stderr)
-        return 1
+    if rows:
+        if not arguments.yes:
+            with redirect_stdout(sys.stderr):
+                _list_trash(rows, sizes, now, as_json=False)
+        require_consent("empty-trash", arguments, f"delete {_named(rows)}, {total}, for good?")
     problems = [problem for row in rows if (problem := _deleted(index, row))]
     if problems:
         raise RltuiError(

@@ -277,10 +277,12 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_moved(up, "--from-checkpoint", "up --resume-step STEP")
     for name in ("--entry", "--group", "--array"):  # of the queue that starts it: its sweep and job array
         up.add_argument(name, default="", help=argparse.SUPPRESS)
+    up.add_argument("--yes", action="store_true", help="do not ask about a plan that loses work")
     add_wait(up)
     up.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
     add_json(up)
     down = command(commands, "down", "running:down", "stop everything; leaves no process behind")
+    down.add_argument("--plan", action="store_true", help="only say what would end, and what is lost")
     add_name(down, positional=True)
     add_json(down)
     listing = command(commands, "ls", "status:list_experiments", "list the experiments, running or not")
@@ -688,12 +690,17 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
         commands, "checkpoints", "checkpoints:checkpoints", "the checkpoints of the run, and what may go"
     )
     found.add_argument("--prune", action="store_true", help="delete old ones; the plan is shown first")
+    found.add_argument(
+        "--restore",
+        metavar="STAMP",
+        help="bring back what a restart has set aside, and set aside what was written since",
+    )
     keeping = found.add_argument_group("what --prune keeps, besides the newest and the best")
     keeping.add_argument("--keep-last", type=positive, metavar="N", help="the newest N (default: 3)")
     keeping.add_argument("--keep-every", type=positive, metavar="N", help="those of multiples of N")
     keeping.add_argument("--keep", type=steps, default=(), metavar="STEP,…", help="those of these steps")
     keeping.add_argument("--set-aside", action="store_true", help="also delete what restarts have set aside")
-    found.add_argument("--plan", action="store_true", help="only print what --prune would delete")
+    found.add_argument("--plan", action="store_true", help="only print what would be done")
     found.add_argument("--yes", action="store_true", help="do not ask")
     add_name(found, positional=True)
     add_json(found)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint
+from rltui.cli.consent import accepted, require_consent
 from rltui.cli.table import Column, Row, print_table
-from rltui.cli.terminal import confirm
 from rltui.cli.waiting import is_awaited, limited, outcome, painted, plan_of
 from rltui.client import launch, offline
 from rltui.client.down import send_away
@@ -69,10 +69,8 @@ def change(arguments: argparse.Namespace) -> int:
         sys.stderr.write(painted(plan))
         if not plan.stop and not plan.start and not plan.problems:
             print("nothing to do", file=sys.stderr)
-        elif not arguments.yes and not confirm("go on?"):
-            print("nothing was done", file=sys.stderr)
-            return 1
-        plan = plan_of(wire, "execute", request)
+        agreed = accepted(plan, request, arguments)
+        plan = plan_of(wire, "execute", agreed)
         if is_awaited(arguments):
             outcome(wire, {*plan.stop, *plan.start}, arguments, plan)
         elif arguments.json:
@@ -110,9 +108,6 @@ def orphans(arguments: argparse.Namespace) -> int:
     else:
         with wire:
             ended = _free(wire, record, arguments)
-    if ended is None:
-        print("nothing was done", file=sys.stderr)
-        return 1
     if arguments.json:
         print(_look(record).model_copy(update={"ended": ended}).model_dump_json())
     else:
@@ -165,9 +160,7 @@ def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
         f"{name} is taken for ended: {_where(remote)}. If it goes on there, nobody will know.",
         file=sys.stderr,
     )
-    if not (arguments.yes or confirm("forget it?")):
-        print("nothing was done", file=sys.stderr)
-        return 1
+    require_consent("forget", arguments, "forget it?")
     try:
         write_remote(folder, replace(remote, phase="ended", since=time.time(), error="it was given up"))
     except OSError as error:
@@ -204,38 +197,34 @@ def _print_processes(found: Sequence[Orphan]) -> None:
     print_table(_PROCESSES, rows)
 
 
-def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...] | None:
-    """What the supervisor ended; `None` where a person said no."""
+def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...]:
+    """What the supervisor ended."""
     request = Request(action="free", pids=tuple(arguments.free))
     plan = plan_of(wire, "plan", request)
-    if not _agreed(plan, record, arguments):
-        return None
+    agreed = _agreed(plan, request, record, arguments)
     if plan.free:
-        # Just what was shown, whatever has come since.
-        pids = tuple(orphan.pid for orphan in plan.free)
-        plan_of(wire, "execute", request.model_copy(update={"pids": pids}))
+        plan_of(wire, "execute", agreed)
         _wait_until_done(wire, plan.free)
     return plan.free
 
 
-def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...] | None:
+def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...]:
     """As `_free`, for an experiment of which nothing is alive: a supervisor would find nothing to watch."""
     request = Request(action="free", pids=tuple(arguments.free))
     found = _look(record)
     plan = Plan(action="free", free=freed(request, found.orphans, found.strangers))
-    if not _agreed(plan, record, arguments):
-        return None
+    _agreed(plan, request, record, arguments)
     journal = Journal(ControlFolder(Path(record.output_dir)).journal_file)
     if left := asyncio.run(leftovers.end(plan.free, journal, "on request")):
         raise _still_alive(left)
     return plan.free
 
 
-def _agreed(plan: Plan, record: ExperimentRecord, arguments: argparse.Namespace) -> bool:
-    """Show the plan and ask.
+def _agreed(plan: Plan, request: Request, record: ExperimentRecord, arguments: argparse.Namespace) -> Request:
+    """Show the plan and ask. The request as it was agreed to: just what was shown, whatever has come since.
 
     Raises:
-        UsageError: for a pid that must not be ended.
+        UsageError: for a pid that must not be ended, or where it is not agreed to.
     """
     known = {orphan.pid for orphan in plan.free}
     if strange := [pid for pid in arguments.free if pid not in known]:
@@ -244,7 +233,8 @@ def _agreed(plan: Plan, record: ExperimentRecord, arguments: argparse.Namespace)
             hint=f"see which there are: {hints.ORPHANS}; other processes are never touched",
         )
     sys.stderr.write(painted(plan) if plan.free else f"{record.name} has no leftover process\n")
-    return not plan.free or arguments.yes or confirm("end them?")
+    agreed = accepted(plan, request, arguments, question="end them?")
+    return agreed.model_copy(update={"pids": tuple(orphan.pid for orphan in plan.free)})
 
 
 def _wait_until_done(wire: Wire, wanted: Sequence[Orphan]) -> None:

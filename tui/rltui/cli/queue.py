@@ -10,9 +10,10 @@ import random
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,11 @@ from rltui.cli.table import Column, print_table, room, table_lines
 from rltui.client.queue import asking
 from rltui.client.queue.asking import QueueWish
 from rltui.core import hints
+from rltui.core.knobs import split_assignments
 from rltui.core.queue import QueueEntry, QueueOptions, RunQueue
 from rltui.core.runs import RunRow
 from rltui.core.text import listed, whole_number
-from rltui.errors import RltuiError, UsageError
+from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services.job_arrays import make_array
 from rltui.services.queue_file import read_queue
 from rltui.services.runs.index import RunIndex
@@ -77,13 +79,11 @@ def sweep(arguments: argparse.Namespace) -> int:
         raise UsageError("a sweep needs values", hint=str(hints.SWEEP))
     words = arguments.words
     points = _points(axes, arguments.random)
+    _refuse_points(words, arguments.overrides, points)
     with _planned(words, [*arguments.overrides, *_as_options(points[0])], with_needs=True) as first:
         _refuse_devices(first, options)
         if arguments.array:
             _refuse_array(first)
-    for values in _each_value_once(points):
-        with _planned(words, [*arguments.overrides, *values]):
-            pass  # refused now rather than in the night
     wishes = [
         replace(
             first,
@@ -107,6 +107,30 @@ def sweep(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse_points(
+    words: Sequence[str], overrides: Sequence[str], points: Sequence[Sequence[tuple[str, str]]]
+) -> None:
+    """Now rather than in the night, and before any of them is queued.
+
+    Raises:
+        ConfigError: if some break a rule: which, and why.
+    """
+    problems: list[str] = []
+    for point in points:
+        try:
+            with _planned(words, [*overrides, *_as_options(point)]):
+                continue
+        except ConfigError as error:
+            own = " ".join(f"{key}={value}" for key, value in point)
+            problems.append(f"{own}: {'; '.join((error.title, *error.details))}")
+    if problems:
+        raise ConfigError(
+            f"{len(problems)} of {len(points)} runs break a rule of their config",
+            details=problems,
+            hint="nothing was queued; leave these values out, or --force",
+        )
+
+
 def _options(arguments: argparse.Namespace) -> QueueOptions:
     from rltui.client.queue.rules import check_rule
 
@@ -124,7 +148,11 @@ def _options(arguments: argparse.Namespace) -> QueueOptions:
 def _planned(
     words: Sequence[str], overrides: Sequence[str], *, with_needs: bool = False
 ) -> Iterator[QueueWish]:
-    """The run that `rltui up` would make of these; what it would refuse is refused."""
+    """The run that `rltui up` would make of these.
+
+    Raises:
+        ConfigError: if its config breaks a rule, as `rltui check` says it.
+    """
     from rltui.cli.running import wanted_run  # knows the frameworks, which `rltui queue` needs not
     from rltui.client import creation
     from rltui.client.jobs import submitted
@@ -135,6 +163,8 @@ def _planned(
     with wanted_run(up) as wanted:
         with working("plans the run as `up` would"):
             record, earlier = creation.plan_record(wanted)
+            if not wanted.force:
+                creation.refuse_errors(record, starting=False)
         creation.trust_what_runs(wanted)
         yield QueueWish(
             words=tuple(word for word in words if word != "--new"),
@@ -269,15 +299,6 @@ def _as_options(point: Sequence[tuple[str, str]]) -> list[str]:
     return [f"--{key}={value}" for key, value in point]
 
 
-def _each_value_once(points: Sequence[Sequence[tuple[str, str]]]) -> Iterator[list[str]]:
-    """As options: few combinations, in which every value occurs."""
-    seen = set(points[0])
-    for point in points[1:]:
-        if not seen.issuperset(point):
-            seen.update(point)
-            yield _as_options(point)
-
-
 def _in_name(text: str) -> str:
     return _NOT_IN_NAMES.sub("_", text).strip("_")
 
@@ -337,8 +358,24 @@ def remove(arguments: argparse.Namespace) -> int:
 
 def retry(arguments: argparse.Namespace) -> int:
     """Let entries wait again."""
-    again = asking.retry(arguments.entry)
+    edits = split_assignments(arguments.edits)
+    again = asking.retry(arguments.entry, partial(_mended, edits)) if edits else asking.retry(arguments.entry)
     return _changed(read_queue(), f"waits again: {listed([each.name for each in again])}", arguments)
+
+
+def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]:
+    """What an entry says with these values.
+
+    Raises:
+        ConfigError: if its config breaks a rule with them.
+    """
+    before = (word for word in entry.overrides if word.partition("=")[0].removeprefix("--") not in edits)
+    overrides = (*before, *_as_options(list(edits.items())))
+    is_new = entry.attempts_before and "--resume" not in entry.words  # what is in its folder is its own
+    with _planned([*entry.words, "--new"] if is_new else entry.words, overrides):
+        own = {**dict(word.split("=", 1) for word in entry.told.split()), **edits}
+        told = " ".join(f"{key}={value}" for key, value in own.items()) if entry.told else ""
+        return {"overrides": overrides, "told": told}
 
 
 def move(arguments: argparse.Namespace) -> int:

@@ -10,14 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from rltui.cli.config import wanted_devices
+from rltui.cli.consent import require_consent
 from rltui.cli.running import start_headless
-from rltui.cli.terminal import confirm
 from rltui.client.fork import prepared
 from rltui.client.rerun import RerunPlan, plan_rerun
 from rltui.core.api import Request
 from rltui.core.runs import RunRow
 from rltui.core.text import size_text
-from rltui.errors import ExitCode
 from rltui.services.runs.catalog import catch_up, find_run
 from rltui.services.runs.index import RunIndex
 
@@ -41,9 +40,8 @@ def rerun(arguments: argparse.Namespace) -> int:
         print("\n".join(_lines(row, plan)), file=sys.stdout if arguments.plan else sys.stderr)
         if arguments.plan:
             return 0
-        if plan.differences and not arguments.yes and not confirm("start it all the same?"):
-            print("nothing was started", file=sys.stderr)
-            return int(ExitCode.FAILED)
+        if plan.differences:
+            require_consent("rerun", arguments, "start it all the same?")
         with prepared(plan.request, plan.record, plan.begin, partial(print, file=sys.stderr)) as request:
             return start_headless(
                 request,

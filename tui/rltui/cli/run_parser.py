@@ -132,6 +132,7 @@ def _add_queue(commands: Commands[argparse.ArgumentParser]) -> None:
     again = command(verbs, "retry", "queue:retry", "let these wait again, with config files as they are now")
     for parser in (removed, again):
         parser.add_argument("entry", nargs="+", metavar="ENTRY", help="name or id; or a sweep")
+    add_set(again)
     moved = command(verbs, "move", "queue:move", "let one start earlier, or later")
     moved.add_argument("entry", metavar="ENTRY", help="name or id; or a sweep")
     moved.add_argument("place", metavar="PLACE", help="first, last, up, down, or its number in the queue")
@@ -305,6 +306,7 @@ def _add_forking(commands: Commands[argparse.ArgumentParser]) -> None:
         "what a run's own copy of the config has changed, written into the files that it was made of",
     )
     promote.add_argument("run", metavar="RUN", help="name or id")
+    promote.add_argument("--undo", action="store_true", help="take the newest one back")
     promote.add_argument("--plan", action="store_true", help="only show what would change")
     promote.add_argument("--yes", action="store_true", help="do not ask")
     promote.epilog = "A key that both have changed is not written, and told; the exit code is 4 then."

@@ -17,6 +17,7 @@ from rltui.cli.app import need_terminal, show
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.config import WhoseConfig, wanted_devices
 from rltui.cli.config_line import staged
+from rltui.cli.consent import accepted
 from rltui.cli.processes import change
 from rltui.cli.progress import working
 from rltui.cli.status import print_status, read_status
@@ -29,7 +30,8 @@ from rltui.client.jobs import newest_job, previews
 from rltui.client.observation import ObservationRequest, observe
 from rltui.client.wire import Wire
 from rltui.core import hints
-from rltui.core.api import Plan, Request
+from rltui.core.api import Plan, Request, Status
+from rltui.core.consent import loss_of_plan
 from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.runs import RunOrigin
 from rltui.core.text import listed, size_text
@@ -175,6 +177,7 @@ def _up(arguments: argparse.Namespace) -> int:
             wait=arguments.wait,
             timeout_s=arguments.timeout,
             as_json=arguments.json,
+            asked=arguments,
         )
 
 
@@ -212,12 +215,15 @@ def start_headless(
     timeout_s: float | None,
     as_json: bool,
     evals: Sequence[EvalRequest] = (),
+    asked: argparse.Namespace | None = None,
 ) -> int:
     """Create, start, follow on stderr until all is ready, print the status on stdout; queue the `evals`.
 
-    Where nothing can be started, or shall not be, nothing of it is left either.
+    Where nothing can be started, or shall not be, nothing of it is left either. `asked`: of a command that
+    may go back in an earlier run, whether its user agrees to what that loses.
     """
     begun: list[tuple[Wire, Plan, bool]] = []
+    agreed = [request]
 
     def begin(created: creation.Created) -> None:
         for note in created.notes:
@@ -226,8 +232,11 @@ def start_headless(
             wire = launch.reach(created.record)
             plan = plan_of(wire, "plan", request)
         sys.stderr.write(painted(plan))
-        is_safe = not any(verdict.is_bad for verdict in plan.memory)
-        begun.append((wire, plan_of(wire, "execute", request) if is_safe else plan, is_safe))
+        if loss_of_plan(plan, request) > request.accepts and asked is not None:
+            agreed.append(accepted(plan, request, asked, verb="up"))
+        is_agreed = not sys.stdin.isatty() or (asked is not None and asked.yes)
+        is_safe = is_agreed or not any(verdict.is_bad for verdict in plan.memory)
+        begun.append((wire, plan_of(wire, "execute", agreed[-1]) if is_safe else plan, is_safe))
 
     created = creation.create(wanted, begin)
     ((wire, plan, has_begun),) = begun
@@ -235,7 +244,7 @@ def start_headless(
         if not has_begun:  # a person may take their time, and holds up nobody meanwhile
             try:
                 is_meant = confirm("start all the same?")
-                plan = plan_of(wire, "execute", request) if is_meant else plan
+                plan = plan_of(wire, "execute", agreed[-1]) if is_meant else plan
             except (RltuiError, KeyboardInterrupt):
                 creation.undo(created)
                 raise
@@ -374,10 +383,14 @@ def _addresses(given: list[str]) -> tuple[str, ...]:
 
 def down(arguments: argparse.Namespace) -> int:
     """Stop everything of an experiment, its supervisor included. Of an observed run, only the observation."""
-    record = choose_experiment(arguments.experiment or arguments.name, acts=True)
-    if users := users_of(record):
-        names = listed([user.name for user in users])
-        print(f"{names} used its inference server, and cannot go on without it", file=sys.stderr)
+    record = choose_experiment(arguments.experiment or arguments.name, acts=not arguments.plan)
+    plan = _plan_down(record)
+    if arguments.plan:
+        sys.stdout.write(
+            f"{plan.model_dump_json()}\n" if arguments.json else painted(plan) or "nothing runs\n"
+        )
+        return 0
+    sys.stderr.write(painted(plan))
     try:
         with StateChanges() as changes:
             done = take_down(record, changes.show)
@@ -404,6 +417,31 @@ def down(arguments: argparse.Namespace) -> int:
         print(aside, file=sys.stderr)
     print(json.dumps(status) if arguments.json else ended)
     return 0
+
+
+def _plan_down(record: ExperimentRecord) -> Plan:
+    """What stops, what of the run is lost, and who is left without its server. Starts no supervisor."""
+    wire = None if record.observed else launch.connect(record)
+    if wire is None:
+        return Plan(action="stop")
+    with wire:
+        try:
+            answer = wire.call("plan", Request(action="stop").model_dump(mode="json"), timeout_s=_PLAN_S)
+            plan = Plan.model_validate(answer)
+            evals = Status.model_validate(wire.call("status", timeout_s=_PLAN_S)).evals
+        except RltuiError as error:  # whatever is wrong, it can be ended
+            return Plan(action="stop", reasons=(f"what is lost cannot be said: {error.title}",))
+    reasons = list(plan.reasons)
+    if users := users_of(record):
+        names = listed([user.name for user in users])
+        reasons.append(f"{names} used its inference server, and cannot go on without it")
+    if waiting := len(evals):
+        reasons.append(f"{waiting} evaluation{'s' if waiting > 1 else ''} will not be made")
+    return plan.model_copy(update={"reasons": tuple(reasons)})
+
+
+_PLAN_S = 10.0
+"""A supervisor that takes longer hangs."""
 
 
 def _set_aside(archive: Path) -> str:

@@ -90,7 +90,7 @@ def _runs(arguments: argparse.Namespace) -> int:
     rows = sorted_by(rows, by, configs, is_reversed=view.is_reversed) if by else usual_order(rows)
     if retention is not None:
         plan = retention_plan(rows, retention, now)
-        return put_into_trash(index, plan.go, arguments, kept=plan.keep)
+        return put_into_trash(index, plan.go, arguments, verb="prune-runs", kept=plan.keep)
     names: dict[str, str] = {row.id: row.name for row in known}
     listed = rows[: arguments.limit]
     listing = _ListedRuns(listed, shown, configs, names, now, beyond=len(rows) - len(listed))

@@ -236,5 +236,5 @@ def ask(question: str) -> str:
 
 
 def confirm(question: str) -> bool:
-    """Ask on the terminal. Without one there is nobody to ask: the command itself was the consent."""
-    return not sys.stdin.isatty() or ask(f"{question} [y/N]").lower() in ("y", "yes")
+    """Whether a person says yes. To be called where stdin is a terminal; who is asked: `consent.py`."""
+    return ask(f"{question} [y/N]").lower() in ("y", "yes")

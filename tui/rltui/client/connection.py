@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Any, Literal
 
+from rltui.client.actor import actor
 from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request, tokens
 from rltui.client.launch import not_running
 from rltui.client.protocol import Event, TakenDownError
@@ -87,7 +88,8 @@ class SupervisedExperiment(ReadExperiment):
 
     async def execute(self, request: Request) -> Plan:
         """Do it."""
-        return Plan.model_validate(await self._call("execute", request.model_dump(), wished=True))
+        told = request.model_copy(update={"by": actor()}).model_dump()
+        return Plan.model_validate(await self._call("execute", told, wished=True))
 
     async def gpu_history(self) -> GpuHistories:
         """Memory of each device over time."""

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from rltui import paths
 from rltui.client import down, launch
+from rltui.client.actor import actor
 from rltui.client.checking import check, identify, runnable_layout
 from rltui.client.memory import with_devices
 from rltui.client.offline import offline_editor, open_store
@@ -365,7 +366,7 @@ def examine(request: ExperimentRequest) -> ExperimentRecord:
     if request.earlier_run == "resume":
         _refuse_resume(record, earlier)
     if not request.force:
-        _refuse_errors(record)
+        refuse_errors(record)
     if before is None:
         return record
     return replace(
@@ -412,7 +413,7 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         if record.inference_of:
             keep_lease(launch.choose(record.inference_of), record)
         if texts:
-            _edit(record, texts)
+            _edit(record, texts, is_birth=request.earlier_run != "resume")
         keep_shell(control)
         created = Created(record, notes, made)
         if owner is not None:
@@ -453,20 +454,25 @@ def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
 
 @contextmanager
 def _kept_apart(record: ExperimentRecord, copies: Staged) -> Iterator[tuple[Staged, tuple[str, ...]]]:
-    """The copies; of files that an experiment reads which lives, new ones, and why, in words."""
+    """The copies; new ones of files that a living experiment reads, or that rltui ships as examples; and why,
+    in words.
+    """
     files = () if copies.plain else tuple(map(Path, record.config_files))
     readers = [
         (other, shared)
         for other, shared in readers_of(files, record)
         if launch.is_alive(other) or launch.lives(other)
     ]
-    if not readers:
+    examples = paths.shipped_dir("examples").resolve()
+    shipped = [str(file) for file in files if file.resolve().is_relative_to(examples)]
+    if not readers and not shipped:
         yield copies, ()
         return
     framework, workspace = registry.get(record.framework), Path(record.workspace)
     names = listed([other.name for other, _ in readers])
-    what = listed(list(dict.fromkeys(file for _, shared in readers for file in shared)))
-    why = f"{what}: {names} reads it too, and lives; {record.name} has a copy of its own"
+    what = listed(list(dict.fromkeys(file for _, shared in readers for file in shared)) or shipped)
+    reason = f"{names} reads it too, and lives" if readers else "an example that comes with rltui"
+    why = f"{what}: {reason}; {record.name} has a copy of its own"
     why += f", which edits change ({hints.PROMOTE(name=record.name)} writes them back)"
     with OwnCopy(
         ConfigLine(files, is_copied=True), lambda _: framework, workspace=workspace, force=record.forced
@@ -485,16 +491,18 @@ def _with_own_copies(
     return replace(record, config_files=tuple(map(str, files))), texts
 
 
-def _edit(record: ExperimentRecord, texts: Mapping[str, str]) -> None:
-    """Write what the overrides of the command line say, as an edit that can be undone."""
+def _edit(record: ExperimentRecord, texts: Mapping[str, str], *, is_birth: bool) -> None:
+    """Write what the overrides of the command line say: of a run that goes on, as an edit that can be
+    undone.
+    """
     store = open_store(record)
     editor = offline_editor(record, store)
-    request = Request(action="write", texts=dict(texts))
+    request = Request(action="write", texts=dict(texts), by=actor())
     preview = editor.preview(request)
     if preview.blocked:  # it was examined, by the framework's own models too
         store.accept(preview.after)
         preview = editor.preview(request)
-    editor.apply(request, preview)
+    editor.apply(request, preview, is_birth=is_birth)
 
 
 def undo(created: Created) -> None:
@@ -576,8 +584,13 @@ def _folder_taken(owner: ExperimentRecord) -> ConflictError:
     )
 
 
-def _refuse_errors(record: ExperimentRecord) -> None:
-    """The framework's own models have the last word, where they can be asked."""
+def refuse_errors(record: ExperimentRecord, *, starting: bool = True) -> None:
+    """The framework's own models have the last word, where they can be asked. `starting`: what stands in the
+    way of a start now is an error, too.
+
+    Raises:
+        ConfigError: if the config breaks a rule.
+    """
     errors: list[Problem] = []
     for ask_models in (False, True):
         found = check(
@@ -586,7 +599,7 @@ def _refuse_errors(record: ExperimentRecord) -> None:
             record.framework,
             workspace=Path(record.workspace),
             ask_models=ask_models,
-            starting=True,
+            starting=starting,
             inference=record.inference,
             is_lent=bool(record.inference_of),
         )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import pwd
 import signal
 import sys
 import time
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.client import launch
+from rltui.client.actor import actor
 from rltui.client.offline import offline_orphans
 from rltui.client.wire import SupervisorGoneError, Wire
 from rltui.core import hints
@@ -40,7 +39,7 @@ def take_down(record: ExperimentRecord, tell: Tell) -> Down:
     Raises:
         RltuiError: if the supervisor dies over it.
     """
-    done = Down(by=_caller(), at=time.time(), complete=True)
+    done = Down(by=actor(), at=time.time(), complete=True)
     try:
         wire = launch.connect(record)
         if wire is None:
@@ -59,7 +58,7 @@ def take_down(record: ExperimentRecord, tell: Tell) -> Down:
             print(f"its terminals stay: {problem}", file=sys.stderr)
         return done.model_copy(update={"left": left})
     with wire:
-        wire.ask("shutdown", {"by": _caller()})
+        wire.ask("shutdown", {"by": actor()})
         try:
             _watch(record, tell)
             status = wire.answer()
@@ -108,22 +107,10 @@ def send_away(record: ExperimentRecord) -> None:
         return
     with wire:
         try:
-            wire.call("shutdown", {"by": _caller(), "only_idle": True})
+            wire.call("shutdown", {"by": actor(), "only_idle": True})
         except SupervisorGoneError:
             return
         wire.wait_for_end()
-
-
-def _caller() -> str:
-    """Who this is, for others to read: `ada, pid 4711 on pts/3 from 10.0.0.5`."""
-    try:
-        name = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        name = f"uid {os.getuid()}"
-    terminal = next((os.ttyname(number) for number in (0, 1, 2) if os.isatty(number)), "")
-    where = f" on {terminal.removeprefix('/dev/')}" if terminal else ""
-    host = os.environ.get("SSH_CONNECTION", "").partition(" ")[0]
-    return f"{name}, pid {os.getpid()}{where}{f' from {host}' if host else ''}"
 
 
 def _watch(record: ExperimentRecord, tell: Tell) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rltui.core import hints
-from rltui.core.api import ComponentStatus, Orphan, Status
+from rltui.core.api import ComponentState, ComponentStatus, Orphan, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobTable
@@ -44,7 +44,7 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.intent import IntentFile
 from rltui.services.runs.journal import Journal, read_journal
 from rltui.services.runs.observed import framework_of, is_growing, refuse_observed, title_of
-from rltui.services.runs.run_folder import named_step, run_folder_of
+from rltui.services.runs.run_folder import ARCHIVED_SERIES, named_step, run_folder_of
 
 
 def open_store(record: ExperimentRecord) -> ConfigStore:
@@ -125,7 +125,13 @@ def offline_status(record: ExperimentRecord) -> Status:
     logs = FollowedLogs(Path(record.run_dir), layout.log)
     logs.look()
     progress = _series(record).progress(_max_steps(record))
+    components = [
+        _last_known(spec, ControlFolder(Path(record.output_dir)), framework.failures)
+        for spec in layout.component
+        if not spec.is_manual
+    ]
     return Status(
+        done=_is_done(components, layout.run_jobs(framework.run_roles)),
         experiment=record.name,
         state="running" if record.observed and is_growing(logs.logs, time.time()) else "stopped",
         framework=framework.id,
@@ -136,11 +142,7 @@ def offline_status(record: ExperimentRecord) -> Status:
         step=progress.step,
         max_steps=progress.max_steps,
         reward=progress.reward,
-        components=tuple(
-            _last_known(spec, ControlFolder(Path(record.output_dir)), framework.failures)
-            for spec in layout.component
-            if not spec.is_manual
-        ),
+        components=tuple(components),
         title=title_of(record, layout, framework),
         config_files=record.config_files,
         workspace=record.workspace,
@@ -148,6 +150,16 @@ def offline_status(record: ExperimentRecord) -> Status:
         orphans=offline_orphans(record),
         links=links_in_journal(read_journal(ControlFolder(Path(record.output_dir)).journal_file)),
         down=IntentFile(ControlFolder(Path(record.output_dir)).intent_file).read().down,
+    )
+
+
+def _is_done(components: Sequence[ComponentStatus], run_jobs: Collection[str]) -> bool:
+    """As the supervisor says it: every job of the run has ended well, and no service is in trouble."""
+    jobs = [each for each in components if each.id in run_jobs]
+    return (
+        bool(jobs)
+        and all(each.state is ComponentState.EXITED for each in jobs)
+        and not any(each.state is ComponentState.FAILED for each in components if each.kind == "service")
     )
 
 
@@ -205,6 +217,48 @@ def offline_prune(record: ExperimentRecord, retention: Retention, only: Collecti
     finally:
         lock.release()
     return plan.model_copy(update={"done": True})
+
+
+def bring_back(record: ExperimentRecord, name: str) -> Path | None:
+    """Put back what a restart set aside, into the run of a stopped experiment. What the run has written since
+    then is set aside in its turn: the folder of that, `None` where there is nothing.
+
+    Raises:
+        ConflictError: if somebody starts it meanwhile, or something else lies in the way.
+        RltuiError: if it cannot be moved.
+    """
+    control, folder = ControlFolder(Path(record.output_dir)), run_folder_of(record)
+    lock = FileLock(control.lock_file)
+    if not lock.take():
+        raise ConflictError(f"{record.name} is being started", hint="ask again; nothing was moved")
+    try:
+        moves = [each for each in read_journal(control.journal_file) if each.kind in ("resume", "restore")]
+        move = next((each for each in moves if each.text.endswith(f"/{name}")), None)
+        if move is None:
+            hint = f"move it by hand: it lies in {folder.archive / name}"
+            raise ConflictError(
+                f"the journal does not say from where the run went on without {name}", hint=hint
+            )
+        aside = folder.bring_back(name, move.step)
+        if move.step is None:  # with the curves of that run; where they are gone, they are made of its files
+            _exchange_series(control, folder.archive / name / ARCHIVED_SERIES, aside)
+        instead = f"; what was there instead is in {aside}" if aside else ""
+        Journal(control.journal_file).add("restore", f"brought back {name}{instead}", step=move.step)
+    finally:
+        lock.release()
+    return aside
+
+
+def _exchange_series(control: ControlFolder, archived: Path, aside: Path | None) -> None:
+    """Bring the series back that lie in `archived`; those of now go to `aside`."""
+    if control.series.exists():
+        away = aside or archived.parent.with_name(f"{archived.parent.name}-series")
+        away.mkdir(parents=True, exist_ok=True)
+        control.series.rename(away / ARCHIVED_SERIES)
+    if archived.is_dir():
+        archived.rename(control.series)
+        with contextlib.suppress(OSError):
+            archived.parent.rmdir()
 
 
 def _checkpoints_of(record: ExperimentRecord) -> tuple[CheckpointReader, CheckpointNews]:

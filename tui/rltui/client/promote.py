@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.client import launch
+from rltui.client.actor import actor
 from rltui.client.offline import offline_editor, open_store
 from rltui.core import hints
-from rltui.core.api import Plan, Request
+from rltui.core.api import Loss, Plan, Request
 from rltui.core.config_data import changed_keys, deep_leaves, key_conflicts
+from rltui.core.edit_log import describe
 from rltui.core.knobs import shown
 from rltui.core.runs import RunRow
+from rltui.core.secrets import masked
 from rltui.core.text import listed
 from rltui.core.toml.values import TomlValue, same_value
 from rltui.errors import ConfigError, ConflictError, UsageError
@@ -23,15 +26,17 @@ from rltui.services.config.diff import text_diff
 from rltui.services.config.editor import readers_of
 from rltui.services.config.lock import config_lock
 from rltui.services.config.origins import ConfigOrigin
-from rltui.services.config.source import Source, parse_file, read_file, with_key
+from rltui.services.config.source import Source, content_of, parse_file, read_file, with_key
 from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.runs.catalog import record_of
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.journal import Journal, read_journal
 from rltui.services.runs.observed import framework_of
 
 _KEPT = "promoted"
-"""Folder of what originals held before, in rltui's own folder of the run."""
+"""Folder of what originals held before, by SHA-256, in rltui's own folder of the run."""
+_SHA = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,8 @@ class Promotion:
     """Keys that stay as they are, and why, in words."""
     notes: tuple[str, ...]
     """What else a person should know."""
+    undoes: bool = False
+    """It takes an earlier one back."""
 
     @property
     def diff(self) -> str:
@@ -79,9 +86,40 @@ def plan_promotion(row: RunRow) -> Promotion:
         merge = _Merge(found, origin)
         refused += merge.take(wanted)
     files = {path: sides for path, sides in found.items() if sides[0].content != sides[1].content}
+    return Promotion(row.name, Path(row.control), files, tuple(refused), _notes(files, record))
+
+
+def plan_undo(row: RunRow) -> Promotion:
+    """What takes the newest promotion of `row` back. Nothing is written.
+
+    Raises:
+        UsageError: if there is none, or it was taken back already.
+        ConflictError: if a file was changed since.
+        ConfigError: if a file is gone, or what it said before.
+    """
+    record, control = record_of(row), Path(row.control)
+    entries = read_journal(ControlFolder(control.parent).journal_file)
+    newest = next((entry for entry in reversed(entries) if entry.kind == "promote"), None)
+    if newest is None or newest.data.get("undoes") is not False:
+        raise UsageError(f"{row.name} has no promotion to take back", hint=hints.PROMOTE_PLAN(run=row.name))
+    known = (origins.origin(Path(path)) for path in record.config_files)
+    originals = {path for origin in known if origin is not None for path in origin.paths}
+    files = {}
+    for name, sides in newest.data["files"].items():
+        path = Path(name)
+        if name not in originals or not _SHA.fullmatch(sides["before"]):  # whoever wrote that, it was not us
+            raise ConfigError(f"{name} is none of the files that {row.name} was made of")
+        now = read_file(path)
+        if now.sha != sides["after"]:
+            raise ConflictError(f"{path} was changed since", hint="nothing was written; mend it by hand")
+        before = content_of(control / _KEPT / sides["before"], called=path)
+        files[path] = (now, parse_file(path, before))
+    return Promotion(row.name, control, files, (), _notes(files, record), undoes=True)
+
+
+def _notes(files: Iterable[Path], record: ExperimentRecord) -> tuple[str, ...]:
     readers = [other.name for other, _ in readers_of(files, record)]
-    notes = (f"{listed(readers)} reads it, and starts next with what it says then",) if readers else ()
-    return Promotion(row.name, Path(row.control), files, tuple(refused), notes)
+    return (f"{listed(readers)} reads it, and starts next with what it says then",) if readers else ()
 
 
 def promote(promotion: Promotion) -> tuple[str, ...]:
@@ -101,13 +139,16 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
             continue
         owner = max(readers, key=lambda each: (launch.is_alive(each), each.created_at))
         by_owner.setdefault(owner.output_dir, (owner, []))[1].append(path)
-    told = []
+    folder = promotion.control / _KEPT
+    make_folder(folder, mode=0o700)
+    for old, _ in promotion.files.values():
+        write_atomically(folder / old.sha, old.content)
     for owner, paths in by_owner.values():
         _edit(owner, {path: promotion.files[path] for path in paths})
-        told.append(f"{hints.UNDO(name=owner.name)} takes it back")
     if others:
-        told += _replace(promotion, others)
-    return tuple(told)
+        _replace(promotion, others)
+    _record(promotion)
+    return () if promotion.undoes else (f"{hints.PROMOTE_UNDO(run=promotion.run)} takes it back",)
 
 
 # --- key by key -----------------------------------------------------------------------------------------
@@ -174,6 +215,8 @@ def _edit(owner: ExperimentRecord, files: Mapping[Path, tuple[Source, Source]]) 
         action="write",
         texts={str(path): new.text for path, (_, new) in files.items()},
         base={str(path): old.sha for path, (old, _) in files.items()},
+        by=actor(),
+        accepts=Loss.MORE,
     )
     wire = launch.connect(owner)
     with wire or nullcontext():
@@ -187,16 +230,8 @@ def _edit(owner: ExperimentRecord, files: Mapping[Path, tuple[Source, Source]]) 
     editor.apply(request, editor.preview(request))
 
 
-def _replace(promotion: Promotion, files: Sequence[Path]) -> list[str]:
-    """Of no experiment: what they held is kept."""
-    folder = promotion.control / _KEPT
-    make_folder(folder, mode=0o700)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    told = []
-    for path in files:
-        kept = folder / f"{stamp}-{path.name}"
-        write_atomically(kept, promotion.files[path][0].content)
-        told.append(f"what it held before is kept: cp {kept} {path}")
+def _replace(promotion: Promotion, files: Sequence[Path]) -> None:
+    """Of no experiment."""
     with config_lock(files):
         try:
             sides = {path: promotion.files[path] for path in files}
@@ -206,4 +241,24 @@ def _replace(promotion: Promotion, files: Sequence[Path]) -> list[str]:
                 f"{error.path} was changed by somebody else meanwhile",
                 hint="nothing was written; look at the file and try again",
             ) from error
-    return told
+
+
+def _record(promotion: Promotion) -> None:
+    """In the journal of the run: what it was, by whom, and what takes it back."""
+    changes = {
+        key: pair
+        for old, new in promotion.files.values()
+        for key, pair in changed_keys(deep_leaves(old.data), deep_leaves(new.data)).items()
+    }
+    masked_changes = {key: (masked(key, old), masked(key, new)) for key, (old, new) in changes.items()}
+    into = listed([str(path) for path in promotion.files])
+    verb = "taken back in" if promotion.undoes else "promoted into"
+    Journal(ControlFolder(promotion.control.parent).journal_file).add(
+        "promote",
+        f"{verb} {into}: {describe(masked_changes)}",
+        by=actor(),
+        undoes=promotion.undoes,
+        files={
+            str(path): {"before": old.sha, "after": new.sha} for path, (old, new) in promotion.files.items()
+        },
+    )

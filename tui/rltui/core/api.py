@@ -6,7 +6,7 @@ memory is in bytes. `None` means "unknown" or "does not apply".
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any, Literal
 
 from pydantic import Field, computed_field
@@ -353,6 +353,18 @@ class OrphanReport(Value):
     only where they are named."""
 
 
+class Loss(IntEnum):
+    """How much something costs, at worst. Ordered; `core/consent.py` has what each verb does."""
+
+    NOTHING = 0
+    INTERVAL = 1
+    """Something that runs is disturbed, for at most the work since the newest checkpoint; or what goes is
+    brought back by a command."""
+    MORE = 2
+    """Work before that, a file of the user's, many runs at once, whatever a warning is about."""
+    FOR_GOOD = 3
+
+
 class Lost(Value):
     """What a plan throws away."""
 
@@ -362,6 +374,8 @@ class Lost(Value):
     """Step they resume after; `None` means from the beginning."""
     newest: bool = False
     """It is that of the newest checkpoint, and will be that of a newer one if there is one by then."""
+    interval: int | None = None
+    """Steps between two checkpoints; `None`: the run makes none, or nobody knows."""
     rollouts: int | None = None
     """Rollouts being generated that are thrown away; `None` where nobody counts them."""
 
@@ -407,6 +421,10 @@ class Request(Value):
     """Whether restarted trainers continue from the newest complete checkpoint or from the beginning."""
     resume_step: int | None = None
     """The complete checkpoint that they continue from instead."""
+    by: str = ""
+    """Who asks, in words: user, process, terminal. Kept in the journal."""
+    accepts: Loss = Loss.INTERVAL
+    """The loss that somebody has agreed to: where it would be more by now, `execute` refuses."""
     given: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
     """For a start of manual components: what stands for `{given.NAME}` in the layout. Kept on disk."""
 

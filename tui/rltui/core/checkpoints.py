@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from rltui.core.levels import Level, level_of
 from rltui.core.values import Value
@@ -49,6 +49,16 @@ HIGHEST = "highest reward"
 GOOD = "last good one before the fall"
 
 
+class SetAside(Value):
+    """What one restart moved aside: `rltui checkpoints --restore NAME` brings it back."""
+
+    name: str
+    """Of its folder: when that was."""
+    steps: tuple[int, ...] = ()
+    """Of the checkpoints among it, ascending."""
+    size_bytes: int = 0
+
+
 class CheckpointReport(Value):
     """`rltui checkpoints --json`."""
 
@@ -69,10 +79,16 @@ class CheckpointReport(Value):
     archive: str = ""
     """The folder of what restarts moved aside."""
     archive_bytes: int = 0
-    archived_steps: tuple[int, ...] = ()
-    """Checkpoints among that, ascending."""
+    set_aside: tuple[SetAside, ...] = ()
+    """What each of them moved, the oldest first."""
     problem: str = ""
     """Why it may not be the whole truth, in words."""
+
+    @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
+    @property
+    def archived_steps(self) -> tuple[int, ...]:
+        """Of the checkpoints that restarts moved aside, ascending."""
+        return tuple(sorted({step for each in self.set_aside for step in each.steps}))
 
     @property
     def complete(self) -> tuple[Checkpoint, ...]:

@@ -30,6 +30,8 @@ class Problem(Value):
     column: int | None = None
     instead: dict[str, str] = Field(default_factory=dict)
     """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
+    standing: bool = False
+    """Of an edit: it was so before, or is not about what is edited."""
 
     def after_edit(self, keys: Collection[str]) -> Problem:
         """For who has just edited `keys`: values for these come first."""

@@ -43,6 +43,10 @@ class EditRecord(Value):
     files: tuple[FileEdit, ...]
     takes_back: int | None = None
     """Number of the record whose opposite this is."""
+    by: str = ""
+    """Who made it, in words; empty where nobody said."""
+    is_birth: bool = False
+    """What the command line of a new run said: there is nothing before it to go back to."""
 
 
 class EditLog:
@@ -76,6 +80,8 @@ class EditLog:
     def add(self, record: EditRecord) -> None:
         """The newest record. One that takes back something else than expected is an edit like any other."""
         self._last = max(self._last, record.number)
+        if record.is_birth:
+            return
         if record.action == "undo" and self._undo and self._undo[-1].number == record.takes_back:
             self._undo.pop()
             self._redo.append(record)

@@ -24,6 +24,8 @@ KINDS = (
     "resume",
     "checkpoint",
     "prune",
+    "restore",
+    "promote",
     "eval",
     "edit",
     "config",

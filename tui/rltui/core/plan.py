@@ -84,6 +84,8 @@ class Situation:
     """Checkpoint that the jobs of the run would continue from; `None`: the beginning."""
     run_jobs: Collection[str]
     """Components that write the run; `Layout.run_jobs`."""
+    checkpoint_interval: int | None = field(default=None, kw_only=True)
+    """Steps between two checkpoints; `None`: the run makes none, or nobody knows."""
     is_made: Callable[[str], bool]
     """Whether what this job creates exists already."""
     fresh_rules: Sequence[RestartRule] = ()
@@ -333,5 +335,6 @@ def _lost(stop: Collection[str], start: Collection[str], situation: Situation) -
         steps=max(0, situation.completed_steps - (situation.resume_step or 0)),
         resume_step=situation.resume_step,
         newest=situation.resumes_newest,
+        interval=situation.checkpoint_interval,
         rollouts=rollouts,
     )

@@ -21,7 +21,7 @@ from pathlib import Path
 from rltui import paths
 from rltui.daemon.alerts import deliver_alerts
 from rltui.daemon.api_server import ApiServer
-from rltui.daemon.guards import guard_folder, guard_socket
+from rltui.daemon.guards import guard_folder, guard_socket, leave_when_idle
 from rltui.daemon.index import IndexFeed
 from rltui.daemon.stalls import watch_stalls, watch_starts
 from rltui.daemon.supervisor import Supervisor
@@ -123,6 +123,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     feed = IndexFeed(supervisor)
     watching["feed_index"] = partial(feed.watch)
     watching["guard_socket"] = partial(guard_socket, server)
+    watching["leave_when_idle"] = partial(leave_when_idle, supervisor, server)
     loops = [
         asyncio.create_task(go_on(work, name, supervisor.events.trouble), name=name)
         for name, work in watching.items()

@@ -239,6 +239,11 @@ class ApiServer:
         except OSError:
             return False
 
+    @property
+    def has_clients(self) -> bool:
+        """Somebody is connected."""
+        return bool(self._connections)
+
     async def close(self) -> None:
         """Remove the socket, and hang up on everybody once they have what they were to be told."""
         if self._server is not None:

@@ -136,10 +136,10 @@ class MemoryForecast:
         )
 
 
-def problems_of(verdicts: Collection[MemoryVerdict]) -> tuple[Problem, ...]:
+def problems_of(verdicts: Collection[MemoryVerdict], *, standing: bool = False) -> tuple[Problem, ...]:
     """The bad ones, as warnings: a person is asked before anything starts against them."""
     return tuple(
-        Problem(severity="warning", key="gpu_memory", message=verdict.text)
+        Problem(severity="warning", key="gpu_memory", message=verdict.text, standing=standing)
         for verdict in verdicts
         if verdict.is_bad
     )

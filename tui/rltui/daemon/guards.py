@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.runs.experiment_files import ControlFolder
 
+IDLE_S = 120.0
+"""So long a supervisor stays that has nothing to do: commands come in a row."""
 logger = logging.getLogger(__name__)
 
 _INTERVAL_S = 2.0
@@ -113,6 +116,23 @@ def _alert(supervisor: Supervisor, consequence: str) -> Alert:
         text=f"{supervisor.setup.record.output_dir} is gone while the experiment runs. The components go on; "
         f"{consequence}.",
     )
+
+
+async def leave_when_idle(supervisor: Supervisor, server: ApiServer, *, after_s: float = IDLE_S) -> None:
+    """End the supervisor once nothing has run and no client has been there for so long.
+
+    The next command starts another one; until then the run is read from its files.
+    """
+    clock = asyncio.get_running_loop().time
+    busy_at = clock()
+    while True:
+        await asyncio.sleep(min(_INTERVAL_S, after_s))
+        has_orphans = bool(supervisor.processes.orphans.orphans)  # ended only where somebody says so
+        if server.has_clients or has_orphans or not supervisor.is_idle:
+            busy_at = clock()
+        elif clock() - busy_at >= after_s:
+            with contextlib.suppress(ConflictError):  # somebody has just started something
+                await supervisor.shut_down("itself, having nothing to do", only_idle=True)
 
 
 async def guard_socket(server: ApiServer) -> None:

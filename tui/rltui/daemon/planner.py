@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rltui.core import hints
 from rltui.core.api import EDITS, JournalEntry, Lost, Plan, Request
 from rltui.core.config_report import PendingKnob, Problem
+from rltui.core.consent import loss_of_plan
 from rltui.core.plan import Situation, Times, make_plan, times_from
 from rltui.core.text import listed, unknown
 from rltui.daemon.config import Config, Setup
@@ -19,7 +20,7 @@ from rltui.daemon.forecast import problems_of
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.daemon.servers import SERVER, Servers
-from rltui.errors import ConfigError, ConflictError
+from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.store import EditPreview
@@ -170,12 +171,20 @@ class Planner:
             resumes_newest=point.step is not None and point.asked is None,
             run_jobs=setup.run_jobs,
             max_steps=setup.framework.max_steps(files),
+            checkpoint_interval=self._interval(files),
             is_made=self._config.is_made,
             rollouts=self._observation.requests(),
             orphans=orphans.orphans,
             foreign=orphans.foreign() if request.action == "free" and request.pids else (),
             times=self._times.now(),
         )
+
+    def _interval(self, files: ConfigFiles) -> int | None:
+        """By the config, else as the newest checkpoints lie."""
+        if (steps := self._setup.framework.checkpoint_interval(files)) is not None:
+            return steps
+        before, newest = (0, 0, *self._observation.folder.checkpoints())[-2:]
+        return newest - before or None
 
     def _completed(self, draft: _Draft, *, automatic: bool) -> Plan:
         """The plan of `draft`, with all that a person should know of it."""
@@ -202,10 +211,17 @@ class Planner:
                 *self._problems(draft),
             )
         if edit is not None:
-            told |= {"diff": edit.diff, "derived": edit.derived, "conflicts": edit.conflicts}
+            reasons = (*edit.reasons, *reasons)
+            told |= {
+                "reasons": reasons,
+                "diff": edit.diff,
+                "derived": edit.derived,
+                "conflicts": edit.conflicts,
+            }
         if (edit is not None and not edit.blocked) or (edit is None and plan.start):
             memory = self._processes.forecast.of_plan(plan, files)
-            problems = (*problems, *problems_of(memory))
+            is_now = edit is None or draft.request.restart
+            problems = (*problems, *problems_of(memory, standing=not is_now))
             held = self._processes.forecast.reasons(plan, files)
             told |= {"memory": memory, "reasons": (*reasons, *held)}
         if edit is None or draft.request.restart:
@@ -221,7 +237,7 @@ class Planner:
         plan, edit, record = draft.plan, draft.edit, self._setup.record
         instances = changed_instances(record, self._setup.framework, draft.files)
         if edit is not None:
-            return (*instances, *shared_configs(edit.paths, record))
+            return (*instances, *_other_folders(edit, record), *shared_configs(edit.paths, record))
         is_first_start = not plan.keep and not plan.stop  # a person should hear it once
         store = self._config.store
         if all(self._setup.layout[name].is_manual for name in plan.start):
@@ -330,6 +346,21 @@ def refuse_blocked(plan: Plan) -> None:
     raise ConfigError(title, details=lines if len(lines) > 1 else (), hint="nothing was written or started")
 
 
+def refuse_unaccepted(plan: Plan, request: Request) -> None:
+    """Stop here if it costs more than somebody has agreed to.
+
+    Raises:
+        UsageError: then; the details say what.
+    """
+    if loss_of_plan(plan, request) > request.accepts:
+        lost = [f"{plan.lost.steps} steps are lost"] if plan.lost.steps else []
+        raise UsageError(
+            f"this {request.action} costs more than was agreed to",
+            details=[*lost, *(problem.text for problem in plan.problems), *plan.reasons],
+            hint="nothing was done; look at its plan, and ask for it once more",
+        )
+
+
 class _StartTimes:
     """How long starts and stops took before: reads what was appended to the journal since the last look."""
 
@@ -347,6 +378,17 @@ class _StartTimes:
             except ValidationError:
                 continue  # of another version
         return times_from(self._timed)
+
+
+def _other_folders(edit: EditPreview, record: ExperimentRecord) -> Iterator[Problem]:
+    """A warning where an edit names another folder for a run that has one."""
+    for role, changes in edit.changes.items():
+        for key, (_, folder) in changes.items():
+            if key.rpartition(".")[2] == "output_dir" and folder is not None:
+                file = str(edit.after.sources[role].path)
+                message = f"{key}: {record.name} stays in {record.run_dir}, where rltui looks for its files; "
+                message += f"a run in another folder is another run: {hints.FORK_INTO(run=record.name)}"
+                yield Problem(severity="warning", key=key, message=message, file=file)
 
 
 def changed_instances(

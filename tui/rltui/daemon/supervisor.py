@@ -23,7 +23,7 @@ from rltui.daemon.events import EventBus, Message, config_alert, encoded
 from rltui.daemon.forecast import RemedyAdvisor
 from rltui.daemon.gpu import GpuAccount
 from rltui.daemon.observation import Observation
-from rltui.daemon.planner import Planned, Planner, refuse_blocked
+from rltui.daemon.planner import Planned, Planner, refuse_blocked, refuse_unaccepted
 from rltui.daemon.processes import Processes
 from rltui.daemon.servers import Servers
 from rltui.daemon.status import StatusBuilder
@@ -135,6 +135,12 @@ class Supervisor:
                     runners[name].start(automatic=True)
         self.keep_intent()
 
+    @property
+    def is_idle(self) -> bool:
+        """Nothing runs or is about to; nor is there anything to look at that somebody else runs."""
+        is_busy = self._transactions.busy or bool(self.evals.queue) or self.setup.record.observed
+        return not is_busy and self.status().state != "running"
+
     async def shut_down(self, by: str, *, only_idle: bool = False) -> None:
         """Stop everything in reverse order and make sure that no process of the experiment is left.
 
@@ -146,7 +152,7 @@ class Supervisor:
         """
         if self._ending is None or (self._ending.done() and self._ending.exception() is not None):
             name = self.setup.record.name
-            if only_idle and (self._transactions.busy or self.status().state == "running"):
+            if only_idle and not self.is_idle:
                 raise ConflictError(f"{name} is running", hint=f"{hints.STATUS(name=name)} tells what")
             self.events.journal.add("supervisor", f"is taken down by {by}", by=by)
             before = self._down if only_idle else None  # nothing was started since: that one did it
@@ -253,6 +259,7 @@ class Supervisor:
         plan, edit = planned.plan, planned.edit
         if not plan.conflicts:
             refuse_blocked(plan)
+        refuse_unaccepted(plan, request)
         moves = request.action not in EDITS or request.restart
         if self._transactions.busy and moves and request.action != "stop":
             raise ConflictError("another start or restart is under way", hint="wait for it, or stop it first")

@@ -116,7 +116,7 @@ class Transactions:
 
     def begin(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
         """Carry `plan` out; returns at once. `automatic`: by a restart policy, so that failures count on."""
-        kept = plan.model_dump(include={"action", "stop", "start", "keep"})
+        kept = plan.model_dump(include={"action", "stop", "start", "keep"}) | {"by": request.by}
         self._events.journal.add("plan", _describe(plan), **kept)
         written = request.model_copy(update={"edits": {}, "texts": {}})  # kept on disk, without their secrets
         self.resume(Pending(request=written, plan=plan, automatic=automatic))

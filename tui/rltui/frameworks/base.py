@@ -524,6 +524,10 @@ class Framework:
         """Steps of the run."""
         return None
 
+    def checkpoint_interval(self, files: ConfigFiles) -> int | None:
+        """Steps between two checkpoints; `None` where the files do not say."""
+        return None
+
     def run_files(self, files: ConfigFiles) -> RunFiles:
         """Where a run with these config files leaves its own."""
         return self.files

@@ -10,6 +10,7 @@ from textual.app import SuspendNotSupported
 
 from rltui.core.api import Plan, Request, RollbackOffer
 from rltui.core.config_report import KnobInfo
+from rltui.core.consent import agreed
 from rltui.errors import ConflictError, RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.messages import waiting
@@ -113,7 +114,7 @@ class ConfigWork:
                 dialog = PlanDialog(plan, f"{heading}?", verb="Go back")
                 if await self._app.push_screen_wait(dialog):
                     async with waiting(self._app, f"Going back to checkpoint {step}"):
-                        plan = await self._experiment.execute(request)
+                        plan = await self._experiment.execute(agreed(request, plan))
                     self._notify(done_text(plan))
             except RltuiError as error:
                 await show_error(self._app, error)
@@ -238,8 +239,8 @@ class ConfigWork:
                 return "kept"
             if answer == "again":
                 return answer
-            request = request.model_copy(update={"base": plan.base})
-            done = await self._execute(request.model_copy(update={"restart": answer == "restart"}))
+            request = request.model_copy(update={"base": plan.base, "restart": answer == "restart"})
+            done = await self._execute(agreed(request, plan))
             if done is not None:
                 return done
 

@@ -14,6 +14,7 @@ from textual.reactive import reactive
 from textual.widgets import Input
 
 from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Link, Plan, Request, Status
+from rltui.core.consent import Decision, agreed, decide, loss_of_plan
 from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import CHANGING_CALLS, Place, Use, changing_keys, key_of
@@ -117,15 +118,6 @@ def makes_sense(what: str, status: Status | None, component: ComponentStatus | N
             return any(item in _STOPPABLE for item in states)
         case _:
             return any(item not in ALIVE_STATES for item in states)
-
-
-def _is_harmless(plan: Plan, request: Request) -> bool:
-    """Starts just what was asked for, and throws nothing away: no reason to ask."""
-    return (
-        request.action == "start"
-        and plan.start == request.components
-        and not (plan.stop or plan.free or plan.problems or plan.lost.steps)
-    )
 
 
 def done_text(plan: Plan, *, restarts: bool = True) -> str:
@@ -398,12 +390,14 @@ class ExperimentScreen(MainScreen):
             if not (plan.stop or plan.start or plan.diff or plan.free or plan.blocked):
                 self.notify(_nothing_text(plan), markup=False)
                 return
-            if asked.danger or not _is_harmless(plan, request):
+            loss = loss_of_plan(plan, request)
+            is_asked = decide(request.action, loss, has_terminal=True, yes=False) is Decision.ASK
+            if asked.danger or is_asked or plan.blocked:
                 dialog = PlanDialog(plan, asked.heading, verb=asked.verb, danger=asked.danger)
                 if not await self.app.push_screen_wait(dialog):
                     return
             async with waiting(self.app, f"Having it done: {asked.heading.rstrip('?')}"):
-                done = await self.experiment.execute(request)
+                done = await self.experiment.execute(agreed(request, plan))
             self.notify(done_text(done), markup=False)
         except RltuiError as error:
             await show_error(self.app, error)

@@ -178,6 +178,17 @@ def _steps(_: str, words: Words) -> Iterator[tuple[str, str]]:
     yield from ((str(step), f"checkpoint of {row.name}") for row in rows for step in row.checkpoints[::-1])
 
 
+def _set_aside(_: str, words: Words) -> Found:
+    """What restarts moved aside, the newest first."""
+    folders = (ControlFolder(Path(record.output_dir)).archive for record in _records(words))
+    return [
+        (name, f"set aside in {folder}")
+        for folder in folders
+        if folder.is_dir()
+        for name in sorted((entry.name for entry in folder.iterdir()), reverse=True)
+    ]
+
+
 def _begins(typed: str, words: Words) -> Found:
     return [("last", "the newest checkpoint"), ("best", "by reward"), *_steps(typed, words)]
 
@@ -312,6 +323,7 @@ BY_METAVAR: Mapping[str, Source] = {
     "ROLE": lambda _, __: [(role, "") for role in ("inference", "orchestrator", "trainer")],
     "RUN_DIR": _folders,
     "RUN|+TAG": _runs,
+    "STAMP": _set_aside,
     "STEP": _steps,
     "STEP,…": _steps,
     "STEP|DIR": _steps,

@@ -7,7 +7,7 @@ import os
 import secrets
 import string
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -278,14 +278,19 @@ def _between(rest: Sequence[QueueEntry], at: int, own: int) -> int:
     return min(max(own, least), most) if before else max(own, least)
 
 
-def retry(words: Sequence[str]) -> tuple[QueueEntry, ...]:
+def retry(
+    words: Sequence[str], mend: Callable[[QueueEntry], Mapping[str, Any]] = lambda _: {}
+) -> tuple[QueueEntry, ...]:
     """Let these wait again: what failed or was stopped goes on where it was; config files count as they are.
+    `mend`: fields of an entry that get another value.
 
     Raises:
-        UsageError: if there is no such entry, or sweep.
+        UsageError: if there is no such entry, or sweep; as `mend`, and then nothing was changed.
     """
     queue = read_queue()
-    files = _contents({path for word in words for each in _found(queue, word) for path in each.files})
+    chosen = [each for word in words for each in _found(queue, word)]
+    files = _contents({path for each in chosen for path in each.files})
+    news = {each.id: mend(each) for each in chosen if each.state in ("failed", "stopped", "waiting")}
     again: list[QueueEntry] = []
 
     def change(queue: RunQueue) -> RunQueue:
@@ -293,7 +298,7 @@ def retry(words: Sequence[str]) -> tuple[QueueEntry, ...]:
         for word in words:
             for each in _found(queue, word):
                 if each.state in ("failed", "stopped") or (each.state == "waiting" and len(words) == 1):
-                    again.append(_afresh(each, files))
+                    again.append(_afresh(each, files).model_copy(update=news.get(each.id, {})))
                     queue = queue.with_entry(again[-1])
         if not again:
             raise UsageError(f"nothing of {listed(words)} failed, was stopped or waits")

@@ -149,6 +149,10 @@ class PrimeRl(PrimeRlLaunch):
         """The shared value, or that of a part."""
         return values.max_steps(files)
 
+    def checkpoint_interval(self, files: ConfigFiles) -> int | None:
+        """The shared value, or that of the trainer."""
+        return values.first_count(files, "ckpt.interval", "trainer.ckpt.interval")
+
     # --- weights, evaluations -------------------------------------------------------------------------------
 
     def weights_of(self, files: ConfigFiles, run_dir: str, step: int) -> WeightsMaker | None:

@@ -69,9 +69,13 @@ def is_table(data: Mapping[str, Any], key: str) -> bool:
 
 def max_steps(files: ConfigFiles) -> int | None:
     """Steps of the run: the shared value, or that of a part."""
-    keys = ("max_steps", "trainer.max_steps", "orchestrator.max_steps")
+    return first_count(files, "max_steps", "trainer.max_steps", "orchestrator.max_steps")
+
+
+def first_count(files: ConfigFiles, *keys: str) -> int | None:
+    """The first whole number above 0 of one of `keys`, whichever file holds it."""
     found = (optional_count(file.data, key) for key in keys for file in files.values())
-    return next((steps for steps in found if steps is not None), None)
+    return next((number for number in found if number is not None), None)
 
 
 SPLITS = ("train", "eval")

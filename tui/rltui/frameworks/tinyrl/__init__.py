@@ -207,6 +207,11 @@ class _TinyRl(SchemaFramework):
         steps = self.sound_value(files, "max_steps")
         return steps if isinstance(steps, int) else None
 
+    def checkpoint_interval(self, files: ConfigFiles) -> int | None:
+        """The default where the file does not say; none without a table `[ckpt]`."""
+        steps = self.sound_value(files, "ckpt.interval")
+        return steps if isinstance(steps, int) else None
+
     # --- inference that somebody else runs ---
 
     def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> _TinyRl:

@@ -237,6 +237,11 @@ class VfRl(SchemaFramework):
         steps = self.sound_value(files, f"{ARGS}.max_steps")
         return steps if isinstance(steps, int) else None
 
+    def checkpoint_interval(self, files: ConfigFiles) -> int | None:
+        """The default where the file does not say."""
+        steps = self.sound_value(files, f"{ARGS}.save_steps")
+        return steps if isinstance(steps, int) else None
+
     # --- how it is run ---
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:

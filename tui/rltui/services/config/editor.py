@@ -82,8 +82,9 @@ class ConfigEditor:
         conflicts = _find_conflicts(preview, request.base, self._content)
         return replace(preview, conflicts=(*preview.conflicts, *conflicts))
 
-    def apply(self, request: Request, preview: EditPreview) -> EditRecord | None:
-        """Write what was previewed for `request`, and record it; `None` where nothing changes.
+    def apply(self, request: Request, preview: EditPreview, *, is_birth: bool = False) -> EditRecord | None:
+        """Write what was previewed for `request`, and record it; `None` where nothing changes. `is_birth`: of
+        a run that is being made.
 
         Raises:
             ConfigError: if the result breaks a rule; nothing was written.
@@ -108,14 +109,14 @@ class ConfigEditor:
 
         @contextmanager
         def recorded() -> Iterator[None]:
-            written.append(self._record(request, preview))
+            written.append(self._record(request, preview, is_birth=is_birth))
             with self._intent.carried_out(*_told(written[0], preview)):
                 yield
 
         self._store.apply(preview, recorded=recorded)
         return written[0]
 
-    def _record(self, request: Request, preview: EditPreview) -> EditRecord:
+    def _record(self, request: Request, preview: EditPreview, *, is_birth: bool) -> EditRecord:
         changes = {key: pair for role in preview.roles for key, pair in preview.changes[role].items()}
         return EditRecord(
             number=self._history.now().next_number,
@@ -123,6 +124,8 @@ class ConfigEditor:
             words=preview.words or describe(changes),
             files=tuple(_file_edit(preview, role) for role in preview.roles),
             takes_back=preview.takes_back,
+            by=request.by,
+            is_birth=is_birth,
         )
 
     def _content(self, sha: str) -> bytes | None:
@@ -157,6 +160,7 @@ class ConfigEditor:
             conflicts=tuple(conflicts),
             takes_back=record.number,
             words=record.words,
+            made_by=record.by,
         )
 
     def _restored(self, file: FileEdit) -> bytes | FileConflict:

@@ -51,6 +51,13 @@ class EditPreview:
     """For an undo or redo: number of the record whose opposite it is."""
     words: str | None = None
     """For an undo or redo: the edit that it is about."""
+    made_by: str = ""
+    """For an undo or redo: who made that edit, as far as it is known."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What a plan says of it: whose edit is taken back."""
+        return (f"takes back an edit of {self.made_by}: {self.words}",) if self.made_by else ()
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -243,7 +250,12 @@ class ConfigStore:
             sources[knob.file] = with_key(sources[knob.file], knob.key, value)
             wanted.setdefault(knob.file, {})[knob.key] = value
         preview = self._preview(before, LoadedFiles(sources), list(found), running or {})
-        problems = _as_warnings(preview.problems, "forced") if force else preview.problems
+        problems = preview.problems
+        if force:  # who says so has read what is wrong
+            problems = tuple(
+                warning.model_copy(update={"standing": problem.severity == "error" or problem.standing})
+                for problem, warning in zip(problems, _as_warnings(problems, "forced"), strict=True)
+            )
         return replace(preview, wanted=wanted, problems=problems)
 
     def preview_contents(
@@ -324,12 +336,17 @@ class ConfigStore:
         `known`: as of `preview_contents`.
         """
         old, new = self._derive(before.files), self._derive(after.files)
+        problems = self._problems(after)
+        earlier = {(each.key, each.message) for each in self._problems(before)} if problems else set()
         preview = EditPreview(
             before=before,
             after=after,
             readers={},
             problems=tuple(
-                problem.after_edit([knob.name for knob in asked]) for problem in self._problems(after)
+                problem.after_edit([knob.name for knob in asked]).model_copy(
+                    update={"standing": (problem.key, problem.message) in earlier}
+                )
+                for problem in problems
             ),
             derived=tuple(figure for figure in new if figure not in old),
         )

@@ -27,6 +27,7 @@ from rltui.services.logs.growing_file import AppendedLines, json_value, marked_l
 from rltui.services.metrics.store import SeriesWriter
 from rltui.services.own_files import FileLock
 from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.run_folder import ARCHIVED_SERIES
 
 logger = logging.getLogger(__name__)
 
@@ -262,7 +263,9 @@ class RunRecorder:
     def _begin_anew(self) -> None:
         """Another run: what the store holds goes to what restarts set aside."""
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(self._clock()))
-        candidates = (self._control.archive / stamp / name for name in ("metrics", *map(str, range(2, 1000))))
+        candidates = (
+            self._control.archive / stamp / name for name in (ARCHIVED_SERIES, *map(str, range(2, 1000)))
+        )
         aside = next(path for path in candidates if not path.exists())
         try:
             self._opened().begin_anew(aside)

@@ -15,6 +15,7 @@ from rltui.core.checkpoints import (
     Checkpoint,
     CheckpointReport,
     PrunePlan,
+    SetAside,
     levels_around,
 )
 from rltui.core.metric_names import concept_of, find, find_all, label_of
@@ -87,7 +88,6 @@ class CheckpointReader:
         resumed = folder.latest_checkpoint()
         listed = [_noted(each, newest, highest, news, resumed=resumed) for each in listed]
         size = newest.size_bytes if newest is not None else None
-        archived = folder.archived_checkpoints()
         return CheckpointReport(
             experiment=experiment,
             folder=str(folder.path / folder.files.checkpoints),
@@ -99,7 +99,10 @@ class CheckpointReader:
             to_come=still_to_come([each.step for each in complete], news.max_steps) if complete else None,
             archive=str(folder.archive),
             archive_bytes=size_of(folder.archive),
-            archived_steps=tuple(archived),
+            set_aside=tuple(
+                SetAside(name=name, steps=tuple(steps), size_bytes=size_of(folder.archive / name))
+                for name, steps in folder.archives().items()
+            ),
             problem=problem,
         )
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from rltui.core.api import Archived, Request
 from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
-from rltui.errors import ConfigError, RltuiError
+from rltui.core.text import listed
+from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
 from rltui.services.config.files import load_files, load_snapshot
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -22,6 +23,10 @@ from rltui.services.runs.observed import framework_of
 _NUMBER = r"(0|[1-9]\d{0,14})"
 """Behind the prefix, the whole name of a folder that a framework makes: `best_step_400` and `step_0400` are a
 person's."""
+
+
+ARCHIVED_SERIES = "metrics"
+"""In what a restart moved aside, the series of the run: no file of the framework's."""
 
 
 class RunFolder:
@@ -109,10 +114,16 @@ class RunFolder:
         whole = [path for path in needed if path.exists()]
         return CheckpointFiles(step, tuple(folders), parts, tuple(dict.fromkeys(missing)), tuple(whole))
 
-    def archived_checkpoints(self) -> list[int]:
-        """Steps of the checkpoints that restarts moved aside, ascending."""
-        folders = self.archive.glob(f"*/{self.files.checkpoints}") if self.archive.is_dir() else ()
-        return sorted({step for folder in folders for step, _ in self._steps(folder)})
+    def archives(self) -> dict[str, list[int]]:
+        """Name of each folder in which a restart moved files aside → steps of the checkpoints in it,
+        ascending; the oldest first.
+        """
+        folders = sorted(self.archive.iterdir()) if self.archive.is_dir() else ()
+        return {
+            folder.name: sorted(step for step, _ in self._steps(folder / self.files.checkpoints))
+            for folder in folders
+            if folder.is_dir() and {entry.name for entry in folder.iterdir()} - {ARCHIVED_SERIES}
+        }
 
     def latest_checkpoint(self) -> int | None:
         """Step of the newest complete checkpoint."""
@@ -168,6 +179,36 @@ class RunFolder:
                 entry.rename(target)
             except OSError as error:
                 raise RltuiError(f"cannot move {entry} aside: {error.strerror}") from error
+        return aside
+
+    def bring_back(self, name: str, resume_step: int | None) -> Path | None:
+        """Move what lies in one of `archives` to where it came from. To be called while nothing runs.
+
+        `resume_step`: the run went on from there when it was moved aside. What the run has written since
+        takes its place: the folder of that is returned, `None` where there is nothing.
+
+        Raises:
+            ConflictError: if something else lies there now; nothing was brought back.
+            RltuiError: if they cannot be moved.
+        """
+        source = self.archive / name
+        aside = self.move_stale_aside(resume_step)
+        entries = [entry for entry in sorted(source.iterdir()) if entry.name != ARCHIVED_SERIES]
+        moves = [move for entry in entries for move in _moves(entry, self.path / entry.name)]
+        if taken := [str(target.relative_to(self.path)) for _, target in moves if target.exists()]:
+            raise ConflictError(
+                f"{listed(taken)} cannot be brought back: something of that name lies in {self.path}",
+                hint="move that elsewhere, and ask again; nothing was brought back",
+            )
+        for entry, target in moves:
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                entry.rename(target)
+            except OSError as error:
+                raise RltuiError(f"cannot move {entry} back: {error.strerror}") from error
+        for folder, _, _ in os.walk(source, topdown=False):
+            with contextlib.suppress(OSError):  # something is left in it
+                Path(folder).rmdir()
         return aside
 
     def _left_in(self, name: str) -> list[Path]:
@@ -241,6 +282,15 @@ def next_free(path: Path) -> Path:
     while (candidate := path.with_name(f"{path.name}-{number}")).exists():
         number += 1
     return candidate
+
+
+def _moves(entry: Path, target: Path) -> Iterator[tuple[Path, Path]]:
+    """The fewest renames that bring `entry` to `target`, where a folder may be already."""
+    if entry.is_dir() and target.is_dir() and not entry.is_symlink():
+        for part in sorted(entry.iterdir()):
+            yield from _moves(part, target / part.name)
+    else:
+        yield entry, target
 
 
 _NAMED = 12

@@ -18,6 +18,7 @@ from textual.widgets import Static
 
 from rltui.core.api import Plan, Request
 from rltui.core.config_report import KnobInfo, KnobTable
+from rltui.core.consent import agreed, is_warned
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.background import in_background
@@ -236,19 +237,16 @@ class KnobEditor(Box[Decision]):
             self._leave(None)
         elif how == "collect" or await self._is_meant(plan):
             request = edit_request(self._staged, self.knob.key, draft.value, self._seen)
-            self._leave(Decision(request.model_copy(update={"restart": how == "restart"}), how))
+            request = request.model_copy(update={"restart": how == "restart"})
+            self._leave(Decision(agreed(request, plan), how))
 
     async def _is_meant(self, plan: Plan) -> bool:
         """Ask where the edit brings warnings that were not there before."""
-        known = {(problem.key, problem.message) for problem in self._table.problems}
-        new = tuple(
-            problem
-            for problem in plan.problems
-            if problem.severity == "warning" and (problem.key, problem.message) not in known
-        )
-        if not new:
+        if not is_warned(plan):
             return True
-        asked = Plan(action="set", problems=new, diff=plan.diff)
+        new = (problem for problem in plan.problems if not problem.standing)
+        warnings = tuple(problem for problem in new if problem.severity == "warning")
+        asked = Plan(action="set", problems=warnings, diff=plan.diff)
         dialog = PlanDialog(asked, "Write in spite of this?", danger=True)
         answer = await self.app.push_screen_wait(dialog)
         return answer is True

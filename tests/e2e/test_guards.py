@@ -1,0 +1,281 @@
+"""What loses work, deletes, or touches a person's files is done only where somebody agrees to it.
+
+Trials are made of a table: command × state of the run × who is there to be asked × form of the answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+from tests.conftest import Box, made_box
+from tests.engine import EXAMPLE
+from tests.waiting import retry_until
+
+from rltui.core.api import Loss
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+WALKED = 23
+"""Steps that a run does; every fifth leaves a checkpoint."""
+WALKER = """\
+import json, sys, time, tomllib
+from pathlib import Path
+run = Path(sys.argv[2])
+done = max((int(each.parent.name[5:]) for each in run.glob("checkpoints/step_*/STABLE")), default=0)
+print(f"goes on from {done}", flush=True)
+while True:
+    config = tomllib.loads(Path(sys.argv[1]).read_text())
+    if done < config["walk"]:
+        done += 1
+        row = {"step": done, "time": time.time(), "loss/mean": 0.5}
+        with (run / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(row) + chr(10))
+        if done % 5 == 0:
+            (run / f"checkpoints/step_{done}").mkdir(parents=True, exist_ok=True)
+            (run / f"checkpoints/step_{done}/STABLE").write_text("x" * done)
+    time.sleep(0.01)
+"""
+LAYOUT = """\
+framework = "generic"
+[[component]]
+id = "trainer"
+command = ["{python}", "-u", "{workspace}/walker.py", "{config.walk}", "{run_dir}"]
+"""
+CONFIG = f"walk = {WALKED}  # steps\nlr = 0.001\n"
+
+
+def walking(box: Box, name: str, *options: str) -> None:
+    """Start a run that does its steps and waits then."""
+    (box.work / "walker.py").write_text(WALKER)
+    (box.work / "lay.toml").write_text(LAYOUT)
+    (box.work / f"{name}").mkdir(exist_ok=True)
+    (box.work / name / "walk.toml").write_text(CONFIG)
+    given = ("up", f"{name}/walk.toml", "-l", "lay.toml", "-n", name, "-o", f"out-{name}")
+    box.json(*given, *options)
+    has_walked(box, name)
+
+
+def has_walked(box: Box, name: str, steps: int = WALKED) -> None:
+    assert retry_until(lambda: box.json("status", name)["step"] == steps, timeout_s=30), box.json(
+        "status", name
+    )
+
+
+def goes_on_from(box: Box, name: str, step: int) -> bool:
+    words = ("logs", "trainer", "-n", name)
+    return retry_until(lambda: box.run(*words).stdout.startswith(f"goes on from {step}\n"))
+
+
+# --- a loss, and back --------------------------------------------------------------------------------
+
+
+def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> None:
+    walking(box, "one")
+    before = (box.work / "out-one/metrics.jsonl").read_text()
+    assert box.run("restart", "--from-scratch").returncode == 2
+    assert box.run("restart", "--from-scratch", "--yes", "--wait").returncode == 0
+    has_walked(box, "one")
+    (first,) = [each for each in box.json("checkpoints")["set_aside"] if each["steps"]]
+    assert first["steps"] == [5, 10, 15, 20]
+    assert f"rltui checkpoints one --restore {first['name']}" in box.run("checkpoints").stdout
+    living = box.run("checkpoints", "--restore", first["name"])
+    assert (living.returncode, "rltui down one" in living.stderr) == (4, True), living.stderr
+    unknown = box.run("checkpoints", "--restore", "2020")
+    assert (unknown.returncode, first["name"] in unknown.stderr) == (2, True)
+
+    assert box.run("down", "one").returncode == 0
+    since = (box.work / "out-one/metrics.jsonl").read_text()
+    assert since != before
+    back = box.json("checkpoints", "one", "--restore", first["name"])
+    assert (box.work / "out-one/metrics.jsonl").read_text() == before
+    assert [each["step"] for each in back["checkpoints"]] == [5, 10, 15, 20]
+    (second,) = [each for each in back["set_aside"] if each["steps"]]
+    again = box.run("checkpoints", "one", "--restore", second["name"])
+    assert again.returncode == 0, again.stderr
+    assert (box.work / "out-one/metrics.jsonl").read_text() == since, "there and back"
+    (third,) = [each for each in box.json("checkpoints", "one")["set_aside"] if each["steps"]]
+    assert box.run("checkpoints", "one", "--restore", third["name"]).returncode == 0
+
+    config = box.work / "one/walk.toml"
+    config.write_text(CONFIG.replace("23", "31"))
+    assert box.run("start", "-n", "one", "--wait").returncode == 0
+    assert goes_on_from(box, "one", 20)
+    has_walked(box, "one", 31)
+    assert "brought back" in box.run("events", "--kind", "restore").stdout
+
+
+@pytest.mark.slow
+def test_what_a_rewind_set_aside_is_brought_back(box: Box) -> None:
+    walking(box, "one")
+    assert box.run("restart", "--from", "10", "--yes", "--wait").returncode == 0
+    has_walked(box, "one")
+    (aside,) = [each for each in box.json("checkpoints")["set_aside"] if each["steps"]]
+    assert aside["steps"] == [15, 20]
+    box.run("down", "one")
+    (box.work / "out-one/checkpoints/step_20/STABLE").write_text("of the new line")
+    assert box.run("checkpoints", "one", "--restore", aside["name"]).returncode == 0
+    assert (box.work / "out-one/checkpoints/step_20/STABLE").read_text() == "x" * 20
+    assert box.run("start", "-n", "one", "--wait").returncode == 0
+    assert goes_on_from(box, "one", 20)
+
+
+# --- trials ------------------------------------------------------------------------------------------
+
+State = Literal["living", "stopped", "copied"]
+"""Of the run that a command is about: `copied` has its own copy of a config."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A command without `--yes`."""
+
+    state: State
+    words: tuple[str, ...]
+    loss: Loss
+    """Of the command in that state."""
+    shows: str
+    """In its plan."""
+    only: str = "--plan"
+    """What has it show its plan alone."""
+
+    def __str__(self) -> str:
+        return f"{self.state}: {' '.join(self.words)}"
+
+
+TRIALS = (
+    Trial("living", ("restart", "--from-scratch"), Loss.MORE, "lose       23 steps"),
+    Trial("living", ("restart", "trainer", "--from-scratch"), Loss.MORE, "lose       23 steps"),
+    Trial("living", ("restart", "--from", "10"), Loss.MORE, "lose       13 steps"),
+    Trial("living", ("restart", "--from", "5"), Loss.MORE, "lose       18 steps"),
+    Trial("living", ("set", "lr=50"), Loss.MORE, "is that meant?", "--dry-run"),
+    Trial("living", ("set", "lr=50", "--restart"), Loss.MORE, "is that meant?", "--dry-run"),
+    Trial("living", ("set", "walk=24", "--restart", "--from", "10"), Loss.MORE, "lose       13", "--dry-run"),
+    Trial("living", ("set", "output_dir=/tmp/elsewhere", "--force"), Loss.MORE, "output_dir", "--dry-run"),
+    Trial("living", ("checkpoints", "--prune", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
+    Trial("living", ("runs", "--prune", "--keep-last", "1"), Loss.MORE, "old"),
+    Trial("living", ("trash", "--empty"), Loss.FOR_GOOD, "gone", ""),
+    Trial("stopped", ("start", "--from-scratch", "-n", "old"), Loss.MORE, "lose       23 steps"),
+    Trial("stopped", ("start", "--from", "10", "-n", "old"), Loss.MORE, "lose       13 steps"),
+    Trial("stopped", ("restart", "--from-scratch", "-n", "old"), Loss.MORE, "lose       23 steps"),
+    Trial("stopped", ("set", "lr=50", "-n", "old"), Loss.MORE, "is that meant?", "--dry-run"),
+    Trial(
+        "stopped",
+        ("set", "rl.toml", "lr=50"),
+        Loss.MORE,
+        "is that meant?",
+        "--dry-run",
+    ),
+    Trial(
+        "stopped", ("checkpoints", "old", "--prune", "--set-aside", "--keep-last", "1"), Loss.FOR_GOOD, "free"
+    ),
+    Trial("copied", ("promote", "own"), Loss.MORE, "+lr = 0.002"),
+    Trial("copied", ("set", "lr=50", "-n", "own"), Loss.MORE, "is that meant?", "--dry-run"),
+    Trial("copied", ("checkpoints", "own", "--prune", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
+)
+"""That lose too much to be done by a script that does not say so."""
+HARMLESS = (
+    ("start", "--plan"), ("restart", "--plan"), ("stop", "--plan"), ("down", "--plan"),
+    ("restart", "--from-scratch", "--plan"), ("set", "walk=99", "--dry-run"), ("promote", "own", "--plan"),
+    ("runs", "--prune", "--keep-last", "1", "--plan"), ("rm", "old", "--plan"),
+    ("checkpoints", "--prune", "--keep-last", "1", "--plan"), ("trash",), ("undo", "--dry-run"),
+)  # fmt: skip
+
+
+def fingerprint(box: Box) -> Mapping[str, str]:
+    """Of all that must not change: run folders, trash, configs, and what of the journal are acts."""
+    found = {}
+    for path in sorted(box.work.rglob("*")):
+        name = str(path.relative_to(box.work))
+        if path.name == "journal.jsonl":
+            entries = map(json.loads, path.read_text().splitlines())
+            acts = [
+                each for each in entries if each["kind"] in ("edit", "plan", "resume", "prune", "restore")
+            ]
+            found[name] = json.dumps(acts)
+        elif path.is_file() and (".rltui/" not in name or "/archive/" in name or "/config/" in name):
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def refused_by_hand(box: Box, words: Sequence[str], answer: str) -> subprocess.CompletedProcess[str]:
+    """On a terminal, where somebody answers the question."""
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, answer.encode())
+        return subprocess.run(
+            [sys.executable, "-m", "rltui", *words], stdin=theirs, capture_output=True, text=True,
+            env=box.env, cwd=box.work, check=False, timeout=60,
+        )  # fmt: skip
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+@pytest.fixture(scope="module")
+def town() -> Iterator[Box]:
+    """A run that lives, an older one that does not, one with its own copy, and one in the trash."""
+    with made_box() as box:
+        for name in ("gone", "old"):
+            walking(box, name)
+            assert box.run("down", name).returncode == 0
+        assert box.run("rm", "gone").returncode == 0
+        walking(box, "own", "--set", "lr=0.002")
+        assert box.run("down", "own").returncode == 0
+        walking(box, "living")
+        (box.work / "rl.toml").write_text((EXAMPLE / "rl.toml").read_text())
+        yield box
+
+
+def attempt(town: Box, trial: Trial, *more: str) -> None:
+    """It is refused, with its plan, and nothing is lost."""
+    before = fingerprint(town)
+    done = town.run(*trial.words, *more)
+    assert done.returncode == 2, (done, more)
+    if "--json" in more:
+        assert json.loads(done.stdout)["exit_code"] == 2
+    assert trial.shows in done.stderr or trial.shows in done.stdout, done
+    assert "add --yes" in done.stderr
+    assert fingerprint(town) == before
+
+
+def test_too_much_is_refused_where_nobody_can_be_asked(town: Box) -> None:
+    """The twelfth task of an agent: from scratch, lr=50, promote, prune, empty, without `--yes`."""
+    for trial in TRIALS:
+        attempt(town, trial)
+    assert town.json("status", "living")["step"] == WALKED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trial", TRIALS, ids=str)
+def test_too_much_is_refused_in_json_and_by_a_no(town: Box, trial: Trial) -> None:
+    attempt(town, trial, "--json")
+    before = fingerprint(town)
+    for answer in ("n\n", "\n", "nonsense\n", "\x04"):
+        done = refused_by_hand(town, trial.words, answer)
+        assert done.returncode == 2, (done, answer)
+        assert "[y/N]" in done.stderr
+        assert trial.shows in done.stderr + done.stdout
+        assert fingerprint(town) == before
+    if trial.only:
+        for more in ((), ("--json",)):
+            shown = town.run(*trial.words, trial.only, *more)
+            assert shown.returncode == 0, shown
+            assert fingerprint(town) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", HARMLESS, ids=" ".join)
+def test_a_look_changes_nothing(town: Box, words: tuple[str, ...]) -> None:
+    before = fingerprint(town)
+    for more in ((), ("--json",), ("-n", "living") if words[0] in ("start", "restart", "stop") else ()):
+        town.run(*words, *more)
+        assert fingerprint(town) == before

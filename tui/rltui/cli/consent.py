@@ -1,0 +1,74 @@
+"""Who is asked on the command line before something is lost: see `core/consent.py`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rltui.cli.terminal import confirm
+from rltui.client.actor import actor
+from rltui.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rltui.core.api import Loss, Plan, Request
+    from rltui.core.consent import Verb
+
+
+def require_consent(
+    verb: Verb,
+    arguments: argparse.Namespace,
+    question: str = "go on?",
+    *,
+    loss: Loss | None = None,
+    plan: str = "",
+) -> None:
+    """Return where `verb` may be carried out. `arguments.yes`: it was agreed to beforehand.
+
+    `loss`: where the table does not say it. `plan`: shown before an answer is asked for or refused, for want
+    of who would give it; empty: it was shown already.
+
+    Raises:
+        UsageError: if a person says no, or nobody is there to be asked and too much would be lost.
+    """
+    from rltui.core.api import Loss  # pydantic behind it takes 0.1 s
+    from rltui.core.consent import LOSSES, Decision, decide
+
+    loss = LOSSES[verb] if loss is None else loss
+    assert loss is not None, f"only its plan says what {verb} loses"
+    decision = decide(verb, loss, has_terminal=sys.stdin.isatty(), yes=arguments.yes)
+    if decision is not Decision.ACT:
+        sys.stderr.write(plan)
+    match decision:
+        case Decision.REFUSE:
+            forever = ", and what is deleted does not come back" if loss is Loss.FOR_GOOD else ""
+            raise UsageError(
+                f"not confirmed: nobody is here to be asked{forever}",
+                hint="add --yes if that is meant; nothing was done",
+            )
+        case Decision.ASK if not confirm(question):
+            raise UsageError("nothing was done")
+
+
+def accepted(
+    plan: Plan,
+    request: Request,
+    arguments: argparse.Namespace,
+    *,
+    verb: Verb | None = None,
+    question: str = "go on?",
+    shown: str = "",
+) -> Request:
+    """`request` with the consent that carrying out `plan` takes.
+
+    `verb`: by default the request's own. `shown`: as `plan` of `require_consent`.
+
+    Raises:
+        UsageError: as `require_consent`.
+    """
+    from rltui.core.consent import agreed, loss_of_plan
+
+    loss = loss_of_plan(plan, request)
+    require_consent(verb or request.action, arguments, question, loss=loss, plan=shown)
+    return agreed(request, plan).model_copy(update={"by": actor()})

@@ -1,0 +1,110 @@
+"""Who is asked before something is done: what each verb loses, and the one decision on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Literal
+
+from rltui.core.api import EDITS, Loss, Plan, Request
+
+
+class Decision(StrEnum):
+    """What becomes of a verb."""
+
+    ACT = "act"
+    ASK = "ask"
+    REFUSE = "refuse"
+    """With its plan: nobody is there to be asked."""
+
+
+Verb = Literal[
+    "start", "stop", "restart", "set", "write", "undo", "redo", "free", "up", "down", "eval", "convert",
+    "rerun", "publish", "rm", "prune-runs", "empty-trash", "prune-checkpoints", "restore-checkpoints",
+    "forget", "promote", "k8s-install", "k8s-uninstall",
+]  # fmt: skip
+
+LOSSES: Mapping[Verb, Loss | None] = MappingProxyType(
+    {
+        "start": None,
+        "stop": None,
+        "restart": None,
+        "set": None,
+        "write": None,
+        "undo": None,
+        "redo": None,
+        "free": None,
+        "up": None,
+        "down": None,
+        "eval": Loss.NOTHING,
+        "restore-checkpoints": Loss.INTERVAL,
+        "convert": Loss.INTERVAL,
+        "rerun": Loss.INTERVAL,
+        "publish": Loss.INTERVAL,
+        "rm": Loss.INTERVAL,
+        "k8s-install": Loss.INTERVAL,
+        "k8s-uninstall": Loss.INTERVAL,
+        "forget": Loss.MORE,
+        "promote": Loss.MORE,
+        "prune-runs": Loss.MORE,
+        "empty-trash": Loss.FOR_GOOD,
+        "prune-checkpoints": Loss.FOR_GOOD,
+    }
+)
+"""`None`: the plan says, by `loss_of_plan`."""
+_UNASKED: frozenset[Verb] = frozenset({"down"})
+"""Carried out whatever they lose: scripts end runs by it. It says what is lost."""
+
+
+def decide(verb: Verb, loss: Loss, *, has_terminal: bool, yes: bool) -> Decision:
+    """Whether `verb`, which loses `loss`, is carried out at once. `yes`: somebody has said so already."""
+    if yes or loss is Loss.NOTHING or verb in _UNASKED:
+        return Decision.ACT
+    if has_terminal:
+        return Decision.ASK
+    return Decision.REFUSE if loss >= Loss.MORE else Decision.ACT
+
+
+def loss_of_plan(plan: Plan, request: Request) -> Loss:
+    """What carrying out `request` costs, by the plan that was made for it."""
+    is_foreign = any(process.evidence == "gpu" for process in plan.free)
+    moves = request.action not in EDITS or request.restart
+    if is_foreign or is_warned(plan) or (moves and _loses_more(plan)):
+        return Loss.MORE
+    if not moves or not (plan.stop or plan.start or plan.free) or _is_plain_start(plan, request):
+        return Loss.NOTHING
+    return Loss.INTERVAL
+
+
+def agreed(request: Request, plan: Plan) -> Request:
+    """`request`, once somebody has seen `plan` and said yes to it."""
+    loss = max(request.accepts, loss_of_plan(plan, request))
+    return request.model_copy(update={"accepts": loss})
+
+
+def is_warned(plan: Plan) -> bool:
+    """An edit brings a warning with it. Going back to what was there before is the cure, never the risk."""
+    return plan.action in ("set", "write", "redo") and any(
+        problem.severity == "warning" and not problem.standing for problem in plan.problems
+    )
+
+
+def _loses_more(plan: Plan) -> bool:
+    """More than the steps between two checkpoints. Where the run goes on from the newest one, the next may
+    just be being written.
+    """
+    resume, newest = plan.lost.resume_step or 0, max(plan.checkpoints, default=0)
+    lost = max(plan.lost.steps, newest - resume if plan.checkpoints else 0)
+    if plan.lost.interval is None:
+        return lost > 0
+    return lost > plan.lost.interval if resume < newest else lost >= 2 * plan.lost.interval
+
+
+def _is_plain_start(plan: Plan, request: Request) -> bool:
+    """Just what was asked for, and nothing speaks against it."""
+    return (
+        request.action == "start"
+        and plan.start == request.components
+        and not (plan.stop or plan.free or plan.problems or plan.lost.steps)
+    )
