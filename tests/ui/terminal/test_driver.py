@@ -193,3 +193,12 @@ def test_answers_that_nobody_waits_for_are_no_keys() -> None:
         assert at_rest(terminal) == before
         terminal.press(typed("help"))
         terminal.wait_for("Lower case is reversible")
+
+
+@pytest.mark.slow
+def test_letters_behind_the_key_that_opens_a_line_come_in_one_write() -> None:
+    """Finding U6: S, I, R, M of "SIGTERM" would have started and restarted things."""
+    with opened() as terminal:
+        terminal.press("/SIGTERM i S I R M x q")
+        terminal.wait_for("SIGTERM i S I R M x q")
+        assert "Search this log" in terminal.text
