@@ -606,7 +606,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("find.only", "ampersand", "only matches", "Only the lines that match, or all", Scope.LOGS,
            (Use((_LOG,), "toggle_only", palette=False),)),
     Action("find.errors", "E", "errors",
-           "To the newest error, again to the one before; next and previous match go on from there",
+           "To the newest error, in whichever log has one; again to the one before; next and previous match"
+           " go on from there",
            Scope.LOGS, (Use((_LOG,), footer=_SPARE, palette=False),)),
     Action("all", "0", "all", "All of it", Scope.LOOKING, (
         Use((_LOGS,), "show_merged", label="merged", footer=_YES, help="All components in one, by time"),

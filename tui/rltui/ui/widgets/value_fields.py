@@ -51,11 +51,8 @@ class Answered(Message):
 
 
 def _run_at_once(field: Widget, event: events.Key) -> None:
-    """Do what a key of the field means as soon as it is pressed.
-
-    Textual 8.2 runs a binding only after the event went up the tree. Of keys that arrive together, as
-    over a slow connection, deletions would eat what was typed behind them, and another text be written
-    than the one that was there.
+    """Do what a key of the field means, be it a letter: Textual runs a binding only after the event went up
+    the tree, and a letter is typed before that.
     """
     active = field.screen.active_bindings.get(event.key)
     if active is None or active.node is not field:
@@ -86,7 +83,7 @@ class TypedValue(Input):
         self.post_message(ValueEdited(value))
 
     def on_key(self, event: events.Key) -> None:
-        """In the order they were pressed."""
+        """Its own keys before letters."""
         _run_at_once(self, event)
 
     def action_answer(self, how: How) -> None:
@@ -164,10 +161,6 @@ class ChosenValue(Widget, can_focus=True):
             for position, label in enumerate(self._labels)
         )
 
-    def on_key(self, event: events.Key) -> None:
-        """In the order they were pressed."""
-        _run_at_once(self, event)
-
     def action_answer(self, how: How) -> None:
         """Take what is chosen now."""
         self.post_message(Answered(self.value, how))
@@ -237,7 +230,7 @@ class ListValue(Widget, can_focus=True):
         return Content.assemble((sign, "bold"), clean(before), (clean(under) or " ", "reverse"), clean(after))
 
     def on_key(self, event: events.Key) -> None:
-        """In the order they were pressed."""
+        """Its own keys before letters."""
         _run_at_once(self, event)
         if event.is_printable and event.character:
             event.stop()
