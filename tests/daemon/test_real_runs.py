@@ -105,8 +105,10 @@ class Replay:
         }
         observation = SimpleNamespace(progress=self.progress, health=health, activities={})
         processes = SimpleNamespace(run_jobs=lambda: [*self._runners.values()])
+        setup = SimpleNamespace(record=SimpleNamespace(observed=False))
         self.supervisor = cast(
-            Supervisor, SimpleNamespace(observation=observation, events=self.events, processes=processes)
+            Supervisor,
+            SimpleNamespace(setup=setup, observation=observation, events=self.events, processes=processes),
         )
 
     async def replay(self, start: Start) -> tuple[dict[str, int], dict[str, str]]:

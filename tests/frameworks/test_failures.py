@@ -132,6 +132,22 @@ HOPELESS = {
     "pydantic-root": (PYDANTIC_ROOT, "config error: Batch size must be divisible by", "samples per problem"),
     "box": (BOX, "config error: orchestrator.rollouts-per-example: Extra inputs", "are not permitted"),
     "box-root": (BOX_ROOT, "config error: Set exactly one of batch_size or token_batch_size", "one of"),
+    "uv-download": (
+        (
+            "error: Request failed after 3 retries in 6.7s\n  cause: Failed to download `https://github.com/astral-sh/x`\n"
+            "  cause: client error (Connect)"
+        ),
+        "uv could not make the environment: Failed to download `https://github.com",
+        "UV_NO_SYNC=1",
+    ),
+    "uv-build": (
+        (
+            "error: Failed to build `prime-pydantic-config @ file:///lab/deps/pydantic-config`\n"
+            "  cause: `/lab/deps/pydantic-config` does not appear to be a Python project"
+        ),
+        "does not appear to be a Python project",
+        "UV_NO_SYNC=1",
+    ),
     "argparse": (
         "usage: trainer [-h]\ntrainer: error: unrecognized arguments: --model.nam",
         "config error: unrecognized arguments: --model.nam",

@@ -128,7 +128,8 @@ def check(arguments: argparse.Namespace) -> int:
         if found.valid and not found.startable:
             verdict = "valid, but not to be started so"
         verdict = paint(verdict, meaning_of(verdict) if found.startable else "busy")
-        print(f"{verdict} · {found.framework} · layout {found.layout}")
+        words = (verdict, found.framework, found.own, f"layout {found.layout}")
+        print(" · ".join(filter(None, words)))
     return 0 if found.valid else int(ConfigError.exit_code)
 
 

@@ -128,8 +128,12 @@ def check(
         chosen = models.informed(config_files, ask=ask_models)
         store = ConfigStore(list(config_files), chosen)
         sources = store.load_sources()
-        if ask_models and models.accepts(sources):
+        is_accepted = ask_models and models.accepts(sources)
+        own = "accepted by its own classes" if is_accepted else ""
+        if is_accepted:
             store.accept(sources)
+        elif ask_models and models.reason and chosen.config_models is not None:
+            own = f"its own classes were not asked: {models.reason}"
         problems = store.problems()
         problems += models.problems(sources, problems) if ask_models else ()
     files = sources.files
@@ -154,6 +158,7 @@ def check(
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
         startable=not in_the_way,
+        own=own,
         framework=chosen.id,
         layout=str(layout_file),
         problems=problems,

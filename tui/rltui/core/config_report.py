@@ -217,6 +217,8 @@ class Check(Value):
     valid: bool
     startable: bool = True
     """With this layout; the problems say what stands in the way."""
+    own: str = ""
+    """What the framework's own classes have to do with the verdict, in words."""
     framework: str
     layout: str = ""
     problems: tuple[Problem, ...] = ()

@@ -162,6 +162,13 @@ def _rank_ended(groups: Groups) -> str:
 
 _ENVIRONMENT: tuple[FailurePattern, ...] = (
     FailurePattern(
+        "F_UV_SYNC",
+        r"^error: (?:Request failed after|Failed to (?:build|download|fetch|install|prepare))[^\n]*\n"
+        r"\s+(?:cause|Caused by): (?P<what>[^\n]{1,300})",
+        "uv could not make the environment: {what}; UV_NO_SYNC=1 takes one that is ready as it is",
+        hopeless=True,
+    ),
+    FailurePattern(
         "F_PORT",
         r"\[Errno 98\] (?:Address already in use|error while attempting to bind on address)[^\n]*?"
         r"[:,] ?(?P<port>\d{2,5})\b",
