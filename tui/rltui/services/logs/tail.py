@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from threading import Event
 
@@ -38,8 +39,7 @@ def tail_lines(path: Path, count: int | None = None, line_filter: LineFilter | N
         return
     with closing(_LineStream(path, count, line_filter)) as stream:
         if count is None:
-            yield from map(without_secrets, stream.drain())
-            yield from map(without_secrets, stream.finish())
+            yield from map(without_secrets, chain(stream.drain(), stream.finish()))
         else:
             lines = deque(stream.drain(), maxlen=count)
             lines.extend(stream.finish())
@@ -59,7 +59,7 @@ def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | 
         yield from map(without_secrets, deque(stream.drain(), maxlen=count))
         while not stop.wait(_FOLLOW_INTERVAL_S):
             yield from map(without_secrets, stream.drain())
-        yield from stream.finish()
+        yield from map(without_secrets, chain(stream.drain(), stream.finish()))
 
 
 def _found_lines(path: Path, pattern: re.Pattern[str]) -> Iterator[str]:
