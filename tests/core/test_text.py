@@ -127,3 +127,9 @@ def test_a_name_that_nobody_knows_is_told_with_the_nearest() -> None:
     error = unknown("knob", "sed", ["seed", "lr"])
     assert (error.title, error.hint) == ("no knob 'sed'", "did you mean seed? there are: seed, lr")
     assert unknown("knob", "sed", []).hint == "there is none yet"
+
+
+def test_of_many_names_some_are_told() -> None:
+    told = str(unknown("run", "zzz", [f"run-{number}" for number in range(60)]))
+    assert "run-23 and 36 more" in told
+    assert "run-24" not in told

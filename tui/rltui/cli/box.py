@@ -26,6 +26,7 @@ from rltui.core.text import GIB, gib
 from rltui.errors import RltuiError, UsageError
 from rltui.services import outside
 from rltui.services.own_files import FileLock, make_folder, write_atomically
+from rltui.services.processes.identity import need_processes
 
 _CONFIG_DIRS = ("etc/systemd", "run/systemd", "usr/lib/systemd")
 """The first that has a file of a name wins."""
@@ -179,6 +180,7 @@ def _tmux() -> _Finding:
 def _state() -> _Finding:
     """Tried: a disk may be full or read-only, a file system may know no locks."""
     try:
+        need_processes()
         folder = paths.state_dir()
         make_folder(folder, mode=0o700)
         trial = folder / f".doctor.{os.getpid()}"

@@ -330,11 +330,15 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     return plain[matches[0]] if matches else None
 
 
+_MOST_KNOWN = 24
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a name that somebody typed: the closest known ones, and all of them."""
+    """The error for a name that somebody typed: the closest known one, and what others there are."""
     known = list(known)
     guess = did_you_mean(name, known)
-    there_are = f"there are: {', '.join(known)}" if known else "there is none yet"
+    more = f" and {len(known) - _MOST_KNOWN} more" if len(known) > _MOST_KNOWN else ""
+    there_are = f"there are: {', '.join(known[:_MOST_KNOWN])}{more}" if known else "there is none yet"
     return UsageError(f"no {what} {name!r}", hint=f"{guess} {there_are}".strip())
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from rltui.errors import RltuiError
 from rltui.services.outside import OUTER_VARIABLES
 from rltui.services.own_files import read_own, write_atomically
+from rltui.services.processes.identity import need_processes
 from rltui.services.runs.experiment_files import ControlFolder
 
 _FILE = "shell.json"
@@ -35,6 +36,7 @@ def keep_shell(control: ControlFolder) -> None:
     Raises:
         RltuiError: if it cannot be written.
     """
+    need_processes()
     umask = _UMASK.search(Path("/proc/self/status").read_text(encoding="ascii", errors="replace"))
     values = {
         "limits": {name: resource.getrlimit(number) for name, number in _limits().items()} | _FILES,

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from rltui.errors import RltuiError
+
 PROC = Path("/proc")
 
 
@@ -63,8 +65,19 @@ def is_alive(process: ProcessId) -> bool:
     return stat is not None and stat.id == process and not stat.is_dead
 
 
+def need_processes() -> None:
+    """Raises RltuiError where the system does not show its processes, by which all that lives is known."""
+    if not (PROC / "self").exists():
+        raise RltuiError("there is no /proc here, which tells what runs", hint="mount -t proc proc /proc")
+
+
 def living_processes() -> list[ProcessStat]:
-    """Every visible process but zombies. Takes about 15 µs for each."""
+    """Every visible process but zombies. Takes about 15 µs for each.
+
+    Raises:
+        RltuiError: as `need_processes`.
+    """
+    need_processes()
     stats = (read_stat(int(name)) for name in os.listdir(PROC) if name.isdigit())  # noqa: PTH208 - 3× slower
     return [stat for stat in stats if stat is not None and not stat.is_dead]
 

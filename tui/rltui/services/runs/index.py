@@ -173,23 +173,27 @@ class RunIndex:
         stays, since they know better.
         """
         documents = [
-            (
-                row.id, row.name, row.folder, row.control, row.state, orjson.dumps(row),
-                None if config is None else _dumped(config), marks.get(row.id, b""), row.disk_bytes,
-            )
+            {
+                **{name: getattr(row, name) for name in ("id", "name", "folder", "control", "state")},
+                "row": orjson.dumps(row),
+                "config": None if config is None else _dumped(config),
+                "mark": marks.get(row.id, b""),
+                "disk": row.disk_bytes,
+            }
             for row, config in rows
-        ]  # fmt: skip
+        ]
         if not documents:
             return
         latest = _NEVER if unless_since is None else unless_since
         with self._writing() as (connection, stamp):
             for document in documents:
                 connection.execute(
-                    "INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, ?6, COALESCE(?7, x'7b7d'), ?8, ?9, ?10)"
-                    " ON CONFLICT (id) DO UPDATE SET name = ?2, folder = ?3, control = ?4, state = ?5,"
-                    " row = ?6, config = COALESCE(?7, config), mark = ?8, stamp = ?9, disk = ?10"
-                    " WHERE run.stamp <= ?11",
-                    (*document[:-1], stamp, document[-1], latest),
+                    "INSERT INTO run VALUES (:id, :name, :folder, :control, :state, :row,"
+                    " COALESCE(:config, x'7b7d'), :mark, :stamp, :disk)"
+                    " ON CONFLICT (id) DO UPDATE SET name = :name, folder = :folder, control = :control,"
+                    " state = :state, row = :row, config = COALESCE(:config, config), mark = :mark,"
+                    " stamp = :stamp, disk = :disk WHERE run.stamp <= :latest",
+                    {**document, "stamp": stamp, "latest": latest},
                 )
 
     def remove(self, ids: Iterable[str]) -> None:
