@@ -87,7 +87,7 @@ def test_runs_are_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "▲" not in table
     assert "± is the deviation of single steps" in remark
     assert re.search(rf"^{re.escape(key)} +\S+ +0.125$", table, re.MULTILINE)
-    assert re.search(r"^reward, to step 3 +0.2 ± 0.1 +0.2 ± 0.1$", table, re.MULTILINE)
+    assert re.search(r"^reward to step 3 +0.2 ± 0.1 +0.2 ± 0.1$", table, re.MULTILINE)
     assert main(["compare", "a", "b", "--md"]) == 0
     escaped = key.replace("_", r"\_")
     assert f"| {escaped} |" in capsys.readouterr().out
@@ -95,10 +95,7 @@ def test_runs_are_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["compare", "a", "bb"]) == 2
 
 
-def test_runs_are_compared_by_their_evaluations(
-    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
+def test_runs_are_compared_by_their_evaluations(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, shift, seed in (("a", 0.0, 0), ("b", 0.1, 0), ("b", 0.1, 1)):
         rewards = {f"{seed}-{at}": at / 10 + shift + at % 3 / 100 for at in range(8)}
         folder = EvalFolder(ControlFolder(place / "out" / name))
@@ -117,7 +114,7 @@ def test_runs_are_compared_by_their_evaluations(
             assert gap["ci95"][0] <= gap["value"] == pytest.approx(0.1)
             assert main(["compare", "a", "b"]) == 0
             table, remark = capsys.readouterr()
-            assert re.search(r"^x, difference to a +— +\+0.100 ± 0.000 ▲$", table, re.MULTILINE)
+            assert re.search(r"^x, against a +— +\+0.100 ± 0.000 ▲$", table, re.MULTILINE)
             assert remark == ""
     assert main(["compare", "a", "b"]) == 0
     table, remark = capsys.readouterr()

@@ -94,9 +94,9 @@ def test_metrics_are_compared_at_the_last_step_that_all_have() -> None:
     assert loss.figures[0].best == 2.125
     rows = {row.label: (row.cells, row.best) for row in comparison(runs, {}, (reward,)).rows()}
     none = frozenset[int]()
-    assert rows["reward, last step"] == (("0.5", "0.3", "0.7"), none)
-    assert rows["reward, last 10 steps"] == (("0.5 ± 0.4", "0.25 ± 0.0707", "—"), none)
-    assert rows["reward, to step 2"] == (("0.5 ± 0.566", "0.25 ± 0.0707", "—"), none)
+    assert rows["reward last"] == (("0.5", "0.3", "0.7"), none)
+    assert rows["reward last 10"] == (("0.5 ± 0.4", "0.25 ± 0.0707", "—"), none)
+    assert rows["reward to step 2"] == (("0.5 ± 0.566", "0.25 ± 0.0707", "—"), none)
 
 
 def test_the_best_level_is_that_of_ten_steps() -> None:
@@ -141,7 +141,7 @@ def test_a_run_is_better_only_by_the_same_examples() -> None:
     runs = (run("a"), run("b"))
     found = comparison(runs, {}, (), compared_evals([[same], [better]]))
     label, row = {each.label: each for each in found.rows()}.popitem()
-    assert label == "reverse-text, difference to a"
+    assert label == "reverse-text, against a"
     assert (row.cells[0], set(row.best)) == ("—", {1})
     assert re.fullmatch(r"\+0\.0\d\d ± 0\.00\d", row.cells[1])
     assert found.remark == ""

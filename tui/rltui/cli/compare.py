@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rltui.cli.table import plain_lines, width_of
+from rltui.cli.table import plain_lines, room, width_of
 from rltui.client.runs import KnownRuns
 from rltui.core import hints
 from rltui.core.compare import BEST, ComparedRow, Comparison, comparison
@@ -62,7 +61,7 @@ def compare(arguments: argparse.Namespace) -> int:
     elif arguments.md:
         print(found.markdown(all_keys=arguments.all_keys), end="")
     else:
-        print("\n".join(_table(found, shutil.get_terminal_size().columns, all_keys=arguments.all_keys)))
+        print("\n".join(_table(found, room() or sys.maxsize, all_keys=arguments.all_keys)))
         if not found.differing:
             print("no config key differs", file=sys.stderr)
         if found.remark:

@@ -354,16 +354,14 @@ def _metric_rows(metric: ComparedMetric) -> Iterator[ComparedRow]:
     unit, step = shown_unit(metric.unit), metric.common_step
     unit = f" ({unit})" if unit else ""
     by_batch = any(each.level is not None for each in metric.figures)
-    labels = {"last": "last step" if by_batch else "last", "level": f"last {LEVEL_STEPS} steps"}
+    labels = {"last": "last", "level": f"last {LEVEL_STEPS}"}
     if step is not None:
-        labels["common_level" if by_batch else "common"] = (
-            f"to step {step}" if by_batch else f"at step {step}"
-        )
+        labels["common_level" if by_batch else "common"] = f"{'to' if by_batch else 'at'} step {step}"
     for field, label in labels.items():
         cells = [_figure_cell(getattr(figures, field), metric.unit) for figures in metric.figures]
         if any(cells):
             texts = tuple(cell or _NOTHING for cell in cells)
-            yield ComparedRow("metric", f"{metric.id}, {label}{unit}", texts)
+            yield ComparedRow("metric", f"{metric.id} {label}{unit}", texts)
 
 
 def _figure_cell(value: float | Level | None, unit: str) -> str:
@@ -373,11 +371,13 @@ def _figure_cell(value: float | Level | None, unit: str) -> str:
 
 
 def _eval_rows(runs: Sequence[RunRow], found: ComparedEvals) -> Iterator[ComparedRow]:
-    told = [_NOTHING if each is None else f"{each.reward_text} ({each.label})" for each in found.evaluations]
-    yield ComparedRow("eval", f"{found.env}, reward", tuple(told))
+    labels = tuple(_NOTHING if each is None else each.label for each in found.evaluations)
+    yield ComparedRow("eval", f"{found.env}, weights", labels)
+    rewards = tuple(_NOTHING if each is None else each.reward_text for each in found.evaluations)
+    yield ComparedRow("eval", f"{found.env}, reward", rewards)
     if any(gap is not None for gap in found.differences):
         first = next(at for at, each in enumerate(found.evaluations) if each is not None)
         gaps = ["" if gap is None else gap.words.removesuffix(BEST) for gap in found.differences]
         better = {at for at, gap in enumerate(found.differences) if gap and gap.standing == "better"}
-        label = f"{found.env}, difference to {runs[first].name}"
+        label = f"{found.env}, against {runs[first].name}"
         yield ComparedRow("eval", label, tuple(gap or _NOTHING for gap in gaps), frozenset(better))
