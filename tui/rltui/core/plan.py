@@ -171,18 +171,12 @@ def _readers_to_restart(
 
 def _add_fallen(wanted: list[str], reasons: list[str], situation: Situation) -> None:
     """Who failed because what it waits for had failed gets the same chance."""
-    failed = [
-        spec for spec in situation.layout.automatic if situation.lives[spec.id].state is ComponentState.FAILED
-    ]
-    again = {spec.id for spec in failed}.intersection(wanted)
-    fallen: list[str] = []
-    for _ in failed:
-        fallen += [
-            spec.id
-            for spec in failed
-            if spec.id not in (*wanted, *fallen) and not again.isdisjoint(spec.after)
-        ]
-        again.update(fallen)
+    failed = {name for name, life in situation.lives.items() if life.state is ComponentState.FAILED}
+    again = failed.intersection(wanted)
+    for name in situation.layout.start_order():
+        if name in failed and not again.isdisjoint(situation.layout[name].after):
+            again.add(name)
+    fallen = [spec.id for spec in situation.layout.automatic if spec.id in again.difference(wanted)]
     wanted.extend(fallen)
     if fallen:
         reasons.append(
