@@ -121,7 +121,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         """A key waits until all before it have had their effects: Textual would give it to what has the focus
         now, and it is meant for what they open. Those typed after the one that left find no screen any more.
         """
-        if self._exit and isinstance(event, events.InputEvent | events.Paste):
+        if self._is_leaving and isinstance(event, events.InputEvent | events.Paste):
             return
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             self._typed.append(event)
@@ -129,6 +129,10 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
                 await self._take_key(event)
         else:
             await super().on_event(event)
+
+    @property
+    def _is_leaving(self) -> bool:
+        return self._exit or not self.screen_stack
 
     async def _take_key(self, key: events.Key | events.Paste) -> None:
         target = self.focused or self.screen
@@ -148,7 +152,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     @on(_KeyPassed)
     async def _go_on_typing(self, done: _KeyPassed) -> None:
         """What the key has opened has the focus, once the same screen has been on top for a round."""
-        if self._exit:
+        if self._is_leaving:
             self._typed.clear()
         elif self._typed and done.key is self._typed[0]:
             if done.top is not self.screen:
