@@ -50,7 +50,7 @@ SEQUENCES = [
 ]
 OFTEN = [*"\r\x1b\tjk\x1be63948572013r:?r/1z#f@E[]", "\x1b[6~", "\x1b[B", "\x1b[A"]
 PASTES = ["SIGTERM sxSRq", "two\nlines\n", "", "\x1b[?62c", "x" * 5000, "0.5", "[red]q[/red]"]
-FAULTY_SEEDS: tuple[int, ...] = ()
+FAULTY_SEEDS = (1023,)
 """Those that once ended the app, first of all."""
 RUN_KEYS = 1000
 DEFAULT_KEYS = 150
