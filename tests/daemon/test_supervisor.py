@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rltui.core.api import Request
+from rltui.daemon.guards import leave_when_idle
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConflictError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -78,3 +79,25 @@ async def test_what_is_down_starts_nothing_and_says_so_in_the_intent(supervisor:
     assert '"by":"ada"' in supervisor.setup.control.intent_file.read_text()
     with pytest.raises(ConflictError, match="taken down by ada"):
         await supervisor.execute(Request(action="start"))
+
+
+class _Clients:
+    """A server whose clients come and go."""
+
+    has_clients = True
+
+
+async def test_one_that_has_nothing_to_do_leaves_once_nobody_is_there(supervisor: Supervisor) -> None:
+    clients: Any = _Clients()
+    leaving = asyncio.create_task(leave_when_idle(supervisor, clients, after_s=0.05))
+    try:
+        await asyncio.sleep(0.3)
+        assert not supervisor.ended.is_set(), "somebody looks at it"
+        clients.has_clients = False
+        async with asyncio.timeout(30):
+            await supervisor.ended.wait()
+    finally:
+        leaving.cancel()
+    down = supervisor.status().down
+    assert down is not None
+    assert down.by == "itself, having nothing to do"

@@ -220,18 +220,22 @@ def refused_by_hand(box: Box, words: Sequence[str], answer: str) -> subprocess.C
         os.close(theirs)
 
 
+def made_town(box: Box) -> None:
+    """A run that lives, an older one that does not, one with its own copy, and one in the trash."""
+    for name in ("gone", "old"):
+        walking(box, name)
+        assert box.run("down", name).returncode == 0
+    assert box.run("rm", "gone").returncode == 0
+    walking(box, "own", "--set", "lr=0.002")
+    assert box.run("down", "own").returncode == 0
+    walking(box, "living")
+    (box.work / "rl.toml").write_text((EXAMPLE / "rl.toml").read_text())
+
+
 @pytest.fixture(scope="module")
 def town() -> Iterator[Box]:
-    """A run that lives, an older one that does not, one with its own copy, and one in the trash."""
     with made_box() as box:
-        for name in ("gone", "old"):
-            walking(box, name)
-            assert box.run("down", name).returncode == 0
-        assert box.run("rm", "gone").returncode == 0
-        walking(box, "own", "--set", "lr=0.002")
-        assert box.run("down", "own").returncode == 0
-        walking(box, "living")
-        (box.work / "rl.toml").write_text((EXAMPLE / "rl.toml").read_text())
+        made_town(box)
         yield box
 
 
@@ -279,3 +283,22 @@ def test_a_look_changes_nothing(town: Box, words: tuple[str, ...]) -> None:
     for more in ((), ("--json",), ("-n", "living") if words[0] in ("start", "restart", "stop") else ()):
         town.run(*words, *more)
         assert fingerprint(town) == before
+
+
+@pytest.mark.slow
+def test_all_of_it_is_done_where_somebody_says_so() -> None:
+    """In an order in which each still has something to do."""
+    with made_box() as box:
+        made_town(box)
+        for trial in (*TRIALS[4:], *TRIALS[:4]):
+            before = fingerprint(box)
+            words = [word for word in trial.words if word != "--prune"]
+            if "runs" in words or trial.state == "stopped":
+                continue  # nothing of the older ones would be left
+            done = box.run(*trial.words, "--yes", "--wait" if words[0] in ("restart", "start") else "--yes")
+            assert done.returncode == 0, (trial, done)
+            assert fingerprint(box) != before, trial
+            has_walked(box, "living")
+        entries = [json.loads(line) for line in (box.work / "out-living/.rltui/journal.jsonl").open()]
+        acts = [each for each in entries if each["kind"] in ("edit", "plan")]
+        assert all("pid" in each["data"]["by"] for each in acts if "by" in each["data"])

@@ -124,7 +124,6 @@ MAN = Hint("help", "man")
 # --- the config ---------------------------------------------------------------------------------------------
 
 SET = Hint("nothing-to-set", "set KEY=VALUE…")
-UNDO = Hint("written-back", "undo -n {name}")
 USE_CHECKPOINT = Hint("config-of-sft", "use-checkpoint STEP rl.toml")
 CONVERT = Hint("counted-already", "convert {way}")
 CONVERT_MEAN = Hint("length-unknown", "convert {way} --mean-tokens N")
