@@ -172,14 +172,15 @@ class Attempt:
         """Who listens on a port that it was to have: a process of another experiment, or an older one; `None`
         where that is nobody, or nobody can say. Blocks.
         """
-        age_s = self.launch_age_s
-        if self.launch is None or self.launch.host is not None or age_s is None:
+        record = processes.read_attempt(self.folder)
+        main = None if record is None else record.main
+        if self.launch is None or self.launch.host is not None or main is None:
             return None
         ports = [port for port in (self.launch.port, *self.launch.ports) if port is not None]
         for holder in (each for port in ports for each in processes.port_holders(port)):
             if holder.process is not None:
                 tag = processes.attempt_tags(holder.process.pid).get("RLTUI_EXPERIMENT")
-                if tag != self._tag if tag else processes.age_s(holder.process) > age_s:
+                if tag != self._tag if tag else holder.process.start < main.start:
                     return str(holder)
         return None
 
