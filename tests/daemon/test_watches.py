@@ -36,6 +36,7 @@ class Jobs:
             life=SimpleNamespace(state=ComponentState.READY), record=SimpleNamespace(started_at=started_at)
         )
         self.runners = [runner]
+        self.setup = SimpleNamespace(record=SimpleNamespace(observed=False))
         self.processes = SimpleNamespace(run_jobs=lambda: self.runners, alive=lambda: ["trainer"])
         self.events = EventBus(folder / "journal.jsonl")
         metrics = RunMetrics((folder / "metrics.jsonl",), TINYRL)

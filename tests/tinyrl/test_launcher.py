@@ -47,8 +47,9 @@ def programs(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> dict
     real = subprocess.Popen
 
     def start(command: list[str], **options: object) -> subprocess.Popen[bytes]:
-        (tmp_path / f"{command[3]}.words").write_text(" ".join(command[4:]))
-        return real([sys.executable, "-c", found[command[3]]], **options)  # type: ignore[call-overload, no-any-return]
+        name, *words = command[command.index("rltui.tinyrl") + 1 :]
+        (tmp_path / f"{name}.words").write_text(" ".join(words))
+        return real([sys.executable, "-c", found[name]], **options)  # type: ignore[call-overload, no-any-return]
 
     monkeypatch.setattr(subprocess, "Popen", start)
     return found
