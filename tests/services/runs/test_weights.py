@@ -49,6 +49,7 @@ def experiment(folder: Path, monkeypatch: pytest.MonkeyPatch, maker: str = "") -
     return replace(record, run_dir=str(folder), workspace=str(folder))
 
 
+@pytest.mark.usefixtures("own_user")
 def test_the_weights_of_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = experiment(tmp_path, monkeypatch)
     folder = model(tmp_path / "weights/step_100")
@@ -58,6 +59,7 @@ def test_the_weights_of_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert refused.value.hint == "there are: 100"
 
 
+@pytest.mark.usefixtures("own_user")
 def test_where_only_the_trainers_state_is_kept_weights_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
