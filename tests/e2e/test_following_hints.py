@@ -17,6 +17,7 @@ from tests.waiting import retry_until
 
 from rltui.core import hints
 from rltui.core.hints import Hint
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
@@ -44,6 +45,13 @@ def follow(
     done = box.run(*shlex.split(command)[1:])
     assert "Traceback" not in done.stderr
     return done
+
+
+def experiment(box: Box) -> ExperimentRecord:
+    """As it was made."""
+    found = ControlFolder(box.work / "out").read_record()
+    assert found is not None
+    return found
 
 
 def run_toml(box: Box) -> str:
@@ -149,6 +157,20 @@ def test_a_finished_run_of_which_a_server_lives(counters: Box) -> None:
     missing = counters.run("undo", "-n", "one")
     assert missing.returncode == 3
     assert follow(counters, missing, hints.EVENTS).returncode == 0
+
+
+def test_a_layout_that_was_changed(picky: Box) -> None:
+    """What was advised, `up … --resume`, was refused: the name is taken by a folder that it did not name."""
+    layout = picky.work / "counters.toml"
+    layout.write_text(layout.read_text().replace('title = "Counters"', 'title = "Others"'))
+    plan = picky.run("restart", "trainer", "--plan", "-n", "one")
+    record = experiment(picky)
+    assert follow(picky, plan, hints.DOWN, name="one").returncode == 0
+    assert record.resume_command in plan.stdout, plan.stdout
+    done = picky.run(*shlex.split(record.resume_command)[1:])
+    assert done.returncode == 0, done.stderr
+    assert picky.json("status")["title"] == "Others"
+    assert "changed" not in picky.run("restart", "trainer", "--plan", "-n", "one").stdout
 
 
 def test_lists_that_messages_point_to(picky: Box) -> None:

@@ -167,7 +167,7 @@ def _report(record: ExperimentRecord, cancelled: str | None) -> EvalReport:
         if cancelled is not None:
             raise UsageError(
                 f"{record.name} is not up: nothing of its queue runs",
-                hint=hints.UP_AGAIN(configs=record.config_files, name=record.name),
+                hint=hints.START_ALL(name=record.name),
             )
         return EvalFolder(_control(record)).report(record.name)
     with closing(wire):

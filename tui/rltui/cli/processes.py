@@ -15,7 +15,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint
 from rltui.cli.consent import accepted, require_consent
 from rltui.cli.table import Column, Row, print_table
-from rltui.cli.waiting import is_awaited, limited, outcome, painted, plan_of
+from rltui.cli.waiting import is_awaited, limited, outcome, painted, plan_of, wait_until_settled
 from rltui.client import launch, offline
 from rltui.client.down import send_away
 from rltui.client.wire import Wire
@@ -73,7 +73,10 @@ def change(arguments: argparse.Namespace) -> int:
         plan = plan_of(wire, "execute", agreed)
         if is_awaited(arguments):
             outcome(wire, {*plan.stop, *plan.start}, arguments, plan)
-        elif arguments.json:
+            return 0
+        if request.action == "stop" and arguments.wait is None:  # a start before its end is refused
+            wait_until_settled(wire, {*plan.stop}, timeout_s=None)
+        if arguments.json:
             print(plan.model_dump_json())
     return 0
 

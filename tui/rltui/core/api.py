@@ -145,9 +145,9 @@ class ComponentStatus(Value):
     started_at: float | None = None
     uptime_s: float | None = None
     log: str | None = None
+    """Path of the newest attempt's output file."""
     log_end: int | None = None
     """Of one that was not ready in time: bytes of its log by then. Behind it stands how it was stopped."""
-    """Path of the newest attempt's output file."""
     host: HostStatus | None = None
     """Where it runs, if not on this machine, and what is said of it there; `None` until it was started."""
     port: int | None = None

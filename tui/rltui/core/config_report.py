@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from rltui.core.gpu.report import MemoryVerdict
+from rltui.core.knobs import Control
 from rltui.core.secrets import MASK, OTHER_MASK, masked
 from rltui.core.values import Value
 
@@ -88,7 +89,7 @@ class KnobInfo(_Told):
     is_running: bool = False
     """A reader is alive, so `running` is meaningful."""
     kind: Literal["int", "float", "bool", "str", "enum", "list"] = "str"
-    control: Literal["", "fraction", "doubling"] = ""
+    control: Control = ""
     """How it is best moved: `fraction` is a share of a GPU's memory, `doubling` a size that goes by powers
     of 2."""
     main: bool = True

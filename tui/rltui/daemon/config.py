@@ -91,7 +91,7 @@ class Setup:
         message = (
             f"the layout {what} since this experiment's supervisor started, which goes on with what it read"
             f" then: `{hints.DOWN(name=self.record.name)}` and then"
-            f" `{hints.UP_AGAIN(configs=self.record.config_files, name=self.record.name)}` take the new one"
+            f" `{self.record.resume_command}` take the new one"
         )
         return (Problem(severity="warning", message=message, file=self.record.layout_file),)
 

@@ -28,6 +28,7 @@ from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.processes import port_holders
 from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.observed import refuse_observed
 from rltui.services.runs.run_folder import ResumePoint, ResumePoints
 
@@ -244,12 +245,23 @@ class Planner:
             return self._port_problems(plan)  # a shell is wanted most where the config is wrong
         return (
             *store.problems(),
+            *self._nothing_left(draft),
             *instances,
             *self._setup.layout_problems(),
             *self._port_problems(plan),
             *self._launch_problems(plan),
             *(shared_configs(store.base(), record) if is_first_start else ()),
         )
+
+    def _nothing_left(self, draft: _Draft) -> Iterator[Problem]:
+        """The run would go on from its last step, and end at once."""
+        step, most = draft.point.step, self._setup.framework.max_steps(draft.files)
+        if draft.begins and step is not None and most is not None and step >= most:
+            more = hints.SET_RESTART(
+                words=f"max_steps={2 * most}", name=name_if_needed(self._setup.record.name)
+            )
+            message = f"step {step} of {most} is reached, nothing is left to train; raise max_steps: {more}"
+            yield Problem(severity="warning", key="max_steps", message=message)
 
     def _port_problems(self, plan: Plan) -> tuple[Problem, ...]:
         problems = []
@@ -398,7 +410,7 @@ def changed_instances(
     environment.
     """
     now = framework.instances(files) if record.instances else {}
-    again = f"`{hints.UP_AGAIN(configs=record.config_files, name=record.name)}`"
+    again = f"`{record.resume_command}`"
     return tuple(
         Problem(
             severity="warning",

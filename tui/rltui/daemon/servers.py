@@ -209,8 +209,7 @@ class Servers:
         found = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
         if not self._watched:
             record = self._setup.record
-            resume = hints.UP_AGAIN(configs=record.config_files, name=record.name)
-            again = f"{hints.DOWN(name=record.name)}, then {resume}, and it gets one"
+            again = f"{hints.DOWN(name=record.name)}, then {record.resume_command}, and it gets one"
             message = f"the config has an inference server now, and this experiment was made without: {again}"
             found.append(Problem(key=SERVER, message=message))
         for each in self._watched:

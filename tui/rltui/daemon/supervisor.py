@@ -262,7 +262,10 @@ class Supervisor:
         refuse_unaccepted(plan, request)
         moves = request.action not in EDITS or request.restart
         if self._transactions.busy and moves and request.action != "stop":
-            raise ConflictError("another start or restart is under way", hint="wait for it, or stop it first")
+            raise ConflictError(
+                f"not yet: {self._transactions.under_way or 'another request'} is under way",
+                hint=f"repeat it once that is done; {hints.STATUS(name=self.setup.record.name)} says when",
+            )
         acts = moves and bool(plan.stop or plan.start or plan.free)
         if acts:
             await self._transactions.cancel()

@@ -10,6 +10,7 @@ from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Status
 from rltui.core.gpu.out_of_memory import verdict
 from rltui.core.runs import RunState
 from rltui.core.text import duration
+from rltui.ui.actions import key_of
 from rltui.ui.text import age, clean_line
 from rltui.wording import (
     RUN_SYMBOLS,
@@ -205,7 +206,7 @@ def told_of_memory(status: ComponentStatus, *, readonly: bool = False) -> Conten
     lines = [Content.styled(f"{badge.symbol} {verdict(status.out_of_memory)}", badge.style)]
     if status.remedies:
         first, *others = (clean_line(remedy.title) for remedy in status.remedies)
-        key = "" if readonly else " F"
+        key = "" if readonly else f" {key_of('component.fix')}"
         more = f" · or {len(others)} more" if others else ""
         lines.append(Content.assemble((f"→{key} ", "bold"), (first, ""), (more, "$foreground 60%")))
     return Content("\n").join(lines)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rltui import paths
+from rltui.core import hints
 from rltui.core.kinds import EXPERIMENT_NAME, FLAG, LINE, PATH, TEXTS, TIME, Kind, checked, list_of, table_of
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.own_files import make_folder, read_own, why_folder_is_foreign, write_atomically
@@ -62,6 +63,16 @@ class ExperimentRecord:
     def tag(self) -> str:
         """What its processes carry as `RLTUI_EXPERIMENT`: unlike the name, never used twice on a box."""
         return f"{self.name}@{self.output_dir}"
+
+    @property
+    def resume_command(self) -> str:
+        """What makes it anew once it is down: with the layout and the components of by then."""
+        return hints.UP_AGAIN(
+            configs=self.config_files,
+            name=self.name,
+            folder=self.output_dir,
+            layout=self.layout_file or None,
+        )
 
 
 class ControlFolder:
