@@ -145,7 +145,7 @@ def no_rollouts_text(framework: str) -> str:
     if framework == "verifiers":
         return (
             "vf-rl leaves no files of rollouts; its samples are in the log of the trainer: "
-            "rltui logs trainer --grep '[╭│]'"
+            f"{hints.LOGS_GREP(component='trainer', pattern='[╭│]')}"
         )
     return "No rollouts yet: they appear here with the first step."
 

@@ -91,7 +91,7 @@ def _become(workspace: Path, command: Sequence[str]) -> NoReturn:
             raise RltuiError(f"cannot run {words[0]} in {workspace}: {error.strerror}") from error
     raise UsageError(
         f"there is no experiment yet, and no checkout of a framework in {workspace} or above it",
-        hint="name its folder: rltui shell --workspace DIR",
+        hint=f"name its folder: {hints.SHELL_IN}",
     )
 
 
@@ -118,7 +118,7 @@ def _passed_on(record: ExperimentRecord) -> int:
     if attempt is not None and attempt.signal:
         return 128 + signal.Signals[attempt.signal]
     if attempt is None or attempt.exit_code is None:
-        raise RltuiError("how it ended is not known", hint=f"see: rltui logs {SHELL}")
+        raise RltuiError("how it ended is not known", hint=f"see: {hints.LOGS(component=SHELL)}")
     if attempt.error:
         print(f"rltui: {attempt.error}", file=sys.stderr)
     return attempt.exit_code

@@ -74,14 +74,15 @@ def _make_workspace(kind: str, folder: Path) -> int:
     shipped = paths.shipped_dir("examples") / "workspaces" / kind
     files = sorted(path.relative_to(shipped) for path in shipped.rglob("*") if path.is_file())
     if there := [str(folder / file) for file in files if (folder / file).exists()]:
-        hint = "name another folder: rltui init --from … FOLDER"
+        hint = f"name another folder: {hints.INIT_FROM(kind=kind)}"
         raise ConflictError(f"there already: {listed(there)}; nothing was written", hint=hint)
     for file in files:
         make_folder((folder / file).parent)
         shutil.copyfile(shipped / file, folder / file)
         print(folder / file)
     config = next(folder / file for file in files if file.suffix == ".toml" and file.parts[0] == "configs")
-    print(f"next: rltui doctor, rltui check {config}, rltui up {config}", file=sys.stderr)
+    check, up = hints.CHECK(config=config), hints.UP_WITH(config=config)
+    print(f"next: {hints.DOCTOR}, {check}, {up}", file=sys.stderr)
     return 0
 
 

@@ -92,7 +92,7 @@ def document(status: dict[str, Any]) -> dict[str, Any]:
         left_out = {key: len(progress[key]) - len(shown[key]) for key in shown}
         known["progress"] = {**progress, **shown}
         if any(left_out.values()):
-            known["progress"]["left_out"] = {**left_out, "all": "rltui metrics reward --json"}
+            known["progress"]["left_out"] = {**left_out, "all": str(hints.METRICS_JSON)}
     return known
 
 

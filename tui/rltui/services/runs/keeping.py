@@ -187,7 +187,7 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
     if not with_others and (others := there_before(row)):
         raise ConflictError(
             f"the folder of {row.name} holds what was there before it: {listed(_some(others))}",
-            hint=f"rltui rm {row.name} asks whether that goes as well; nothing was moved",
+            hint=f"{hints.RM(run=row.name)} asks whether that goes as well; nothing was moved",
         )
     with _held(row, folder):
         make_folder(folder.parent / TRASH, mode=0o700)

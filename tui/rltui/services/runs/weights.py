@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rltui.core import hints
 from rltui.core.lines import plain_text
 from rltui.core.template import Missing
 from rltui.errors import ConfigError, RltuiError
@@ -112,7 +113,7 @@ def whole(folder: Path, *, adapters: bool = False) -> Path:
     if not folder.is_dir():
         raise ConfigError(f"{folder} is no folder", hint="name the folder of a model, or a step of a run")
     if not adapters and _holds_adapters(folder):
-        hint = "merge them into the model first; rltui publish takes them as they are"
+        hint = f"merge them into the model first; {hints.PUBLISH} takes them as they are"
         raise ConfigError(f"{folder} holds adapters ({_OF_ADAPTERS}), which are no model alone", hint=hint)
     if reason := why_incomplete(folder):
         raise ConfigError(f"{folder} is not complete: {reason}", hint="is it still being written?")
