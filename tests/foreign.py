@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 HUGE = [10**400, -(10**400), 2**63, -(2**63) - 1, 2**64, 10**30, 1e308, -1e308, 5e-324]
@@ -42,7 +42,9 @@ def some_more(few: int, many: int) -> list[Any]:
 
 def examples(count: int) -> settings:
     """So many of them."""
-    return settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+    return settings(
+        max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
+    )
 
 
 def places(document: object, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -1,5 +1,5 @@
-"""Kinds of values. What others may have written, in a file or on another machine, is checked against them
-where it is read, before any of it is believed.
+"""Kinds of values. What others may have written is checked against them where it is read, before any of it is
+believed.
 """
 
 from __future__ import annotations
@@ -9,16 +9,8 @@ from collections.abc import Callable, Mapping
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
-_LATEST = 250e9
-"""A time in seconds since the epoch that calendars have: in the year 9892."""
-_LARGEST = 2**53
-"""Up to which JSON's numbers are exact everywhere."""
-
-
 EXPERIMENT_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}"
 """Files, tmux sessions and options are named by it."""
-
-
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -45,12 +37,6 @@ class Kind(NamedTuple):
         return Kind(lambda value: value is None or self.fits(value), f"{self.words} or nothing")
 
 
-def list_of_types(*types: type, words: str) -> Kind:
-    """Of a list whose items are of these types, which is looked at in no time."""
-    allowed = {*types}
-    return Kind(lambda value: type(value) is list and {*map(type, value)} <= allowed, words)
-
-
 def list_of(kind: Kind, words: str) -> Kind:
     """Of a list whose items are of one kind."""
     return Kind(lambda value: type(value) is list and all(map(kind.fits, value)), words)
@@ -58,28 +44,16 @@ def list_of(kind: Kind, words: str) -> Kind:
 
 def table_of(kind: Kind, words: str) -> Kind:
     """Of a table whose values are of one kind."""
-    return Kind(
-        lambda value: (
-            type(value) is dict and {*map(type, value)} <= {str} and all(map(kind.fits, value.values()))
-        ),
-        words,
-    )
-
-
-def one_of(*kinds: Kind, words: str) -> Kind:
-    """Of a value of any of these kinds."""
-    return Kind(lambda value: any(kind.fits(value) for kind in kinds), words)
+    return Kind(lambda value: isinstance(value, dict) and all(map(kind.fits, value.values())), words)
 
 
 TEXT = Kind(lambda value: type(value) is str, "a text")
 LINE = Kind(lambda value: type(value) is str and value.isprintable(), "a text of one line")
-TEXTS = list_of_types(str, words="a list of texts")
+TEXTS = list_of(TEXT, "a list of texts")
 FLAG = Kind(lambda value: type(value) is bool, "true or false")
-INTEGER = Kind(lambda value: type(value) is int and -_LARGEST <= value <= _LARGEST, "an integer")
-NUMBER = Kind(
-    lambda value: (type(value) is float and value - value == 0) or INTEGER.fits(value), "a finite number"
-)
-TIME = Kind(lambda value: type(value) in (int, float) and 0 <= value < _LATEST, "a time")
+INTEGER = Kind(lambda value: type(value) is int and abs(value) <= 2**53, "an integer")
+TIME = Kind(lambda value: type(value) in (int, float) and 0 <= value < 250e9, "a time")
+"""In seconds since the epoch, up to the year 9892."""
 PATH = Kind(
     lambda value: type(value) is str and value.startswith("/") and "\0" not in value, "an absolute path"
 )

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, NewType, Self, get_args
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, NewType, Self
 
-from rltui.core.kinds import (
-    FLAG,
-    INTEGER,
-    LINE,
-    NUMBER,
-    TEXT,
-    TEXTS,
-    TIME,
-    Kind,
-    checked,
-    list_of,
-    list_of_types,
-    table_of,
-)
+from rltui.core.kinds import FLAG, INTEGER, LINE, TEXT, TIME, Kind, checked, list_of
 from rltui.core.levels import Level
 
 RunId = NewType("RunId", str)
@@ -81,7 +68,7 @@ class RunSheet(RunOrigin):
         Raises:
             ValueError: saying what is wrong with it.
         """
-        known = checked(data, _SHEET_KINDS, frozenset({"id", "created_at"}))
+        known = checked(data, _SHEET_KINDS, _REQUIRED)
         return cls(**{**known, "tags": tuple(sorted(known.get("tags", ())))})
 
 
@@ -190,22 +177,27 @@ class RunRow(RunSheet):
         return self.metrics.get("reward", (None, None))[0] if level is None else level.mean
 
     @classmethod
-    def parsed(cls, data: object) -> Self:
-        """Of a document that `orjson` made of a row. As for a sheet, nothing of it is believed unseen."""
-        known = checked(data, _ROW_KINDS, frozenset({"id", "created_at", "name", "folder"}))
+    def parsed(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
+        """Of a document that `orjson` made of a row: what a sheet says is checked, the rest is rltui's own.
+
+        Raises:
+            ValueError, TypeError, KeyError, AttributeError: if it is none.
+        """
+        known = {key: value for key, value in data.items() if key in _FIELDS}
+        known |= checked(data, _SHEET_KINDS, _REQUIRED)
         for key in ("sparkline", "checkpoints", "gpus", "tags"):
             known[key] = tuple(known.get(key, ()))
         for key in ("metrics", "changed"):
-            known[key] = {name: tuple(pair) for name, pair in known.get(key, {}).items()}
+            known[key] = {name: (first, second) for name, (first, second) in known.get(key, {}).items()}
         known["levels"] = {name: Level(**level) for name, level in known.get("levels", {}).items()}
-        known["configs"] = tuple(
-            RunConfigFile(path=each["path"], sha256=each["sha256"]) for each in known.get("configs", ())
-        )
+        known["configs"] = tuple(RunConfigFile(**each) for each in known.get("configs", ()))
         if (supervisor := known.get("supervisor")) is not None:
-            known["supervisor"] = tuple(supervisor)
+            pid, started = supervisor
+            known["supervisor"] = (int(pid), float(started))
         return cls(**known)
 
 
+_FIELDS = frozenset(each.name for each in fields(RunRow))
 _RUN_ID = Kind(lambda value: run_id(value) is not None, f"an id of {ID_LENGTH} letters and digits")
 _OF_OTHER_RUN = Kind(lambda value: value == "" or _RUN_ID.fits(value), _RUN_ID.words)
 _SHEET_KINDS: Mapping[str, Kind] = {
@@ -222,54 +214,4 @@ _SHEET_KINDS: Mapping[str, Kind] = {
     "archived_at": TIME.or_none,
     "trashed_at": TIME.or_none,
 }
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_STATES = frozenset(get_args(RunState))
-_PAIR = Kind(lambda pair: type(pair) is list and len(pair) == 2, "a pair")
-_FIGURES = list_of_types(int, float, type(None), words="a list of numbers")
-_LEVEL = Kind(
-    lambda level: (
-        type(level) is dict
-        and level.keys() == {"mean", "std", "steps"}
-        and NUMBER.fits(level["mean"])
-        and NUMBER.or_none.fits(level["std"])
-        and INTEGER.fits(level["steps"])
-    ),
-    "",
-)
-_ROW_KINDS: Mapping[str, Kind] = {
-    **_SHEET_KINDS,
-    **dict.fromkeys(("name", "folder", "control", "run_dir", "framework", "generation"), TEXT),
-    **dict.fromkeys(("problem", "commit", "host"), TEXT),
-    **dict.fromkeys(("observed", "is_dirty"), FLAG),
-    **dict.fromkeys(("started_at", "ended_at"), TIME.or_none),
-    **dict.fromkeys(("step", "max_steps", "disk_bytes"), INTEGER.or_none),
-    "kind": Kind(lambda value: value in ("run", "evaluation"), "a kind of run"),
-    "state": Kind(lambda value: type(value) is str and value in _STATES, "a state"),
-    "seconds": NUMBER,
-    "gpu_seconds": NUMBER,
-    "attempts": INTEGER,
-    "metrics": table_of(
-        Kind(lambda pair: _FIGURES.fits(pair) and len(pair) == 2, ""), "a table of pairs of numbers"
-    ),
-    "levels": table_of(_LEVEL, "a table of levels"),
-    "sparkline": _FIGURES,
-    "checkpoints": list_of_types(int, words="a list of steps"),
-    "changed": table_of(_PAIR, "a table of pairs"),
-    "configs": list_of(
-        Kind(
-            lambda file: (
-                type(file) is dict
-                and TEXT.fits(file.get("path"))
-                and _SHA256.fullmatch(str(file.get("sha256"))) is not None
-            ),
-            "",
-        ),
-        "a list of files",
-    ),
-    "versions": table_of(TEXT, "a table of texts"),
-    "gpus": TEXTS,
-    "supervisor": Kind(
-        lambda value: value is None or (_PAIR.fits(value) and all(map(NUMBER.fits, value))), "a process"
-    ),
-}
-"""By key of a row, which another machine may have sent."""
+_REQUIRED = frozenset({"id", "created_at"})

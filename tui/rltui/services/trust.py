@@ -7,44 +7,29 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rltui import paths
 from rltui.core import hints
-from rltui.core.kinds import PATH, TEXT, checked
+from rltui.core.kinds import TEXTS
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import Framework
 from rltui.services import checkout, layout_files
 from rltui.services.config.source import content_of, sha_of
 from rltui.services.own_files import make_folder, write_atomically
 
-_KINDS = {"tree": PATH, "checkout": PATH, "layout": PATH, "sha256": TEXT}
-
-
-@dataclass(frozen=True, slots=True)
-class _Trusted:
-    """A line of the list. One of the first three is set; all paths are absolute, without links."""
-
-    tree: str = ""
-    """A folder with all below it, as a person named it."""
-    checkout: str = ""
-    """A folder without what lies below it."""
-    layout: str = ""
-    """A file, as long as it says what it said then."""
-    sha256: str = ""
-    """Of that."""
-
-    @property
-    def path(self) -> Path:
-        """Where it lies."""
-        return Path(self.tree or self.checkout or self.layout)
+_Line = tuple[str, ...]
+"""`("tree", FOLDER)`: with all below it, as a person named it. `("checkout", FOLDER)`: without what is below.
+`("layout", FILE, SHA256)`: as long as it says that. Paths are absolute, without links.
+"""
 
 
 def is_trusted(folder: Path) -> bool:
     """Whether the programs of the project in `folder` may be run."""
-    return any(str(folder.resolve()) == each.checkout for each in _listed()) or _is_in_tree(folder.resolve())
+    real = folder.resolve()
+    return ("checkout", str(real)) in _listed() or _is_in_tree(real)
 
 
 def is_layout_trusted(file: Path) -> bool:
@@ -54,15 +39,18 @@ def is_layout_trusted(file: Path) -> bool:
     if any(folder in real.parents for folder in own) or _is_in_tree(real):
         return True
     try:
-        sha256 = sha_of(content_of(real))
+        return _of_layout(real) in _listed()
     except ConfigError:
         return False
-    return any((each.layout, each.sha256) == (str(real), sha256) for each in _listed())
+
+
+def _of_layout(real: Path) -> _Line:
+    return "layout", str(real), sha_of(content_of(real))
 
 
 def _is_in_tree(real: Path) -> bool:
-    trees = {each.tree for each in _listed()}
-    return any(str(path) in trees for path in (real, *real.parents))
+    listed = _listed()
+    return any(("tree", str(path)) in listed for path in (real, *real.parents))
 
 
 def trust(folder: Path) -> None:
@@ -71,7 +59,7 @@ def trust(folder: Path) -> None:
     Raises:
         RltuiError: if that cannot be kept.
     """
-    _keep([_Trusted(tree=str(folder.resolve()))])
+    _keep([("tree", str(folder.resolve()))])
 
 
 def trust_programs(
@@ -83,20 +71,17 @@ def trust_programs(
         ConfigError: as `checkout.find`; if the layout cannot be read.
         RltuiError: if that cannot be kept.
     """
-    new = []
-    if not is_layout_trusted(layout_file):
-        real = layout_file.resolve()
-        new.append(_Trusted(layout=str(real), sha256=sha_of(content_of(real))))
+    new = [] if is_layout_trusted(layout_file) else [_of_layout(layout_file.resolve())]
     if framework.checkout is not None:
         found = checkout.find(framework.checkout, workspace=workspace, config_files=config_files)
         if found is not None and not is_trusted(project := checkout.project_of(found, framework.checkout)):
-            new.append(_Trusted(checkout=str(project.resolve())))
+            new.append(("checkout", str(project.resolve())))
     _keep(new)
 
 
-def _keep(new: Iterable[_Trusted]) -> None:
-    known = [*_listed()]
-    if not (lines := [_line(each) for each in new if each not in known]):
+def _keep(new: Iterable[_Line]) -> None:
+    known = _listed()
+    if not (lines := [f"{json.dumps(each)}\n" for each in new if each not in known]):
         return
     make_folder(_file().parent)
     try:
@@ -107,10 +92,6 @@ def _keep(new: Iterable[_Trusted]) -> None:
         raise RltuiError(f"cannot write {_file()}: {error.strerror}") from error
 
 
-def _line(each: _Trusted) -> str:
-    return json.dumps({key: value for key, value in asdict(each).items() if value}) + "\n"
-
-
 def distrust(folder: Path) -> None:
     """Trust a folder no longer, nor any in it.
 
@@ -118,9 +99,9 @@ def distrust(folder: Path) -> None:
         RltuiError: if that cannot be kept.
     """
     real = folder.resolve()
-    left = [each for each in _listed() if not each.path.is_relative_to(real)]
+    left = [each for each in _listed() if not Path(each[1]).is_relative_to(real)]
     make_folder(_file().parent)
-    write_atomically(_file(), "".join(map(_line, left)).encode())
+    write_atomically(_file(), "".join(f"{json.dumps(each)}\n" for each in left).encode())
 
 
 def untrusted(folder: Path) -> str:
@@ -133,14 +114,14 @@ def _file() -> Path:
     return paths.state_dir() / "trusted.jsonl"
 
 
-def _listed() -> Iterator[_Trusted]:
+def _listed() -> list[_Line]:
     """What nobody can understand is passed over."""
     try:
         lines = _file().read_text(errors="replace").splitlines()
     except OSError:
-        return
+        return []
+    found = []
     for line in lines:
-        try:
-            yield _Trusted(**checked(json.loads(line), _KINDS, frozenset()))
-        except (ValueError, RecursionError):
-            continue
+        with suppress(ValueError, RecursionError):
+            found.append(json.loads(line))
+    return [tuple(each) for each in found if TEXTS.fits(each) and len(each) > 1]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from threading import Condition
 from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
 
 from rltui.client.protocol import Experiment, Runs, SettingsText
 from rltui.client.remote import calls
@@ -16,7 +19,7 @@ from rltui.client.remote.link import HostLink
 from rltui.client.runs import KnownRuns
 from rltui.core import hints
 from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunChange, RunRow
+from rltui.core.runs import RunChange, RunRow, RunSheet
 from rltui.core.series import SeriesSource
 from rltui.errors import LinkDownError, RltuiError, UsageError
 
@@ -133,7 +136,7 @@ class RemoteRuns(OwnFiles):
 
         try:
             with understood(f"{self.host}, of its runs,"):
-                new = [RunRow.parsed(row) for row in said["rows"]]
+                new = [_row(each) for each in said["rows"]]
                 gone = set(map(str, said["gone"]))
                 if said["queue"] is not None:
                     self._queue = RunQueue.model_validate(said["queue"])
@@ -240,6 +243,17 @@ class RemoteRuns(OwnFiles):
     def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
         """There."""
         self._ask("change_queue", action, entry, place=place)
+
+
+@cache
+def _adapter() -> TypeAdapter[RunRow]:
+    return TypeAdapter(RunRow)
+
+
+def _row(said: object) -> RunRow:
+    """Raises ValueError where that is none."""
+    RunSheet.parsed(said)
+    return _adapter().validate_python(said)
 
 
 class AllRuns(OwnFiles):

@@ -313,7 +313,7 @@ def _parsed(found: Iterable[tuple[bytes]]) -> Iterator[RunRow]:
     for (row,) in found:
         try:
             yield RunRow.parsed(orjson.loads(row))
-        except ValueError as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             logger.warning("a row of the index of runs is damaged: %s", error)
 
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +33,7 @@ logger = logging.getLogger(__name__)
 
 _LONGEST_TAG = 48
 _LONGEST_NOTE = 4000
-_MOST_ENTRIES = 5000
-"""Of one folder."""
 _CLOCK_SLACK_S = 60.0
-_NEVER_NS = (1 << 63) - 1
 _SHEET_FIELDS = tuple(each.name for each in fields(RunSheet))
 
 
@@ -139,33 +135,16 @@ def lives(row: RunRow) -> ConflictError:
 
 
 def there_before(row: RunRow) -> list[str]:
-    """Names of what lay in its folder when it was made, which no run has written: it would go with it. As far
-    as the first two levels tell.
+    """Names of what lay in its folder before it began, and would go with it. Unlike the time of a file, which
+    a copy keeps, that of its inode is never before it was put there.
     """
-    folder = kept_in(row)
+    folder, before_s = kept_in(row), row.created_at - _CLOCK_SLACK_S
     if folder is None or row.observed or row.created_at > time.time():  # the clock was set back
         return []
-    before_ns = int((row.created_at - _CLOCK_SLACK_S) * 1e9)
-    return sorted(
-        entry.name
-        for entry in _entries(folder)
-        if entry.name != STATE_FOLDER
-        and any(_changed_ns(each) < before_ns for each in (entry, *_entries(entry.path)))
-    )
-
-
-def _entries(folder: Path | str) -> list[os.DirEntry[str]]:
-    with suppress(OSError), os.scandir(folder) as entries:  # a file, or not for us to read
-        return [*islice(entries, _MOST_ENTRIES)]
+    with suppress(OSError):
+        others = (entry for entry in folder.iterdir() if entry.name != STATE_FOLDER)
+        return sorted(entry.name for entry in others if entry.lstat().st_ctime < before_s)
     return []
-
-
-def _changed_ns(entry: os.DirEntry[str]) -> int:
-    """Unlike the time that a copy keeps, that of its inode is never before it was put there."""
-    try:
-        return entry.stat(follow_symlinks=False).st_ctime_ns
-    except OSError:
-        return _NEVER_NS
 
 
 def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
