@@ -172,5 +172,8 @@ def test_knobs_of_a_file_are_narrow_and_tell_the_default(
     assert "adamw_torch_xla|… 39 more: -v" in lines["trainer.args.optim"]
     assert lines["trainer.args.top_p"].split()[1:4] == ["1.0", "(default)", "1.0"]
     assert lines["trainer.args.batch_size"].split()[1:4] == ["8", "rollouts", "512"]
+    assert main(["check", "vf.toml", "--set", "batch_size=128", "--set", "micro_batch_size=5"]) == 3
+    told = capsys.readouterr().out
+    assert "nearest valid micro_batch_size is 4 or 8, or batch_size is 125 or 130" in told, "finding S11"
     assert main(["knobs", "vf.toml", "optim", "-v"]) == 0
     assert "adamw_8bit" in capsys.readouterr().out

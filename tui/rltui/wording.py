@@ -472,7 +472,8 @@ def figure_text(figure: DerivedValue) -> str:
     if figure.value is None:
         return f"{figure.name}: {figure.text}"
     explained = f"  ({figure.text})" if figure.text else ""
-    return f"{figure.name}: {figure_value(figure.value)}{figure_unit(figure)}{explained}"
+    most = "at most " if figure.text.startswith("at most ") else ""
+    return f"{figure.name}: {most}{figure_value(figure.value)}{figure_unit(figure)}{explained}"
 
 
 def figure_value(value: float | str | None) -> str:

@@ -522,7 +522,7 @@ OLDER: list[tuple[str, str, str, str, str, str]] = [
         "error",
         (
             "max_inflight_rollouts must be set when orchestrator.token_batch_size "
-            "(65536) is: at least orchestrator.rollouts_per_example (16), for example 32"
+            "(65536) is: at least orchestrator.rollouts_per_example (16), for example 128"
         ),
     ),
     (

@@ -112,7 +112,9 @@ def check(arguments: argparse.Namespace) -> int:
                 with_memory=True,
                 ask_models=not arguments.no_own,
             )
-        found = found.model_copy(update={"problems": tuple(_of_originals(copies, found.problems))})
+        given = (*arguments.given.edits, *arguments.given.overrides)
+        problems = [_after_edits(problem, given) for problem in found.problems]
+        found = found.model_copy(update={"problems": tuple(_of_originals(copies, problems))})
     if arguments.json:
         print(found.model_dump_json())
     else:
@@ -131,6 +133,11 @@ def check(arguments: argparse.Namespace) -> int:
         words = (verdict, found.framework, found.own, f"layout {found.layout}")
         print(" · ".join(filter(None, words)))
     return 0 if found.valid else int(ConfigError.exit_code)
+
+
+def _after_edits(problem: Problem, given: Sequence[str]) -> Problem:
+    """With values for the knobs first that the command line sets."""
+    return problem.after_edit([key for key in problem.instead if key.endswith(tuple(given))] if given else ())
 
 
 def _of_originals(copies: Staged, problems: Iterable[Problem]) -> Iterator[Problem]:

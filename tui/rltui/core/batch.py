@@ -93,6 +93,10 @@ def lonely_rollouts(group: str) -> Rule:
     )  # fmt: skip
 
 
+_USUAL_BATCH = 128
+"""Rollouts of a step where nobody says how many; as many are in flight then."""
+
+
 def _factor_needs_batch(names: BatchKnobs, factor: str) -> Rule:
     batch, tokens = names.batch_size, names.token_batch_size
     then = f" and set {names.inflight}" if names.inflight else ""
@@ -110,7 +114,7 @@ def _inflight_rules(names: BatchKnobs, inflight: str, also: Collection[str]) -> 
     both = (batch, tokens, *([factor] if factor else []))
 
     def example(v: Values) -> int:
-        wanted: int = max(v[group], _rounded_up(v[tokens], v[seq_len]))
+        wanted: int = max(v[batch] or _USUAL_BATCH, v[group], _rounded_up(v[tokens], v[seq_len]))
         return _rounded_up(wanted, v[group]) * int(v[group])
 
     yield bad_if(
