@@ -32,6 +32,7 @@ def shortened(message: str, cells: int, lines: FigureLines | None = None) -> str
     ("message", "cells", "shown"),
     [
         (VLLM, 200, VLLM),
+        (STEP, len(STEP), STEP),
         (VLLM, 106, VLLM_NAMES),
         (VLLM, 90, VLLM_SHORT),
         (VLLM, 67, "Eng 000: pro 16.8 gen 34.4 Run 0 Wai 0 GPU 0.0% Pre 0.0%"),

@@ -4,6 +4,7 @@ import fcntl
 import subprocess
 import sys
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -57,3 +58,16 @@ def test_where_no_folder_can_be_locked_nobody_is_kept_out(
     monkeypatch.setattr(fcntl, "flock", flock)
     with config_lock([tmp_path / "rl.toml"], wait_s=0.0), config_lock([tmp_path / "rl.toml"], wait_s=0.0):
         pass
+
+
+def test_whoever_waits_gets_it_once_it_is_free(tmp_path: Path) -> None:
+    path = tmp_path / "rl.toml"
+    process = hold(path)
+    assert process.stdin is not None
+    try:
+        Timer(0.3, process.stdin.close).start()
+        with config_lock([path], wait_s=20):
+            assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from rltui.core.gpu.report import GpuReport
 from rltui.services.gpu.other_hosts import ReportReader
-from rltui.services.nodes import gpu_command, tag_there
+from rltui.services.nodes import gpu_command, gpu_report, tag_there
 
 SMI = """\
 #!/bin/sh
@@ -101,3 +102,23 @@ def test_what_runs_in_the_same_job_is_of_its_component(node: Path, job: str, own
     (share,) = report.devices[0].shares
     assert share.owner == owner
     assert share.component == ("trainer" if owner == "component" else None)
+
+
+def test_the_next_reading_comes_after_its_interval(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits: list[float] = []
+
+    class Poll:
+        def register(self, descriptor: int, events: int) -> None:
+            assert (descriptor, events) == (1, 0)
+
+        def poll(self, milliseconds: float) -> list[tuple[int, int]]:
+            waits.append(milliseconds)
+            return [(1, 16)] if len(waits) == 2 else []
+
+    monkeypatch.setattr(select, "poll", Poll)
+    monkeypatch.setattr(gpu_report, "report", lambda tag, of_job: {"available": False, "interval_s": 5})
+    gpu_report.watch("tag", None)
+    assert waits == [5000, 5000]
+    assert len(capsys.readouterr().out.splitlines()) == 2

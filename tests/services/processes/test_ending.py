@@ -28,6 +28,14 @@ while True:  # each has one child and ends: no process is there for long
 """
 
 
+SLOW = """\
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (time.sleep(1), sys.exit(0)))
+print("begun", flush=True)
+time.sleep(1000)
+"""
+
+
 def members(session: int) -> set[ProcessId]:
     return {stat.id for stat in living_processes() if stat.session == session}
 
@@ -65,8 +73,8 @@ def test_what_dies_of_the_first_signal_is_not_killed() -> None:
 
 
 def test_whoever_takes_its_time_is_waited_for_and_not_asked_all_the_time() -> None:
-    script = "trap 'sleep 1; exit 0' TERM; echo begun; while :; do sleep 0.1; done"
-    with subprocess.Popen(["sh", "-c", script], start_new_session=True, stdout=subprocess.PIPE) as slow:
+    argv = [sys.executable, "-I", "-S", "-c", SLOW]
+    with subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE) as slow:
         assert slow.stdout is not None
         slow.stdout.readline()
         looks = 0
