@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.checkpoints import BEING_WRITTEN, HIGHEST, NEWEST, PrunePlan, Retention, prune_plan
-from rltui.errors import RltuiError
+from rltui.errors import ConflictError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.prime_rl.generation import CURRENT, MERGED, SPLIT
@@ -171,6 +171,27 @@ def test_what_cannot_be_deleted_is_told_and_the_rest_goes(tmp_path: Path) -> Non
     with pytest.raises(RltuiError, match="not everything"):
         delete([tmp_path / "file" / "below", *going])
     assert not going[1].exists()
+
+
+def test_what_lies_in_the_way_is_never_moved_for_what_comes_back(tmp_path: Path) -> None:
+    files, places = WHOLE["current"]
+    for step in (10, 20):
+        write(tmp_path, *places, step=step)
+    found = folder(tmp_path, files)
+    aside = found.move_stale_aside(10)
+    assert aside is not None
+    (aside / "mine").write_text("of the restart")
+    (tmp_path / "mine").write_text("of a person")
+    write(tmp_path, *places, step=30)
+    with pytest.raises(ConflictError, match="mine cannot be brought back"):
+        found.bring_back(aside.name, 10)
+    assert found.checkpoints() == [10, 30]
+    (tmp_path / "mine").unlink()
+    since = found.bring_back(aside.name, 10)
+    assert found.checkpoints() == [10, 20]
+    assert since is not None
+    assert found.archives() == {since.name: [30]}
+    assert (tmp_path / "mine").read_text() == "of the restart"
 
 
 def test_set_aside_checkpoints_are_told_and_go_on_request(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Literal
 
 from rltui.core.api import EDITS, Loss, Plan, Request
@@ -25,33 +24,15 @@ Verb = Literal[
     "forget", "promote", "k8s-install", "k8s-uninstall",
 ]  # fmt: skip
 
-LOSSES: Mapping[Verb, Loss | None] = MappingProxyType(
-    {
-        "start": None,
-        "stop": None,
-        "restart": None,
-        "set": None,
-        "write": None,
-        "undo": None,
-        "redo": None,
-        "free": None,
-        "up": None,
-        "down": None,
-        "eval": Loss.NOTHING,
-        "restore-checkpoints": Loss.INTERVAL,
-        "convert": Loss.INTERVAL,
-        "rerun": Loss.INTERVAL,
-        "publish": Loss.INTERVAL,
-        "rm": Loss.INTERVAL,
-        "k8s-install": Loss.INTERVAL,
-        "k8s-uninstall": Loss.INTERVAL,
-        "forget": Loss.MORE,
-        "promote": Loss.MORE,
-        "prune-runs": Loss.MORE,
-        "empty-trash": Loss.FOR_GOOD,
-        "prune-checkpoints": Loss.FOR_GOOD,
-    }
-)
+LOSSES: Mapping[Verb, Loss | None] = {
+    "start": None, "stop": None, "restart": None, "up": None, "down": None, "free": None,
+    "set": None, "write": None, "undo": None, "redo": None,
+    "eval": Loss.NOTHING,
+    "convert": Loss.INTERVAL, "rerun": Loss.INTERVAL, "publish": Loss.INTERVAL, "rm": Loss.INTERVAL,
+    "restore-checkpoints": Loss.INTERVAL, "k8s-install": Loss.INTERVAL, "k8s-uninstall": Loss.INTERVAL,
+    "forget": Loss.MORE, "promote": Loss.MORE, "prune-runs": Loss.MORE,
+    "empty-trash": Loss.FOR_GOOD, "prune-checkpoints": Loss.FOR_GOOD,
+}  # fmt: skip
 """`None`: the plan says, by `loss_of_plan`."""
 _UNASKED: frozenset[Verb] = frozenset({"down"})
 """Carried out whatever they lose: scripts end runs by it. It says what is lost."""

@@ -188,19 +188,25 @@ class RunFolder:
         takes its place: the folder of that is returned, `None` where there is nothing.
 
         Raises:
-            ConflictError: if something else lies there now; nothing was brought back.
+            ConflictError: if something else lies there now; nothing was moved.
             RltuiError: if they cannot be moved.
         """
         source = self.archive / name
-        aside = self.move_stale_aside(resume_step)
         entries = [entry for entry in sorted(source.iterdir()) if entry.name != ARCHIVED_SERIES]
-        moves = [move for entry in entries for move in _moves(entry, self.path / entry.name)]
-        if taken := [str(target.relative_to(self.path)) for _, target in moves if target.exists()]:
+
+        def moves() -> list[tuple[Path, Path]]:
+            return [move for entry in entries for move in _moves(entry, self.path / entry.name)]
+
+        going = set(self.stale(resume_step))
+        there = [target for _, target in moves() if target.exists()]
+        if taken := [target for target in there if going.isdisjoint((target, *target.parents))]:
+            names = listed([str(target.relative_to(self.path)) for target in taken])
             raise ConflictError(
-                f"{listed(taken)} cannot be brought back: something of that name lies in {self.path}",
-                hint="move that elsewhere, and ask again; nothing was brought back",
+                f"{names} cannot be brought back: something of that name lies in {self.path}",
+                hint="move that elsewhere, and ask again; nothing was moved",
             )
-        for entry, target in moves:
+        aside = self.move_stale_aside(resume_step)
+        for entry, target in moves():
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 entry.rename(target)
