@@ -91,7 +91,7 @@ def test_resumed_from_the_newest_checkpoint_then_stopped_it_can_be_read_and_edit
 def test_from_scratch_keeps_the_earlier_files_aside(counters: Box, earlier: Path) -> None:
     counters.json(*UP, "--resume")
     plan = counters.json("restart", "orchestrator", "trainer", "--from-scratch", "--plan")
-    assert plan["lost"] == {"steps": 3, "resume_step": None, "interval": 3, "rollouts": None}
+    assert plan["lost"] == {"steps": 3, "resume_step": None, "newest": False, "interval": 3, "rollouts": None}
     assert counters.run("restart", "orchestrator", "trainer", "--from-scratch", "--yes").returncode == 0
     counters.wait_for("trainer", "ready")
     assert not (earlier / "metrics.jsonl").exists()
@@ -116,7 +116,7 @@ def test_a_living_job_beside_the_run_does_not_keep_it_from_its_checkpoint(
     counters.run("restart", "orchestrator", "trainer", "--yes", "--wait")
     assert counters.run("events").stdout.count("from checkpoint 3") == 2
     assert counters.json("restart", "notes", "--plan")["lost"] == {
-        "steps": 0, "resume_step": None, "interval": None, "rollouts": None
+        "steps": 0, "resume_step": None, "newest": False, "interval": None, "rollouts": None
     }  # fmt: skip
 
 
