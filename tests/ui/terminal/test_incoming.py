@@ -79,12 +79,30 @@ def test_keys_are_keys_wherever_they_are_cut(typed: str) -> None:
 
 
 def test_escape_waits_less_than_anybody_notices() -> None:
-    for text, meaning in (("\x1b", ["escape"]), ("\x1b[", ["alt+left_square_bracket"])):
+    for text, meaning in (("\x1b", ["escape"]), ("\x1b]", ["alt+right_square_bracket"])):
         incoming = Incoming()
         assert incoming.take(text) == []
         assert incoming.patience_s == ESCAPE_DELAY
         assert keys(incoming.release()) == meaning
         assert incoming.patience_s is None
+
+
+def test_what_comes_long_after_its_escape_is_no_key() -> None:
+    for rest in ("[?62c", "[>41;388;0c", "[8;24;80t", "[A", "[1;5C", "[6~"):
+        incoming = Incoming()
+        incoming.take("\x1b")
+        assert keys(incoming.release()) == ["escape"]
+        assert keys(incoming.take(f"{rest}")) == [], rest
+        assert keys(incoming.take("[A")) == ["left_square_bracket", "A"], "it was typed"
+    for typed in ("[[[", "[", "[x", "[Ax", "?6", "j"):
+        incoming = Incoming()
+        incoming.take("\x1b")
+        incoming.release()
+        assert len(keys(incoming.take(typed))) == len(typed), typed
+    incoming = Incoming()
+    incoming.take("\x1b[")
+    assert incoming.patience_s == PATIENCE_S, "the rest may be late"
+    assert keys(incoming.take("?62cj")) == ["j"]
 
 
 def test_what_we_ask_for_is_told() -> None:

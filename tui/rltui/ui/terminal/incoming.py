@@ -53,6 +53,11 @@ _BEGUN = re.compile(rf"\x1b(?:\[M[\s\S]{{0,2}}|\[\[|{_PARAMETERS}|{_STRING}\x1b?
 """The beginning of one, at the end of what has come so far."""
 _BROKEN_OFF = re.compile(rf"\x1b(?:\[[0-?]+[ -/]*|{_STRING})")
 
+_TYPED = ("\x1b", "\x1b[[", "\x1bO", "\x1b]", "\x1bP", "\x1b_")
+"""What a person can type, who has no other use for `alt+[`."""
+_REST = re.compile(r"\[(?:[<-?][\d;]*[ -/]*[A-Za-z]|[\d;]+[A-Za-z~]|[A-DFH](?![ -~]))")
+"""Of a sequence whose escape came too long before, as from a machine that is busy."""
+
 
 class Incoming:
     """Makes messages of what is read, at whatever places that is cut."""
@@ -60,6 +65,8 @@ class Incoming:
     def __init__(self) -> None:
         self._held = ""
         """May go on."""
+        self._was_escape = False
+        """That is what was taken last, for want of more."""
         self._parser = XTermParser()
 
     @property
@@ -69,10 +76,13 @@ class Incoming:
         """
         if not self._held:
             return None
-        return ESCAPE_DELAY if len(self._held) <= 2 or self._held == "\x1b[[" else PATIENCE_S
+        return ESCAPE_DELAY if self._held in _TYPED else PATIENCE_S
 
     def take(self, text: str) -> list[Message]:
         """What has come by now."""
+        if self._was_escape and (rest := _REST.match(text)):
+            text = text[rest.end() :]
+        self._was_escape = False
         text = self._held + text
         self._held = ""
         found: list[Message] = []
@@ -108,6 +118,7 @@ class Incoming:
         held, self._held = self._held, ""
         if held.startswith(BRACKETED_PASTE_START):
             return [_paste(held.removeprefix(BRACKETED_PASTE_START))]
+        self._was_escape = held == _ESC
         return self._typed(held) if is_typed else []
 
     def _understood(self, sequence: str) -> Iterable[Message]:
