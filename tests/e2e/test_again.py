@@ -157,7 +157,9 @@ def test_two_experiments_on_one_config_are_told_of_each_other(counters: Box, fre
     assert words not in second.stderr, "it does not run"
     assert counters.run("start", "-n", "one", "--yes", "--wait").returncode == 0
     assert words in counters.run("set", "max_steps=30", "-n", "two", "--dry-run").stdout
-    assert "the experiment two, which runs in" in counters.run("set", "max_steps=30", "-n", "one").stdout
+    warned = counters.run("set", "max_steps=30", "-n", "one")
+    assert (warned.returncode, "the experiment two, which runs in" in warned.stderr) == (2, True)
+    assert counters.run("set", "max_steps=30", "-n", "one", "--yes").returncode == 0
     assert words in counters.run("check", "run.toml", "-l", "other.toml").stdout
     counters.run("down", "one")
     assert words not in counters.run("set", "max_steps=40", "-n", "two").stdout

@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from rltui.cli.terminal import confirm
-from rltui.client.actor import actor
 from rltui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,4 +70,4 @@ def accepted(
 
     loss = loss_of_plan(plan, request)
     require_consent(verb or request.action, arguments, question, loss=loss, plan=shown)
-    return agreed(request, plan).model_copy(update={"by": actor()})
+    return agreed(request, plan)

@@ -22,6 +22,7 @@ from rltui.cli.progress import working
 from rltui.cli.terminal import ask
 from rltui.cli.waiting import is_awaited, outcome, painted, plan_of
 from rltui.client import checking, launch, offline
+from rltui.client.actor import actor
 from rltui.core import hints
 from rltui.core.api import Plan, Request
 from rltui.core.batch import Way
@@ -139,6 +140,7 @@ def _request(
         edits=dict(edits or {}),
         force=force,
         restart=arguments.restart,
+        by=actor(),
     )
 
 

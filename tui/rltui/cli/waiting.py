@@ -15,6 +15,7 @@ from typing import Any, Literal
 from rltui.cli.colour import diff, meaning_of, paint, signed
 from rltui.cli.progress import Waiting
 from rltui.cli.status import gist_of, print_status, retry_text
+from rltui.client.actor import actor
 from rltui.client.wire import Wire
 from rltui.core import hints
 from rltui.core.api import Plan, Request
@@ -33,7 +34,8 @@ _ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
 
 def plan_of(wire: Wire, method: Literal["plan", "execute"], request: Request) -> Plan:
     """What the supervisor would do, or now does."""
-    return Plan.model_validate(wire.call(method, request.model_dump(mode="json")))
+    told = request.model_copy(update={"by": actor()}).model_dump(mode="json")
+    return Plan.model_validate(wire.call(method, told))
 
 
 def painted(plan: Plan) -> str:

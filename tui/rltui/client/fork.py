@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rltui.client import creation, launch
+from rltui.client.actor import actor
 from rltui.client.offline import checkpoint_step
 from rltui.core import hints
 from rltui.core.api import Plan, Request
@@ -167,7 +168,7 @@ def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
 
     def begin(created: creation.Created) -> None:
         with launch.reach(created.record) as wire:
-            message = fork.start.model_dump(mode="json")
+            message = fork.start.model_copy(update={"by": actor()}).model_dump(mode="json")
             plan = Plan.model_validate(wire.call("plan", message))
             if bad := [verdict.text for verdict in plan.memory if verdict.is_bad]:
                 notes.extend(("it was made and not started", *bad))
