@@ -524,7 +524,8 @@ class FakeExperiment:
         return self.converter(mean_tokens).model_copy(update={"to": to})
 
     def read_config(self, path: str) -> ConfigText:
-        text = self.texts[path]
+        if (text := self.texts.get(path)) is None:
+            raise RltuiError(f"{path} does not exist")
         return ConfigText(path, text, hashlib.sha256(text.encode()).hexdigest())
 
     def edit_text(self, path: str, text: str) -> str:
