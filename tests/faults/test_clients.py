@@ -45,7 +45,7 @@ def test_fifty_clients_that_never_read_slow_nobody(experiment: Experiment) -> No
             for _ in range(3):
                 asked = time.monotonic()
                 experiment.request("restart", "trainer")
-                assert time.monotonic() - asked < 5 * TRUE_WITHIN_S
+                assert time.monotonic() - asked < 2 * TRUE_WITHIN_S
             invariants.assert_all(experiment, before, may_end={"trainer"})
             states = (data for kind, data in told if kind == "status")
             ready = {"id": "trainer", "state": "ready", "attempt": 4}
