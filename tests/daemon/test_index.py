@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from rltui.core.runs import RunRow, RunSheet
 from rltui.daemon import index as feeding
 from rltui.daemon.index import IndexFeed
 from rltui.daemon.supervisor import Supervisor
+from rltui.services.runs import keeping
 from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.run_row import RunReader
 from rltui.services.runs.run_sheet import change_sheet
 
 CONFIG = 'max_steps = 20\n[model]\nname = "m"\n[orchestrator]\n[trainer]\n[inference]\n'
@@ -61,6 +64,30 @@ async def test_a_row_is_put_where_something_has_changed(supervisor: Supervisor) 
     assert RunIndex().named("one")[0].state == "stopped"
     found = catch_up(RunIndex())
     assert (found.runs, found.told) == (1, ())
+    await feed.close()
+
+
+async def test_what_a_person_writes_while_a_row_is_read_stays(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`archive`, and the list that still showed the run."""
+    feed, read = IndexFeed(supervisor), RunReader.row
+    await look(feed)
+    change_sheet(supervisor.setup.control.path, lambda sheet: replace(sheet, note="read again"))
+
+    def archived_meanwhile(reader: RunReader, sheet: RunSheet, **others: Any) -> RunRow:
+        row = read(reader, sheet, **others)
+        monkeypatch.setattr(RunReader, "row", read)
+        keeping.archive(RunIndex(), RunIndex().named("one")[0])
+        return row
+
+    monkeypatch.setattr(RunReader, "row", archived_meanwhile)
+    monkeypatch.setattr(feeding, "_TRIES", 1)
+    await look(feed)
+    assert RunIndex().named("one")[0].archived_at is not None
+    await look(feed)
+    assert RunIndex().named("one")[0].note == "read again"
+    assert RunIndex().named("one")[0].archived_at is not None
     await feed.close()
 
 

@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 _INTERVAL_S = 2.0
 _PATIENCE_S = 1.0
 """For others who write to the index. What cannot be put now is tried at the next look."""
+_TRIES = 3
+"""Of one look, where others write the same row meanwhile."""
 _MINUTE_S = 60.0
 
 
@@ -82,9 +84,14 @@ class IndexFeed:
 
     def _take(self, known: tuple[bool, object], is_last: bool) -> None:
         with self._lock:  # a look may go on in its thread though its task was ended
-            self._compare(known, is_last)
+            for _ in range(_TRIES):
+                if self._compare(known, is_last):
+                    return
 
-    def _compare(self, known: tuple[bool, object], is_last: bool) -> None:
+    def _compare(self, known: tuple[bool, object], is_last: bool) -> bool:
+        """Put the row where it has changed. False where somebody else put one while it was read: another look
+        finds what they know, such as a tag.
+        """
         from rltui.services.runs.catalog import note  # sqlite, and much else: not before the supervisor is up
         from rltui.services.runs.index import RunIndex
         from rltui.services.runs.run_row import RunReader
@@ -93,22 +100,25 @@ class IndexFeed:
             self._reader = RunReader(self._supervisor.setup.record)
         if self._index is None:
             self._index = RunIndex(patience_s=_PATIENCE_S)
+        since = self._index.stamp()
         has_grown = self._reader.digest.look()
         seen = (known, _stamp_of(self._control / FILE_NAME), is_last)
         is_late = known[0] and time.monotonic() - self._read_at >= _MINUTE_S
         if seen == self._seen and not has_grown and not is_late and not self._is_lost(self._index):
-            return
+            return True
         self._read_at = time.monotonic()
         if seen != self._seen:
             self._reader.read_config()
             self._sheet = self._read_sheet()
         row = self._row(self._reader, self._index, is_running=known[0] and not is_last)
         if self._put is None or _lasting(row) != _lasting(self._put) or self._is_lost(self._index):
-            self._index.put([(row, self._reader.config)])
+            if not self._index.put([(row, self._reader.config)], unless_since=since):
+                return False
             self._stamp = self._index.stamp()
             note(row)
             self._put = row
         self._seen = seen
+        return True
 
     def _row(self, reader: RunReader, index: RunIndex, *, is_running: bool) -> RunRow:
         sheet = self._sheet

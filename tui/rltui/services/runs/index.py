@@ -166,8 +166,8 @@ class RunIndex:
         *,
         marks: Mapping[str, bytes] = MappingProxyType({}),
         unless_since: int | None = None,
-    ) -> None:
-        """Add these or replace them, all or none. With no config the one there is stays.
+    ) -> int:
+        """Add these or replace them, all or none. With no config the one there is stays. Returns how many were.
 
         `marks`: by id, what the rows were made from. `unless_since`: a stamp; what others have put after it
         stays, since they know better.
@@ -183,10 +183,10 @@ class RunIndex:
             for row, config in rows
         ]
         if not documents:
-            return
+            return 0
         latest = _NEVER if unless_since is None else unless_since
         with self._writing() as (connection, stamp):
-            for document in documents:
+            return sum(
                 connection.execute(
                     "INSERT INTO run VALUES (:id, :name, :folder, :control, :state, :row,"
                     " COALESCE(:config, x'7b7d'), :mark, :stamp, :disk)"
@@ -194,7 +194,9 @@ class RunIndex:
                     " state = :state, row = :row, config = COALESCE(:config, config), mark = :mark,"
                     " stamp = :stamp, disk = :disk WHERE run.stamp <= :latest",
                     {**document, "stamp": stamp, "latest": latest},
-                )
+                ).rowcount
+                for document in documents
+            )
 
     def remove(self, ids: Iterable[str]) -> None:
         """Forget these. Their folders stay."""
