@@ -167,10 +167,13 @@ class RunIndex:
         marks: Mapping[str, bytes] = MappingProxyType({}),
         unless_since: int | None = None,
     ) -> int:
-        """Add these or replace them, all or none. With no config the one there is stays. Returns how many were.
+        """Add these or replace them, all or none. With no config the one there is stays.
 
         `marks`: by id, what the rows were made from. `unless_since`: a stamp; what others have put after it
         stays, since they know better.
+
+        Returns:
+            How many were put.
         """
         documents = [
             {
