@@ -112,7 +112,6 @@ def place(path: Path, table: str, key: str) -> str:
 
 
 def settings_file() -> Path:
-    """Where it is looked for."""
     return Path(platformdirs.user_config_dir("rltui")) / "settings.toml"
 
 

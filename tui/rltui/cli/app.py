@@ -64,7 +64,6 @@ def show_run(id_: str) -> int:
 
 
 def show_runs(*, readonly: bool) -> int:
-    """Run the TUI on the list of all runs."""
     from rltui.client.runs import KnownRuns
 
     need_terminal()

@@ -55,14 +55,12 @@ def command(
 
 
 def add_name(parser: argparse.ArgumentParser, *, positional: bool = False) -> None:
-    """Which experiment is meant."""
     parser.add_argument("-n", "--name", metavar="NAME", help="which experiment (default: the one that runs)")
     if positional:
         parser.add_argument("experiment", nargs="?", metavar="NAME", help="which experiment")
 
 
 def add_json(parser: argparse._ActionsContainer, text: str = "one JSON document on stdout") -> None:
-    """For scripts."""
     parser.add_argument("--json", action="store_true", help=text)
 
 
@@ -81,7 +79,6 @@ def add_keymap(parser: argparse.ArgumentParser) -> None:
 
 
 def add_creation(parser: argparse.ArgumentParser) -> None:
-    """What a new experiment is to be."""
     parser.add_argument(
         "-l", "--layout", metavar="LAYOUT", help="layout name or file (default: by the config)"
     )
@@ -168,7 +165,6 @@ def add_set(parser: argparse.ArgumentParser) -> None:
 
 
 def add_devices(parser: argparse.ArgumentParser) -> None:
-    """Which GPUs are meant."""
     among = parser.add_mutually_exclusive_group()
     among.add_argument(
         "--devices", metavar="0,…", help="GPUs it may use, as nvidia-smi numbers them, or by UUID"
@@ -277,7 +273,6 @@ def count(text: str) -> int:
 
 
 def step(text: str) -> int:
-    """The step of a checkpoint."""
     if not text.isdecimal() or len(text) > _LONGEST_STEP:
         raise argparse.ArgumentTypeError(f"{text!r} is no step; {hints.CHECKPOINTS} lists those there are")
     return int(text)
@@ -292,7 +287,6 @@ def checkpoint(text: str) -> Checkpointed:
 
 
 def steps(text: str) -> tuple[int, ...]:
-    """Several, with commas."""
     return tuple(step(word) for word in text.split(","))
 
 
@@ -306,7 +300,6 @@ def positive(text: str) -> int:
 def add_watch(
     parser: argparse.ArgumentParser, kind: Callable[[str], object], text: str = "again every S seconds"
 ) -> None:
-    """Go on looking."""
     parser.add_argument(
         "-w",
         "--watch",

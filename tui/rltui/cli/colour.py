@@ -77,7 +77,6 @@ def paint(text: str, meaning: Meaning | None) -> str:
 
 
 def bare(text: str) -> str:
-    """Without marks."""
     return MARKED.sub("", text) if MARK in text else text
 
 

@@ -48,7 +48,6 @@ class ComparedRunDocument:
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    """Print runs beside each other."""
     index = _index()
     ids = list(dict.fromkeys(find_run(index, word).id for word in arguments.run))
     if len(ids) < 2:

@@ -62,7 +62,6 @@ class WhoseConfig:
         self._workspace = workspace
 
     def named(self, files: tuple[Path, ...]) -> str | None:
-        """As `chosen_framework`."""
         found = chosen_framework(files, self._layout, self._framework, workspace=self._workspace)
         self._framework = found
         return found
@@ -97,7 +96,6 @@ def _before(config_files: tuple[Path, ...], candidates: Sequence[str]) -> str | 
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Validate config files."""
     choose = WhoseConfig(arguments)
     with staged(arguments, choose, workspace=Path.cwd()) as copies:
         for line in copies.told:
@@ -157,7 +155,6 @@ def _of_originals(copies: Staged, problems: Iterable[Problem]) -> Iterator[Probl
 
 
 def list_layouts(arguments: argparse.Namespace) -> int:
-    """Print the layouts that `-l` knows here."""
     found = layout_files.available(Path.cwd())
     rows = [(path.stem, layout_files.load(path), path) for path in found]
     if arguments.json:

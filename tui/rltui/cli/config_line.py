@@ -172,7 +172,6 @@ class Given:
 
     @property
     def is_plain(self) -> bool:
-        """It just names files."""
         return not (self.parts or self.overrides or self.edits or self.program)
 
     def _start_alone(self, ranks: int, options: Container[str]) -> None:

@@ -71,7 +71,6 @@ def set_knobs(arguments: argparse.Namespace) -> int:
 
 
 def undo(arguments: argparse.Namespace) -> int:
-    """Take back the newest edit."""
     return _edit(choose_experiment(arguments.name, acts=True), _request("undo", arguments), arguments)
 
 
@@ -132,7 +131,6 @@ def _request(
     edits: Mapping[str, object] | None = None,
     force: bool = False,
 ) -> Request:
-    """What the options of every edit ask for."""
     if arguments.begin is not None and not arguments.restart:
         raise UsageError("--from says where a restart goes on from", hint="add --restart, or leave it out")
     return Request(
@@ -195,7 +193,6 @@ class _Offline:
         return plan
 
     def close(self) -> None:
-        """Nothing more is asked."""
         self._models.close()
 
 

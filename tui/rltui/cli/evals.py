@@ -115,7 +115,6 @@ def _followed(wire: Wire, queued: QueuedEval) -> EvalReport:
 
 
 def evals(arguments: argparse.Namespace) -> int:
-    """List them, with their differences."""
     record = None if arguments.all else choose_experiment(arguments.experiment or arguments.name)
     if record is None:
         reports = [_named(EvalFolder(_control(each)).report(each.name)) for each in known_experiments()]

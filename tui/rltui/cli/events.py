@@ -39,7 +39,6 @@ _MEANINGS: dict[str, Meaning] = {
 
 
 def events(arguments: argparse.Namespace) -> int:
-    """Print the journal."""
     record = choose_experiment(arguments.name)
     journal = ControlFolder(Path(record.output_dir)).journal_file
     wanted = _filter(arguments, record, journal)

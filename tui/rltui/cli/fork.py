@@ -24,7 +24,6 @@ from rltui.wording import fork_lines
 
 
 def fork(arguments: argparse.Namespace) -> int:
-    """Copy what it begins with, and start it."""
     row = _named(arguments.run)
     wish = ForkWish(
         edits=split_assignments(arguments.edits),

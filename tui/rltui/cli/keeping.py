@@ -54,7 +54,6 @@ def tag(arguments: argparse.Namespace) -> int:
 
 
 def add(arguments: argparse.Namespace) -> int:
-    """Take runs of others into the index."""
     from rltui.client.observation import add as add_runs  # knows the frameworks
 
     found = [add_runs(folder, arguments.name) for folder in arguments.folder]
@@ -84,7 +83,6 @@ def _list_tags(index: RunIndex, *, as_json: bool) -> int:
 
 
 def describe(arguments: argparse.Namespace) -> int:
-    """Write the note of a run, or show it."""
     index = _index()
     row = find_run(index, arguments.run)
     text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
@@ -96,29 +94,24 @@ def describe(arguments: argparse.Namespace) -> int:
 
 
 def best(arguments: argparse.Namespace) -> int:
-    """Mark runs, or take the mark away."""
     is_best = not arguments.remove
     return _each(arguments, lambda index, row: keeping.set_best(index, row, is_best),
                  "marked as best" if is_best else "not marked any more")  # fmt: skip
 
 
 def archive(arguments: argparse.Namespace) -> int:
-    """List them no longer."""
     return _each(arguments, keeping.archive, f"archived; see: {hints.RUNS_ALL}")
 
 
 def unarchive(arguments: argparse.Namespace) -> int:
-    """List them again."""
     return _each(arguments, keeping.unarchive, "listed again")
 
 
 def restore(arguments: argparse.Namespace) -> int:
-    """Take them out of the trash."""
     return _each(arguments, keeping.restore, "is back")
 
 
 def remove(arguments: argparse.Namespace) -> int:
-    """Put them into the trash."""
     index = _index()
     return put_into_trash(index, [find_run(index, name) for name in arguments.run], arguments, verb="rm")
 

@@ -44,7 +44,6 @@ _COLUMNS = (
 
 
 def show_knobs(arguments: argparse.Namespace) -> int:
-    """Print knobs by file and table."""
     files = [word for word in arguments.pattern if word.endswith(".toml") or "/" in word]
     words = [word for word in arguments.pattern if word not in files]
     table = _of_files(files, arguments) if files else _read_table(choose_experiment(arguments.name))

@@ -86,7 +86,6 @@ def _newest(path: Path) -> tuple[Iterator[str], str]:
 
 
 def _list(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
-    """The logs that there are."""
     from rltui.services.logs.listing import all_logs
 
     if any((arguments.follow, arguments.lines is not None, arguments.grep, arguments.level, arguments.raw)):

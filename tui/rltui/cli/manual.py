@@ -78,7 +78,6 @@ def show_manual(arguments: argparse.Namespace) -> int:
 
 
 def manual() -> Iterator[Block]:
-    """The page from its name on."""
     top, commands = build()
     yield Block("section", "name")
     yield Block(

@@ -61,7 +61,6 @@ class Waiting:
             self._draw()
 
     def clear(self) -> None:
-        """Take all of it back."""
         with self._lock:
             self._lines.clear()
         if self._is_shown:

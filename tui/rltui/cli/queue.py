@@ -62,7 +62,6 @@ _COLUMNS = tuple(
 
 
 def add(arguments: argparse.Namespace) -> int:
-    """Queue one run."""
     options = _options(arguments)
     with _planned(arguments.words, arguments.overrides, with_needs=True) as wish:
         _refuse_devices(wish, options)
@@ -341,23 +340,19 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def pause(arguments: argparse.Namespace) -> int:
-    """Start nothing any more."""
     return _changed(asking.pause(), "paused; what runs goes on", arguments)
 
 
 def resume(arguments: argparse.Namespace) -> int:
-    """Start what may start."""
     return _changed(asking.resume(after_reboot=arguments.after_reboot), "the queue goes on", arguments)
 
 
 def remove(arguments: argparse.Namespace) -> int:
-    """Take entries out."""
     gone = asking.remove(arguments.entry)
     return _changed(read_queue(), f"removed: {listed([each.name for each in gone])}", arguments)
 
 
 def retry(arguments: argparse.Namespace) -> int:
-    """Let entries wait again."""
     edits = split_assignments(arguments.edits)
     again = asking.retry(arguments.entry, partial(_mended, edits)) if edits else asking.retry(arguments.entry)
     return _changed(read_queue(), f"waits again: {listed([each.name for each in again])}", arguments)
@@ -379,14 +374,12 @@ def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]
 
 
 def move(arguments: argparse.Namespace) -> int:
-    """Change the order."""
     queue = asking.move(arguments.entry, arguments.place)
     waiting = [each.name for each in queue.entries if each.state == "waiting"]
     return _changed(queue, f"now in this order: {', '.join(waiting)}", arguments)
 
 
 def limit(arguments: argparse.Namespace) -> int:
-    """Change how many run at once."""
     word = arguments.most
     most = whole_number(word)
     if word != "none" and not most:

@@ -320,7 +320,6 @@ the chart has values for (rltui k8s upgrade RELEASE -f FILE --set trainer.comman
 
 
 def _add_k8s(commands: Commands[argparse.ArgumentParser]) -> None:
-    """`k8s` and its verbs."""
     k8s = command(commands, "k8s", "k8s:status", "Helm releases of prime-rl's chart, on Kubernetes")
     k8s.epilog = _K8S_CONFIG
     k8s.set_defaults(release=None, namespace=None, context=None)
@@ -389,6 +388,5 @@ def _add_role(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_place(parser: argparse.ArgumentParser) -> None:
-    """Which cluster, and where in it."""
     parser.add_argument("--namespace", metavar="NS", help="namespace (default: the context's)")
     parser.add_argument("--context", metavar="CONTEXT", help="of the kubeconfig (default: the current one)")

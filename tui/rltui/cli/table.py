@@ -53,7 +53,6 @@ def room(stream_name: Literal["stdout", "stderr"] = "stdout") -> int | None:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Row], *, indent: str = "") -> None:
-    """On stdout."""
     lines = table_lines(columns, rows, width=room(), indent=indent)
     if lines:
         print("\n".join(lines))

@@ -53,7 +53,6 @@ class CleanStream:
         return len(text)
 
     def cleaned(self, text: str) -> str:
-        """`text` as it is written."""
         if MARK in text:
             parts = [*map(self.cleaned, MARKED.split(text))]
             if self.has_colours:
@@ -66,12 +65,10 @@ class CleanStream:
         return encodable(visible(text), self.encoding)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write all of them."""
         for line in lines:
             self.write(line)
 
     def flush(self) -> None:
-        """As `write`."""
         try:
             self.raw.flush()
         except OSError as error:
