@@ -170,7 +170,6 @@ class Action(_Keyed):
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Where it works."""
         return tuple(dict.fromkeys(place for use in self.uses for place in use.places))
 
 
@@ -793,7 +792,6 @@ def with_keys(text: str) -> str:
 
 
 def label_of(action_id: str) -> str:
-    """In one or two words what it does."""
     return next(action.label for action in ACTIONS if action.id == action_id)
 
 
@@ -829,7 +827,6 @@ def bindings(place: Place, *, priority: bool = False) -> list[BindingType]:
 
 
 def offered_on(screen: Place) -> tuple[Use, ...]:
-    """What the palette of a screen may offer."""
     return tuple(use for use in uses() if use.palette and any(place.screen is screen for place in use.places))
 
 

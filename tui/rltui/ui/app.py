@@ -110,7 +110,6 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             self.notify(clean(self._trouble), severity="error", timeout=30, markup=False)
 
     def _new_overview(self, experiment: Experiment) -> Overview:
-        """In place of the one there is."""
         overview = Overview(experiment, self._home, ask_to_start=self._ask_to_start)
         self._home.shared = overview.shared
         return overview

@@ -99,7 +99,6 @@ class Arrangement:
     # operations
 
     def column_of(self, name: str) -> int | None:
-        """Where it is."""
         return next((at for at, column in enumerate(self.columns) if name in column), None)
 
     def with_panel(self, name: str, column: int = 0) -> Arrangement:
@@ -114,7 +113,6 @@ class Arrangement:
         return replace(self, hidden=self.hidden | {name})
 
     def showing(self, *names: str) -> Arrangement:
-        """With these where they were."""
         return replace(self, hidden=self.hidden - set(names))
 
     def moved(self, name: str, direction: Direction, seen: Collection[str]) -> Arrangement:

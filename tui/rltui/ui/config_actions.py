@@ -38,7 +38,6 @@ class ConfigActions(ExperimentScreen):
         return CopyWanted(knob.key if value is None else f"{knob.key} = {format_value(value)}")
 
     def edit(self, knob: KnobInfo) -> None:
-        """Open the editor."""
         self.work(self.config_work.edit(knob))
 
     @property
@@ -58,16 +57,13 @@ class ConfigActions(ExperimentScreen):
             self.carry_out(AskedRequest(request, "Restart so that the changed knobs count?", danger=True))
 
     def action_review_edits(self) -> None:
-        """As one diff."""
         self.work(self.config_work.review())
 
     def action_drop_edit(self) -> None:
-        """The one under the cursor."""
         if (knob := self.cursor_knob) is not None:
             self.shared.drop(knob.key)
 
     def action_undo_edit(self) -> None:
-        """Shows what would come back."""
         self.work(self.config_work.undo())
 
     def action_redo_edit(self) -> None:
@@ -85,7 +81,6 @@ class ConfigActions(ExperimentScreen):
         self.work(self.config_work.edit_outside(knob.file if knob is not None else None))
 
     def action_convert_batch(self) -> None:
-        """Shows the arithmetic first."""
         self.work(self.config_work.convert())
 
     def action_show_pending(self) -> None:
@@ -93,7 +88,6 @@ class ConfigActions(ExperimentScreen):
         self.work(self.config_work.show_pending(self.pending_readers), changes=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what there is something to do for."""
         return self._config_allows(action) and super().check_action(action, parameters)
 
     def _config_allows(self, action: str) -> bool:

@@ -82,11 +82,9 @@ class ConfigWork:
         await self._review(self._shared.staged.request(), question)
 
     async def undo(self) -> None:
-        """Take the last edit back."""
         await self._review(Request(action="undo"), Question(f"Take back: {self._shared.table.undo}?"))
 
     async def redo(self) -> None:
-        """Make again what was taken back."""
         question = Question(f"Make again: {self._shared.table.redo}?", danger=True)
         await self._review(Request(action="redo"), question)
 

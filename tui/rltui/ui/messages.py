@@ -194,7 +194,6 @@ class Messages:
             self._turn()
 
     def read(self) -> None:
-        """A person has read all of it."""
         self._live = []
         self._turn()
 
@@ -257,13 +256,11 @@ class MessageLine(Widget):
         """A person wants to read all that was said."""
 
     def on_mount(self) -> None:
-        """Follow what is said."""
         if isinstance(self.app, TalkingApp):
             self._leave = self.app.messages.watch(self._look)
             self._look()
 
     def on_unmount(self) -> None:
-        """No more."""
         if isinstance(self.app, TalkingApp):
             self._leave()
 
@@ -273,12 +270,10 @@ class MessageLine(Widget):
             self.refresh()
 
     def render(self) -> Content:
-        """One line."""
         line = self.app.messages.line(self.size.width) if isinstance(self.app, TalkingApp) else None
         return line or Content("")
 
     def on_click(self) -> None:
-        """To all of them."""
         self.post_message(self.AllWanted())
 
 

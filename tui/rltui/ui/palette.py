@@ -94,7 +94,6 @@ class Palette(TypingScreen[PaletteEntry]):
         """To come back to, while another is tried."""
 
     def compose(self) -> ComposeResult:
-        """The field, and what answers."""
         with Vertical(classes="box"):
             yield self.line
             yield self._list
@@ -161,14 +160,12 @@ class Palette(TypingScreen[PaletteEntry]):
     # keys
 
     def action_cursor(self, rows: int) -> None:
-        """Up and down."""
         self._show()
         self._is_moved = True
         self._list.go_to(self._list.at + rows)
         self._try_theme()
 
     def action_page(self, pages: int) -> None:
-        """By what is visible."""
         self._show()
         self._is_moved = True
         self._list.move_pages(pages)
@@ -189,7 +186,6 @@ class Palette(TypingScreen[PaletteEntry]):
         self.action_choose()
 
     def action_cancel(self) -> None:
-        """Choose nothing."""
         self._leave(None)
 
     def on_click(self, event: events.Click) -> None:

@@ -195,7 +195,6 @@ class _Stack:
         return _Wish(self._shares.get(name, 1.0), least, most)
 
     def fill(self, places: dict[str, PanelPlace], notes: list[Note]) -> None:
-        """Add the places of all."""
         if len(self._open) == 1:
             self._fill_around(self._open[0], places, notes)
             return

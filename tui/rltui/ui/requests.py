@@ -136,7 +136,6 @@ def done_text(plan: Plan, *, restarts: bool = True) -> str:
 
 
 def _nothing_text(plan: Plan) -> str:
-    """Why a plan without steps has none."""
     if plan.action == "free":
         return "No leftover process is alive any more"
     reasons = "; ".join(clean_line(reason) for reason in plan.reasons)
@@ -144,7 +143,6 @@ def _nothing_text(plan: Plan) -> str:
 
 
 async def show_error(app: App[None], error: RltuiError) -> None:
-    """An expected failure, in full."""
     await app.push_screen(MessageDialog.for_error(error))
 
 
@@ -280,13 +278,11 @@ class MainScreen(TalkingScreen[None]):
         self.show_screen(name)
 
     def action_show_overview(self) -> None:
-        """Back to what is below."""
         if self.is_active:  # a second key in haste would leave what is below
             self.left()
             self.app.pop_screen()
 
     def action_show_help(self) -> None:
-        """Which keys work here."""
         from rltui.ui.screens.help import HelpScreen, Whereabouts
 
         here = Whereabouts(self.place, self.pane_place, self._can, readonly=bool(self.readonly_text))
@@ -313,7 +309,6 @@ class MainScreen(TalkingScreen[None]):
 
     @on(MessageLine.AllWanted)
     def action_show_messages(self) -> None:
-        """All that was said, to be read again."""
         from rltui.ui.screens.message_list import MessageList
 
         if isinstance(self.app, TalkingApp):
@@ -329,7 +324,6 @@ class HomeScreen(MainScreen):
 
     @classmethod
     def made(cls, home: Home) -> Self:
-        """There is one list of them."""
         return cls(home)
 
     @property
@@ -339,7 +333,6 @@ class HomeScreen(MainScreen):
 
     @property
     def readonly_text(self) -> str:
-        """As the client is."""
         return READONLY_TEXT if self._home.runs.readonly else ""
 
 
@@ -353,18 +346,15 @@ class ExperimentScreen(MainScreen):
 
     @classmethod
     def made(cls, home: Home) -> Self:
-        """Of the experiment that is open."""
         assert home.shared is not None, "no key leads there"
         return cls(home.shared)
 
     @property
     def home(self) -> Home:
-        """What outlives the experiment."""
         return self.shared.home
 
     @property
     def readonly_text(self) -> str:
-        """As the experiment is."""
         if not self.experiment.readonly:
             return ""
         if self.experiment.finished and not self.home.runs.readonly:
@@ -373,7 +363,6 @@ class ExperimentScreen(MainScreen):
 
     @property
     def access(self) -> str:
-        """What the header says of it."""
         if self.experiment.finished and not self.home.runs.readonly:
             return f"read-only, {key_of('component.start-all')} opens it to start"
         return "read-only" if self.experiment.readonly and not self.experiment.observed else ""
@@ -417,7 +406,6 @@ class ExperimentScreen(MainScreen):
         return super().check_action(action, parameters)
 
     def action_show_tour(self) -> None:
-        """On the overview."""
         self.home.wants_tour = True
         self.action_show_overview()
 
@@ -426,7 +414,6 @@ class ExperimentScreen(MainScreen):
         self.show_screen("logs", aim=SEARCH_AIM)
 
     def action_note(self) -> None:
-        """A sentence for the journal."""
         self.work(self._note(), changes=False)
 
     async def _note(self) -> None:

@@ -46,7 +46,6 @@ class StagedEdits:
         return StagedEdits(left, self.base if left else {})
 
     def request(self) -> Request:
-        """To write them all."""
         return Request(action="set", edits=dict(self.edits), base=dict(self.base))
 
 
@@ -74,7 +73,6 @@ class Remembered:
         self._changed: dict[str, Any] = {}
 
     def note(self, key: str, value: object) -> None:
-        """Keep this from now on; plain JSON."""
         if self.values.get(key) != value:
             self.values = {**self.values, key: value}
             self._changed[key] = value
@@ -119,7 +117,6 @@ class Home:
         return [name for name in used if isinstance(name, str)] if isinstance(used, list) else []
 
     def remember_used(self, name: str) -> None:
-        """It was chosen in the palette just now."""
         others = [each for each in self.recent if each != name]
         self.kept.note("palette", [name, *others][:_MOST_RECENT])
 
@@ -178,7 +175,6 @@ class Shared:
         self._watchers[what].append(tell)
 
     def show_gpus(self, report: GpuReport) -> None:
-        """Take over a new reading."""
         self.gpus = report
         self._tell("gpus")
 
@@ -192,13 +188,11 @@ class Shared:
         self._tell("journal")
 
     def show_table(self, table: KnobTable) -> None:
-        """Take over new values."""
         if table != self.table:
             self.table = table
             self._tell("config")
 
     def add_edited(self, keys: Iterable[str]) -> None:
-        """The journal tells of edits."""
         if new := set(keys) - self.edited:
             self.edited |= new
             self._tell("config")
@@ -209,7 +203,6 @@ class Shared:
         self._tell("config")
 
     def drop(self, key: str) -> None:
-        """Forget the edit of `key`."""
         self.staged = self.staged.dropping(key)
         self._tell("config")
 

@@ -74,7 +74,6 @@ class ThemedApp(CopyingApp):
         self._home.kept.note(_KEY, name)
 
     def on_mount(self) -> None:
-        """Ask the terminal what it looks like."""
         self._follow()
         if self._unknown_theme:
             guess = did_you_mean(self._unknown_theme, themes.available())
@@ -82,7 +81,6 @@ class ThemedApp(CopyingApp):
             self.notify(text.strip(), severity="warning", markup=False)
 
     def watch_theme(self) -> None:
-        """Ask the terminal, or no longer."""
         self._follow()
 
     @on(BackgroundTold)

@@ -35,13 +35,11 @@ class ValueAxis(AxisFormatter):
         self._scale = 1024.0**3 if unit == "bytes" else 1.0
 
     def get_ticks(self, min_: float, max_: float, max_ticks: int = 8) -> list[float]:
-        """At most that many."""
         low, high = min_ / self._scale, max_ / self._scale
         step = _round_step(max((high - low) / max_ticks, abs(high) * 1e-12, 1e-300))
         return [tick * self._scale for tick in _ticks(low, high, step)]
 
     def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
-        """As `figure` has them."""
         return [figure(tick, self._unit) for tick in ticks]
 
 
@@ -88,5 +86,4 @@ class LogAxis(AxisFormatter):
         return [each for each in exponents if min_ <= each <= min(max_, sys.float_info.max_10_exp)]
 
     def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
-        """The values."""
         return [figure(10.0**tick, self._unit) for tick in ticks]

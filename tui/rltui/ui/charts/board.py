@@ -184,7 +184,6 @@ class Board:
         return (low, high) if high > low else (low - 0.5, high + 0.5)
 
     def picture(self, chart: Chart, view: View) -> Picture:
-        """What the chart shows now."""
         log = chart.log != (chart.id in view.log)
         faint: list[Stroke] = []
         strokes: list[Stroke] = []

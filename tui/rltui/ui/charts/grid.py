@@ -81,7 +81,6 @@ class ChartGrid(Container):
         self.fit()
 
     def fit(self) -> None:
-        """Have as many plots as fit."""
         width, height = self.size
         if not (width and height):
             return
@@ -98,7 +97,6 @@ class ChartGrid(Container):
         self._scroll()
 
     def draw(self, picture: Callable[[Chart], Picture]) -> None:
-        """Have each plot show its chart."""
         for plot, chart in zip(self._own_plots(), self.shown, strict=False):
             plot.is_chosen = chart is self.chosen
             plot.show(picture(chart))
@@ -129,14 +127,12 @@ class ChartGrid(Container):
         self.fit()
 
     def choose(self, plot: Plot) -> None:
-        """The chart of a plot."""
         shown = self.shown
         number = self._plots.index(plot)
         if number < len(shown):
             self._at = self.charts.index(shown[number])
 
     def _scroll(self) -> None:
-        """The chosen one is seen."""
         columns, rows = self._shape
         row = self._at // columns
         last_row = max(0, math.ceil(len(self.charts) / columns) - rows)

@@ -56,21 +56,17 @@ class ChartPanel(Container, can_focus=True):
         self.border_subtitle = _NOTHING
 
     def compose(self) -> list[Plot]:
-        """As many as there may be."""
         return self._plots
 
     def on_mount(self) -> None:
-        """Read what is new, now and then."""
         self._arrange_plots()
         in_background(self, self._follow, group="charts", exclusive=False)
 
     def on_resize(self) -> None:
-        """There may be room for more."""
         self._arrange_plots()
         self._wake.set()
 
     def on_show(self) -> None:
-        """Catch up."""
         self._wake.set()
 
     async def _follow(self) -> None:
@@ -111,7 +107,6 @@ class ChartPanel(Container, can_focus=True):
                 plot.show(board.picture(chart, View()))
 
     def _wanted(self, board: Board) -> tuple[Chart, ...]:
-        """Those that there are and that fit."""
         found = {chart.id: chart for chart in charts(board.keys, pins=self._pins)}
         first = [found[id_] for id_ in dict.fromkeys((*self._pins, *_IMPORTANT)) if id_ in found]
         return tuple((first or list(found.values()))[: self._room])
@@ -122,7 +117,6 @@ class ChartPanel(Container, can_focus=True):
 
     @property
     def _room(self) -> int:
-        """How many fit."""
         return max(1, min(_MOST, self._columns * (self.size.height // _ROWS)))
 
     def _arrange_plots(self) -> None:

@@ -94,22 +94,18 @@ class Plot(Canvas):
             self._draw()
 
     def on_click(self) -> None:
-        """Choose it, as the arrow keys do."""
         self.post_message(self.Chosen(self))
 
     def on_resize(self) -> None:
-        """All anew."""
         self._draw()
 
     def notify_style_update(self) -> None:
-        """Other colours."""
         super().notify_style_update()
         self._styles_now.clear()
         if self.is_mounted:
             self._draw()
 
     def watch_is_chosen(self) -> None:
-        """The one that the keys act on."""
         self.set_class(self.is_chosen, "-chosen")
 
     # drawing
@@ -159,7 +155,6 @@ class Plot(Canvas):
         self._draw_axes(picture, y_span, cells, rows)
 
     def _draw_marks(self, picture: Picture, cells: int, rows: int) -> None:
-        """Below the lines."""
         if picture.cursor is not None and (at := _column(picture.cursor, picture.span, cells)) is not None:
             for row in range(rows):
                 self.set_pixel(_LEFT + at, row, "│", self._style("cursor"))

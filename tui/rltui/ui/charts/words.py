@@ -32,7 +32,6 @@ _READING_WIDTH = 34
 
 
 def title_facts(count: int, series: int | None, view: View, words: str) -> list[str]:
-    """What is shown, and how."""
     facts = ["Metrics" if series is None else f"Metrics · {count} charts of {series} series"]
     facts.append("by time" if view.by_time else "by step")
     if view.smoothing > 1:

@@ -42,7 +42,6 @@ class ArrangedPanes(PaneActions):
         self.refresh_bindings()
 
     def action_arrange(self) -> None:
-        """The keys are for the panels, until esc."""
         self.app.push_screen(ArrangeLine(self))
 
     async def action_hide_pane(self) -> None:
@@ -60,17 +59,14 @@ class ArrangedPanes(PaneActions):
         await body.rearrange(body.arrangement.showing(*names))
 
     async def action_usual_panes(self) -> None:
-        """As the layout says."""
         await self.body.rearrange(self.usual)
 
     async def action_toggle_charts(self) -> None:
-        """Show them, or hide them."""
         arrangement = self.body.arrangement
         is_hidden = CHARTS in arrangement.hidden
         await self.body.rearrange(arrangement.showing(CHARTS) if is_hidden else arrangement.hiding(CHARTS))
 
     async def move_pane(self, direction: Direction) -> None:
-        """The one that has the keys."""
         body = self.body
         if (name := body.name_of(self.current_pane)) is not None:
             seen = {each for each in map(body.name_of, body.panes) if each is not None}
@@ -99,15 +95,12 @@ class ArrangeLine(ModalScreen[None]):
         self._line = Static(id="arrange-line", markup=False)
 
     def compose(self) -> ComposeResult:
-        """In place of the keys of the overview."""
         yield self._line
 
     def on_mount(self) -> None:
-        """Say whose place it is about."""
         self._show_line()
 
     def on_resize(self) -> None:
-        """There may be room for more words."""
         self._show_line()
 
     def _show_line(self) -> None:
@@ -115,37 +108,29 @@ class ArrangeLine(ModalScreen[None]):
         self._line.update(arrange_words(name, self.app.size.width))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """The mouse is for the panels."""
         event.stop()
         self.dismiss()
 
     async def action_move(self, direction: Direction) -> None:
-        """One place on."""
         await self._panes.move_pane(direction)
 
     async def action_resize(self, cells: int, rows: int) -> None:
-        """By a step."""
         await self._panes.resize_pane(cells, rows)
 
     async def action_hide(self) -> None:
-        """Until all are shown again."""
         await self._panes.action_hide_pane()
         self._show_line()
 
     async def action_charts(self) -> None:
-        """Show or hide them."""
         await self._panes.action_toggle_charts()
 
     async def action_show_all(self) -> None:
-        """Hidden ones too."""
         await self._panes.action_show_all_panes()
 
     async def action_usual(self) -> None:
-        """As the layout says."""
         await self._panes.action_usual_panes()
 
     def action_focus_beside(self, step: int) -> None:
-        """Go on with another panel."""
         self._panes.action_focus_beside(step)
         self._show_line()
 

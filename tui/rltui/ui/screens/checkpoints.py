@@ -98,7 +98,6 @@ def checkpoint_rows(
 def _details(
     each: Checkpoint, report: CheckpointReport, edits: Sequence[JournalEntry], width: int, now: float
 ) -> list[Content]:
-    """What going back to it means."""
     rows = [("in", clean_line(each.path)), ("parts", " ".join(map(clean_line, each.parts)))]
     if note := checkpoint_note(each):
         rows.append(("note", clean_line(note)))
@@ -231,7 +230,6 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         self.notes.update(Content.styled(clean_line(" · ".join(texts)), FAINT))
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        """A row for each checkpoint."""
         now = self.shared.clock()
         return checkpoint_rows(self._report, self._edits, width, selected, now, self._order, self._only)
 
@@ -239,19 +237,16 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
 
     @property
     def _selected(self) -> Checkpoint | None:
-        """The one under the cursor."""
         key = self.rows.key
         return self._report.of(int(key)) if self._report is not None and key is not None else None
 
     def copied(self) -> CopyWanted | None:
-        """The folder of the one under the cursor."""
         chosen = self._selected
         if chosen is None or not chosen.path:
             return super().copied()
         return CopyWanted(chosen.path, f"the folder of checkpoint {chosen.step}")
 
     def action_sort(self, step: int) -> None:
-        """In the next order, or the one before."""
         orders = list(_ORDERS)
         self._order = orders[(orders.index(self._order) + step) % len(orders)]
         self.show()
@@ -338,12 +333,10 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         return await self.app.push_screen_wait(dialog) or ""
 
     def action_evaluate(self) -> None:
-        """This one, or anything else."""
         if (chosen := self._selected) is not None:
             self.evaluate(str(chosen.step))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what there is something to do for."""
         if action in ("evaluate", "publish") and self._selected is None:
             return False
         if action in ("sort", "narrow"):

@@ -50,13 +50,11 @@ class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
             yield self._trouble
 
     def told_keys(self) -> Sequence[ToldKey]:
-        """Of a list that is put in order."""
         moved = ("columns.left columns.right", "move")
         ids = ("columns.toggle", "columns.field", "columns.usual", "columns.cancel")
         return ("columns.keep", ""), moved, *((id_, "") for id_ in ids)
 
     def on_mount(self) -> None:
-        """The list has the keys."""
         self._list.focus()
 
     def _rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
@@ -73,7 +71,6 @@ class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
 
     @property
     def moved_list(self) -> RowList:
-        """The columns."""
         return self._list
 
     def action_show_column(self) -> None:
@@ -88,7 +85,6 @@ class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
         self._list.refresh()
 
     def action_carry(self, places: int) -> None:
-        """Further to the left, or to the right."""
         id_ = self._list.key
         if id_ in self._chosen:
             at = self._chosen.index(id_)
@@ -101,7 +97,6 @@ class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
         self._list.reload()
 
     def action_other_field(self) -> None:
-        """To the line below, and back."""
         (self._list if self._field.has_focus else self._field).focus()
 
     @on(Input.Submitted)
@@ -125,9 +120,7 @@ class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
         self._list.go_to(column.id)
 
     def action_keep(self) -> None:
-        """These."""
         self.dismiss(tuple(self._chosen))
 
     def action_cancel(self) -> None:
-        """As they were."""
         self.dismiss(None)

@@ -56,27 +56,22 @@ class CompareScreen(CursorKeys, HomeScreen):
 
     @property
     def moved_list(self) -> RowList:
-        """The only one."""
         return self._rows
 
     def compose(self) -> ComposeResult:
-        """Title, names, rows, keys."""
         yield self._title
         yield KeyBar()
         yield self._head
         yield self._rows
 
     def on_mount(self) -> None:
-        """The keys are the list's."""
         self._rows.focus()
         self._show()
 
     def on_screen_resume(self) -> None:
-        """Catch up."""
         in_background(self, self._follow, group="compare")
 
     def left(self) -> None:
-        """Nothing is read any more."""
         self.workers.cancel_group(self, "compare")
 
     async def _follow(self) -> None:
@@ -129,12 +124,10 @@ class CompareScreen(CursorKeys, HomeScreen):
             self._show()
 
     def action_toggle_all_keys(self) -> None:
-        """Also those that are alike."""
         self._all_keys = not self._all_keys
         self._show()
 
     def action_curves(self) -> None:
-        """Over each other."""
         self.work(self._open(curves=True), changes=False)
 
     async def _open(self, *, curves: bool) -> None:
@@ -167,11 +160,9 @@ class CompareScreen(CursorKeys, HomeScreen):
             self.work(self._open(curves=name == "metrics"), changes=False)
 
     def action_back(self) -> None:
-        """To the list of runs."""
         self.show_screen("runs")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What there is something to do for."""
         match action:
             case "curves" | "toggle_all_keys":
                 possible = self._found is not None
@@ -192,7 +183,6 @@ class RunCurves(MetricsScreen):
         self._runs = tuple(runs)
 
     def opened(self) -> Sequence[Run]:
-        """Those that are compared."""
         return self._runs
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -58,7 +58,6 @@ class RowFilter:
         return rank(self.words.split(), knob.key, knob.help, value_text(knob.value))
 
     def marked(self, line: Content) -> Content:
-        """With the places that were looked for."""
         return line.highlight_regex(pattern(self.words.split()), style="underline") if self.words else line
 
 
@@ -93,7 +92,6 @@ def columns_for(knobs: Sequence[KnobInfo], staged: Mapping[str, Any], width: int
 
 
 def heading(columns: Columns) -> Content:
-    """What the columns hold."""
     cells = ["  " + "key".ljust(columns.name), "value".ljust(columns.value)]
     cells += [column.ljust(cells_of) for column, cells_of in columns.extra.items()]
     return Content.styled((" " * _GAP).join(cells), _FAINT)
@@ -216,23 +214,19 @@ class ConfigScreen(CursorKeys, ConfigActions):
                 yield self._problems
 
     def on_mount(self) -> None:
-        """Rows first."""
         self._derived.border_title = "What follows"
         self._problems.border_title = "Problems"
         self._rows.focus()
 
     def on_screen_resume(self) -> None:
-        """Catch up."""
         self.reload()
 
     def on_resize(self) -> None:
-        """Another width: other columns."""
         self.call_after_refresh(self.reload)
 
     # values in
 
     def reload(self) -> None:
-        """Show what is true now."""
         if not self.is_open:
             return
         self._update_title()
@@ -282,11 +276,9 @@ class ConfigScreen(CursorKeys, ConfigActions):
 
     @property
     def cursor_knob(self) -> KnobInfo | None:
-        """Under the cursor of the rows."""
         return next((knob for knob in self.shared.knobs if knob.key == self._rows.key), None)
 
     def copied(self) -> CopyWanted | None:
-        """Of the list that has the keys."""
         return self._problems.copied() if self.focused is self._problems else super().copied()
 
     @on(RowList.Moved, "#config-rows")
@@ -301,7 +293,6 @@ class ConfigScreen(CursorKeys, ConfigActions):
     # search and filter
 
     def action_search(self) -> None:
-        """Type what to look for."""
         self._search.add_class("-shown")
         self._search.focus()
 
@@ -317,7 +308,6 @@ class ConfigScreen(CursorKeys, ConfigActions):
         self._rows.focus()
 
     def action_toggle_changed(self) -> None:
-        """And all again."""
         self._filter = RowFilter(self._filter.words, not self._filter.only_changed)
         self.reload()
 
@@ -334,11 +324,9 @@ class ConfigScreen(CursorKeys, ConfigActions):
 
     @property
     def moved_list(self) -> RowList:
-        """The one that has the focus."""
         return self._problems if self.focused is self._problems else self._rows
 
     def action_switch_list(self) -> None:
-        """Rows or problems."""
         (self._rows if self.focused is self._problems else self._problems).focus()
 
     def action_edit_knob(self) -> None:
@@ -349,7 +337,6 @@ class ConfigScreen(CursorKeys, ConfigActions):
             self.edit(knob)
 
     def action_edit(self) -> None:
-        """As enter in the knob table."""
         self.action_edit_knob()
 
     def _go_to_problem(self) -> None:
@@ -368,7 +355,6 @@ class ConfigScreen(CursorKeys, ConfigActions):
         self.reload()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what makes sense now."""
         if action == "switch_list":
             return bool(self.shared.table.problems)
         return super().check_action(action, parameters)

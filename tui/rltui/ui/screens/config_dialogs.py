@@ -98,7 +98,6 @@ class ConfigReview(ButtonDialog[Answer]):
         return told
 
     def action_restart(self) -> None:
-        """Write, and restart what reads it."""
         if "restart" in self.answers:
             self.dismiss("restart")
 
@@ -209,7 +208,6 @@ class ConverterDialog(Box[Conversion]):
         self._measured_text = mean
 
     def compose(self) -> ComposeResult:
-        """The mean, and what follows from it."""
         with Vertical(classes="box") as box:
             box.border_title = f"Count the batch in {self.conversion.to}"
             yield Static("Mean tokens of an accepted rollout:", markup=False)
@@ -218,12 +216,10 @@ class ConverterDialog(Box[Conversion]):
                 yield Static(id="arithmetic", classes="body")
 
     def told_keys(self) -> Sequence[ToldKey]:
-        """There may be nothing to write."""
         cancel = ("converter.cancel", "")
         return (("enter", "review"), cancel) if self._can_write else (cancel,)
 
     def on_mount(self) -> None:
-        """Show what was measured."""
         self._field.focus()
         self._show()
 
@@ -267,5 +263,4 @@ class ConverterDialog(Box[Conversion]):
             self.app.bell()
 
     def action_cancel(self) -> None:
-        """Leave the files as they are."""
         self.dismiss(None)

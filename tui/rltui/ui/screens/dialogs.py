@@ -56,11 +56,9 @@ class TypingScreen(AnsweredOnce[Answer], Generic[Answer]):
 
     @property
     def typed(self) -> str:
-        """All of it."""
         return self.line.value
 
     def on_mount(self) -> None:
-        """Every key is for it."""
         self.set_focus(self.line)
 
 
@@ -102,21 +100,17 @@ class Box(AnsweredOnce[Answer], Generic[Answer]):
         return ()
 
     def tell_keys(self) -> None:
-        """Say what the keys do now."""
         if told := self.told_keys():
             for box in self.query(".box"):
                 box.border_subtitle = Content(keys_line(told))
 
     def on_mount(self) -> None:
-        """All parts are there."""
         self.tell_keys()
 
     def on_descendant_focus(self) -> None:
-        """Enter does another thing."""
         self.tell_keys()
 
     def action_scroll_lines(self, lines: int) -> None:
-        """A long plan."""
         for body in self.query(".scroll"):
             body.scroll_relative(y=lines, animate=False)
 
@@ -127,14 +121,12 @@ class Dialog(Box[Answer], Generic[Answer]):
     BINDINGS = bindings(Place.DIALOG)
 
     def action_no(self) -> None:
-        """Leave things as they are."""
         self.dismiss(None)
 
     def action_yes(self) -> None:
         """A dialog that asks nothing has no yes."""
 
     def action_other(self) -> None:
-        """To the other button."""
         self.focus_next("Button")
 
 
@@ -170,7 +162,6 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
         self.set_class(is_danger, "-danger")
 
     def compose(self) -> ComposeResult:
-        """The words and the buttons."""
         with Vertical(classes="box") as box:
             box.border_title = Content(self.heading) if self.heading else None
             with VerticalScroll(classes="scroll", can_focus=False):
@@ -179,7 +170,6 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
                 yield from self._buttons
 
     def on_mount(self) -> None:
-        """Enter presses the default button."""
         for default in self.query(f"#{self.default}"):  # none where the app is being closed
             default.focus()
 
@@ -200,7 +190,6 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
         self.dismiss(self.answers.get(event.button.id or ""))
 
     def action_yes(self) -> None:
-        """Confirm, where that can be."""
         if "yes" in self.answers:
             self.dismiss(self.answers["yes"])
 
@@ -344,13 +333,11 @@ class NoteDialog(Box[str]):
         self._field.cursor_blink = False
 
     def compose(self) -> ComposeResult:
-        """The line."""
         with Vertical(classes="box") as box:
             box.border_title = Content(self._title)
             yield self._field
 
     def told_keys(self) -> Sequence[ToldKey]:
-        """Of a line."""
         return ("enter", self._done), ("note.cancel", "")
 
     def on_mount(self) -> None:
@@ -363,7 +350,6 @@ class NoteDialog(Box[str]):
         self.dismiss(text if text or self._may_be_empty else None)
 
     def action_cancel(self) -> None:
-        """Note nothing."""
         self.dismiss(None)
 
 
@@ -379,13 +365,11 @@ class SearchPrompt(Box[str]):
         self._field.cursor_blink = False
 
     def compose(self) -> ComposeResult:
-        """The line."""
         with Vertical(classes="box") as box:
             box.border_title = f"Search {self._where}"
             yield self._field
 
     def told_keys(self) -> Sequence[ToldKey]:
-        """Of a line."""
         return ("enter", "search"), ("note.cancel", "")
 
     def on_mount(self) -> None:
@@ -397,7 +381,6 @@ class SearchPrompt(Box[str]):
         self.dismiss(event.value)
 
     def action_cancel(self) -> None:
-        """Look for nothing new."""
         self.dismiss(None)
 
 
@@ -405,7 +388,6 @@ class _Choices(OptionList):
     """Takes page keys once it is laid out, and not before, when Textual has no lines to go to."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether the list can answer yet."""
         if action in ("page_up", "page_down") and not self.scrollable_content_region:
             return False
         return super().check_action(action, parameters)
@@ -421,7 +403,6 @@ class ChoiceMenu(Dialog[str]):
         self.choices = choices
 
     def compose(self) -> ComposeResult:
-        """The list."""
         with Vertical(classes="box") as box:
             box.border_title = Content(self.heading)
             yield _Choices(
@@ -433,7 +414,6 @@ class ChoiceMenu(Dialog[str]):
             )
 
     def told_keys(self) -> Sequence[ToldKey]:
-        """Of a list."""
         return ("enter", "choose"), ("dialog.no", "cancel")
 
     @on(OptionList.OptionSelected)
@@ -455,11 +435,9 @@ class LinkMenu(ChoiceMenu):
         )
 
     def told_keys(self) -> Sequence[ToldKey]:
-        """Of a list of addresses."""
         return ("enter", "open it in a browser"), ("dialog.yes", "copy its address"), ("dialog.no", "close")
 
     def action_yes(self) -> None:
-        """Only its address."""
         if (highlighted := self.query_one(OptionList).highlighted_option) is not None and highlighted.id:
             self.app.post_message(CopyWanted(highlighted.id))
             self.dismiss(None)

@@ -53,7 +53,6 @@ def targets(steps: Iterable[int], report: EvalReport | None, *, has_sft: bool) -
 
 
 def target_of(text: str) -> EvalTarget:
-    """What a person means."""
     name = text.strip().removeprefix("checkpoint ").strip()
     if name.isascii() and name.isdecimal():
         return EvalTarget(kind="checkpoint", step=int(name))
@@ -102,7 +101,6 @@ class EvalDialog(Box[str]):
         return ("enter", "ask for it"), choices, ("tab", "next field"), ("evaluate.cancel", "")
 
     def on_mount(self) -> None:
-        """What it is about first."""
         self._fields["target"].focus()
         self._show()
 
@@ -175,7 +173,6 @@ class EvalDialog(Box[str]):
             self.app.bell()
 
     def action_cancel(self) -> None:
-        """Ask for nothing."""
         self.dismiss(None)
 
 

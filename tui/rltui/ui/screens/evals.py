@@ -164,7 +164,6 @@ def _queued_row(each: QueuedEval, width: int, is_selected: bool, now: float) -> 
 
 
 def _details(each: Evaluation, report: EvalReport, chosen: str | None, width: int) -> list[Content]:
-    """What there is to know of it."""
     rows = [
         ("because", each.words),
         ("compared", _comparison(each, report.evaluations, chosen)),
@@ -225,11 +224,9 @@ class EvalScreen(ReportScreen, EvaluateActions):
         self._order: Order = "kind"
 
     async def ask(self) -> None:
-        """All evaluations, and the queue."""
         self._report, self.problem = await self.experiment.evals(), ""
 
     def update_title(self) -> None:
-        """What is listed, and compared with what."""
         report, parts = self._report, []
         if report is not None and report.evaluations:
             envs = {clean_line(each.env) for each in report.evaluations}
@@ -245,7 +242,6 @@ class EvalScreen(ReportScreen, EvaluateActions):
         self.notes.update(Content.styled(clean_line(text), FAINT))
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        """A row for each evaluation."""
         now = self.shared.clock()
         return eval_rows(self._report, self._chosen, self._order, width, selected, now)
 
@@ -257,12 +253,10 @@ class EvalScreen(ReportScreen, EvaluateActions):
 
     @property
     def _queued(self) -> QueuedEval | None:
-        """The one in the queue under the cursor."""
         found = () if self._report is None else self._report.queue
         return next((each for each in found if f"{_QUEUED}{each.id}" == self.rows.key), None)
 
     def action_read_samples(self) -> None:
-        """On the rollout screen."""
         if (each := self._ended(self.rows.key)) is None:
             return
         if not each.results:
@@ -279,7 +273,6 @@ class EvalScreen(ReportScreen, EvaluateActions):
         self.evaluate(target)
 
     def action_choose_baseline(self) -> None:
-        """This one, or no more."""
         each = self._ended(self.rows.key)
         if each is not None and (each.mean is None or each.verdict == "failed"):
             why = clean_line(each.words or each.verdict)
@@ -291,7 +284,6 @@ class EvalScreen(ReportScreen, EvaluateActions):
                 self.notify(f"To be compared with care: {clean_line(each.words)}", markup=False)
 
     def action_sort(self, step: int) -> None:
-        """In the next order, or the one before."""
         orders = list(_ORDERS)
         self._order = orders[(orders.index(self._order) + step) % len(orders)]
         self.show()
@@ -312,7 +304,6 @@ class EvalScreen(ReportScreen, EvaluateActions):
         self.show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what there is something to do for."""
         match action:
             case "cancel_eval":
                 possible = self._queued is not None

@@ -62,7 +62,6 @@ class EventScreen(CursorKeys, ExperimentScreen):
         self._empty = Static(id="events-empty", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Title, search, list, keys."""
         yield self._title
         yield KeyBar()
         yield self._search
@@ -70,11 +69,9 @@ class EventScreen(CursorKeys, ExperimentScreen):
         yield self._list
 
     def on_mount(self) -> None:
-        """The list has the keys."""
         self._list.focus()
 
     def on_screen_resume(self) -> None:
-        """Catch up."""
         self._read()
 
     def go_to(self, at: float, component: str | None) -> None:
@@ -190,7 +187,6 @@ class EventScreen(CursorKeys, ExperimentScreen):
         self._list.fold(not self._list.is_folded)
 
     def action_search(self) -> None:
-        """Type what to look for."""
         self._search.add_class("-shown")
         self._search.focus()
 
@@ -219,7 +215,6 @@ class EventScreen(CursorKeys, ExperimentScreen):
 
     @property
     def moved_list(self) -> EventList:
-        """The only one."""
         return self._list
 
     @on(EventList.EntryMoved)
@@ -233,7 +228,6 @@ class EventScreen(CursorKeys, ExperimentScreen):
             self._jump(next(name for name in names if name in SCREENS))
 
     def action_jump_to(self, name: str) -> None:
-        """To that moment on the screen `name`."""
         self._jump(name)
 
     def _jump(self, name: str) -> None:
@@ -241,7 +235,6 @@ class EventScreen(CursorKeys, ExperimentScreen):
             self.show_screen(name, at=item.entry.at, component=item.entry.component)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what makes sense now."""
         match action:
             case "jump":
                 possible = self._list.item is not None and bool({"logs", "metrics"} & SCREENS.keys())

@@ -79,11 +79,9 @@ class ForkDialog(Box[str]):
                 yield self._words
 
     def told_keys(self) -> Sequence[ToldKey]:
-        """Of fields."""
         return ("enter", "start it"), ("tab", "next field"), ("evaluate.cancel", "")
 
     def on_mount(self) -> None:
-        """What is changed first."""
         self._fields[_EDITS].focus()
         self._look(0.0)
 
@@ -172,7 +170,6 @@ class ForkActions(MainScreen):
         self.work(self._fork_open(begin))
 
     def action_fork(self) -> None:
-        """From the beginning, unless it is said."""
         self.fork_open()
 
     async def _fork_open(self, begin: str) -> None:

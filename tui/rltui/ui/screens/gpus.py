@@ -187,7 +187,6 @@ def _why_left_alone(process: GpuProcess, host: str) -> str | None:
 
 
 def _process_heading(width: int) -> Content:
-    """Above the columns of `_process_rows`."""
     texts = [
         "  pid".ljust(_PID),
         "user".ljust(_USER),
@@ -302,12 +301,10 @@ class GpuScreen(CursorKeys, ExperimentScreen):
                 yield self._chart
 
     def on_mount(self) -> None:
-        """Keep what is shown true."""
         self._devices.focus()
         self.set_interval(_AGE_INTERVAL_S, self._update_age, name="age")
 
     def on_screen_resume(self) -> None:
-        """Catch up."""
         in_background(self, self._follow_history, group="history")
         self._show_report()
 
@@ -386,13 +383,11 @@ class GpuScreen(CursorKeys, ExperimentScreen):
 
     @property
     def _device(self) -> GpuDevice | None:
-        """The device under the cursor."""
         devices = () if self.shared.gpus is None else self.shared.gpus.devices
         return next((device for device in devices if device.key == self._devices.key), None)
 
     @property
     def _process(self) -> GpuProcess | None:
-        """The process under the cursor."""
         found = () if self._device is None else self._device.processes
         return next((process for process in found if str(process.pid) == self._processes.key), None)
 
@@ -446,7 +441,6 @@ class GpuScreen(CursorKeys, ExperimentScreen):
 
     @property
     def moved_list(self) -> RowList:
-        """The one that has the focus."""
         return self.focused if isinstance(self.focused, RowList) else self._devices
 
     def action_scale(self, factor: float) -> None:
@@ -467,5 +461,4 @@ class GpuScreen(CursorKeys, ExperimentScreen):
         self.carry_out(AskedRequest(request, heading, verb="End it", danger=True))
 
     def left(self) -> None:
-        """The history is not asked for any more."""
         self.workers.cancel_group(self, "history")

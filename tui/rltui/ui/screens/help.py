@@ -201,14 +201,12 @@ class HelpScreen(TypingScreen[None]):
         self._page = Static(markup=False)
 
     def compose(self) -> ComposeResult:
-        """The line to search in, and the page."""
         with Vertical(classes="box help"):
             yield self.line
             with VerticalScroll(classes="page", can_focus=False):
                 yield self._page
 
     def on_resize(self, event: Resize) -> None:
-        """Another width."""
         del event
         self.call_after_refresh(self._show)
 
@@ -229,13 +227,11 @@ class HelpScreen(TypingScreen[None]):
         box.border_subtitle = Content(keys_line(told))
 
     def action_show_all(self) -> None:
-        """All there is, or only what works here."""
         self._shows_all = not self._shows_all
         self.query_one(".page").scroll_home(animate=False)
         self._show()
 
     def action_scroll_page(self, lines: int) -> None:
-        """Down and up."""
         self.query_one(".page").scroll_relative(y=lines, animate=False)
 
     def action_close(self) -> None:

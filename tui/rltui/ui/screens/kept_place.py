@@ -40,7 +40,6 @@ class KeptPlace(ArrangedPanes):
 
     @property
     def arrangement(self) -> Arrangement:
-        """As it was left."""
         return Arrangement.restored(self.layout_memory.values.get("arrangement"), self.usual)
 
     def on_mount(self) -> None:
@@ -49,7 +48,6 @@ class KeptPlace(ArrangedPanes):
         in_background(self, self._read_run, group="memory", exclusive=False)
 
     async def on_unmount(self) -> None:
-        """What was noted last."""
         await self._write()
 
     async def _read_run(self) -> None:
@@ -70,7 +68,6 @@ class KeptPlace(ArrangedPanes):
         return tuple(map(str, pins)) if isinstance(pins, list) else ()
 
     def show_knobs(self) -> None:
-        """With what is pinned, collected, edited."""
         shared = self.shared
         for panel in self.query(KnobPanel):
             panel.show(shared.table, shared.staged, self._pins, shared.edited)

@@ -53,7 +53,6 @@ class Draft:
 
     @property
     def acceptable(self) -> bool:
-        """May be written."""
         return self.plan is not None and not self.plan.blocked
 
 
@@ -132,7 +131,6 @@ class KnobEditor(Box[Decision]):
         self.draft = Draft(self._field.value)
 
     def compose(self) -> ComposeResult:
-        """Help, facts, field, consequences."""
         with Vertical(classes="box") as box:
             box.border_title = clean_line(self.knob.key).replace("[", r"\[")
             yield Static(clean(self.knob.help or "No description."), markup=False)
@@ -146,7 +144,6 @@ class KnobEditor(Box[Decision]):
                 yield Static(id="draft", classes="body")
 
     def on_mount(self) -> None:
-        """Say what the present value means."""
         self._field.focus()
         self._show(self.draft)
         self._show_fraction(self._field.value)
@@ -209,7 +206,6 @@ class KnobEditor(Box[Decision]):
             self._bar.verdict = next(iter(draft.plan.memory), None)
 
     def told_keys(self) -> Sequence[ToldKey]:
-        """What can be done with the draft."""
         told: list[ToldKey] = []
         if self.draft.acceptable:
             told.append(("editor.write", f"write all {len(self._staged) + 1}" if self._staged else ""))
@@ -252,7 +248,6 @@ class KnobEditor(Box[Decision]):
         return answer is True
 
     def action_cancel(self) -> None:
-        """Leave the file as it is."""
         self.workers.cancel_group(self, "confirm")
         self._leave(None)
 

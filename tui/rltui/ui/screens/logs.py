@@ -120,25 +120,20 @@ class LogScreen(ExperimentScreen):
         yield self._pane
 
     def on_mount(self) -> None:
-        """Look for new logs now and then."""
         self._pane.focus()
         self.set_interval(_LOOK_INTERVAL_S, self._look_again, name="look for logs")
         self.set_interval(_PROGRESS_INTERVAL_S, self._show_progress, name="progress")
 
     def on_screen_resume(self) -> None:
-        """Show what there is."""
         in_background(self, self._look, group="logs")
 
     def on_resize(self, event: Resize) -> None:
-        """As many names as fit."""
         self._update_title(event.size.width)
 
     def left(self) -> None:
-        """Read nothing any more."""
         self._close()
 
     def on_unmount(self) -> None:
-        """Give the files back."""
         self._close()
 
     def _close(self) -> None:
@@ -243,7 +238,6 @@ class LogScreen(ExperimentScreen):
     # from one to another
 
     def action_show_merged(self) -> None:
-        """All of them, by time."""
         self._go(_MERGED)
 
     def action_show_beside(self, step: int) -> None:
@@ -257,7 +251,6 @@ class LogScreen(ExperimentScreen):
         self._go(names[(at + step) % len(names)])
 
     def action_focus_component(self, component_id: str) -> None:
-        """Its newest log."""
         for log in newest_logs(self._logs):
             if log.component == component_id:
                 self._go(log)
@@ -321,7 +314,6 @@ class LogScreen(ExperimentScreen):
         self.action_search_all()
 
     def action_search_all(self) -> None:
-        """In every attempt of every component."""
         known = self._found.query.text if self._found is not None else ""
         self.app.push_screen(SearchPrompt(known, where="all components and attempts"), self._search_all)
 
@@ -384,7 +376,6 @@ class LogScreen(ExperimentScreen):
             self.action_show_overview()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what makes sense now."""
         if action == "open_found":
             return self._shown == _FOUND
         if action == "focus_component":

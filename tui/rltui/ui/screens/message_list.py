@@ -33,28 +33,23 @@ class MessageList(CursorKeys, Dialog[None]):
         self._list = RowList(self._rows, id="message-list")
 
     def compose(self) -> ComposeResult:
-        """The list."""
         with Vertical(classes="box messages") as box:
             box.border_title = "Messages"
             yield self._list
 
     def told_keys(self) -> Sequence[ToldKey]:
-        """Of a list."""
         return ("open", "read"), ("copy", ""), ("dialog.no", "close")
 
     def on_mount(self) -> None:
-        """Also what is said meanwhile."""
         self._list.focus()
         self._messages.read()
         self._leave = self._messages.watch(self._list.reload)
 
     def on_unmount(self) -> None:
-        """No more."""
         self._leave()
 
     @property
     def moved_list(self) -> RowList:
-        """The messages."""
         return self._list
 
     @property
@@ -71,7 +66,6 @@ class MessageList(CursorKeys, Dialog[None]):
         )
 
     def action_read(self) -> None:
-        """In full."""
         if (said := self._selected) is None:
             return
         if said.alert is not None:
@@ -82,7 +76,6 @@ class MessageList(CursorKeys, Dialog[None]):
             self.app.push_screen(dialog)
 
     def action_copy(self) -> None:
-        """The words, without time and sign."""
         if (said := self._selected) is not None:
             title = f"{said.alert.title}: " if said.alert is not None else ""
             self.post_message(CopyWanted(f"{title}{said.text}", "the message"))

@@ -90,19 +90,15 @@ class MetricsScreen(ExperimentScreen):
         yield self._line
 
     def on_screen_resume(self) -> None:
-        """Catch up."""
         in_background(self, self._follow, group="series")
 
     def left(self) -> None:
-        """Nothing is read any more."""
         self.workers.cancel_group(self, "series")
 
     def on_resize(self) -> None:
-        """Other plots."""
         self.call_after_refresh(self._rearrange)
 
     def go_to(self, at: float, component: str | None) -> None:
-        """Put the cursor on a moment."""
         del component
         self._go_to = at
         self._wake.set()
@@ -171,7 +167,6 @@ class MetricsScreen(ExperimentScreen):
         self._wake.set()
 
     def _draw(self) -> None:
-        """Show what was read."""
         if (board := self._board) is not None:
             with self.app.batch_update():
                 self._grid.draw(lambda chart: board.picture(chart, self._view))
@@ -194,11 +189,9 @@ class MetricsScreen(ExperimentScreen):
             self._readings.update(reading_lines(board, view, self._loaded, self._grid.chosen))
 
     def _nothing(self) -> str:
-        """Why there is no chart."""
         return "Nothing matches: esc shows all again." if self._words else "No value was measured yet."
 
     def _look(self, view: View) -> None:
-        """Look otherwise."""
         if view != self._view:
             self._view = view
             self._draw()
@@ -220,7 +213,6 @@ class MetricsScreen(ExperimentScreen):
         self._draw()
 
     def action_toggle_zoom(self) -> None:
-        """One chart, or all."""
         self._set_zoom(not self._grid.zoomed)
 
     def _set_zoom(self, zoomed: bool) -> None:
@@ -260,7 +252,6 @@ class MetricsScreen(ExperimentScreen):
         self._look(self._view.reading(at, whole))
 
     def action_mark(self, direction: int) -> None:
-        """To the next or previous one."""
         if (board := self._board) is None:
             return
         at = self._view.cursor
@@ -274,7 +265,6 @@ class MetricsScreen(ExperimentScreen):
             self._look(self._view.reading(found[0], (low, high)))
 
     def action_pan(self, direction: int) -> None:
-        """A quarter of what is seen."""
         if (board := self._board) is not None:
             self._look(self._view.panned(direction * _PAN, board.whole(self._view)))
 
@@ -284,16 +274,13 @@ class MetricsScreen(ExperimentScreen):
             self._look(self._view.scaled(factor, board.whole(self._view)))
 
     def action_reset(self) -> None:
-        """All of the axis, nothing read."""
         self._look(replace(self._view, window=None, cursor=None))
 
     def action_switch(self, what: str) -> None:
-        """A way of looking, on or off."""
         if (chart := self._grid.chosen) is not None:
             self._look(self._view.switched(what, chart.id))
 
     def action_search(self) -> None:
-        """Type what to look for."""
         self._filter.add_class("-shown")
         self._filter.focus()
 

@@ -81,7 +81,6 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
         """Pid of the process that a person most likely wants to end; empty where there is none."""
 
     def compose(self) -> ComposeResult:
-        """Header, banner, leftovers, panes, keys."""
         yield HeaderBar(access=self.access, host=self.experiment.host)
         yield RewardCurve()
         yield KeyBar()
@@ -97,11 +96,9 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
 
     @property
     def usual(self) -> Arrangement:
-        """As the layout says."""
         return Arrangement.usual(self.experiment.screen, (*self._component_ids, *self._log_ids))
 
     def on_mount(self) -> None:
-        """Keep uptimes true."""
         self.post_message(self.Composed())
         self.set_interval(_TITLE_INTERVAL_S, self._update_titles, name="uptimes")
 
@@ -176,7 +173,6 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
         self.focus_first()
 
     def watch_status(self, before: Status | None, status: Status | None) -> None:
-        """Hand each widget its part."""
         if status is None:
             return
         self.shared.status = status
@@ -276,7 +272,6 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
     # screens on top
 
     def show_kept_screen(self, name: str) -> None:
-        """As it was left."""
         self.show_screen(name)
 
     def action_show_screen(self, name: str) -> None:
@@ -285,7 +280,6 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
         self.show_screen(name, aim=knob.key if knob is not None and name == "config" else "")
 
     def action_show_overview(self) -> None:
-        """It is this one: all its panes."""
         self.body.zoom(None)
         self.refresh_bindings()
 
@@ -323,7 +317,6 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
             self.query_one(KeyBar).refresh()
 
     def action_show_full_log(self) -> None:
-        """Of the selected component or log file."""
         if self.selected is not None:
             self.show_screen("logs", aim=self.selected)
 
@@ -346,7 +339,6 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
             await show_error(self.app, error)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what makes sense now."""
         match action:
             case "free_orphans":
                 has_orphans = self.status is not None and bool(self.status.orphans)

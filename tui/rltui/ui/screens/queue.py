@@ -59,26 +59,21 @@ class QueueScreen(CursorKeys, HomeScreen):
 
     @property
     def moved_list(self) -> RowList:
-        """The only one."""
         return self._rows
 
     def compose(self) -> ComposeResult:
-        """Title, rows, notes, keys."""
         yield self._title
         yield KeyBar()
         yield self._rows
         yield self._notes
 
     def on_mount(self) -> None:
-        """The keys are the list's."""
         self._rows.focus()
 
     def on_screen_resume(self) -> None:
-        """Catch up."""
         in_background(self, self._follow, group="follow")
 
     def left(self) -> None:
-        """Nothing is asked any more."""
         self.workers.cancel_group(self, "follow")
 
     async def _follow(self) -> None:
@@ -157,25 +152,20 @@ class QueueScreen(CursorKeys, HomeScreen):
             self.post_message(self.RunWanted(row.id))
 
     def action_pause_queue(self) -> None:
-        """Nothing starts any more."""
         self.work(self._change("pause"))
 
     def action_resume_queue(self) -> None:
-        """It goes on."""
         self.work(self._change("resume"))
 
     def action_move_queued(self, place: str) -> None:
-        """Among those that wait."""
         if (entry := self._entry) is not None:
             self.work(self._change("move", entry.id, place))
 
     def action_retry_queued(self) -> None:
-        """It waits again."""
         if (entry := self._entry) is not None:
             self.work(self._change("retry", entry.id))
 
     def action_remove_queued(self) -> None:
-        """Out of the queue."""
         if (entry := self._entry) is not None:
             self.work(self._change("remove", entry.id))
 
@@ -188,7 +178,6 @@ class QueueScreen(CursorKeys, HomeScreen):
         await self._look()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what there is something to do for."""
         entry = self._entry
         match action:
             case "pause_queue" | "resume_queue":

@@ -60,7 +60,6 @@ class ReportScreen(CursorKeys, ExperimentScreen):
         self.refresh_bindings()
 
     async def look(self) -> None:
-        """Ask once, and show it."""
         try:
             async with waiting(self.app, f"Reading the {self.part}s"):
                 await self.ask()
@@ -69,23 +68,19 @@ class ReportScreen(CursorKeys, ExperimentScreen):
         self.show()
 
     def compose(self) -> ComposeResult:
-        """Title, rows, notes, keys."""
         yield self.title_line
         yield KeyBar()
         yield self.rows
         yield self.notes
 
     def on_mount(self) -> None:
-        """The keys are the list's."""
         self.rows.focus()
 
     def on_screen_resume(self) -> None:
-        """Catch up."""
         in_background(self, self._follow, group="follow")
         self.show()
 
     def left(self) -> None:
-        """Nothing is asked any more."""
         self.workers.cancel_group(self, "follow")
 
     async def _follow(self) -> None:
@@ -105,5 +100,4 @@ class ReportScreen(CursorKeys, ExperimentScreen):
 
     @property
     def moved_list(self) -> RowList:
-        """The only one."""
         return self.rows

@@ -124,11 +124,9 @@ class RolloutLists(ExperimentScreen):
     # news
 
     def on_screen_resume(self) -> None:
-        """Catch up, and follow."""
         in_background(self, self._follow, group="rollouts")
 
     def left(self) -> None:
-        """Nothing is read any more."""
         self.workers.cancel_group(self, "rollouts")
         self.workers.cancel_group(self, "search")
 
@@ -288,7 +286,6 @@ class RolloutLists(ExperimentScreen):
         return (rollout_lines.group_heading if is_grouped else rollout_lines.sample_heading)(width)
 
     def _update_words(self) -> None:
-        """Title, headings, figures of the batch."""
         self._heading.refresh()
         label = "" if self._key is None else clean_line(self._key.label)
         words = [_ONLY_WORDS[self._only], f"group {clean_line(self._group)}" if self._group else ""]
@@ -319,21 +316,18 @@ class RolloutLists(ExperimentScreen):
     # keys
 
     def action_sort(self, orders: int) -> None:
-        """In the next order, or the one before."""
         self._follows_newest = False
         self._order = ORDERS[(ORDERS.index(self._order) + orders) % len(ORDERS)]
         self._groups = None
         self._lay_out(0)
 
     def action_narrow(self) -> None:
-        """To the next kind of samples."""
         self._follows_newest = False
         self._only = ONLY[(ONLY.index(self._only) + 1) % len(ONLY)]
         self._groups = None
         self._lay_out(0)
 
     def action_toggle_groups(self) -> None:
-        """Groups, or samples."""
         self._follows_newest = False
         self._groups = [] if self._groups is None else None
         self._group = ""

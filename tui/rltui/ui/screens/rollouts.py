@@ -71,7 +71,6 @@ class RolloutReading(RolloutLists):
         """Each key goes on from the prompt that the one before has come to."""
 
     def look_at_sample(self) -> None:
-        """Where it is seen at all."""
         if self.has_class("-comparing"):
             return
         if self._sample is None:
@@ -95,13 +94,11 @@ class RolloutReading(RolloutLists):
         self._reading_box.border_title = _title(f"Sample{place}", key)
 
     def action_toggle_raw(self) -> None:
-        """In both."""
         for view in (self._reading, self._other):
             view.is_raw = not view.is_raw
             view.lay_out()
 
     def action_toggle_tools(self) -> None:
-        """In both."""
         for view in (self._reading, self._other):
             view.is_folded = not view.is_folded
             view.lay_out()
@@ -231,12 +228,10 @@ class RolloutScreen(RolloutReading):
                 yield self._other
 
     def on_mount(self) -> None:
-        """The keys go to the list of samples."""
         self._samples.focus()
         self._update_title()
 
     def say(self, progress: str) -> None:
-        """What goes on, in the title."""
         self._progress = progress
         self._update_title()
 
@@ -325,7 +320,6 @@ class RolloutScreen(RolloutReading):
             here.go_to(here.count - 1 if last else 0)
 
     def action_focus_beside(self, direction: int) -> None:
-        """Among what is seen."""
         seen = [each for each in (self._steps, self._samples, self._reading, self._other) if each.size.width]
         if seen:
             at = seen.index(self._lines) if self._lines in seen else 0
@@ -345,7 +339,6 @@ class RolloutScreen(RolloutReading):
     # search
 
     def action_search(self) -> None:
-        """Ask for the pattern."""
         self._search.add_class("-shown")
         self._search.focus()
 
@@ -365,7 +358,6 @@ class RolloutScreen(RolloutReading):
         in_background(self, partial(self._find, pattern), group="search")
 
     async def _find(self, pattern: re.Pattern[str]) -> None:
-        """Show what matches as it is found."""
         key, samples = self._key, list(self._table)
         if key is None:
             return
@@ -403,7 +395,6 @@ class RolloutScreen(RolloutReading):
             self._samples.go_to(self._samples.at + 1)
 
     def action_write(self) -> None:
-        """Ask for the format, then write."""
         self.work(self._write(), changes=False)
 
     async def _write(self) -> None:

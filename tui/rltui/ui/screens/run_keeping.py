@@ -109,7 +109,6 @@ class KeepActions(HomeScreen):
             await self._keep(rows, change, f"tags of {runs_named(rows)}")
 
     def action_describe(self) -> None:
-        """The note of one."""
         if rows := self.chosen[:1]:
             self.work(self._describe(rows[0]))
 
@@ -136,7 +135,6 @@ class KeepActions(HomeScreen):
             self.work(self._keep(rows, RunChange(is_best=is_best), what))
 
     def action_archive(self) -> None:
-        """All of them, or back where all are."""
         if rows := self.chosen:
             archived = not all(row.archived_at is not None for row in rows)
             what = f"{runs_named(rows)} {'archived' if archived else 'listed again'}"
@@ -152,7 +150,6 @@ class KeepActions(HomeScreen):
             await self._keep(rows, RunChange(is_trashed=True), f"{runs_named(rows)} put into the trash")
 
     def action_undo(self) -> None:
-        """The last of these."""
         if self._done:
             self.work(self._undo())
 
@@ -189,5 +186,4 @@ class KeepActions(HomeScreen):
 
     @property
     def can_undo(self) -> bool:
-        """There is something to take back."""
         return bool(self._done)

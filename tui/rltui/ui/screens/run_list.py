@@ -53,7 +53,6 @@ class RunSelection:
 
     @property
     def columns(self) -> tuple[RunColumn, ...]:
-        """Those that are shown."""
         name, *others = self.view.columns
         return columns_of((name, *(("host",) if self.with_host else ()), *others))
 
@@ -146,7 +145,6 @@ class RunListScreen(CursorKeys, KeepActions):
         self._details = Static(id="runs-details", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Title, filter, table, details, keys."""
         yield self._title
         yield KeyBar()
         yield self._filter
@@ -156,24 +154,19 @@ class RunListScreen(CursorKeys, KeepActions):
         yield self._details
 
     def on_mount(self) -> None:
-        """The table has the keys."""
         self._table.focus()
 
     def on_resize(self) -> None:
-        """The details are cut at another place."""
         self.call_after_refresh(self._show_details)
 
     def on_screen_resume(self) -> None:
-        """Catch up."""
         in_background(self, self._follow, group="follow")
 
     def left(self) -> None:
-        """Nothing is asked any more."""
         self.workers.cancel_group(self, "follow")
 
     @property
     def moved_list(self) -> RunTable:
-        """The only one."""
         return self._table
 
     # values in
@@ -292,7 +285,6 @@ class RunListScreen(CursorKeys, KeepActions):
 
     @property
     def _nothing(self) -> str:
-        """Why there is no line."""
         if self._problem:
             return clean_line(self._problem)
         if self._selection.filter is not None:
@@ -307,7 +299,6 @@ class RunListScreen(CursorKeys, KeepActions):
     # how it is looked at
 
     def _look_as(self, selection: RunSelection, key: str | None = None) -> None:
-        """Show it so from now on."""
         self._selection = selection
         in_background(self, partial(self._look_again, key), group="view")
 
@@ -333,7 +324,6 @@ class RunListScreen(CursorKeys, KeepActions):
             self._show(key)
 
     def action_filter(self) -> None:
-        """Type which are meant."""
         if not self._filter.has_focus:
             self._filter_before = self._selection.filter
         self._filter.add_class("-shown")
@@ -353,7 +343,6 @@ class RunListScreen(CursorKeys, KeepActions):
         self._look_as(replace(self._selection, filter=wanted))
 
     def _tell(self, error: UsageError | None) -> None:
-        """What is wrong with the filter."""
         lines = [] if error is None else [error.title, *error.details, error.hint]
         self._trouble.update(Content("\n".join(clean(line) for line in lines if line)))
         self._trouble.set_class(bool(lines), "-shown")
@@ -369,7 +358,6 @@ class RunListScreen(CursorKeys, KeepActions):
         self._sort_by(known[([*known, sort].index(sort) + columns) % len(known)])
 
     def action_choose_order(self) -> None:
-        """By one of the columns that are shown."""
         choices = {_USUAL: ("the usual order", "living ones, then those that ended last")}
         choices |= {
             column.id: (clean_line(column.heading), clean_line(column.about))
@@ -383,7 +371,6 @@ class RunListScreen(CursorKeys, KeepActions):
             self._keep_view(replace(self._selection.view, sort=sort, is_reversed=False))
 
     def action_reverse(self) -> None:
-        """The other way round."""
         self._keep_view(replace(self._selection.view, is_reversed=not self._selection.view.is_reversed))
 
     def action_choose_columns(self) -> None:
@@ -417,5 +404,4 @@ class RunListScreen(CursorKeys, KeepActions):
         return next((each for each in lines[:at][::-1] if len(each.branch) < depth), None)
 
     def action_show_archived(self) -> None:
-        """Or show them no more."""
         self._look_as(replace(self._selection, with_archived=not self._selection.with_archived))

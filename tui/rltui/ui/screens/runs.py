@@ -70,7 +70,6 @@ class RunsScreen(RunListScreen, ForkActions):
             self.post_message(self.RunWanted(line.row.id, screen=screen))
 
     def action_compare(self) -> None:
-        """In place of this screen, and back."""
         if len(rows := self._compared) > 1:
             from rltui.ui.screens.compare import CompareScreen  # brings the charts
 
@@ -90,7 +89,6 @@ class RunsScreen(RunListScreen, ForkActions):
         return tuple(sorted(rows, key=lambda row: row.started_at or row.created_at))
 
     def copied(self) -> CopyWanted | None:
-        """The folders of the chosen ones."""
         if not (rows := self.chosen):
             return super().copied()
         return CopyWanted("\n".join(row.folder for row in rows), f"the folder of {runs_named(rows)}")
@@ -116,7 +114,6 @@ class RunsScreen(RunListScreen, ForkActions):
             self.notify("Written: {}".format("\n".join(folders)), timeout=10, markup=False)
 
     def action_fork(self) -> None:
-        """Ask with what."""
         if len(self.chosen) == 1:
             self.fork(self.chosen[0])
 
@@ -133,7 +130,6 @@ class RunsScreen(RunListScreen, ForkActions):
             self.action_show_overview()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what there is something to do for."""
         line = self._table.line
         match action:
             case "open":

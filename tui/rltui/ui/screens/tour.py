@@ -106,7 +106,6 @@ class TourBox(Static):
         """The step that is shown."""
 
     def on_mount(self) -> None:
-        """The first step."""
         self.styles.width, self.styles.height = _SIZE
         self.show()
 
@@ -122,7 +121,6 @@ class TourBox(Static):
         self.place()
 
     def place(self) -> None:
-        """Where there is room now."""
         shown = (each for each in self.screen.query(STEPS[self.at].beside) if each.region.area)
         region = next((each.region for each in shown), self.screen.region)
         self.offset = place_beside(region, _SIZE, self.app.size)
@@ -133,7 +131,6 @@ class TourActions(PaneActions, ExperimentScreen):
 
     @property
     def tour(self) -> TourBox | None:
-        """While it is shown."""
         return next(iter(self.query(TourBox)), None)
 
     def on_resize(self, event: Resize) -> None:
@@ -175,7 +172,6 @@ class TourActions(PaneActions, ExperimentScreen):
         tour.show()
 
     def action_end_tour(self) -> None:
-        """For ever, unless it is asked for."""
         if (tour := self.tour) is not None:
             tour.remove()
             self.home.wants_tour = False

@@ -283,7 +283,6 @@ class _Pen:
         self._at = (stop, y) if stop < self._width and _is_certain(row.chars[stop - 1]) else None
 
     def finish(self) -> str:
-        """All that was written."""
         self._pieces.append(transition(self._style, PLAIN))
         return "".join(self._pieces)
 

@@ -61,7 +61,6 @@ class Pacing:
 
     @property
     def is_slow(self) -> bool:
-        """Whether the line is noticed as slow."""
         return bool(self._answers_s) and median(self._answers_s) > _SLOW_ANSWER_S
 
     def wait_s(self, now: float, *, hurry: bool) -> float:

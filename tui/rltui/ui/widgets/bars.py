@@ -122,7 +122,6 @@ _NAME = " rltui "
 def _shown_parts(
     status: Status, width: int, *, access: str = "", host: str = "", graph: bool = True
 ) -> list[HeaderPart]:
-    """As many as fit `width` cells."""
     bar_width = max(8, min(24, width // 8))
     parts = _header_parts(status, bar_width=bar_width, access=access, host=host, graph=graph)
     while len(parts) > 1 and len(_NAME) + sum(part.width for part in parts) > width:
@@ -157,7 +156,6 @@ class HeaderBar(Widget):
         self._access, self._host = access, host
 
     def render(self) -> Content:
-        """One line, whatever the width."""
         if self.status is None:
             return Content.assemble((" rltui ", "bold $accent"), (" connecting…", "$foreground 60%"))
         return header_line(
@@ -207,19 +205,15 @@ class RewardCurve(Widget):
         return self.wanted and len(self.curve) > 1
 
     def watch_curve(self) -> None:
-        """It may be the first."""
         self.set_class(self.is_shown, "-shown")
 
     def watch_wanted(self) -> None:
-        """There may be room now."""
         self.set_class(self.is_shown, "-shown")
 
     async def on_click(self) -> None:
-        """The charts tell more."""
         await self.screen.run_action(_TO_METRICS)
 
     def render(self) -> Content:
-        """As wide as the screen."""
         return Content("\n").join(curve_lines(self.curve, self.size.width)) if self.curve else Content("")
 
 
@@ -234,7 +228,6 @@ class ServerBar(Static):
     servers: reactive[tuple[ServerStatus, ...]] = reactive(())
 
     def watch_servers(self) -> None:
-        """Show how they stand."""
         self.set_class(bool(self.servers), "-shown")
         self.set_class(any(each.state in ("down", "refused") for each in self.servers), "-trouble")
         lines = (clean_line(server_text(each.model_dump())) for each in self.servers)
@@ -255,13 +248,11 @@ class OrphanBar(Static):
         self._lines: list[str] = []
 
     def watch_orphans(self) -> None:
-        """Show what is true now."""
         self._told_at = self._clock()
         self.set_class(bool(self.orphans), "-shown")
         self.update_ages()
 
     def on_resize(self) -> None:
-        """Say as much as there is room for."""
         self.update_ages()
 
     def update_ages(self) -> None:
@@ -366,7 +357,6 @@ def footer_entries(active: dict[str, ActiveBinding]) -> list[FooterEntry]:
 
 
 def _fitting_entries(entries: Sequence[FooterEntry], width: int) -> list[FooterEntry]:
-    """As many as fit `width` cells."""
     shown: set[str] = set()
     for entry in sorted(entries, key=lambda entry: -_FOOTERS[entry.id, entry.name].value):
         if entry.width <= width or not shown:
@@ -410,7 +400,6 @@ class KeyBar(Widget):
     _active: dict[str, ActiveBinding] | None = None
 
     def on_mount(self) -> None:
-        """Follow what is possible."""
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
@@ -419,7 +408,6 @@ class KeyBar(Widget):
             self.refresh()
 
     def _now(self) -> dict[str, ActiveBinding]:
-        """What works."""
         if self._active is None:
             self._active = self.screen.active_bindings
         return self._active
@@ -438,7 +426,6 @@ class KeyBar(Widget):
         return footer_line(footer_entries(active), self.size.width, about=self._about(), enter=enter)
 
     async def on_click(self, event: Click) -> None:
-        """Do what the entry there stands for."""
         x = event.x
         for entry in _fitting_entries(footer_entries(self._now()), self.size.width):
             if 0 <= x < entry.width:

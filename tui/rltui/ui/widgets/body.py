@@ -38,7 +38,6 @@ class _PlacedLayout(Layout):
     def arrange(
         self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True
     ) -> ArrangeResult:
-        """As Textual asks."""
         del greedy
         assert isinstance(parent, Body)
         parent.pre_layout(self)
@@ -87,7 +86,6 @@ class Body(Widget):
         return _PLACED
 
     def compose(self) -> ComposeResult:
-        """Those that are not hidden."""
         self._show_look(self._place(self.app.size - Size(0, _BARS)))
         yield from self._panes.values()
 
@@ -144,7 +142,6 @@ class Body(Widget):
                 await self.mount(self._panes[name])
 
     def pane_of(self, widget: Widget) -> Widget | None:
-        """The pane that holds `widget`."""
         return next((each for each in widget.ancestors_with_self if each in self._panes.values()), None)  # type: ignore[return-value]
 
     def name_of(self, pane: Widget | None) -> str | None:
@@ -221,7 +218,6 @@ class Body(Widget):
         return states
 
     def _show_look(self, placing: Placing) -> None:
-        """Have the style sheet know of it."""
         self.set_class(placing.is_flat, "-flat")
         for name, pane in self._panes.items():
             where = placing.places.get(name)
@@ -239,7 +235,6 @@ class Body(Widget):
     # mouse
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """A border may be dragged from here."""
         at = event.screen_offset - self.region.offset
         border = border_at(self.placing, at.x, at.y) if self.zoomed is None and event.button == 1 else None
         self._grabbed = None if border is None else (border, at, self.arrangement, self.placing)
@@ -261,7 +256,6 @@ class Body(Widget):
         self.place_anew()
 
     def on_mouse_up(self) -> None:
-        """It stays here."""
         self._let_go()
 
     def _let_go(self) -> None:
@@ -331,7 +325,6 @@ class PaneActions(Screen[None]):
 
     @property
     def body(self) -> Body:
-        """The panes."""
         return self.query_one(Body)
 
     @property
@@ -370,7 +363,6 @@ class PaneActions(Screen[None]):
         self._select(self.current_pane)
 
     def action_select_beside(self, step: int) -> None:
-        """Down the column, or up."""
         panes = self.body.readers
         if panes:
             ids = [pane.reader_id for pane in panes]
@@ -378,7 +370,6 @@ class PaneActions(Screen[None]):
             self._go_to(panes[(at + step) % len(panes)])
 
     def action_focus_component(self, component_id: str) -> None:
-        """Straight to one."""
         if (pane := self.body.reader(component_id)) is not None:
             self._go_to(pane)
 
@@ -407,17 +398,14 @@ class PaneActions(Screen[None]):
                 self.notify("No log has an error", markup=False)
 
     def action_focus_knobs(self) -> None:
-        """Straight to the knobs."""
         for panel in self.query(KnobPanel):
             self._go_to(panel)
 
     def action_zoom(self) -> None:
-        """The focused pane alone, or all again."""
         self.body.zoom(None if self.body.zoomed else self.current_pane)
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """No key to a pane that there is not."""
         return self._pane_allows(action, parameters) and super().check_action(action, parameters)
 
     def _pane_allows(self, action: str, parameters: tuple[object, ...]) -> bool:

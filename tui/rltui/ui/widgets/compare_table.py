@@ -68,7 +68,6 @@ def compare_table(
 
 
 def row_key(row: ComparedRow) -> str:
-    """Of a row, for the cursor."""
     return f"{row.part}:{row.label}"
 
 
@@ -111,7 +110,6 @@ class _RunColumns:
             self.last += 1
 
     def head(self, names: list[str]) -> Content:
-        """Above the rows."""
         more = f"← {self.first} more" if self.first else ""
         line = Content.styled(f"  {_cut(more, self._label):<{self._label}}", FAINT)
         for at in range(self.first, self.last):

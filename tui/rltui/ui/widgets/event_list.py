@@ -114,7 +114,6 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def item(self) -> EventItem | None:
-        """Under the cursor."""
         return self._items[self._at] if self._items else None
 
     def show(self, items: Sequence[EventItem]) -> None:
@@ -150,13 +149,11 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
             self._move_to(self._at + entries)
 
     def move_pages(self, pages: int) -> None:
-        """By what is visible."""
         line = self._tops[self._at] + pages * max(1, self.size.height - 1)
         found = self._item_at(line)
         self._move_to(found if found != self._at else found + pages)
 
     def move_to_end(self, *, last: bool) -> None:
-        """To the newest or oldest."""
         self._move_to(len(self._items) - 1 if last else 0)
 
     def _move_to(self, at: int) -> None:
@@ -235,11 +232,9 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
         return max(0, min(len(self._items) - 1, bisect_right(self._tops, line) - 1))
 
     def on_resize(self) -> None:
-        """Another width."""
         self._arrange()
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """The cursor looks different."""
         super().watch_has_focus(_has_focus)
         self.refresh()
 
@@ -251,11 +246,9 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
         return CopyWanted("\n".join([text, *(line.plain for line in item.below)]), f"the {item.kind}")
 
     def on_click(self, event: events.Click) -> None:
-        """Select."""
         self._move_to(self._item_at(event.y + self.scroll_offset.y))
 
     def render_line(self, y: int) -> Strip:
-        """Line `y` of what is visible."""
         width, line = self.scrollable_content_region.width, y + self.scroll_offset.y
         if line >= self._tops[-1]:
             return Strip.blank(width, self.rich_style)

@@ -151,7 +151,6 @@ class GpuChart(Widget):
             self.refresh()
 
     def render(self) -> Content:
-        """The chart at the present size."""
         if self.device is None:
             return Content("")
         history = None if self.history is None else in_range(self.history, self.range_s)
@@ -160,7 +159,6 @@ class GpuChart(Widget):
         )
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        """All there is."""
         del viewport
         return container.width
 

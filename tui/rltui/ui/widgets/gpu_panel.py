@@ -204,7 +204,6 @@ def _host_lines(devices: list[GpuDevice], width: int, marks: Marks, count: int) 
 
 
 def _problem_lines(device: GpuDevice, width: int) -> list[Content]:
-    """Why a device cannot be read."""
     name = f" {short_name(device.name)}" if device.name else ""
     return hanging(f"⚠ {device.label}{name}: {clean_line(device.problem or '')}", width, "$text-warning")
 
@@ -272,11 +271,9 @@ class GpuBars(Widget):
         self._painted: list[Content] = []
 
     def watch_report(self) -> None:
-        """News."""
         self._paint_changes()
 
     def watch_is_stale(self) -> None:
-        """No news for too long, or news again."""
         self._paint_changes()
 
     def on_click(self, event: events.Click) -> None:
@@ -305,7 +302,6 @@ class GpuBars(Widget):
         return len(self._lines(width))
 
     def render(self) -> Content:
-        """All lines."""
         self._painted = self._lines(self.size.width)
         return Content("\n").join(self._painted)
 
@@ -326,7 +322,6 @@ class GpuPanel(VerticalScroll):
         self._bars = GpuBars()
 
     def compose(self) -> ComposeResult:
-        """The bars."""
         yield self._bars
 
     def rows_needed(self, width: int) -> int:

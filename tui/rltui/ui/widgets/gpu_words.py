@@ -178,7 +178,6 @@ def mark_cell(size_bytes: int, total_bytes: int, cells: int) -> int:
 
 
 def joined(cells: list[CellMark]) -> Content:
-    """A line of cells."""
     return Content.assemble(
         *(
             ("".join(cell.glyph for cell in run), style)

@@ -87,7 +87,6 @@ def change_text(knob: KnobInfo, staged: Mapping[str, Any] = _NOTHING_STAGED) -> 
 
 
 def value_style(knob: KnobInfo, staged: Mapping[str, Any] = _NOTHING_STAGED) -> str:
-    """The style of its value."""
     if knob.key in staged:
         return "bold $text-accent"
     return "bold $text-warning" if knob.changed else ("" if knob.is_set else "$foreground 60%")
@@ -103,7 +102,6 @@ def row_mark(
 
 
 def worst_problem(knob: KnobInfo, problems: tuple[Problem, ...]) -> Problem | None:
-    """The most severe problem of this knob."""
     own = [problem for problem in problems if problem.key == knob.key]
     return min(own, key=lambda problem: list(SEVERITY_MARKS).index(problem.severity), default=None)
 
@@ -307,7 +305,6 @@ class KnobRows(RowList):
 
     @property
     def knob(self) -> KnobInfo | None:
-        """The knob under the cursor."""
         return next((knob for knob in self.shown if knob.key == self.key), None)
 
     @property
@@ -382,11 +379,9 @@ class KnobRows(RowList):
         self.move(knobs)
 
     def action_page(self, pages: int) -> None:
-        """Move by what is visible."""
         self.move_pages(pages)
 
     def action_cursor_to_end(self, last: bool) -> None:
-        """To the first or last knob."""
         self.move_to_end(last=last)
 
     def action_edit(self) -> None:
@@ -399,7 +394,6 @@ class KnobRows(RowList):
             self.post_message(self.EditRequested(self.knob))
 
     def action_pin(self) -> None:
-        """First from now on, or no more."""
         if (knob := self.knob) is not None:
             others = tuple(pin for pin in self._pins if pin != knob.key)
             self.post_message(self.PinsChanged(others if knob.key in self._pins else (*self._pins, knob.key)))
@@ -423,7 +417,6 @@ class KnobPanel(Vertical):
         """The table."""
 
     def compose(self) -> ComposeResult:
-        """Rows and detail."""
         yield self.rows
         yield Static(id="knob-detail", markup=False)
 

@@ -204,7 +204,6 @@ class SearchedLog(ScrolledLog):
     # what is looked for
 
     def action_search(self) -> None:
-        """Ask what for."""
         if self._open_search is None:
             self.post_message(self.SearchWanted())
         else:
@@ -428,7 +427,6 @@ class SearchedLog(ScrolledLog):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what makes sense now."""
         if action == "leave" and self._finding is None:
             return False
         if action == "next_match":
@@ -436,7 +434,6 @@ class SearchedLog(ScrolledLog):
         return super().check_action(action, parameters)
 
     def on_unmount(self) -> None:
-        """Search no more."""
         self._forget_finding()
 
     # words

@@ -52,7 +52,6 @@ class LogPane(SelectingLog, can_focus=True):
         *,
         search: OpenSearch | None = None,
     ) -> None:
-        """Show another log from its end."""
         if source is not self._whole:
             self._marks = set()
         super().set_source(source, placeholder, search=search)
@@ -85,18 +84,15 @@ class LogPane(SelectingLog, can_focus=True):
             self.show_offset(offset)
 
     def action_attempt(self, step: int) -> None:
-        """The owner knows which there are."""
         self.post_message(self.AttemptWanted(step))
 
     def action_pager(self) -> None:
-        """As a whole."""
         if self.log_path is not None:
             self.post_message(self.PagerWanted(self.log_path))
 
     # marks
 
     def action_mark(self) -> None:
-        """Set it off, or no longer."""
         if (offset := self.line_meant()) is not None:
             self._marks ^= {offset}
             self.refresh()

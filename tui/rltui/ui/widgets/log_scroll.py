@@ -100,7 +100,6 @@ class PaintedLog(Widget):
 
     @property
     def source(self) -> LogSource | None:
-        """The log that is shown."""
         return self._source
 
     def set_source(self, source: LogSource | None, placeholder: str = "no output yet") -> None:
@@ -118,7 +117,6 @@ class PaintedLog(Widget):
         self.refresh()
 
     def _stay(self) -> None:
-        """Look for nothing any more."""
         self._seeking_start, self._sought = False, None
 
     def show_title(self, title: Content) -> None:
@@ -127,7 +125,6 @@ class PaintedLog(Widget):
         self._refresh_border_row(-self.content_offset.y)
 
     def render_line(self, y: int) -> Strip:
-        """Paint one row."""
         width = self.size.width
         if not self._painted:
             return self._placeholder_strip(width) if y == (self.size.height - 1) // 2 else self._blank(width)
@@ -174,20 +171,16 @@ class PaintedLog(Widget):
         self._lay_out()
 
     def watch_wrap(self) -> None:
-        """Break or cut long lines from now on."""
         self._left = 0
         self._lay_out()
 
     def watch_whole(self) -> None:
-        """Show lines so from now on, or not."""
         self._lay_out()
 
     def watch_raw(self) -> None:
-        """Show every line from now on, or not."""
         self._lay_out()
 
     def on_resize(self) -> None:
-        """Fill the new size."""
         self._lay_out()
 
     def _read_line(self, number: int) -> str:
@@ -323,7 +316,6 @@ class ScrolledLog(PaintedLog):
         self.wrap = not self.wrap
 
     def action_to_end(self) -> None:
-        """Go to the newest lines and follow."""
         self._stay()
         self.follow = True
 
@@ -343,7 +335,6 @@ class ScrolledLog(PaintedLog):
         self._seek_offset()
 
     def action_move_rows(self, rows: int) -> None:
-        """Move down, or up if negative."""
         if self._source is None:
             return
         self._stay()
@@ -367,17 +358,14 @@ class ScrolledLog(PaintedLog):
         self.refresh()
 
     def on_mount(self) -> None:
-        """Start to poll."""
         self._restyle()
         self.set_interval(POLL_INTERVAL_S, self.poll, name="poll log")
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Move up with the wheel."""
         event.stop()
         self.action_move_rows(-_WHEEL_ROWS)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Move down with the wheel."""
         event.stop()
         self.action_move_rows(_WHEEL_ROWS)
 

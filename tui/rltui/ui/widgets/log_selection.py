@@ -96,7 +96,6 @@ class SelectingLog(SearchedLog):
 
     @property
     def has_selection(self) -> bool:
-        """Something is selected."""
         return self._selected is not None
 
     def set_source(
@@ -106,7 +105,6 @@ class SelectingLog(SearchedLog):
         *,
         search: OpenSearch | None = None,
     ) -> None:
-        """Show another log from its end."""
         if source is not self._whole:
             self._selected, self.has_cursor = None, False
         super().set_source(source, placeholder, search=search)
@@ -136,7 +134,6 @@ class SelectingLog(SearchedLog):
         self._select(None if spot is None else Selected(spot, spot, lines=True))
 
     def action_move_rows(self, rows: int) -> None:
-        """Move, or take more or fewer lines."""
         if self._source is None or not (self._selected or (self.has_cursor and self._rows)):
             super().action_move_rows(rows)
             return
@@ -210,7 +207,6 @@ class SelectingLog(SearchedLog):
         self._drag()
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """It stays as it is."""
         if self._pressed is not None:
             event.stop()
             self._let_go()
@@ -264,11 +260,9 @@ class SelectingLog(SearchedLog):
     # what becomes of it
 
     def action_copy(self) -> None:
-        """To the clipboard."""
         self._take("")
 
     def action_save(self) -> None:
-        """To a file."""
         self._take(f"{self.log_name}.log")
 
     def _take(self, name: str) -> None:
@@ -323,7 +317,6 @@ class SelectingLog(SearchedLog):
             self._select(None)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what makes sense now."""
         if action == "leave" and self._selected is not None:
             return True
         return super().check_action(action, parameters)

@@ -44,7 +44,6 @@ class LogViewport:
 
     @property
     def at_end(self) -> bool:
-        """Whether the newest row is in view."""
         return self.top >= self._end_top()
 
     def move(self, rows: int) -> None:
@@ -163,7 +162,6 @@ class LogStrips:
             self._cache.clear()
 
     def clear(self) -> None:
-        """Forget all lines."""
         self._cache.clear()
         self._lines.clear()
         self._folds.clear()
@@ -257,7 +255,6 @@ class LogStrips:
         return parts
 
     def _column(self, column: str, level: Level | None) -> list[Segment]:
-        """Time and level in few cells."""
         style = self._level_styles.get(level) if level else None
         letter = self._base + style if style else self._quiet
         return [Segment(column[:-2], self._quiet), Segment(column[-2:], letter)]

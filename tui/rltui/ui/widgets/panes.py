@@ -63,7 +63,6 @@ class ReaderPane(Vertical):
         self.log_pane.border_title = reader_id
 
     def compose(self) -> ComposeResult:
-        """The log."""
         yield self.log_pane
 
     def show_log(self, path: str | None, placeholder: str) -> None:
@@ -159,7 +158,6 @@ class ReaderPane(Vertical):
             self.log_pane.show_title(title)
 
     def watch_selected(self) -> None:
-        """Mark the title."""
         self.update_title()
 
     def on_resize(self) -> None:
@@ -167,7 +165,6 @@ class ReaderPane(Vertical):
         self.update_title()
 
     def on_unmount(self) -> None:
-        """Give the log back."""
         if self._source is not None:
             self._source.close()
 
@@ -205,7 +202,6 @@ class ComponentPane(ReaderPane):
         yield Static(classes="reason", markup=False)
 
     def watch_status(self, status: ComponentStatus | None) -> None:
-        """Follow the newest attempt's log."""
         self.update_title()
         if status is None:
             return
@@ -272,7 +268,6 @@ def log_title(log: FollowedLog, now: float, *, selected: bool, width: int | None
 
 
 def _log_placeholder(log: FollowedLog) -> str:
-    """What an empty pane says."""
     if log.path is not None:
         return "Nothing in it yet."
     others = len(log.wanted) - 1
@@ -296,7 +291,6 @@ class LogFilePane(ReaderPane):
         self.rows = _rows_of_empty
 
     def watch_log_file(self, log: FollowedLog | None) -> None:
-        """Follow the file that there is now."""
         if log is None:
             return
         self.rows = None if log.path is not None else _rows_of_empty

@@ -55,7 +55,6 @@ def _samples(batch: Batch) -> str:
 
 
 def sample_heading(width: int) -> Content:
-    """Above `sample_line`."""
     parts = [f"{'':3}", "reward".rjust(_FIGURE)]
     if width >= _WIDE:
         parts.append("advant.".rjust(_FIGURE + 1))
@@ -64,7 +63,6 @@ def sample_heading(width: int) -> Content:
 
 
 def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -> Content:
-    """Its figures, and what is wrong with it."""
     tokens = "·" if sample.output_tokens < 0 else str(sample.output_tokens)
     turns = "·" if sample.turns < 0 else str(sample.turns)
     group = shortened(clean_line(sample.group), _GROUP)
@@ -88,7 +86,6 @@ def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -
 
 
 def group_heading(width: int) -> Content:
-    """Above `group_line`."""
     return Content.styled(shortened(f"{'':3}{'reward':>7}{'spread':>8}{'n':>5}  group", width), FAINT)
 
 

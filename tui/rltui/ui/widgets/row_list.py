@@ -66,7 +66,6 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
         @property
         def control(self) -> RowList:
-            """For selectors."""
             return self.rows
 
     def __init__(self, make_rows: MakeRows, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
@@ -140,21 +139,17 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.go_to(next((key for key in beyond if key is not None), keys[-1] if pages > 0 else keys[0]))
 
     def move_to_end(self, *, last: bool) -> None:
-        """To the first or last row."""
         if self.keys:
             self.go_to(self.keys[-1 if last else 0])
 
     def on_resize(self) -> None:
-        """Another width."""
         self.reload()
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """The cursor looks different."""
         super().watch_has_focus(_has_focus)
         self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """Select."""
         if (key := self.row_at(event.y)) is not None:
             self.go_to(key)
 
@@ -168,7 +163,6 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         return self._lines[at][0] if at < len(self._lines) else None
 
     def render_line(self, y: int) -> Strip:
-        """Line `y` of what is visible."""
         at = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
         if at >= len(self._lines):
@@ -202,13 +196,10 @@ class CursorKeys:
         raise NotImplementedError
 
     def action_cursor(self, rows: int) -> None:
-        """Up and down."""
         self.moved_list.move(rows)
 
     def action_page(self, pages: int) -> None:
-        """By what is visible."""
         self.moved_list.move_pages(pages)
 
     def action_cursor_to_end(self, last: bool) -> None:
-        """To the first row, or the last."""
         self.moved_list.move_to_end(last=last)

@@ -50,7 +50,6 @@ Line = TreeLine | QueueEntry
 
 
 def line_key(line: Line) -> str:
-    """Of a line, for the cursor."""
     return line.key if isinstance(line, TreeLine) else f"queue:{line.id}"
 
 
@@ -85,15 +84,12 @@ class RunTable(VirtualList, inherit_bindings=False):
 
     @property
     def line(self) -> Line | None:
-        """Under the cursor."""
         return self._listing.lines[self.at] if self.at < len(self._listing.lines) else None
 
     def move(self, lines: int) -> None:
-        """The cursor, stopping at the ends."""
         self.go_to(self.at + lines)
 
     def move_to_end(self, *, last: bool) -> None:
-        """To the first or last line."""
         self.go_to(self.count - 1 if last else 0)
 
     def show_listing(self, listing: RunListing, now: float, key: str | None) -> None:
@@ -118,7 +114,6 @@ class RunTable(VirtualList, inherit_bindings=False):
         return lines
 
     def on_resize(self) -> None:
-        """There may be room for other columns."""
         self._lay_out()
         super().on_resize()
 

@@ -187,7 +187,6 @@ class TranscriptView(ScrollView, can_focus=True):
 
     @property
     def transcript(self) -> Transcript | None:
-        """What is shown."""
         return self._transcript
 
     def show(self, transcript: Transcript | None, *, heading: str = "", note: str = "") -> None:
@@ -199,7 +198,6 @@ class TranscriptView(ScrollView, can_focus=True):
             self.scroll_to(0, 0, animate=False, force=True)
 
     def lay_out(self) -> None:
-        """Make the lines anew."""
         self._width = self.scrollable_content_region.width
         if self._width <= 0:  # not laid out yet: the resize to come does it
             return
@@ -217,7 +215,6 @@ class TranscriptView(ScrollView, can_focus=True):
         self.refresh()
 
     def on_resize(self) -> None:
-        """Another width wraps in another way."""
         if self.scrollable_content_region.width != self._width:
             self.lay_out()
 
@@ -231,15 +228,12 @@ class TranscriptView(ScrollView, can_focus=True):
         return CopyWanted(transcript_text(self._transcript), "the sample")
 
     def move(self, lines: int) -> None:
-        """Scroll."""
         self.scroll_relative(y=lines, animate=False)
 
     def move_pages(self, pages: int) -> None:
-        """By what is visible."""
         self.move(pages * max(1, self.size.height - 1))
 
     def render_line(self, y: int) -> Strip:
-        """Line `y` of what is visible."""
         at = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
         if at >= len(self._lines):
@@ -256,6 +250,5 @@ class TranscriptView(ScrollView, can_focus=True):
         return selection.extract("\n".join(line.plain.rstrip() for line in self._lines)), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
-        """Show it."""
         del selection
         self.refresh()

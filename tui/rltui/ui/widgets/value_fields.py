@@ -79,7 +79,6 @@ class TypedValue(Input):
         self.knob = knob
 
     def watch_value(self, value: str) -> None:
-        """Tell the editor."""
         self.post_message(ValueEdited(value))
 
     def on_key(self, event: events.Key) -> None:
@@ -87,11 +86,9 @@ class TypedValue(Input):
         _run_at_once(self, event)
 
     def action_answer(self, how: How) -> None:
-        """Take what is there now."""
         self.post_message(Answered(self.value, how))
 
     def action_unset(self) -> None:
-        """Nothing: out of the file."""
         self._replace("")
 
     def _replace(self, text: str) -> None:
@@ -106,11 +103,9 @@ class _NumberValue(TypedValue):
     keys = "↑↓ step · * / ×2 ÷2"
 
     def action_step(self, steps: int) -> None:
-        """Up or down."""
         self._replace(stepped(self.knob, self.value, steps))
 
     def action_scale(self, factor: float) -> None:
-        """Times `factor`."""
         self._replace(scaled(self.knob, self.value, factor))
 
 
@@ -125,7 +120,6 @@ class FractionValue(_NumberValue):
         self.action_move(steps * 0.05)
 
     def action_move(self, distance: float) -> None:
-        """By so much."""
         self._replace(moved(self.knob, self.value, distance))
 
 
@@ -145,15 +139,12 @@ class ChosenValue(Widget, can_focus=True):
 
     @property
     def value(self) -> str:
-        """The chosen text."""
         return self._texts[self.index]
 
     def watch_index(self) -> None:
-        """Tell the editor."""
         self.post_message(ValueEdited(self.value))
 
     def render(self) -> RenderResult:
-        """One line per choice."""
         return Content("\n").join(
             Content.styled(f"(●) {label}", "bold reverse" if self.has_focus else "bold")
             if position == self.index
@@ -162,7 +153,6 @@ class ChosenValue(Widget, can_focus=True):
         )
 
     def action_answer(self, how: How) -> None:
-        """Take what is chosen now."""
         self.post_message(Answered(self.value, how))
 
     def action_step(self, steps: int) -> None:
@@ -172,11 +162,9 @@ class ChosenValue(Widget, can_focus=True):
         self.index = (at - steps) % count
 
     def action_unset(self) -> None:
-        """The last choice."""
         self.index = len(self._texts) - 1
 
     def on_click(self, event: events.Click) -> None:
-        """Choose what was clicked."""
         if event.y < len(self._texts):
             self.index = event.y
 
@@ -262,7 +250,6 @@ class ListValue(Widget, can_focus=True):
         self.refresh(layout=True)
 
     def action_answer(self, how: How) -> None:
-        """Take the items as they are now."""
         self.post_message(Answered(self.value, how))
 
     def action_unset(self) -> None:
@@ -275,7 +262,6 @@ class ListValue(Widget, can_focus=True):
         self.action_move_to(-1)
 
     def action_move(self, columns: int) -> None:
-        """Within the item."""
         self._column = max(0, min(len(self._line), self._column + columns))
         self.refresh()
 
@@ -291,14 +277,12 @@ class ListValue(Widget, can_focus=True):
             self._change(self._line[:at] + self._line[at + 1 :])
 
     def action_remove_item(self) -> None:
-        """The item under the cursor."""
         if self._at < len(self._items):
             del self._items[self._at]
             self._column = len(self._line)
             self._tell()
 
     def action_carry_item(self, lines: int) -> None:
-        """Move the item, and the cursor with it."""
         to = self._at + lines
         if self._at < len(self._items) and 0 <= to < len(self._items):
             self._items.insert(to, self._items.pop(self._at))

@@ -33,7 +33,6 @@ class VirtualList(ScrollView, can_focus=True):
 
         @property
         def control(self) -> VirtualList:
-            """For selectors."""
             return self.list
 
     def __init__(
@@ -76,7 +75,6 @@ class VirtualList(ScrollView, can_focus=True):
         self._scroll_to_cursor()
 
     def move_pages(self, pages: int) -> None:
-        """By what is visible."""
         self.go_to(self.at + pages * max(1, self.size.height - 1))
 
     def _scroll_to_cursor(self) -> None:
@@ -84,17 +82,14 @@ class VirtualList(ScrollView, can_focus=True):
             self.scroll_to_region(Region(0, self.at, 1, 1), animate=False, force=True)
 
     def on_resize(self) -> None:
-        """Another width."""
         self.refresh()
         self._scroll_to_cursor()
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """The cursor looks different."""
         super().watch_has_focus(_has_focus)
         self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """Select."""
         at = event.y + self.scroll_offset.y
         if at < self.count:
             self.go_to(at)
@@ -107,7 +102,6 @@ class VirtualList(ScrollView, can_focus=True):
         return CopyWanted(rows_text([self._make_line(self.at, width).plain]))
 
     def render_line(self, y: int) -> Strip:
-        """Line `y` of what is visible."""
         at = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
         if at >= self.count:
