@@ -104,7 +104,6 @@ def tokens() -> dict[str, dict[str, str]]:
 
 
 def publish_request(published: Publication) -> Request:
-    """To upload it."""
     options = (*published.options, *(["--private"] if published.private else []))
     given = {"repo": published.repo, "folder": published.folder, "options": options}
     return Request(action="start", components=(PUBLISH,), given=given)

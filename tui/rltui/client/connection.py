@@ -83,52 +83,41 @@ class SupervisedExperiment(ReadExperiment):
             writer.close()
 
     async def plan(self, request: Request) -> Plan:
-        """What `request` would do."""
         return Plan.model_validate(await self._call("plan", request.model_dump(), wished=True))
 
     async def execute(self, request: Request) -> Plan:
-        """Do it."""
         told = request.model_copy(update={"by": actor()}).model_dump()
         return Plan.model_validate(await self._call("execute", told, wished=True))
 
     async def gpu_history(self) -> GpuHistories:
-        """Memory of each device over time."""
         return GpuHistories.model_validate(await self._call("gpu_history", {}))
 
     async def checkpoints(self) -> CheckpointReport:
-        """Those that lie in the run's folder now."""
         return CheckpointReport.model_validate(await self._call("checkpoints", {}))
 
     async def plan_prune(self, retention: Retention) -> PrunePlan:
-        """Which of them `retention` leaves over."""
         return PrunePlan.model_validate(await self._call("plan_prune", retention.model_dump()))
 
     async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
-        """Delete those that were shown."""
         params = {"retention": retention.model_dump(), "only": sorted(only)}
         return PrunePlan.model_validate(await self._call("prune", params, wished=True))
 
     async def evals(self) -> EvalReport:
-        """All of them."""
         return EvalReport.model_validate(await self._call("evals", {}))
 
     async def evaluate(self, request: EvalRequest) -> QueuedEval:
-        """Put one behind the others."""
         return QueuedEval.model_validate(await self._call("evaluate", request.model_dump(), wished=True))
 
     async def cancel_eval(self, id_: str) -> EvalReport:
-        """Take one away."""
         return EvalReport.model_validate(await self._call("cancel_eval", {"id": id_}, wished=True))
 
     async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
-        """The standing order."""
         params = {"every": every, "request": request.model_dump()}
         return EvalReport.model_validate(await self._call("order_evals", params, wished=True))
 
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
-        """The batch counted the other way."""
         answer = await self._call("convert", {"to": to, "mean_tokens": mean_tokens})
         return Conversion.model_validate(answer)
 
@@ -147,11 +136,9 @@ class SupervisedExperiment(ReadExperiment):
             self._kept.keep_pins(pins)
 
     async def publication(self, what: str, repo: str) -> Publication:
-        """What it consists of."""
         return await asyncio.to_thread(publication, self.record, what, repo)
 
     async def publish(self, published: Publication, *, private: bool) -> None:
-        """Begin it."""
         chosen = published.model_copy(update={"private": private})
         await self._call("tokens", tokens(), wished=True)
         plan = await self.execute(publish_request(chosen))
@@ -159,7 +146,6 @@ class SupervisedExperiment(ReadExperiment):
             raise ConflictError("an upload is under way", hint="wait for its end")
 
     async def open_shell(self, like: str | None) -> str:
-        """Return once it runs, or has ended."""
         await self.execute(await asyncio.to_thread(shell_request, self.record, like=like))
         async with contextlib.aclosing(self.events()) as events:
             async for event in events:

@@ -93,7 +93,6 @@ class EarlierRun:
     """Name of the experiment it was, where that is another than the one to be created."""
 
     def refusal(self) -> ConflictError:
-        """The choice, in words."""
         resumable = (
             f"--resume continues it from checkpoint {self.point.step}"
             if self.point.step is not None

@@ -70,15 +70,12 @@ class FinishedRun(ReadExperiment):
             )
 
     async def gpu_history(self) -> GpuHistories:
-        """Nobody watched."""
         return GpuHistories()
 
     async def checkpoints(self) -> CheckpointReport:
-        """Those that lie in the run's folder now."""
         return await asyncio.to_thread(offline.offline_checkpoints, self.record)
 
     async def plan_prune(self, retention: Retention) -> PrunePlan:
-        """Which of them `retention` leaves over."""
         return prune_plan(await self.checkpoints(), retention)
 
     async def evals(self) -> EvalReport:
@@ -88,11 +85,9 @@ class FinishedRun(ReadExperiment):
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
-        """The batch counted the other way."""
         return await asyncio.to_thread(offline.offline_conversion, self.record, to, mean_tokens)
 
     async def note(self, text: str) -> JournalEntry:
-        """Into the journal."""
         if not self._may_write:
             raise RltuiError("this client is read-only: no note was made", hint=hints.NOTE(name=self.name))
         return await asyncio.to_thread(Journal(self._control.journal_file).note, text)
@@ -105,43 +100,33 @@ class FinishedRun(ReadExperiment):
     # --- what takes a supervisor --------------------------------------------------------------------------
 
     async def plan(self, request: Request) -> Plan:
-        """Refused."""
         self._refuse(request)
 
     async def execute(self, request: Request) -> Plan:
-        """Refused."""
         self._refuse(request)
 
     async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
-        """Refused."""
         self._refuse(retention, only)
 
     async def evaluate(self, request: EvalRequest) -> QueuedEval:
-        """Refused."""
         self._refuse(request)
 
     async def cancel_eval(self, id_: str) -> EvalReport:
-        """Refused."""
         self._refuse(id_)
 
     async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
-        """Refused."""
         self._refuse(every, request)
 
     async def publication(self, what: str, repo: str) -> Publication:
-        """Refused."""
         self._refuse(what, repo)
 
     async def publish(self, published: Publication, *, private: bool) -> None:
-        """Refused."""
         self._refuse(published, private)
 
     async def open_shell(self, like: str | None) -> str:
-        """Refused."""
         self._refuse(like)
 
     def attach_command(self, component: str) -> list[str]:
-        """Refused."""
         self._refuse(component)
 
     def _refuse(self, *_: object) -> Never:

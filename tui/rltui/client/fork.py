@@ -50,7 +50,6 @@ class Beginning:
 
     @property
     def size_bytes(self) -> int:
-        """Of all that."""
         return sum(size_of(self.folder.path / each) for each in self.names)
 
 

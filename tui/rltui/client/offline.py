@@ -48,7 +48,6 @@ from rltui.services.runs.run_folder import ARCHIVED_SERIES, named_step, run_fold
 
 
 def open_store(record: ExperimentRecord) -> ConfigStore:
-    """The config files of an experiment."""
     layout = layout_files.load_for(record)
     framework = informed(framework_of(record), Path(record.workspace), [*map(Path, record.config_files)])
     series = functools.cache(functools.partial(_series, record))  # only if asked for, and once
@@ -119,7 +118,6 @@ def _series(record: ExperimentRecord) -> MetricSeries:
 
 
 def offline_status(record: ExperimentRecord) -> Status:
-    """The status of a stopped experiment."""
     framework = framework_of(record)
     layout = layout_files.load_for(record)
     logs = FollowedLogs(Path(record.run_dir), layout.log)

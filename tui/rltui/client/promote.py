@@ -56,7 +56,6 @@ class Promotion:
 
     @property
     def diff(self) -> str:
-        """Of all files."""
         return "".join(
             text_diff(old.text, new.text, str(path).lstrip("/")) for path, (old, new) in self.files.items()
         )
@@ -231,7 +230,6 @@ def _edit(owner: ExperimentRecord, files: Mapping[Path, tuple[Source, Source]]) 
 
 
 def _replace(promotion: Promotion, files: Sequence[Path]) -> None:
-    """Of no experiment."""
     with config_lock(files):
         try:
             sides = {path: promotion.files[path] for path in files}

@@ -63,14 +63,12 @@ class ReadExperiment:
 
     @property
     def run_id(self) -> str:
-        """As its sheet says."""
         from rltui.services.runs.run_sheet import read_sheet  # the first frame need not wait for it
 
         sheet = read_sheet(self._control.path)
         return "" if sheet is None else sheet.id
 
     def read_config(self, path: str) -> ConfigText:
-        """A config file as it is now."""
         return read_config(path)
 
     def edit_text(self, path: str, text: str) -> str:
@@ -78,30 +76,24 @@ class ReadExperiment:
         return programs.edit_text(path, text)
 
     def open_log(self, path: str) -> LogSource:
-        """Open the output of an attempt."""
         return LogFile(Path(path))
 
     def logs(self) -> tuple[LogEntry, ...]:
-        """Every log there is now."""
         return all_logs(self.record)
 
     def open_merged(self, logs: Sequence[LogEntry]) -> MergedSource:
-        """Several of them as one."""
         return MergedLog(logs)
 
     def log_offset_at(self, log: LogEntry, at: float) -> int | None:
-        """The place of a moment in one of them."""
         return offset_at(Path(log.path), at, log.started_at)
 
     def search_log(
         self, path: str, query: Query | None, level: Level | None, start: int, *, with_text: bool = True
     ) -> LogSearching:
-        """A search through one of them."""
         del with_text  # it costs nothing here
         return LogSearch(Path(path), query, level=level, start=start)
 
     def open_series(self) -> SeriesSource:
-        """Open the metrics of the run."""
         return SeriesReader(self._control.series)
 
     async def journal(self) -> tuple[JournalEntry, ...]:
@@ -109,11 +101,9 @@ class ReadExperiment:
         return await asyncio.to_thread(self._journal.read)
 
     def pins(self) -> tuple[str, ...]:
-        """Charts that a person has pinned."""
         return self._kept.pins()
 
     def save(self, name: str, text: str) -> str:
-        """Write an export."""
         return str(self._kept.save(name, text))
 
     def open_rollouts(self, folder: str = "") -> RolloutSource:
@@ -123,9 +113,7 @@ class ReadExperiment:
         return open_rollouts(Path(folder or self.record.run_dir))
 
     def pager_command(self, path: str) -> list[str]:
-        """`$PAGER`, or less."""
         return programs.pager_command(path)
 
     async def open_url(self, url: str) -> bool:
-        """By the person's browser."""
         return await programs.open_url(url)

@@ -81,7 +81,6 @@ class KnownRuns:
             return self._rows
 
     def catch_up(self) -> tuple[str, ...]:
-        """What is on the disk counts."""
         from rltui.services.runs import catalog
         from rltui.services.runs.index import RunIndex
 
@@ -104,12 +103,10 @@ class KnownRuns:
             return catalog.find_run(self._index, word).id
 
     def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
-        """Of these."""
         with self._lock:
             return self._index.configs(ids)
 
     def change(self, id_: str, change: RunChange) -> RunRow:
-        """In its sheet, and in the index."""
         from rltui.services.runs import keeping
 
         if self.readonly:
@@ -143,17 +140,14 @@ class KnownRuns:
         return give_to_tmux(text)
 
     def keep_copy(self, text: str) -> str:
-        """In the user's state folder."""
         return str(screen_state.keep_copy(text))
 
     def settings(self) -> SettingsText:
-        """As it is now."""
         from rltui.client import settings_text  # knows the frameworks
 
         return settings_text.as_text()
 
     def edit_settings(self, text: str, line: int) -> str:
-        """A copy of it."""
         from rltui.client.programs import edit_text
 
         return edit_text(str(settings_file()), text, line=line)
@@ -213,14 +207,12 @@ class KnownRuns:
     # --- another one --------------------------------------------------------------------------------------
 
     def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
-        """From its files."""
         from rltui.client.fork import plan_fork  # knows the frameworks
 
         with plan_fork(self._row(id_), wish) as planned:
             return planned.plan
 
     def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
-        """As `rltui fork` does."""
         from rltui.client.fork import carry_out, plan_fork
 
         if self.readonly:
@@ -237,14 +229,12 @@ class KnownRuns:
         return SeriesReader(ControlFolder(Path(row.control).parent).series)
 
     def open_rollouts(self, id_: str) -> RolloutSource:
-        """From its own folder."""
         from rltui.services.runs.rollouts import open_rollouts
 
         row = self._row(id_)
         return open_rollouts(Path(row.run_dir or row.folder))
 
     def export(self, id_: str, folder: str, draw: Draw, *, samples: int) -> str:
-        """From its files."""
         from rltui.client.report import ReportSources, write_report  # knows the config files
 
         row = self._row(id_)
@@ -261,7 +251,6 @@ class KnownRuns:
     # --- the queue ----------------------------------------------------------------------------------------
 
     def queue(self) -> RunQueue:
-        """As its file says."""
         from rltui.services.queue_file import read_queue
 
         return read_queue()

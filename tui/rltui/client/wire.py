@@ -124,7 +124,6 @@ class Wire:
                 os.close(process)
 
     def close(self) -> None:
-        """Hang up."""
         self._file.close()
         self._socket.close()
 

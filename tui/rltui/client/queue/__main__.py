@@ -39,7 +39,6 @@ _WAKE_S = 0.25
 
 
 def main() -> int:
-    """Do what the command line says."""
     if sys.argv[1:] == [START]:
         try:
             _start()

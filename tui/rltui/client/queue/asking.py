@@ -197,8 +197,6 @@ def pause() -> RunQueue:
 
 
 def resume(*, after_reboot: bool | None = None) -> RunQueue:
-    """Start what may start."""
-
     def change(queue: RunQueue) -> RunQueue:
         told = {} if after_reboot is None else {"after_reboot": after_reboot}
         return queue.model_copy(update={"paused": "", "told": "", **told})

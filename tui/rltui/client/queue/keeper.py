@@ -390,7 +390,6 @@ def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:
 
 
 def _note(record: ExperimentRecord, text: str) -> None:
-    """In the journal of the run."""
     try:
         wire = launch.connect(record, patience_s=_PATIENCE_S)
         if wire is not None:

@@ -197,7 +197,6 @@ class Answers:
         return found
 
     async def _experiment_call(self, asked: Any) -> tuple[Any, bytes]:  # noqa: ANN401
-        """One of the methods of `Experiment`."""
         name = asked["name"]
         if name not in calls.OF_EXPERIMENT:
             raise UsageError(f"nobody may ask {str(name)[:40]!r} from afar")
@@ -226,7 +225,6 @@ class Answers:
     # --- all runs -----------------------------------------------------------------------------------------
 
     async def _runs_call(self, asked: Any) -> tuple[Any, bytes]:  # noqa: ANN401
-        """One of the methods of `Runs`."""
         name = asked["name"]
         if name not in calls.OF_RUNS:
             raise UsageError(f"nobody may ask {str(name)[:40]!r} from afar")

@@ -53,7 +53,6 @@ class Call:
         return {key: _checked(self._adapters[key], value) for key, value in asked.items()}
 
     def answered(self, result: object) -> Any:  # noqa: ANN401 - JSON
-        """As plain JSON."""
         return self._result.dump_python(result)
 
     def result(self, answered: object) -> Any:  # noqa: ANN401 - of the type that the method says
@@ -81,13 +80,11 @@ def _checked(adapter: TypeAdapter[Any], value: object) -> Any:  # noqa: ANN401
 
 @cache
 def of_experiment(name: str) -> Call:
-    """A method of `Experiment`."""
     return Call(protocol.Experiment, name)
 
 
 @cache
 def of_runs(name: str) -> Call:
-    """A method of `Runs`."""
     return Call(protocol.Runs, name)
 
 

@@ -96,83 +96,67 @@ class RemoteExperiment:
         return "experiment", {"key": self._key, "name": name, "arguments": asked}
 
     async def _ask(self, name: str, *arguments: object, **named: object) -> Any:  # noqa: ANN401
-        """What a method of it answers there."""
         answer = await asyncio.wrap_future(self._link.future(*self._asked(name, arguments, named)))
         return calls.of_experiment(name).result(answer.data)
 
     def _ask_now(self, name: str, *arguments: object) -> Any:  # noqa: ANN401
-        """Likewise, in a thread."""
         return calls.of_experiment(name).result(self._link.call(*self._asked(name, arguments, {})).data)
 
     async def plan(self, request: Request) -> Plan:
-        """There."""
         plan: Plan = await self._ask("plan", request)
         return plan
 
     async def execute(self, request: Request) -> Plan:
-        """There."""
         plan: Plan = await self._ask("execute", request)
         return plan
 
     async def gpu_history(self) -> GpuHistories:
-        """Of its devices."""
         histories: GpuHistories = await self._ask("gpu_history")
         return histories
 
     async def checkpoints(self) -> CheckpointReport:
-        """Those that lie there."""
         report: CheckpointReport = await self._ask("checkpoints")
         return report
 
     async def plan_prune(self, retention: Retention) -> PrunePlan:
-        """Of those."""
         plan: PrunePlan = await self._ask("plan_prune", retention)
         return plan
 
     async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
-        """There."""
         plan: PrunePlan = await self._ask("prune", retention, sorted(only))
         return plan
 
     async def evals(self) -> EvalReport:
-        """All of them."""
         report: EvalReport = await self._ask("evals")
         return report
 
     async def evaluate(self, request: EvalRequest) -> QueuedEval:
-        """There."""
         queued: QueuedEval = await self._ask("evaluate", request)
         return queued
 
     async def cancel_eval(self, id_: str) -> EvalReport:
-        """There."""
         report: EvalReport = await self._ask("cancel_eval", id_)
         return report
 
     async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
-        """There."""
         report: EvalReport = await self._ask("order_evals", every, request)
         return report
 
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
-        """By what was measured there."""
         conversion: Conversion = await self._ask("convert", to, mean_tokens)
         return conversion
 
     async def note(self, text: str) -> JournalEntry:
-        """Into its journal."""
         entry: JournalEntry = await self._ask("note", text)
         return entry
 
     async def publication(self, what: str, repo: str) -> Publication:
-        """Of weights that lie there."""
         found: Publication = await self._ask("publication", what, repo)
         return found
 
     async def publish(self, published: Publication, *, private: bool) -> None:
-        """From there."""
         await self._ask("publish", published, private=private)
 
     async def open_shell(self, like: str | None) -> str:
@@ -196,55 +180,45 @@ class RemoteExperiment:
         return tuple(self._journal)
 
     def read_config(self, path: str) -> ConfigText:
-        """As it is there."""
         text: ConfigText = self._ask_now("read_config", path)
         return text
 
     def pins(self) -> tuple[str, ...]:
-        """Kept with the experiment."""
         pins: tuple[str, ...] = self._ask_now("pins")
         return pins
 
     def keep_pins(self, pins: Sequence[str]) -> None:
-        """Likewise."""
         self._ask_now("keep_pins", pins)
 
     # --- logs, metrics, rollouts --------------------------------------------------------------------------
 
     def open_log(self, path: str) -> LogSource:
-        """It comes as it is looked at."""
         return RemoteLog(self._link, {"key": self._key, "path": path})
 
     def logs(self) -> tuple[LogEntry, ...]:
-        """Every log there is now."""
         logs: tuple[LogEntry, ...] = self._ask_now("logs")
         return logs
 
     def open_merged(self, logs: Sequence[LogEntry]) -> MergedSource:
-        """Merged there."""
         return RemoteLog(
             self._link, {"key": self._key, "path": None, "entries": [asdict(log) for log in logs]}
         )
 
     def log_offset_at(self, log: LogEntry, at: float) -> int | None:
-        """Looked for there."""
         offset: int | None = self._ask_now("log_offset_at", log, at)
         return offset
 
     def search_log(
         self, path: str, query: Query | None, level: Level | None, start: int, *, with_text: bool = True
     ) -> LogSearching:
-        """Searched there."""
         return RemoteSearch(self._link, self._key, path, query, level, start, with_text=with_text)
 
     def open_series(self) -> SeriesSource:
-        """Those that are looked at come."""
         from rltui.client.remote.series import RemoteSeries  # the first frame need not wait for it
 
         return RemoteSeries(self._link, self._series)
 
     def open_rollouts(self, folder: str = "") -> RolloutSource:
-        """Those that are looked at come."""
         from rltui.client.remote.rollouts import RemoteRollouts  # likewise
 
         return RemoteRollouts(self._link, folder or self._run_dir)

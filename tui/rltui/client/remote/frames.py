@@ -110,7 +110,6 @@ class Hello:
     """`PROTOCOL_VERSION` of the API, whose values travel here."""
 
     def line(self) -> bytes:
-        """As it is said."""
         said = {"version": self.version, "link": self.link, "api": self.api}
         return _MARK + json.dumps(said).encode() + b"\n"
 

@@ -115,7 +115,6 @@ class LogFeed:
             }
 
     def close(self) -> None:
-        """Give the files back."""
         with self._lock:
             self._source.close()
 

@@ -104,7 +104,6 @@ class RemoteLog:
 
     @property
     def problem(self) -> str | None:
-        """As the other end says."""
         return self._problem
 
     @property
@@ -123,7 +122,6 @@ class RemoteLog:
         return text or ""
 
     def label(self, number: int) -> str:
-        """Which log it is from."""
         return self._lines.labels.get(number, "")
 
     def offset(self, number: int) -> int:
@@ -155,7 +153,6 @@ class RemoteLog:
         return self._has_older and self._link.is_up
 
     def close(self) -> None:
-        """Have nothing told any more."""
         channel, self._channel = self._channel, 0
         self._link.cancel(channel)
         self._asked.clear()
@@ -163,7 +160,6 @@ class RemoteLog:
     # --- what comes ---------------------------------------------------------------------------------------
 
     def poll(self, *, may_skip: bool) -> LogChange:
-        """Take over what has come."""
         del may_skip
         self._polled_at = time.monotonic()
         if not self._channel:
@@ -299,7 +295,6 @@ class RemoteSearch:
                 yield hits
 
     def cancel(self) -> None:
-        """There and here."""
         self._is_cancelled = True
         self._link.cancel(self._channel)
         self._came.put(None)

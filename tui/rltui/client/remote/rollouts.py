@@ -57,7 +57,6 @@ class RemoteRollouts:
         return False
 
     def batches(self) -> list[Batch]:
-        """As of the last look."""
         return self._batches
 
     def table(self, key: BatchKey) -> SampleTable:
@@ -75,13 +74,11 @@ class RemoteRollouts:
         return self._tables.get(key) or SampleTable()
 
     def open(self, key: BatchKey, sample: Sample) -> Transcript:
-        """From there."""
         answer = self._ask("rollouts.open", {"key": key, "sample": sample})
         found: Transcript = _checked(_TRANSCRIPT, answer.data)
         return found
 
     def search(self, key: BatchKey, samples: Iterable[Sample], pattern: Pattern[str]) -> Iterator[bool]:
-        """There."""
         asked = {"key": key, "samples": list(samples), "pattern": pattern.pattern, "flags": pattern.flags}
         for said in self._several("rollouts.search", asked):
             with understood(self._whose):
@@ -89,25 +86,21 @@ class RemoteRollouts:
             yield from matches
 
     def same_prompt(self, key: BatchKey, transcript: Transcript) -> Iterator[tuple[BatchKey, Sample | None]]:
-        """There."""
         for said in self._several("rollouts.same", {"key": key, "sample": transcript.sample}):
             with understood(self._whose):
                 other, found = said
             yield key_of(other), None if found is None else sample_of(found)
 
     def export(self, transcripts: Sequence[Transcript], path: Path) -> None:
-        """Here."""
         export_transcripts(transcripts, path)
 
     def keep(self, transcripts: Sequence[Transcript], ending: str) -> Path:
-        """Here."""
         return keep_transcripts(transcripts, ending)
 
     def _ask(self, method: str, asked: dict[str, Any]) -> Packet:
         return self._link.call(method, {"folder": self._folder, **asked})
 
     def _several(self, method: str, asked: dict[str, Any]) -> Iterator[Any]:
-        """The items of an answer, as they come."""
         came: SimpleQueue[Packet | RltuiError] = SimpleQueue()
         channel = self._link.ask(came.put, method, {"folder": self._folder, **asked})
         try:
@@ -119,7 +112,6 @@ class RemoteRollouts:
             raise answer
 
     def _known(self, key: BatchKey | None) -> TableMark:
-        """What is here of a batch."""
         table = None if key is None else self._tables.get(key)
         return mark_of(SampleTable() if table is None else table)
 
@@ -178,7 +170,6 @@ def key_of(said: object) -> BatchKey:
 
 
 def sample_of(said: object) -> Sample:
-    """Likewise."""
     sample: Sample = _checked(_SAMPLE, said)
     return sample
 
@@ -202,13 +193,11 @@ def looked(source: RolloutSource, asked: Mapping[str, Any]) -> tuple[dict[str, A
 
 
 def tabled(source: RolloutSource, asked: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """The answer to `table`."""
     table, blob = told(source.table(key_of(asked["shown"])), asked["known"])
     return {"table": table}, blob
 
 
 def opened(source: RolloutSource, asked: Mapping[str, Any]) -> tuple[object, bytes]:
-    """The answer to `open`."""
     return _TRANSCRIPT.dump_python(source.open(key_of(asked["key"]), sample_of(asked["sample"]))), b""
 
 

@@ -43,31 +43,24 @@ class OwnFiles:
         self.readonly = own.readonly
 
     def kept(self, owner: str) -> Mapping[str, Any]:
-        """Of this machine."""
         return self._own.kept(owner)
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
-        """Likewise."""
         self._own.keep(owner, values)
 
     def give_to_tmux(self, text: str) -> bool:
-        """To that of this terminal."""
         return self._own.give_to_tmux(text)
 
     def keep_copy(self, text: str) -> str:
-        """Here."""
         return self._own.keep_copy(text)
 
     def settings(self) -> SettingsText:
-        """Of this machine."""
         return self._own.settings()
 
     def edit_settings(self, text: str, line: int) -> str:
-        """Here."""
         return self._own.edit_settings(text, line)
 
     def replace_settings(self, seen: SettingsText, text: str) -> None:
-        """Here."""
         self._own.replace_settings(seen, text)
 
 
@@ -160,7 +153,6 @@ class RemoteRuns(OwnFiles):
         return self._queue or RunQueue()
 
     def _ask(self, name: str, *arguments: object, **named: object) -> Any:  # noqa: ANN401
-        """What a method of it answers there."""
         call = calls.of_runs(name)
         asked = {"name": name, "readonly": self.readonly, "arguments": call.asked(arguments, named)}
         return call.result(self.link.call("runs", asked).data)
@@ -174,12 +166,10 @@ class RemoteRuns(OwnFiles):
         return told
 
     def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
-        """Of these."""
         configs: Mapping[str, Mapping[str, Any]] = self._ask("configs", [*ids])
         return configs
 
     def change(self, id_: str, change: RunChange) -> RunRow:
-        """There."""
         row: RunRow = self._ask("change", id_, change)
         return replace(row, host=self.host)
 
@@ -190,22 +180,18 @@ class RemoteRuns(OwnFiles):
         return None if answer.data is None else RemoteExperiment(self.link, answer.data)
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:
-        """As it is there."""
         said = self.link.call("open", {"word": id_, "is_id": True, "again": again, "readonly": self.readonly})
         return RemoteExperiment(self.link, said.data)
 
     def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
-        """There."""
         found: Comparison = self._ask("compare", [*ids], [*metrics])
         return found
 
     def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
-        """There."""
         plan: ForkPlan = self._ask("plan_fork", id_, wish)
         return plan
 
     def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
-        """There."""
         told: tuple[str, ...] = self._ask("fork", id_, wish)
         return told
 
@@ -220,13 +206,11 @@ class RemoteRuns(OwnFiles):
         return row
 
     def open_series(self, id_: str) -> SeriesSource:
-        """Those that are looked at come."""
         from rltui.client.remote.series import RemoteSeries
 
         return RemoteSeries(self.link, f"{self.row(id_).control}/metrics")
 
     def open_rollouts(self, id_: str) -> RolloutSource:
-        """Those that are looked at come."""
         from rltui.client.remote.rollouts import RemoteRollouts
 
         row = self.row(id_)
@@ -241,7 +225,6 @@ class RemoteRuns(OwnFiles):
         )
 
     def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
-        """There."""
         self._ask("change_queue", action, entry, place=place)
 
 
@@ -303,7 +286,6 @@ class AllRuns(OwnFiles):
         return found
 
     def catch_up(self) -> tuple[str, ...]:
-        """Of those that can be reached."""
         up: list[Runs] = [other for other in self._others if other.link.is_up]
         return tuple(text for runs in [self._own, *up] for text in runs.catch_up())
 
@@ -318,15 +300,12 @@ class AllRuns(OwnFiles):
         return found
 
     def change(self, id_: str, change: RunChange) -> RunRow:
-        """Where it is."""
         return self._owner(id_).change(id_, change)
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:
-        """Where it is."""
         return self._owner(id_).open(id_, again=again)
 
     def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
-        """Wherever they are."""
         from rltui.core.compare import compared_evals, compared_metrics, comparison
 
         owners = self._by_owner(ids)
@@ -345,23 +324,18 @@ class AllRuns(OwnFiles):
         return comparison(rows, self.configs(ids), found, compared_evals(ended))
 
     def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
-        """Where it is."""
         return self._owner(id_).plan_fork(id_, wish)
 
     def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
-        """Where it is."""
         return self._owner(id_).fork(id_, wish)
 
     def open_series(self, id_: str) -> SeriesSource:
-        """From where it is."""
         return self._owner(id_).open_series(id_)
 
     def open_rollouts(self, id_: str) -> RolloutSource:
-        """From where it is."""
         return self._owner(id_).open_rollouts(id_)
 
     def export(self, id_: str, folder: str, draw: Draw, *, samples: int) -> str:
-        """Where it is."""
         return self._owner(id_).export(id_, folder, draw, samples=samples)
 
     def queue(self) -> RunQueue:
@@ -369,5 +343,4 @@ class AllRuns(OwnFiles):
         return self._own.queue()
 
     def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
-        """Likewise."""
         self._own.change_queue(action, entry, place=place)

@@ -41,11 +41,9 @@ class RemoteSeries:
         return LogChange.RESET if self._stamp[0] != before[0] else LogChange.GREW
 
     def keys(self) -> tuple[SeriesKey, ...]:
-        """All series, sorted."""
         return self._keys
 
     def rewinds(self) -> tuple[Rewind, ...]:
-        """When the run went back."""
         return self._rewinds
 
     def prepare(self, keys: Iterable[SeriesKey]) -> None:
@@ -56,7 +54,6 @@ class RemoteSeries:
             self._ask(missing)
 
     def read(self, key: SeriesKey, start: int = 0) -> Series:
-        """As far as it is here."""
         self.prepare([key])
         return self._known.get(key, Series()).tail(start)
 
