@@ -58,6 +58,12 @@ def test_doctor_looks_for_prime_rl_and_uv(box: Box) -> None:
     date = {"GIT_COMMITTER_DATE": "2026-08-15T12:00:00Z", "GIT_AUTHOR_DATE": "2026-08-15T12:00:00Z"}
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], env={**box.env, **date}, check=True)
+    text = told(box, "prime-rl")[1]
+    assert " · commit " in text
+    assert " of 2026-08-15" not in text, (
+        "no git runs in a folder that nobody trusts: it obeys the config there"
+    )
+    box.run("trust", str(checkout))
     assert " of 2026-08-15" in told(box, "prime-rl")[1]
     assert "which is no checkout" in told(box, "prime-rl", RLTUI_PRIME_RL=str(box.work))[1]
 
