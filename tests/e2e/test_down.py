@@ -66,6 +66,31 @@ def being_taken_down(box: Box) -> bool:
     return "asked to end" in log.read_text()
 
 
+def test_down_all_ends_what_lives_and_is_asked_about_as_any_other(box: Box) -> None:
+    """Finding G8: seven supervisors lived, each to be ended by name."""
+    (box.work / "sleeper.toml").write_text(
+        'title = "x"\nframework = "generic"\n\n[[component]]\nid = "sleeper"\ncommand = ["sleep", "600"]\n'
+    )
+    (box.work / "run.toml").write_text("max_steps = 20\n")
+    assert box.run("down", "--all").stdout == "nothing lives\n"
+    box.json("up", "run.toml", "-l", "sleeper.toml", "-n", "one", "-o", "one")
+    box.json("queue", "limit", "1")
+    for name in ("two", "three"):
+        box.json("queue", "add", "run.toml", "-l", "sleeper.toml", "-n", name, "-o", name)
+    retry_until(lambda: [entry["state"] for entry in box.json("queue")["entries"]] == ["running", "waiting"])
+    assert "2 are running; end all of them: rltui down --all\n" in box.run("ls").stdout
+    plan = box.run("down", "--all", "--plan").stdout
+    assert plan.splitlines()[::2] == ["two", "one", "queue: 1 run would start next; it is paused"]
+    assert [each["experiment"] for each in box.json("down", "--all", "--plan")] == ["two", "one"]
+    assert box.run("down", "--all", "one").returncode == 2
+    assert {row["state"] for row in box.json("ls")} == {"running"}
+    assert [status["state"] for status in box.json("down", "--all")] == ["stopped", "stopped"]
+    assert box.tagged("one") == box.tagged("two") == []
+    queue = box.json("queue")
+    assert queue["paused"]
+    assert queue["entries"][1]["state"] == "waiting"
+
+
 @pytest.mark.slow
 def test_nothing_starts_while_everything_is_being_stopped(slow: Box) -> None:
     """Findings A5 and H17: it started, lived on, and the journal said that no process is left."""

@@ -283,6 +283,8 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     add_json(up)
     down = command(commands, "down", "running:down", "stop everything; leaves no process behind")
     down.add_argument("--plan", action="store_true", help="only say what would end, and what is lost")
+    down.add_argument("--all", action="store_true", help="all that lives; the queue is paused")
+    down.add_argument("--yes", action="store_true", help="do not ask about --all")
     add_name(down, positional=True)
     add_json(down)
     listing = command(commands, "ls", "status:list_experiments", "list the experiments, running or not")

@@ -8,16 +8,19 @@ import json
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rltui import paths
 from rltui.cli.app import need_terminal, show
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.colour import paint
 from rltui.cli.config import WhoseConfig, wanted_devices
 from rltui.cli.config_line import staged
-from rltui.cli.consent import accepted
+from rltui.cli.consent import accepted, require_consent
 from rltui.cli.processes import change
 from rltui.cli.progress import working
 from rltui.cli.status import print_status, read_status
@@ -28,9 +31,10 @@ from rltui.client.checking import cluster_layout
 from rltui.client.down import take_down
 from rltui.client.jobs import newest_job, previews
 from rltui.client.observation import ObservationRequest, observe
+from rltui.client.queue import asking
 from rltui.client.wire import Wire
 from rltui.core import hints
-from rltui.core.api import Plan, Request, Status
+from rltui.core.api import Loss, Plan, Request, Status
 from rltui.core.consent import loss_of_plan
 from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.runs import RunOrigin
@@ -39,8 +43,9 @@ from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.frameworks.base import Framework
 from rltui.services.config.own_copy import Staged
 from rltui.services.own_files import make_folder
+from rltui.services.queue_file import read_queue
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
-from rltui.services.runs.experiments import check_name, find_experiment, forget
+from rltui.services.runs.experiments import check_name, find_experiment, forget, known_experiments
 from rltui.services.runs.leases import users_of
 from rltui.services.runs.run_folder import next_free
 
@@ -382,24 +387,83 @@ def _addresses(given: list[str]) -> tuple[str, ...]:
 
 
 def down(arguments: argparse.Namespace) -> int:
-    """Stop everything of an experiment, its supervisor included. Of an observed run, only the observation."""
-    record = choose_experiment(arguments.experiment or arguments.name, acts=not arguments.plan)
+    """Stop everything of an experiment, its supervisor included; with `--all`, of each that lives."""
+    name = arguments.experiment or arguments.name
+    if arguments.all:
+        if name:
+            raise UsageError(f"--all ends {name}, too", hint=f"one of them: {hints.DOWN(name=name)}")
+        return _down_all(arguments)
+    record = choose_experiment(name, acts=not arguments.plan)
     plan = _plan_down(record)
     if arguments.plan:
-        sys.stdout.write(
-            f"{plan.model_dump_json()}\n" if arguments.json else painted(plan) or "nothing runs\n"
-        )
+        sys.stdout.write(f"{plan.model_dump_json()}\n" if arguments.json else _plan_lines(plan))
         return 0
     sys.stderr.write(painted(plan))
     try:
-        with StateChanges() as changes:
-            done = take_down(record, changes.show)
+        status, ended = _end(record)
     except KeyboardInterrupt:
-        print(
-            f"interrupted; {record.name} goes on being stopped, see: {hints.STATUS(name=record.name)}",
-            file=sys.stderr,
-        )
-        return int(ExitCode.INTERRUPTED)
+        return _interrupted(record)
+    print(json.dumps(status) if arguments.json else ended)
+    return 0
+
+
+def _interrupted(record: ExperimentRecord) -> int:
+    again = hints.STATUS(name=record.name)
+    print(f"interrupted; {record.name} goes on being stopped, see: {again}", file=sys.stderr)
+    return int(ExitCode.INTERRUPTED)
+
+
+def _down_all(arguments: argparse.Namespace) -> int:
+    """End what lives, newest first: a run that borrows a server is younger than the one that lends it."""
+    records = launch.living(known_experiments(), idle=True)
+    plans = {record.name: _plan_down(record) for record in records}
+    queue = read_queue()
+    waiting = 0 if queue.paused else sum(entry.state == "waiting" for entry in queue.entries)
+    shown = "".join(
+        f"{paint(name, 'head')}\n{textwrap.indent(_plan_lines(plan), '  ')}" for name, plan in plans.items()
+    )
+    if waiting:
+        shown += f"queue: {waiting} run{'s' if waiting > 1 else ''} would start next; it is paused\n"
+    if arguments.plan:
+        document = [{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()]
+        sys.stdout.write(f"{json.dumps(document)}\n" if arguments.json else shown or "nothing lives\n")
+        return 0
+    loss = max((loss_of_plan(plan, Request(action="stop")) for plan in plans.values()), default=Loss.NOTHING)
+    require_consent("down-all", arguments, "end all of these?", loss=loss, plan=shown)
+    if waiting:
+        asking.pause()
+    statuses, problems = [], []
+    for record in records:
+        try:
+            status, ended = _end(record)
+        except KeyboardInterrupt:
+            return _interrupted(record)
+        except RltuiError as error:
+            problems.append(f"{record.name}: {error}")
+            continue
+        statuses.append(status)
+        if not arguments.json:
+            print(ended, flush=True)
+    problems += [f"{record.name} lives" for record in launch.living(known_experiments())]
+    if problems:
+        raise RltuiError("not all is down:", details=problems, hint=f"see {hints.LS}")
+    if arguments.json:
+        print(json.dumps(statuses))
+    elif not records:
+        print("nothing lives")
+    if waiting:
+        print(f"the queue is paused; to go on: {hints.QUEUE_RESUME}", file=sys.stderr)
+    return 0
+
+
+def _plan_lines(plan: Plan) -> str:
+    return painted(plan) or "nothing runs\n"
+
+
+def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
+    """Take `record` down. Of an observed run, only the observation. Returns its status, and how it ended."""
+    with StateChanges() as changes:
+        done = take_down(record, changes.show)
     if done.left:
         hint = (
             f"once it is reached again: {hints.DOWN(name=record.name)}; see {hints.ORPHANS(name=record.name)}"
@@ -415,8 +479,7 @@ def down(arguments: argparse.Namespace) -> int:
         ended = f"{record.name} is not observed any more; the run in {record.run_dir} was left alone"
     elif aside := _set_aside(ControlFolder(Path(record.output_dir)).archive):
         print(aside, file=sys.stderr)
-    print(json.dumps(status) if arguments.json else ended)
-    return 0
+    return status, ended
 
 
 def _plan_down(record: ExperimentRecord) -> Plan:

@@ -118,6 +118,8 @@ def list_experiments(arguments: argparse.Namespace) -> int:
             print(signed(f"⚠ {row['experiment']}: {problem['title']}"))
             if problem["hint"]:
                 print(signed(f"  → {problem['hint']}"))
+    if (running := sum(row["state"] == "running" for row in rows)) > 1:
+        print(f"{running} are running; end all of them: {hints.DOWN_ALL}")
     return 0
 
 

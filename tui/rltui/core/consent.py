@@ -19,13 +19,13 @@ class Decision(StrEnum):
 
 
 Verb = Literal[
-    "start", "stop", "restart", "set", "write", "undo", "redo", "free", "up", "down", "eval", "convert",
-    "rerun", "publish", "rm", "prune-runs", "empty-trash", "prune-checkpoints", "restore-checkpoints",
-    "forget", "promote", "k8s-install", "k8s-uninstall",
+    "start", "stop", "restart", "set", "write", "undo", "redo", "free", "up", "down", "down-all", "eval",
+    "convert", "rerun", "publish", "rm", "prune-runs", "empty-trash", "prune-checkpoints",
+    "restore-checkpoints", "forget", "promote", "k8s-install", "k8s-uninstall",
 ]  # fmt: skip
 
 LOSSES: Mapping[Verb, Loss | None] = {
-    "start": None, "stop": None, "restart": None, "up": None, "down": None, "free": None,
+    "start": None, "stop": None, "restart": None, "up": None, "down": None, "down-all": None, "free": None,
     "set": None, "write": None, "undo": None, "redo": None,
     "eval": Loss.NOTHING,
     "convert": Loss.INTERVAL, "rerun": Loss.INTERVAL, "publish": Loss.INTERVAL, "rm": Loss.INTERVAL,
