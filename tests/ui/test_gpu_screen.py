@@ -22,6 +22,7 @@ from textual.pilot import Pilot
 
 from rltui.core.api import Orphan, Plan, Request
 from rltui.errors import RltuiError
+from rltui.ui import app as app_module
 from rltui.ui.requests import READONLY_TEXT
 from rltui.ui.screens.dialogs import PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
@@ -98,8 +99,9 @@ async def test_both_screens_are_fed(experiment: FakeExperiment, open_app: Opener
 
 
 async def test_a_lost_supervisor_is_told_on_both_screens(
-    experiment: FakeExperiment, open_app: Opener
+    experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(app_module, "RECONNECT_S", (60.0,))
     async with open_app(experiment) as pilot:
         await press(pilot, "3")
         experiment.end_stream()

@@ -328,3 +328,13 @@ def test_a_change_is_taken_back_as_far_as_it_was_one() -> None:
     assert change.undone(baseline) == RunChange(
         add_tags=("paper",), remove_tags=("new",), note="the one in the paper", is_best=True
     )
+
+
+async def test_columns_make_room_for_a_scroll_bar(open_app: Opener) -> None:
+    """Of which a resize tells later: a picture in between cut each row by a cell."""
+    async with screen_of(open_app, FakeRuns(*RUNS), (130, 40)) as (_, screen):
+        table = screen.query_one(RunTable)
+        table._lay_out(table.scrollable_content_region.width + 1)
+        rows = [table.render_line(y).text for y in range(table.count)]
+        assert rows
+        assert [row for row in rows if row.endswith(" …")] == []

@@ -79,6 +79,8 @@ class RunTable(VirtualList, inherit_bindings=False):
         self._now = 0.0
         self._longest = _Longest()
         self._widths: list[tuple[RunColumn, int]] = []
+        self._laid_out_for = 0
+        """Cells. Of a scroll bar that comes or goes a resize tells only after the next picture."""
         self._bar = 0
         self._shown: tuple[int, list[Content]] = (0, [])
 
@@ -96,7 +98,7 @@ class RunTable(VirtualList, inherit_bindings=False):
         """The cursor goes to `key`, or stays about where it is."""
         self._listing, self._now = listing, now
         at = next((at for at, line in enumerate(listing.lines) if line_key(line) == key), None)
-        self._lay_out()
+        self._lay_out(self.scrollable_content_region.width)
         self.show(len(listing.lines), at)
 
     def show_time(self, now: float) -> None:
@@ -114,15 +116,16 @@ class RunTable(VirtualList, inherit_bindings=False):
         return lines
 
     def on_resize(self) -> None:
-        self._lay_out()
+        """There may be room for other columns."""
+        self._lay_out(self.scrollable_content_region.width)
         super().on_resize()
 
     # columns
 
-    def _lay_out(self) -> None:
-        width = self.scrollable_content_region.width
+    def _lay_out(self, width: int) -> None:
         if width <= 0:
             return
+        self._laid_out_for = width
         listing = self._listing
         tree = [line for line in listing.lines if isinstance(line, TreeLine)]
         wanted = self._longest.of([line.row for line in tree if line.row is not None], listing)
@@ -147,6 +150,8 @@ class RunTable(VirtualList, inherit_bindings=False):
         lines = self._listing.lines
         if at >= len(lines):
             return Content("")
+        if width != self._laid_out_for:
+            self._lay_out(width)
         line = lines[at]
         key = line_key(line)
         cursor = _CURSOR if at == self.at else " "
