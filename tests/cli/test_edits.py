@@ -46,7 +46,7 @@ def test_several_edits_are_one_write_and_are_taken_back(
     assert table["others"] == [], "only with --all"
     assert (main(["undo"]), config.read_text()) == (0, TEXT)
     assert (main(["redo"]), config.read_text()) == (0, edited)
-    assert (main(["redo"]), config.read_text()) == (3, edited)
+    assert (main(["redo"]), config.read_text()) == (4, edited)
     entries = map(json.loads, (config.parent / "out/.rltui/journal.jsonl").read_text().splitlines())
     assert [entry["text"].split()[0] for entry in entries] == ["max_steps", "undo:", "redo:"]
 
@@ -60,7 +60,7 @@ def test_several_edits_are_one_write_and_are_taken_back(
         (["set", "max_stps=5"], 3, "did you mean max_steps?"),
         (["set", "max_steps=soon"], 3, "must be a whole number"),
         (["set", "env=5"], 3, "unknown knob env"),
-        (["undo"], 3, "nothing to undo"),
+        (["undo"], 4, "nothing to undo"),
         (["diff", "trainer"], 2, "no started component 'trainer'"),
         (["diff", "a", "b", "c"], 2, "two attempts"),
     ],

@@ -7,12 +7,16 @@ from pathlib import Path
 import pytest
 from tests.fakes.runs import run_row
 
+from rltui.client.offline import offline_editor, open_store
 from rltui.client.promote import plan_promotion, plan_undo, promote
+from rltui.core.api import Request
 from rltui.core.runs import RunRow
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.config import origins
+from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.origins import ConfigOrigin
 from rltui.services.own_files import make_folder
+from rltui.services.runs.catalog import record_of
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import read_journal
 
@@ -63,7 +67,7 @@ def test_what_only_the_run_changed_is_written(own_user: Path, tmp_path: Path) ->
     back = plan_undo(row)
     assert promote(back) == ()
     assert (tmp_path / "mine.toml").read_text() == now, "to the byte"
-    with pytest.raises(UsageError, match="no promotion to take back"):
+    with pytest.raises(ConflictError, match="no promotion to take back"):
         plan_undo(row)
     entries = read_journal(ControlFolder(tmp_path / "out").journal_file)
     assert [entry.text.partition(":")[0] for entry in entries if entry.kind == "promote"] == [
@@ -78,7 +82,7 @@ def test_a_promotion_is_taken_back_only_where_the_file_is_as_it_left_it(
 ) -> None:
     del own_user
     row = made(tmp_path, {"mine.toml": BEGAN}, began=BEGAN, copy=BEGAN.replace("steps = 3", "steps = 5"))
-    with pytest.raises(UsageError, match="no promotion"):
+    with pytest.raises(ConflictError, match="no promotion"):
         plan_undo(row)
     promote(plan_promotion(row))
     (tmp_path / "mine.toml").write_text("steps = 8\n")
@@ -89,6 +93,31 @@ def test_a_promotion_is_taken_back_only_where_the_file_is_as_it_left_it(
     journal.write_text(journal.read_text().replace("mine.toml", "theirs.toml"))
     with pytest.raises(ConfigError, match="none of the files"):
         plan_undo(row)
+
+
+def test_undo_names_the_promotion_that_it_does_not_reach(own_user: Path, tmp_path: Path) -> None:
+    del own_user
+    row = made(tmp_path, {"mine.toml": BEGAN}, began=BEGAN, copy=BEGAN.replace("steps = 3", "steps = 5"))
+    run = record_of(row)
+
+    def editor() -> ConfigEditor:
+        return offline_editor(run, open_store(run))
+
+    undo, edit = Request(action="undo"), Request(action="set", edits={"lr": 0.2})
+    with pytest.raises(ConflictError) as before:
+        editor().preview(undo)
+    assert "promote" not in before.value.hint
+    promote(plan_promotion(row))
+    with pytest.raises(ConflictError) as after:
+        editor().preview(undo)
+    assert after.value.hint.endswith("rltui promote run --undo")
+    editor().apply(edit, editor().preview(edit))
+    assert editor().preview(undo).reasons == (), "the edit is newer"
+    promote(plan_promotion(row))
+    (reason,) = editor().preview(undo).reasons
+    assert reason.endswith("stays in your files; to take that back: rltui promote run --undo")
+    promote(plan_undo(row))
+    assert editor().preview(undo).reasons == ()
 
 
 def test_a_file_that_changes_meanwhile_is_left_alone(own_user: Path, tmp_path: Path) -> None:

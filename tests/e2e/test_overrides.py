@@ -30,7 +30,7 @@ def test_overrides_of_a_run_live_in_its_own_copy(box: Box) -> None:
     assert "original → files\n  steps  3 → 5" in box.run("diff").stdout
     assert [key["key"] for key in box.json("diff", "original")["keys"]] == ["steps"]
     undone = box.run("undo")
-    assert (undone.returncode, "nothing to undo" in undone.stderr) == (3, True), "its birth is no edit"
+    assert (undone.returncode, "nothing to undo" in undone.stderr) == (4, True), "its birth is no edit"
     assert box.run("set", "lr=0.2", "--yes").returncode == 0
     assert box.run("down").returncode == 0
     (box.work / "mine.toml").write_text(mine + "more = 1\n")

@@ -106,13 +106,13 @@ def test_undo_restores_the_bytes_after_everything_was_forgotten(desk: Desk) -> N
     desk.reopen()
     desk.undo()
     assert desk.text == TEXT
-    with pytest.raises(ConfigError, match="nothing to undo"):
+    with pytest.raises(ConflictError, match="nothing to undo"):
         desk.undo()
     desk.redo()
     assert desk.text == changed
     desk.redo()
     assert '"y"' in desk.text
-    with pytest.raises(ConfigError, match="nothing to redo"):
+    with pytest.raises(ConflictError, match="nothing to redo"):
         desk.redo()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rltui.core.api import JournalEntry, Request
-from rltui.errors import ConfigError
+from rltui.errors import ConflictError
 from rltui.frameworks.generic import GENERIC
 from rltui.services.config import writing
 from rltui.services.config.editor import ConfigEditor
@@ -114,7 +114,7 @@ def test_killed_at_every_step_an_edit_is_known_or_not_made(desk: Desk, linked: b
             editor.apply(undo := Request(action="undo"), editor.preview(undo))
             assert desk.path.read_text() == OLD
         else:
-            with pytest.raises(ConfigError, match="nothing to undo"):
+            with pytest.raises(ConflictError, match="nothing to undo"):
                 editor.preview(Request(action="undo"))
         desk.fresh()
         step += stride

@@ -92,15 +92,16 @@ def plan_undo(row: RunRow) -> Promotion:
     """What takes the newest promotion of `row` back. Nothing is written.
 
     Raises:
-        UsageError: if there is none, or it was taken back already.
-        ConflictError: if a file was changed since.
+        ConflictError: if there is none, it was taken back already, or a file was changed since.
         ConfigError: if a file is gone, or what it said before.
     """
     record, control = record_of(row), Path(row.control)
     entries = read_journal(ControlFolder(control.parent).journal_file)
     newest = next((entry for entry in reversed(entries) if entry.kind == "promote"), None)
     if newest is None or newest.data.get("undoes") is not False:
-        raise UsageError(f"{row.name} has no promotion to take back", hint=hints.PROMOTE_PLAN(run=row.name))
+        raise ConflictError(
+            f"{row.name} has no promotion to take back", hint=hints.PROMOTE_PLAN(run=row.name)
+        )
     known = (origins.origin(Path(path)) for path in record.config_files)
     originals = {path for origin in known if origin is not None for path in origin.paths}
     files = {}

@@ -56,6 +56,7 @@ class EditLog:
         self._undo: list[EditRecord] = []
         self._redo: list[EditRecord] = []
         self._last = 0
+        self._promoted_at: int | None = None
 
     @property
     def next_number(self) -> int:
@@ -76,6 +77,16 @@ class EditLog:
     def redoable(self) -> EditRecord | None:
         """The undo that the next redo takes back."""
         return self._redo[-1] if self._redo else None
+
+    @property
+    def is_promotion_newest(self) -> bool:
+        """The config was promoted after the record that the next undo takes back, and is so still."""
+        newest = self.undoable.number if self.undoable is not None else 0
+        return self._promoted_at is not None and newest <= self._promoted_at
+
+    def promote(self, *, undoes: bool) -> None:
+        """What the records have changed was written into the user's files; `undoes`: or taken back there."""
+        self._promoted_at = None if undoes else self._last
 
     def add(self, record: EditRecord) -> None:
         """The newest record. One that takes back something else than expected is an edit like any other."""

@@ -38,6 +38,7 @@ class ConfigEditor:
 
     def __init__(self, store: ConfigStore, control: ControlFolder, journal: EditJournal) -> None:
         self._store = store
+        self._control = control
         self._history = EditHistory(control.journal_file, control.path / "backups")
         self._intent = EditIntent(control.path / "edit.json", self._history, journal)
 
@@ -68,7 +69,8 @@ class ConfigEditor:
         """What an edit would do to the files as they are now. Writes nothing.
 
         Raises:
-            ConfigError: if a file, a name or a value cannot be understood, or there is nothing to undo.
+            ConfigError: if a file, a name or a value cannot be understood.
+            ConflictError: if there is nothing to undo.
         """
         assert request.action in EDITS
         match request.action:
@@ -136,8 +138,18 @@ class ConfigEditor:
     def _take_back(self, request: Request, running: Running | None) -> EditPreview:
         log = self._history.now()
         record = log.undoable if request.action == "undo" else log.redoable
+        promotion = ""
+        if request.action == "undo" and log.is_promotion_newest:
+            run = self._control.read_record()
+            promotion = hints.PROMOTE_UNDO(run="RUN" if run is None else run.name)
         if record is None:
-            raise ConfigError(f"there is nothing to {request.action}", hint=f"{hints.EVENTS} lists the edits")
+            hint = (
+                f"to take the promotion back: {promotion}" if promotion else f"{hints.EVENTS} lists the edits"
+            )
+            raise ConflictError(f"there is nothing to {request.action}", hint=hint)
+        reasons = [f"takes back an edit of {record.by}: {record.words}"] if record.by else []
+        if promotion:
+            reasons.append(f"what was promoted since stays in your files; to take that back: {promotion}")
         self._store.load()
         contents: dict[Path, bytes] = {}
         conflicts: list[FileConflict] = []
@@ -160,7 +172,7 @@ class ConfigEditor:
             conflicts=tuple(conflicts),
             takes_back=record.number,
             words=record.words,
-            made_by=record.by,
+            reasons=tuple(reasons),
         )
 
     def _restored(self, file: FileEdit) -> bytes | FileConflict:

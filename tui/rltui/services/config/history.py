@@ -47,6 +47,8 @@ class EditHistory:
         if self._feed.restarted:
             self._log = EditLog()
         for row in rows:
+            if row.get("kind") == "promote":
+                self._log.promote(undoes=row.get("data", {}).get("undoes") is not False)
             if row.get("kind") != "edit":
                 continue
             try:

@@ -51,13 +51,8 @@ class EditPreview:
     """For an undo or redo: number of the record whose opposite it is."""
     words: str | None = None
     """For an undo or redo: the edit that it is about."""
-    made_by: str = ""
-    """For an undo or redo: who made that edit, as far as it is known."""
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """What a plan says of it: whose edit is taken back."""
-        return (f"takes back an edit of {self.made_by}: {self.words}",) if self.made_by else ()
+    reasons: tuple[str, ...] = ()
+    """What a plan says of it besides: whose edit is taken back."""
 
     @property
     def changed(self) -> tuple[str, ...]:
