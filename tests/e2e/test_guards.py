@@ -18,6 +18,7 @@ from typing import Literal
 import pytest
 from tests.conftest import Box, made_box
 from tests.engine import EXAMPLE
+from tests.terminal import Terminal
 from tests.waiting import retry_until
 
 from rltui.core.api import Loss
@@ -103,7 +104,31 @@ def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> Non
     assert again.returncode == 0, again.stderr
     assert (box.work / "out-one/metrics.jsonl").read_text() == since, "there and back"
     (third,) = [each for each in box.json("checkpoints", "one")["set_aside"] if each["steps"]]
-    assert box.run("checkpoints", "one", "--restore", third["name"]).returncode == 0
+
+    terminal = Terminal([sys.executable, "-m", "rltui", "-n", "one"], cwd=box.work, env=box.env)
+    try:  # the same on the screen, whose supervisor is idle
+        terminal.wait_for("Start everything?")
+        terminal.press("n", "9")
+        terminal.wait_for("u bring back")
+        terminal.press("u")
+        terminal.wait_for("Bring back what was set aside")
+        terminal.press("Enter")
+        terminal.wait_for(f"Bring {third['name']} back?")
+        terminal.press("y")
+        terminal.wait_for("is back")
+        assert (box.work / "out-one/metrics.jsonl").read_text() == before
+        terminal.press("1", "S")
+        terminal.wait_for("Start everything?")
+        terminal.press("Enter")
+        terminal.wait_for("trainer ● ready")
+        assert goes_on_from(box, "one", 20)
+        terminal.press("9")
+        terminal.wait_for("u bring back")
+        terminal.press("u")
+        terminal.wait_for("Stop everything first: D")
+    finally:
+        terminal.close()
+    assert box.run("down", "one").returncode == 0
 
     config = box.work / "one/walk.toml"
     config.write_text(CONFIG.replace("23", "31"))

@@ -497,6 +497,13 @@ class FakeExperiment:
         self.checkpoint_report = self.checkpoint_report.model_copy(update={"checkpoints": left})
         return plan.model_copy(update={"done": True})
 
+    async def bring_back(self, name: str) -> CheckpointReport:
+        if self.error:
+            raise self.error
+        left = tuple(each for each in self.checkpoint_report.set_aside if each.name != name)
+        self.checkpoint_report = self.checkpoint_report.model_copy(update={"set_aside": left})
+        return self.checkpoint_report
+
     async def evals(self) -> EvalReport:
         return self.eval_report
 

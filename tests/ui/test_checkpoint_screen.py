@@ -15,8 +15,8 @@ from rltui.core.api import Archived, JournalEntry, Plan, Request
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, Retention
 from rltui.ui.screens.checkpoints import (
     CheckpointScreen,
-    PruneDialog,
     PublishDialog,
+    RowsDialog,
     checkpoint_rows,
     retentions,
 )
@@ -132,16 +132,39 @@ async def test_prune_asks_what_to_keep_and_then_again(open_app: Opener) -> None:
         await press(pilot, "delete")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceMenu))
         await press(pilot, "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, PruneDialog))
+        await until(pilot, lambda: isinstance(pilot.app.screen, RowsDialog))
         await press(pilot, "enter")
         assert experiment.pruned == [], "no is the default"
         await press(pilot, "delete")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceMenu))
         await press(pilot, "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, PruneDialog))
+        await until(pilot, lambda: isinstance(pilot.app.screen, RowsDialog))
         await press(pilot, "y")
         await until(pilot, lambda: experiment.pruned)
         assert [each.step for each in experiment.pruned[0].delete] == [380, 400, 440]
+
+
+async def test_what_a_restart_has_set_aside_is_brought_back_by_one_key(open_app: Opener) -> None:
+    """G4: only a command line with a stamp in it brought it back."""
+    experiment = with_checkpoints()
+    async with open_app(experiment) as pilot:
+        screen = await open_screen(pilot)
+        await press(pilot, "u")
+        assert isinstance(pilot.app.screen, CheckpointScreen), "something runs"
+        assert screen.shared.status is not None
+        experiment.push(screen.shared.status.model_copy(update={"state": "stopped"}))
+        await settle(pilot)
+        for answer in ("enter", "y"):
+            assert experiment.checkpoint_report.set_aside, "no is the default"
+            await press(pilot, "u")
+            await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceMenu))
+            await press(pilot, "enter")
+            await until(pilot, lambda: isinstance(pilot.app.screen, RowsDialog))
+            await press(pilot, answer)
+        await until(pilot, lambda: not experiment.checkpoint_report.set_aside)
+        await until(pilot, lambda: isinstance(pilot.app.screen, CheckpointScreen))
+        await press(pilot, "u")
+        assert isinstance(pilot.app.screen, CheckpointScreen), "nothing is left to bring back"
 
 
 @pytest.mark.slow
@@ -173,7 +196,7 @@ def test_look_of_prune(snap_compare: SnapCompare) -> None:
         await press(pilot, "delete")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceMenu))
         await press(pilot, "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, PruneDialog))
+        await until(pilot, lambda: isinstance(pilot.app.screen, RowsDialog))
         await settle(pilot)
 
     app = make_app(with_checkpoints())

@@ -24,7 +24,7 @@ from rltui.core.text import (
 
 if TYPE_CHECKING:
     from rltui.core.api import Concern, Lost, Orphan, Plan, Publication
-    from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
+    from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, SetAside
     from rltui.core.config_report import DerivedValue
     from rltui.core.evals import Difference, EvalReport, Evaluation
     from rltui.core.forks import ForkPlan
@@ -396,11 +396,21 @@ def checkpoint_summary(report: CheckpointReport) -> list[str]:
 def set_aside_texts(report: CheckpointReport) -> list[str]:
     """Each set of files that a restart moved aside, and how it is brought back."""
     return [
-        f"set aside {each.name}: "
-        f"{f'checkpoints {steps_text(each.steps)}' if each.steps else 'no checkpoint'}, "
-        f"{size_text(each.size_bytes)}; back: {hints.RESTORE_ASIDE(name=report.experiment, stamp=each.name)}"
+        f"set aside {each.name}: {aside_text(each)}; "
+        f"back: {hints.RESTORE_ASIDE(name=report.experiment, stamp=each.name)}"
         for each in report.set_aside
     ]
+
+
+def aside_text(aside: SetAside) -> str:
+    """`checkpoints 430 to 500, 1.2 GiB`."""
+    steps = f"checkpoints {steps_text(aside.steps)}" if aside.steps else "no checkpoint"
+    return f"{steps}, {size_text(aside.size_bytes)}"
+
+
+def restore_rows(aside: SetAside) -> list[tuple[str, str]]:
+    """What bringing it back does: a label and its text each."""
+    return [("restore", aside_text(aside)), ("set aside", "what the run has written since")]
 
 
 def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:

@@ -24,6 +24,7 @@ from rltui.wording import (
     checkpoint_cells,
     checkpoint_summary,
     prune_rows,
+    restore_rows,
     rows_text,
     set_aside_texts,
 )
@@ -102,9 +103,7 @@ def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     known = {each.name: each for each in offline.offline_checkpoints(record).set_aside}
     if (chosen := known.get(arguments.restore)) is None:
         raise unknown("set of files that was set aside", arguments.restore, known)
-    steps = f"checkpoints {steps_text(chosen.steps)}" if chosen.steps else "no checkpoint"
-    what = [("restore", f"{steps}, {size_text(chosen.size_bytes)}")]
-    plan = rows_text([*what, ("set aside", "what the run has written since")])
+    plan = rows_text(restore_rows(chosen))
     if arguments.plan:
         sys.stdout.write(plan)
         return 0

@@ -59,6 +59,8 @@ class SupervisedExperiment(ReadExperiment):
         self._may_start = not readonly
         self._down: Down | None = None
         """The end that its last supervisor told of."""
+        self._is_away = asyncio.Lock()
+        """Held while there must be no supervisor."""
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Current values, then changes. Ends when the supervisor does; the next call starts another.
@@ -101,6 +103,16 @@ class SupervisedExperiment(ReadExperiment):
     async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
         params = {"retention": retention.model_dump(), "only": sorted(only)}
         return PrunePlan.model_validate(await self._call("prune", params, wished=True))
+
+    async def bring_back(self, name: str) -> CheckpointReport:
+        from rltui.client import down, offline  # seldom needed
+
+        if self.readonly:
+            raise ConflictError("this client only looks")
+        async with self._is_away:
+            await asyncio.to_thread(down.send_away, self.record)
+            await asyncio.to_thread(offline.bring_back, self.record, name)
+        return CheckpointReport.model_validate(await self._call("checkpoints", {}, wished=True))
 
     async def evals(self) -> EvalReport:
         return EvalReport.model_validate(await self._call("evals", {}))
@@ -183,7 +195,8 @@ class SupervisedExperiment(ReadExperiment):
                 self._refuse_revival()
             if not self._may_start:
                 raise not_running(self.name) from None
-            await self.start_supervisor()
+            async with self._is_away:
+                await self.start_supervisor()
             reader, writer = await asyncio.open_unix_connection(find_socket(self.record), limit=_LINE_LIMIT)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):

@@ -108,6 +108,9 @@ class FinishedRun(ReadExperiment):
     async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
         self._refuse(retention, only)
 
+    async def bring_back(self, name: str) -> CheckpointReport:
+        self._refuse(name)
+
     async def evaluate(self, request: EvalRequest) -> QueuedEval:
         self._refuse(request)
 

@@ -130,6 +130,12 @@ class Experiment(Protocol):
         """Delete those, as far as their steps are among `only`: what the person was shown."""
         ...
 
+    async def bring_back(self, name: str) -> CheckpointReport:
+        """Put back what a restart has set aside (`CheckpointReport.set_aside`) while nothing runs. What the
+        run has written since is set aside instead.
+        """
+        ...
+
     async def evals(self) -> EvalReport:
         """Those that have ended, and those that wait or run (also in `Status.evals`)."""
         ...

@@ -323,6 +323,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("undo", "u", "undo", "Take the last edit of the config back, plan first", Scope.KNOBS, (
         Use((_O, _CONFIG), "undo_edit", footer=_YES),
         Use((_RUNS,), footer=_YES, help="Take back the last change of tags, note, mark, archive or trash"),
+        Use((_CHECKPOINTS,), "bring_back", label="bring back", footer=_SPARE,
+            help="Bring back what a restart has set aside: choose which, plan first"),
     ), changes=True),
     Action("redo", "U,ctrl+y", "redo", "Make the edit again that was taken back", Scope.KNOBS,
            (Use((_O, _CONFIG), "redo_edit"),), changes=True),

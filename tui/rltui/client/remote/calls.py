@@ -17,8 +17,8 @@ from rltui.errors import RltuiError
 
 OF_EXPERIMENT = frozenset(
     {
-        "cancel_eval", "checkpoints", "convert", "evals", "evaluate", "execute", "gpu_history", "journal",
-        "keep_pins", "log_offset_at", "logs", "note", "open_shell", "order_evals", "pins", "plan",
+        "bring_back", "cancel_eval", "checkpoints", "convert", "evals", "evaluate", "execute", "gpu_history",
+        "journal", "keep_pins", "log_offset_at", "logs", "note", "open_shell", "order_evals", "pins", "plan",
         "plan_prune", "prune", "publication", "publish", "read_config",
     }
 )  # fmt: skip

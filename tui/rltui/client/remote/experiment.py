@@ -126,6 +126,10 @@ class RemoteExperiment:
         plan: PrunePlan = await self._ask("prune", retention, sorted(only))
         return plan
 
+    async def bring_back(self, name: str) -> CheckpointReport:
+        report: CheckpointReport = await self._ask("bring_back", name)
+        return report
+
     async def evals(self) -> EvalReport:
         report: EvalReport = await self._ask("evals")
         return report

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from textual.content import Content
 
 from rltui.core.api import JournalEntry, Publication, Request
-from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, Retention
+from rltui.core.checkpoints import Checkpoint, CheckpointReport, Retention
 from rltui.core.text import duration, shortened, size_text, steps_text
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings, key_of
@@ -26,11 +26,13 @@ from rltui.ui.widgets.gpu_words import FAINT, hanging
 from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
 from rltui.wording import (
     CHECKPOINT_HEAD,
+    aside_text,
     checkpoint_cells,
     checkpoint_note,
     checkpoint_summary,
     prune_rows,
     publication_text,
+    restore_rows,
 )
 
 _CURSOR = "▸ "
@@ -135,20 +137,20 @@ def _back_text(each: Checkpoint, report: CheckpointReport) -> str:
     return "; ".join(texts)
 
 
-class PruneDialog(ButtonDialog[bool]):
-    """Names what would be deleted, and what stays and why. *No* is the default."""
+class RowsDialog(ButtonDialog[bool]):
+    """A plan in rows, and whether to carry it out. *No* is the default."""
 
-    def __init__(self, plan: PrunePlan) -> None:
+    def __init__(self, title: str, rows: Sequence[tuple[str, str]], verb: str, *, is_danger: bool) -> None:
         lines = [
-            Content.assemble((label.ljust(_LABEL), FAINT), (clean_line(text), _PRUNE_STYLES.get(label, "")))
-            for label, text in prune_rows(plan)
+            Content.assemble((label.ljust(_LABEL), FAINT), (clean_line(text), _ROW_STYLES.get(label, "")))
+            for label, text in rows
         ]
         super().__init__(
-            "Delete checkpoints? They do not come back.",
+            title,
             Content("\n").join(lines),
-            [button("Delete", "yes", "error"), button("Cancel", "no")],
+            [button(verb, "yes", "error" if is_danger else "primary"), button("Cancel", "no")],
             {"yes": True},
-            is_danger=True,
+            is_danger=is_danger,
         )
 
 
@@ -167,7 +169,7 @@ class PublishDialog(ButtonDialog[bool]):
         )
 
 
-_PRUNE_STYLES = {"delete": "bold", "free": "bold"}
+_ROW_STYLES = dict.fromkeys(("delete", "free", "restore"), "bold")
 
 
 def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]]:
@@ -293,11 +295,42 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
                 plan = await self.experiment.plan_prune(retention)
             if plan.is_empty:
                 self.notify("Nothing to delete", markup=False)
-            elif await self.app.push_screen_wait(PruneDialog(plan)):
+            elif await self.app.push_screen_wait(
+                RowsDialog(
+                    "Delete checkpoints? They do not come back.", prune_rows(plan), "Delete", is_danger=True
+                )
+            ):
                 async with waiting(self.app, "Deleting checkpoints"):
                     done = await self.experiment.prune(retention, [each.step for each in plan.delete])
                 self.notify(f"Deleted; {size_text(done.frees_bytes)} are free again", markup=False)
                 await self.look()
+        except RltuiError as error:
+            await show_error(self.app, error)
+
+    def action_bring_back(self) -> None:
+        """Which of what restarts have set aside, then what that moves; asks, default no."""
+        status = self.shared.status
+        if status is not None and status.state == "running":
+            self.notify(
+                f"Stop everything first: {key_of('component.stop-all')} on the overview", markup=False
+            )
+        elif self._report is not None:
+            self.work(self._bring_back(self._report))
+
+    async def _bring_back(self, report: CheckpointReport) -> None:
+        sets = {aside.name: aside for aside in report.set_aside}
+        words = {name: (name, aside_text(aside)) for name, aside in sets.items()}
+        name = await self.app.push_screen_wait(ChoiceMenu("Bring back what was set aside", words))
+        if name is None:
+            return
+        dialog = RowsDialog(f"Bring {name} back?", restore_rows(sets[name]), "Bring back", is_danger=False)
+        if not await self.app.push_screen_wait(dialog):
+            return
+        try:
+            async with waiting(self.app, "Bringing it back"):
+                await self.experiment.bring_back(name)
+            self.notify(f"{name} is back; what the run had written since is set aside", markup=False)
+            await self.look()
         except RltuiError as error:
             await show_error(self.app, error)
 
@@ -339,6 +372,8 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("evaluate", "publish") and self._selected is None:
             return False
+        if action == "bring_back":
+            return self._report is not None and bool(self._report.set_aside)
         if action in ("sort", "narrow"):
             return self._report is not None and len(self._report.checkpoints) > 1
         if action in ("go_back_to", "prune") and (self._report is None or not self._report.checkpoints):
