@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from tests.daemon.shim_harness import attempt
 from tests.waiting import retry_until
 
-from rltui.services.processes import ProcessId
+from rltui.services.processes import ProcessId, ending
 from rltui.services.processes.ending import end_all
 from rltui.services.processes.identity import ancestors, living_processes
 
@@ -20,7 +24,8 @@ import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 print("begun", flush=True)
-while True:  # each has one child and ends: no process is there for long
+ends_at = time.monotonic() + 60
+while time.monotonic() < ends_at:  # each has one child and ends: no process is there for long
     if os.fork() != 0:
         time.sleep(0.02)
         os._exit(0)
@@ -40,15 +45,44 @@ def members(session: int) -> set[ProcessId]:
     return {stat.id for stat in living_processes() if stat.session == session}
 
 
-def test_a_storm_of_forks_is_ended() -> None:
+@contextmanager
+def ended(session: int) -> Iterator[None]:
+    """A signal to a group misses nobody who forks."""
+    try:
+        yield
+        assert not members(session)
+    finally:
+        if members(session):
+            os.killpg(session, signal.SIGKILL)
+
+
+@contextmanager
+def storm_of_forks() -> Iterator[int]:
+    """Its session, which is also its process group."""
     argv = [sys.executable, "-I", "-S", "-c", STORM]
     with subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE) as storm:
         assert storm.stdout is not None
         storm.stdout.readline()
-        storm.kill()
         storm.wait()
-        asyncio.run(end_all(lambda: members(storm.pid), grace_s=0.3))
-        assert not members(storm.pid)
+        with ended(storm.pid):
+            yield storm.pid
+
+
+def test_a_storm_of_forks_is_ended() -> None:
+    with storm_of_forks() as session:
+        assert members(session), "each look finds one"
+        assert asyncio.run(end_all(lambda: members(session), grace_s=0.3)) == ()
+
+
+def test_a_storm_that_cannot_be_ended_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    with storm_of_forks() as session, monkeypatch.context() as patch:
+        patch.setattr(ending, "_AFTER_KILL_S", 0.0)
+        patch.setattr(ending, "send_signal", lambda process, number: False)
+        patch.setattr(os, "killpg", lambda group, number: None)
+        assert asyncio.run(end_all(lambda: members(session), grace_s=0.1))
+        patch.undo()
+        os.killpg(session, signal.SIGKILL)
+        retry_until(lambda: not members(session))
 
 
 def test_a_shim_kills_a_storm_of_forks(tmp_path: Path) -> None:
@@ -56,11 +90,11 @@ def test_a_shim_kills_a_storm_of_forks(tmp_path: Path) -> None:
     with attempt(tmp_path, argv, stop={"signal": "SIGTERM", "grace_s": 0.2}) as run:
         run.start()
         record = run.running()
-        retry_until(lambda: "begun" in run.log.read_text())
         assert record.session is not None
-        run.signal(signal.SIGUSR1)
-        run.wait()
-        assert not members(record.session)
+        with ended(record.session):
+            retry_until(lambda: "begun" in run.log.read_text())
+            run.signal(signal.SIGUSR1)
+            run.wait()
 
 
 def test_what_dies_of_the_first_signal_is_not_killed() -> None:

@@ -101,12 +101,16 @@ class StopSequence:
         self._tree.wake()
 
     def _kill(self) -> None:
+        """By groups first: nobody gets away from that by forking, as from one look after the other."""
+        for group in self._tree.groups:
+            with contextlib.suppress(PermissionError, ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
         self._freeze()
         for pid, start in self._tree.members.items():
             send_signal(pid, start, signal.SIGKILL)
 
     def _freeze(self) -> None:
-        """Stop all, and what they forked meanwhile: a program that forks faster than it is killed."""
+        """Stop all, and what they forked meanwhile, into groups of their own."""
         stopped: set[tuple[int, int]] = set()
         for _ in range(_FREEZE_ROUNDS):
             fresh = self._tree.members.items() - stopped

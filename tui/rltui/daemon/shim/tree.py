@@ -66,6 +66,8 @@ class Tree:
     def __init__(self) -> None:
         self.members: dict[int, int] = {}
         """Start ticks by pid."""
+        self.groups: set[int] = set()
+        """Process groups of the members, none of which this process is in."""
         self._foreign: set[int] = set()
         self._scans = 0
 
@@ -77,12 +79,14 @@ class Tree:
         self._foreign &= listed
         parents: dict[int, int] = {}
         starts: dict[int, int] = {}
+        groups: dict[int, int] = {}
         for pid in listed - self._foreign - {os.getpid()}:
             fields = read_stat(pid)
             if fields is not None and fields[0] not in b"ZX":
-                parents[pid], starts[pid] = int(fields[1]), int(fields[19])
+                parents[pid], groups[pid], starts[pid] = int(fields[1]), int(fields[2]), int(fields[19])
         family = _take_below({os.getpid()}, parents)
         self.members = {pid: starts[pid] for pid in sorted(family)}
+        self.groups = {groups[pid] for pid in family if groups[pid] > 1} - {os.getpgrp()}
         # The rest whose parent vanished during the scan stays undecided and is read again.
         self._foreign |= _take_below(self._foreign | {0, os.getppid()}, parents)
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from rltui.services.processes.identity import (
     ProcessId,
+    ancestors,
     is_alive,
     living_processes,
     open_pidfd,
@@ -68,8 +69,9 @@ async def end_processes(processes: Iterable[ProcessId], *, grace_s: float) -> tu
 async def end_all(find: Callable[[], Collection[ProcessId]], *, grace_s: float) -> tuple[ProcessId, ...]:
     """End whatever `find` finds, also of a program that keeps forking, until it has found nothing twice.
 
-    SIGTERM, also to those born meanwhile; after `grace_s` all are stopped, so that none forks any more, and
-    killed. `find` is called in a thread.
+    SIGTERM, also to those born meanwhile; after `grace_s` their process groups are killed, from which nobody
+    gets away by forking, and all others stopped, so that none forks any more, and killed. `find` is called in
+    a thread.
 
     Returns the ones that still live: another user's, or stuck in the kernel.
     """
@@ -84,19 +86,31 @@ async def end_all(find: Callable[[], Collection[ProcessId]], *, grace_s: float) 
     deadline, frozen = time.monotonic() + _AFTER_KILL_S, set[ProcessId]()
     while living := await _found(find):
         fresh, late = living - frozen, time.monotonic() > deadline
+        for group in _groups(process.pid for process in living) - _groups(ancestors(os.getpid())):
+            with suppress(PermissionError, ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
         _send(fresh, signal.SIGSTOP)
         frozen |= living
         if not fresh or late:
             _send(living, signal.SIGKILL)
             await _wait_for_exits(living, _POLL_S)
         if late:
-            return tuple(sorted(process for process in living if is_alive(process)))
+            return tuple(sorted(await _found(find)))
     return ()
 
 
 async def _found(find: Callable[[], Collection[ProcessId]]) -> set[ProcessId]:
     """A process that forks and ends may be missed by one look, and its child born after it; not by two."""
     return set(await asyncio.to_thread(find)) or set(await asyncio.to_thread(find))
+
+
+def _groups(pids: Iterable[int]) -> set[int]:
+    """Numbers above 1 alone: to `killpg` the others mean the caller's group, and everybody."""
+    groups = set[int]()
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            groups.add(os.getpgid(pid))
+    return groups - {0, 1}
 
 
 def _send(targets: Iterable[ProcessId], *numbers: signal.Signals) -> None:
