@@ -66,7 +66,9 @@ class Box:
         record = SimpleNamespace(
             external=("inference",), inference=(), inference_of="", name="one", output_dir="/none"
         )
-        framework = SimpleNamespace(inference_servers=lambda files: (address,))
+        framework = SimpleNamespace(
+            inference_servers=lambda files: (address,), external=lambda files: ("inference",)
+        )
         setup = SimpleNamespace(
             record=record, framework=framework, run_jobs=frozenset({"trainer"}), components=["trainer"]
         )

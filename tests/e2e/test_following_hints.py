@@ -8,15 +8,14 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 
 import pytest
 from tests.conftest import Box
 from tests.engine import write_example
+from tests.following import follow
 from tests.waiting import retry_until
 
 from rltui.core import hints
-from rltui.core.hints import Hint
 from rltui.errors import ExitCode
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
@@ -34,18 +33,6 @@ if steps == 1:
     sys.exit(0)
 time.sleep(600)
 """
-
-
-def follow(
-    box: Box, printed: subprocess.CompletedProcess[str] | str, hint: Hint, **values: object
-) -> subprocess.CompletedProcess[str]:
-    """Run the command of `hint`, which must stand in what was printed, as it stands there."""
-    text = printed if isinstance(printed, str) else printed.stdout + printed.stderr
-    command = hint(**values)
-    assert command in text, f"{command!r} is not in:\n{text}"
-    done = box.run(*shlex.split(command)[1:])
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def experiment(box: Box) -> ExperimentRecord:

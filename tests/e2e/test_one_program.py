@@ -59,6 +59,14 @@ def test_a_server_alone_moves_its_port_and_needs_no_file(box: Box) -> None:
     assert box.run("down", "two").returncode == 0
 
 
+def test_a_trainer_that_comes_first_starts(box: Box) -> None:
+    """It was refused, with commands that led nowhere: no other file says which server it is for."""
+    prime = prime_box(box, "A1")
+    prime.done("up", "train.toml", *WHERE, "--no-wait")
+    assert [each["id"] for each in box.json("status", "one")["components"]] == ["trainer"]
+    prime.assert_down_leaves_nothing()
+
+
 @pytest.mark.parametrize("generation", ["A1", "C"])
 def test_torchrun_starts_the_trainer_of_sft(box: Box, generation: str) -> None:
     prime = prime_sft_box(box, generation)  # type: ignore[arg-type]

@@ -118,7 +118,9 @@ def _passed_on(record: ExperimentRecord) -> int:
     if attempt is not None and attempt.signal:
         return 128 + signal.Signals[attempt.signal]
     if attempt is None or attempt.exit_code is None:
-        raise RltuiError("how it ended is not known", hint=f"see: {hints.LOGS(component=SHELL)}")
+        raise RltuiError(
+            "how it ended is not known", hint=f"see: {hints.LOGS(component=SHELL, name=record.name)}"
+        )
     if attempt.error:
         print(f"rltui: {attempt.error}", file=sys.stderr)
     return attempt.exit_code
@@ -154,12 +156,12 @@ def publish(arguments: argparse.Namespace) -> int:
         plan_of(wire, "execute", publish_request(published))
         if not arguments.wait:
             return 0
-        url = _outcome(wire)
+        url = _outcome(wire, record.name)
     print(published.model_copy(update={"url": url}).model_dump_json() if arguments.json else url)
     return 0
 
 
-def _outcome(wire: Wire) -> str:
+def _outcome(wire: Wire, name: str) -> str:
     """Follow the upload to its end, and return where it is.
 
     Raises:
@@ -176,10 +178,10 @@ def _outcome(wire: Wire) -> str:
             if found is None or found["state"] == "stopped":
                 raise RltuiError("the upload was stopped", hint="the same command goes on with it")
             if found["state"] == "failed":
-                raise failure([found])
+                raise failure([found], name)
             if found["state"] == "exited":
                 return found["reason"] or "uploaded"
-    raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.STATUS}`")
+    raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.STATUS(name=name)}`")
 
 
 def _show(record: ExperimentRecord, component: str, *, readonly: bool = False) -> int:

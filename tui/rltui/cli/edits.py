@@ -39,7 +39,7 @@ from rltui.services.config.models import FrameworkModels
 from rltui.services.config.store import ConfigStore
 from rltui.services.runs import weights
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import known_experiments
+from rltui.services.runs.experiments import known_experiments, name_if_needed
 from rltui.services.runs.observed import refuse_observed
 
 _MODEL = "model.name"
@@ -152,10 +152,10 @@ def _edit(record: ExperimentRecord, request: Request, arguments: argparse.Namesp
     wire = launch.reach(record) if request.restart and not arguments.dry_run else launch.connect(record)
     if wire is None:
         with closing(_Offline(record)) as experiment:
-            _carry_out(experiment.ask, request, arguments)
+            _carry_out(experiment.ask, request, arguments, name_if_needed(record.name))
             return 0
     with wire:
-        plan = _carry_out(partial(plan_of, wire), request, arguments)
+        plan = _carry_out(partial(plan_of, wire), request, arguments, name_if_needed(record.name))
         moved = {*plan.stop, *plan.start} if request.restart else set()
         if moved and not arguments.dry_run and is_awaited(arguments):
             begun = time.monotonic()
@@ -211,7 +211,7 @@ class _OfFiles:
         return Plan(action="set", diff=preview.diff, problems=preview.problems, derived=preview.derived)
 
 
-def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace) -> Plan:
+def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace, name: str | None = None) -> Plan:
     """Plan an edit, ask where that is due, write it, print the plan."""
     plan = ask("plan", request)
     _refuse(plan)
@@ -224,21 +224,21 @@ def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace) -> Pl
     elif not (moves and is_awaited(arguments)):  # else the outcome has it
         print(plan.model_dump_json())
     if plan.diff:
-        for line in _outcome(plan, request, dry_run=arguments.dry_run):
+        for line in _outcome(plan, request, dry_run=arguments.dry_run, name=name):
             print(line, file=sys.stderr)
     return plan
 
 
-def _outcome(plan: Plan, request: Request, *, dry_run: bool) -> Iterator[str]:
+def _outcome(plan: Plan, request: Request, *, dry_run: bool, name: str | None) -> Iterator[str]:
     """What was done, since the plan looks the same before and after."""
     if dry_run:
         yield "nothing was written: --dry-run"
         return
     yield from (f"{paint('written', 'good')}: {line}" for line in written_lines(plan.diff))
     if request.restart and (moved := dict.fromkeys((*plan.start, *plan.stop))):
-        yield f"restarting {', '.join(moved)}; see: {hints.STATUS}"
+        yield f"restarting {', '.join(moved)}; see: {hints.STATUS(name=name)}"
     elif plan.start:
-        yield f"to take effect: {hints.APPLY(components=plan.start)}"
+        yield f"to take effect: {hints.APPLY(components=plan.start, name=name)}"
 
 
 def written_lines(diff: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ from rltui.core.text import unknown, whole_number
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import find_experiment, known_experiments
+from rltui.services.runs.experiments import find_experiment, known_experiments, name_if_needed
 from rltui.wording import EVAL_HEAD, eval_cells, eval_summary
 
 _GOES = {"cut off": 1, "on": 2, "when": 3, "failed": 4, "spread": 5, "asked": 6}
@@ -50,7 +50,9 @@ def evaluate(arguments: argparse.Namespace) -> int:
         arguments=arguments.arguments,
         when_done=arguments.when_done,
     )
-    with launch.reach(choose_experiment(arguments.name or name)) as wire:
+    record = choose_experiment(arguments.name or name)
+    needed = name_if_needed(record.name)
+    with launch.reach(record) as wire:
         if arguments.every is not None:
             params = {"every": arguments.every, "request": request.model_dump()}
             _print(EvalReport.model_validate(wire.call("order_evals", params)), arguments)
@@ -58,13 +60,13 @@ def evaluate(arguments: argparse.Namespace) -> int:
         wire.call("tokens", tokens())
         queued = QueuedEval.model_validate(wire.call("evaluate", request.model_dump()))
         if not arguments.wait or arguments.when_done:
-            told = f"{queued.id}: {queued.label} is in the queue; {hints.EVALS} shows it"
+            told = f"{queued.id}: {queued.label} is in the queue; {hints.EVALS(name=needed)} shows it"
             print(queued.model_dump_json() if arguments.json else told)
             return 0
         try:
             ended = _followed(wire, queued)
         except KeyboardInterrupt:
-            print(f"it goes on; {hints.EVALS_CANCEL(id=queued.id)} ends it", file=sys.stderr)
+            print(f"it goes on; {hints.EVALS_CANCEL(id=queued.id, name=needed)} ends it", file=sys.stderr)
             return int(ExitCode.INTERRUPTED)
     found = next((each for each in ended.evaluations if each.id == queued.id), None)
     if found is None:
@@ -163,12 +165,10 @@ def _chosen(ended: Sequence[Evaluation], id_: str) -> Evaluation:
 def _report(record: ExperimentRecord, cancelled: str | None) -> EvalReport:
     wire = launch.connect(record)
     if wire is None:
+        folder = EvalFolder(_control(record))
         if cancelled is not None:
-            raise UsageError(
-                f"{record.name} is not up: nothing of its queue runs",
-                hint=hints.START_ALL(name=record.name),
-            )
-        return EvalFolder(_control(record)).report(record.name)
+            folder.cancel(cancelled)
+        return folder.report(record.name)
     with closing(wire):
         answer = wire.call("evals") if cancelled is None else wire.call("cancel_eval", {"id": cancelled})
     return EvalReport.model_validate(answer)

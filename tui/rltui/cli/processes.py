@@ -32,6 +32,7 @@ from rltui.services.processes import orphans as leftovers
 from rltui.services.processes.orphans import foreign_processes
 from rltui.services.remote import Remote, read_remote, write_remote
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.journal import Journal
 from rltui.services.runs.observed import refuse_observed
 from rltui.wording import evidence_text, orphan_cells, orphan_text
@@ -156,7 +157,7 @@ def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     if name not in found:
         raise UsageError(
             f"nothing of {name} goes on elsewhere without being followed from here",
-            hint=f"end what is followed: {hints.STOP(components=name, name=record.name)}",
+            hint=f"see what does: {hints.ORPHANS(name=record.name)}",
         )
     folder, remote = found[name]
     print(
@@ -181,11 +182,13 @@ def _list(report: OrphanReport, *, as_json: bool) -> None:
         return
     if not report.orphans:
         print(f"{report.experiment} has no leftover process")
+    needed = name_if_needed(report.experiment)
     _print_processes(report.orphans)
     for name, where in report.elsewhere.items():
-        print(f"{name} may go on: {where}; if that is gone for good: {hints.FORGET(component=name)}")
+        forget = hints.FORGET(component=name, name=needed)
+        print(f"{name} may go on: {where}; if that is gone for good: {forget}")
     if report.strangers:
-        print(f"besides, on the GPU and of no component that lives; to end one: {hints.FREE}")
+        print(f"besides, on the GPU and of no component that lives; to end one: {hints.FREE(name=needed)}")
     _print_processes(report.strangers)
 
 
@@ -207,7 +210,7 @@ def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -
     agreed = _agreed(plan, request, record, arguments)
     if plan.free:
         plan_of(wire, "execute", agreed)
-        _wait_until_done(wire, plan.free)
+        _wait_until_done(wire, plan.free, record.name)
     return plan.free
 
 
@@ -233,14 +236,14 @@ def _agreed(plan: Plan, request: Request, record: ExperimentRecord, arguments: a
     if strange := [pid for pid in arguments.free if pid not in known]:
         raise UsageError(
             f"pid {strange[0]} is no leftover of {record.name}, nor one of yours that only holds GPU memory",
-            hint=f"see which there are: {hints.ORPHANS}; other processes are never touched",
+            hint=f"see which there are: {hints.ORPHANS(name=record.name)}; other processes are never touched",
         )
     sys.stderr.write(painted(plan) if plan.free else f"{record.name} has no leftover process\n")
     agreed = accepted(plan, request, arguments, question="end them?")
     return agreed.model_copy(update={"pids": tuple(orphan.pid for orphan in plan.free)})
 
 
-def _wait_until_done(wire: Wire, wanted: Sequence[Orphan]) -> None:
+def _wait_until_done(wire: Wire, wanted: Sequence[Orphan], name: str) -> None:
     """Return once the supervisor is done with them."""
     try:
         with limited(wire, _TIMEOUT_S):
@@ -248,7 +251,9 @@ def _wait_until_done(wire: Wire, wanted: Sequence[Orphan]) -> None:
                 if kind == "status" and not status.get("transaction"):
                     break
             else:
-                raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.ORPHANS}`")
+                raise RltuiError(
+                    "the supervisor ended while we waited", hint=f"look with `{hints.ORPHANS(name=name)}`"
+                )
     except TimeoutError:
         raise _still_alive(_living(wanted)) from None
     if left := _living(wanted):

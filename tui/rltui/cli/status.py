@@ -217,7 +217,7 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
         lines.append(
             f"  still running: {', '.join(still)}; end everything: {hints.DOWN(name=status['experiment'])}"
         )
-    lines.extend(map(signed, _orphan_lines(status.get("orphans", ()))))
+    lines.extend(map(signed, _orphan_lines(status.get("orphans", ()), name)))
     lines = [paint(f"  {folder}", "faint"), *lines]
     return "\n".join(part for line in [head, *lines] for part in wrapped(line, width)) + "\n"
 
@@ -390,13 +390,13 @@ def _eval_lines(evals: Sequence[dict[str, Any]]) -> list[str]:
     return [f"  {EVENT_SIGNS['eval']} evaluation {each.id}: {each.label} · {each.words}" for each in found]
 
 
-def _orphan_lines(orphans: Sequence[dict[str, Any]]) -> list[str]:
+def _orphan_lines(orphans: Sequence[dict[str, Any]], name: str | None) -> list[str]:
     if not orphans:
         return []
     from rltui.core.api import Orphan  # pydantic takes 60 ms
 
     lines = [f"  ⚠ leftover: {orphan_text(Orphan.model_validate(orphan))}" for orphan in orphans]
-    return [*lines, f"    end what is left over: {hints.FREE_LEFTOVERS}"]
+    return [*lines, f"    end what is left over: {hints.FREE_LEFTOVERS(name=name)}"]
 
 
 def retry_text(component: dict[str, Any], now: float) -> str:

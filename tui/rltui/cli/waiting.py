@@ -23,6 +23,7 @@ from rltui.core.text import duration
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.services.hiding import without_secrets
 from rltui.services.logs.tail import tail_lines
+from rltui.services.runs.experiments import name_if_needed
 from rltui.wording import STATE_SYMBOLS, host_texts, plan_text, state_word
 
 _LAST_LINES = 8
@@ -165,7 +166,7 @@ def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
                 continue
             failed = [item for item in watched if item["state"] == "failed"]
             if failed:
-                raise failure(failed)
+                raise failure(failed, status["experiment"])
             if not any(item["state"] in _ON_THE_WAY for item in watched) or _is_queued(watched):
                 return status
     if down:
@@ -180,14 +181,15 @@ def _is_queued(watched: Sequence[Mapping[str, Any]]) -> bool:
     return bool(hosts) and all(host.get("phase") == "pending" and host["reason"] for host in hosts)
 
 
-def failure(failed: list[dict[str, Any]]) -> ComponentFailedError:
+def failure(failed: list[dict[str, Any]], experiment: str) -> ComponentFailedError:
     """The first failure with its last words; the others usually follow from it."""
     first = failed[0]
     has_log = first["log"] is not None and Path(first["log"]).exists()  # what was never started has none
+    see = {"component": first["id"], "lines": 30, "name": name_if_needed(experiment)}
     return ComponentFailedError(
         f"{first['id']} failed: {first['reason']}",
         details=_last_words(first["log"], first.get("log_end")),
-        hint=f"see: {hints.LOGS(component=first['id'], lines=30) if has_log else hints.EVENTS}",
+        hint=f"see: {(hints.LOGS if has_log else hints.EVENTS)(**see)}",
     )
 
 

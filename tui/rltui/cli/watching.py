@@ -108,7 +108,7 @@ class Sentences:
                 yield concern["word"], True, f"warning: {concern['word']}: {concern['text']}"
         if left := len(status.get("orphans", ())):
             processes = "process" if left == 1 else "processes"
-            yield "orphans", left, f"warning: {left} leftover {processes}, see {hints.ORPHANS}"
+            yield "orphans", left, f"warning: {left} leftover {processes}, see {hints.ORPHANS(name=name)}"
         if status["step"]:
             if now - self._steps_at >= _STEPS_S:
                 self._steps_at = now

@@ -178,7 +178,8 @@ def checkpoint_step(record: ExperimentRecord, begin: Checkpointed) -> int:
     complete = offline_checkpoints(record).complete
     if not complete:
         raise ConflictError(
-            f"{record.name} has no complete checkpoint", hint=f"{hints.CHECKPOINTS} lists all"
+            f"{record.name} has no complete checkpoint",
+            hint=f"{hints.CHECKPOINTS(name=record.name)} lists all",
         )
     if begin == "last":
         return complete[-1].step

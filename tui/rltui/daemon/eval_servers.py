@@ -125,7 +125,7 @@ class EvalServers:
         if launch is None or address is None:
             raise ConflictError(
                 "the inference server of the run does not run, so nothing has the weights of now",
-                hint=f"{hints.START(component='inference')}, "
+                hint=f"{hints.START(component='inference', name=self._setup.record.name)}, "
                 "or evaluate --checkpoint N with a server of its own",
             )
         own, owner = self._setup.record.name, trained_by(self._setup.record)

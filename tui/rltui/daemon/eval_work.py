@@ -80,8 +80,8 @@ class EvalWork:
         """
         refuse_observed(self._setup.record)
         files = self._config.store.load()
-        request = self._completed(request, files)
         await self._servers.refuse(request, files)
+        request = self._completed(request, files)
         context = self._servers.configured_context(files)
         if request.target.kind == "now" and not request.when_done and not self._servers.is_coming():
             now = await _served(self._servers.warm(files))

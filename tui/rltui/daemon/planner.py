@@ -27,6 +27,7 @@ from rltui.services.config.store import EditPreview
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.processes import port_holders
+from rltui.services.processes.origin import holder_text
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.observed import refuse_observed
@@ -274,7 +275,9 @@ class Planner:
             port = None if name in plan.stop else launcher.port(name, files)
             holders = [] if port is None else port_holders(port)
             if foreign := [holder for holder in holders if holder.pid not in ending]:
-                message = f"{name} needs port {port}, which is held by {' and '.join(map(str, foreign))}"
+                message = (
+                    f"{name} needs port {port}, which is held by {' and '.join(map(holder_text, foreign))}"
+                )
                 problems.append(Problem(severity="error", key="port", message=message))
         return tuple(problems)
 
@@ -352,7 +355,7 @@ def refuse_blocked(plan: Plan) -> None:
     lines = [problem.text for problem in errors]
     if all(problem.key in ("port", SERVER) for problem in errors):
         is_port = errors[0].key == "port"
-        hint = "end that process, or change the port in the config" if is_port else "nothing was started"
+        hint = "end what holds it, or change the port in the config" if is_port else "nothing was started"
         raise ConflictError(lines[0], details=lines[1:], hint=hint)
     title = lines[0] if len(lines) == 1 else f"{len(lines)} errors in the config"
     raise ConfigError(title, details=lines if len(lines) > 1 else (), hint="nothing was written or started")

@@ -36,9 +36,11 @@ from rltui.services.launch import Launch
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.probes import served_model
 from rltui.services.processes import Leftover, ProcessId
+from rltui.services.processes.origin import holder_text
 from rltui.services.processes.orphans import described, end, find_leftovers, foreign_processes, leftovers_text
 from rltui.services.remote import Remote
 from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.experiments import name_if_needed
 from rltui.services.tmux import TmuxHost, session_name
 
 _SHIM = Path(shim_program.__file__).with_name("__main__.py")
@@ -283,7 +285,9 @@ class Processes:
     async def unmet(self, component: str, launch: Launch) -> Unmet | None:
         """What on this box is in the way of a start; `None` where the way is free."""
         seen = self.claims.others() if launch.gpus else ()
-        text = await unmet_precondition(component, launch, self.orphans, self._readings)
+        text = await unmet_precondition(
+            component, launch, self.orphans, self._readings, name_if_needed(self.record.name)
+        )
         if text is not None:
             return Unmet(text)
         return await self.claims.take(component, seen) if launch.gpus else None
@@ -360,12 +364,15 @@ def _done_alert(progress: Progress, still_running: Sequence[str] = ()) -> Alert:
 
 
 async def unmet_precondition(
-    component: str, launch: Launch, orphans: OrphanWatch, readings: GpuReadings
+    component: str, launch: Launch, orphans: OrphanWatch, readings: GpuReadings, name: str | None = None
 ) -> str | None:
-    """The first thing on the box in the way of a start, in words that go behind "waits for"."""
+    """The first thing on the box in the way of a start, in words that go behind "waits for".
+
+    `name`: of the experiment, where a command has to say it.
+    """
     await orphans.settled()
     if left := orphans.of(component):
-        return f"{leftovers_text(left)} (`{hints.FREE_LEFTOVERS}` ends them)"
+        return f"{leftovers_text(left)} (`{hints.FREE_LEFTOVERS(name=name)}` ends them)"
     if launch.host is not None:
         local = (int(port.partition(":")[0]) for port in launch.host["forward"])
         held = [(port, held_by) for port in local if (held_by := processes.port_holders(port))]
@@ -374,7 +381,7 @@ async def unmet_precondition(
         if holders := processes.port_holders(port):
             model = await asyncio.to_thread(served_model, port) if port == launch.port else None
             server = f" (a server is already there, serving {model})" if model else ""
-            return f"port {port}, held by {' and '.join(map(str, holders))}{server}"
+            return f"port {port}, held by {' and '.join(map(holder_text, holders))}{server}"
     if not launch.gpus:
         return None
     # Read for every start: what others hold by now must not be counted as this component's, where that

@@ -207,7 +207,7 @@ class Servers:
         if not self.is_external or self._setup.run_jobs.isdisjoint(plan.start):
             return ()
         found = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
-        if not self._watched:
+        if "inference" not in self._setup.framework.external(self._config.store.files):
             record = self._setup.record
             again = f"{hints.DOWN(name=record.name)}, then {record.resume_command}, and it gets one"
             message = f"the config has an inference server now, and this experiment was made without: {again}"

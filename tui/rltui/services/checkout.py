@@ -278,7 +278,7 @@ def programs(
 def _nowhere(checkout: Checkout) -> Missing:
     return Missing(
         f"no checkout of {checkout.project} is near the config or the workspace",
-        hint=f"name its folder with --workspace, or set {checkout.variable}",
+        hint=f"name its folder with up --workspace, or export {checkout.variable}=FOLDER before up",
     )
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rltui.core import hints
 from rltui.core.text import short_command
 from rltui.services import processes
-from rltui.services.processes import ProcessId
+from rltui.services.processes import PortHolder, ProcessId
 from rltui.services.processes.identity import ProcessStat, read_stat
 from rltui.services.runs.experiment_files import ControlFolder
 
@@ -94,6 +95,16 @@ def _of_tags(tags: Mapping[str, str], *, lives: bool) -> Origin | None:
 def _name(tag: str) -> str:
     """See `ExperimentRecord.tag`."""
     return tag.partition("@")[0]
+
+
+def holder_text(holder: PortHolder) -> str:
+    """`pid 4711 python`; of a process of any experiment also which, and the command that ends it."""
+    source = None if holder.pid is None else origin(map(read_trace, processes.ancestors(holder.pid)))
+    if source is None:
+        return str(holder)
+    end = hints.STOP if source.lives else hints.FREE_LEFTOVERS
+    command = end(components=source.component, name=source.experiment)
+    return f"{holder} ({source.component} of {source.experiment}; to end it: {command})"
 
 
 REFRESH_S = 5.0

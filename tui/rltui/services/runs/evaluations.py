@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from rltui.core.evals import EvalReport, EvalRequest, Evaluation, Figures, QueuedEval, figures
 from rltui.core.rollouts import ALL, BatchKey, RolloutSource, Sample, prompt_text
+from rltui.core.text import unknown
 from rltui.core.values import Value
 from rltui.services.own_files import make_folder, read_own, write_atomically
 from rltui.services.runs.experiment_files import ControlFolder
@@ -92,6 +93,19 @@ class EvalFolder:
         """
         self._make()
         write_atomically(self._queue_file, queue.model_dump_json().encode())
+
+    def cancel(self, id_: str) -> None:
+        """Take one from the queue of an experiment that has no supervisor.
+
+        Raises:
+            UsageError: if there is none of that id.
+        """
+        queue = self.queue()
+        queued = [each for each in (queue.running, *queue.waiting) if each is not None]
+        if id_ not in (ids := [each.id for each in queued]):
+            raise unknown("evaluation in the queue", id_, ids)
+        waiting = tuple(each for each in queued if each.id != id_)
+        self.keep_queue(queue.model_copy(update={"waiting": waiting, "running": None, "begun": None}))
 
     def keep(self, evaluation: Evaluation) -> None:
         """For good.

@@ -1,0 +1,163 @@
+"""As `test_following_hints`, of what is in the way of a start, and of what a start leaves behind."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conftest import Box
+from tests.e2e.test_orphans import family, identity
+from tests.e2e.test_out_of_memory import CONFIG, LAYOUT, OOM, TRAINER
+from tests.fakes.past_run import made
+from tests.fakes.prime_rl.boxed import prime_box
+from tests.following import follow
+from tests.terminal import Terminal
+
+from rltui.core import hints
+from rltui.core.interpreter import module_command
+from rltui.services.processes import is_alive
+
+__all__ = ["family"]  # a fixture, used by name
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+
+
+def in_terminal(box: Box, *words: str) -> Terminal:
+    return Terminal(module_command("rltui", *words), cwd=box.work, env=box.env)
+
+
+def test_from_nothing_to_a_layout_and_its_run(box: Box) -> None:
+    for name in ("serve", "train"):
+        (box.work / f"{name}.py").write_text("import signal; signal.pause()")
+    (box.work / "run.toml").write_text("colour = 20\n")
+    nothing, no_runs, no_tags = box.run("ls"), box.run("runs"), box.run("tag")
+    assert hints.DEMO() in nothing.stdout
+    unknown = follow(box, nothing, hints.UP, code=3, fill={"CONFIG.toml": "run.toml"})
+    assert "your own commands" in unknown.stderr
+    no_components = box.run("init", "mine", stdin="")
+    begun = follow(box, no_components, hints.INIT_WITH, code=0, fill={"NAME": "mine"})
+    taken = box.run("init", "mine", "--component", "a=sleep 100")
+    assert taken.returncode == 4
+    again = follow(box, taken, hints.INIT, code=2, fill={"NAME": "other"})
+    follow(box, again, hints.INIT_WITH, code=0, fill={"NAME": "other"})
+    done = follow(box, begun, hints.UP_LAYOUT, layout="mine", fill={"CONFIG.toml": "run.toml"}, code=0)
+    assert "train" in done.stdout
+    name = "run"
+    follow(box, no_tags, hints.TAG, code=0, fill={"RUN": name})
+    of_which = box.run("tag", "+baseline")
+    assert hints.TAG() in of_which.stderr
+    follow(box, of_which, hints.TAG_REMOVE, code=0, fill={"RUN": name})
+    assert hints.TAG() in box.run("tag").stdout
+    made(box.root / "elsewhere/theirs")
+    follow(box, no_runs, hints.ADD, code=0, fill={"DIR": str(box.root / "elsewhere/theirs")})
+    assert "theirs" in box.run("runs").stdout
+
+
+def test_a_missing_checkout(box: Box) -> None:
+    """What was advised, to set a variable, helped nothing while the supervisor of the first try lived."""
+    files = box.run("init", "--from", "prime-rl", "W")
+    config = "W/configs/prime-rl/rl.toml"
+    assert hints.UP_WITH(config=config) in files.stderr
+    assert "RLTUI_PRIME_RL=FOLDER" in follow(box, files, hints.DOCTOR, code=0).stdout
+    follow(box, files, hints.CHECK, code=0, config=config)
+    there = box.run("init", "--from", "prime-rl", "W")
+    follow(box, there, hints.INIT_FROM, code=0, kind="prime-rl", fill={"FOLDER": "V"})
+
+    prime = prime_box(box, "C")
+    folder = box.env.pop("RLTUI_PRIME_RL")
+    up = ("up", *prime.files, "-l", "prime-rl", "-n", "one", "-o", "out")
+    refused = box.run(*up)
+    assert (refused.returncode, "export RLTUI_PRIME_RL=FOLDER before up" in refused.stderr) == (5, True)
+    follow(box, refused, hints.EVENTS, code=0)
+    box.env["RLTUI_PRIME_RL"] = folder
+    assert box.run(*up).returncode == 0
+
+
+def test_a_port_that_another_run_has(counters: Box) -> None:
+    """What was advised, to end that process, would have killed the server of the other run without a word
+    of whose it is.
+    """
+    counters.json(*UP)
+    (counters.work / "other.toml").write_text((counters.work / "run.toml").read_text())
+    taken = counters.run("up", "other.toml", "-l", "counters.toml", "-n", "two")
+    assert taken.returncode == 4
+    assert "inference of one" in taken.stderr
+    follow(counters, taken, hints.STOP, components="inference", name="one", code=0)
+    counters.json("up", "other.toml", "-l", "counters.toml", "-n", "two")
+
+
+def test_leftovers(box: Box, family: dict[str, int]) -> None:
+    """Of one of two runs: what is advised names it."""
+    (box.work / "b.toml").write_text(
+        'framework = "generic"\n[[component]]\nid = "b"\ncommand = ["sleep", "600"]\n'
+    )
+    assert box.run("up", "-l", "b.toml", "-n", "two").returncode == 0
+    status = box.run("status", "one")
+    listed = follow(box, box.run("orphans", "-n", "one", "--free", "1"), hints.ORPHANS, code=0, name="one")
+    assert f"{family['daemon']}  " in listed.stdout
+    processes = [identity(family["daemon"]), identity(family["port"])]
+    follow(box, status, hints.FREE_LEFTOVERS, code=0, name="one")
+    assert not any(map(is_alive, processes))
+    assert "leftover" not in box.run("status", "one").stdout
+    assert box.component("b", experiment="two")["state"] == "ready"
+
+
+def test_nothing_that_is_followed_here_can_be_forgotten(counters: Box) -> None:
+    """What was advised, `stop`, would have ended a sound trainer."""
+    counters.json(*UP)
+    pid = counters.component("trainer")["pid"]
+    refused = counters.run("orphans", "--forget", "trainer")
+    assert refused.returncode == 2
+    follow(counters, refused, hints.ORPHANS, code=0, name="one")
+    assert counters.component("trainer")["pid"] == pid
+
+
+def test_out_of_memory(box: Box) -> None:
+    (box.work / "config.toml").write_text(CONFIG)
+    (box.work / "parts.toml").write_text(LAYOUT)
+    (box.work / "trainer.py").write_text(TRAINER)
+    (box.work / "oom.log").write_text(OOM)
+    box.run("up", "config.toml", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
+    edits = box.wait_for("trainer", "failed")["remedies"][0]["edits"]
+    words = [f"{key}={value}" for key, value in edits.items()]
+    follow(box, box.run("status"), hints.SET_RESTART, code=0, words=words)
+    box.wait_for("trainer", "ready")
+    assert (box.work / "config.toml").read_text() == CONFIG.replace("4096", "2048")
+    assert "out of memory" not in box.run("status").stdout
+
+
+def test_a_run_that_is_open_and_its_shell(counters: Box) -> None:
+    counters.json(*UP)
+    before = counters.component("trainer")["pid"]
+    there = counters.run(*UP)
+    assert there.returncode == 4
+    assert hints.OPEN(name="one") in there.stderr
+    opened = in_terminal(counters, "-n", "one")
+    try:
+        opened.wait_for("trainer")
+    finally:
+        opened.close()
+    for words in (("--readonly", "run.toml"), ("--readonly", "a", "b")):
+        refused = counters.run(*words)
+        assert refused.returncode == 2
+    assert hints.OPEN_READONLY() in refused.stderr
+    follow(counters, counters.run("--readonly", "run.toml"), hints.LS, code=0)
+    readonly = in_terminal(counters, "--readonly", "one")
+    try:
+        readonly.wait_for("trainer")
+    finally:
+        readonly.close()
+    shell = counters.run("shell", "--detach", "-n", "one")
+    assert shell.returncode == 0
+    assert hints.ATTACH(component="shell", name="one") in shell.stderr
+    attached = in_terminal(counters, "attach", "shell", "-n", "one")
+    try:
+        attached.press("echo $((6*7))", "Enter")
+        attached.wait_for("42")
+    finally:
+        attached.close()
+    second = counters.run("shell", "--", "true")
+    assert second.returncode == 4
+    assert hints.SHELL(name="one") in second.stderr
+    follow(counters, second, hints.STOP, components="shell", name="one", code=0)
+    assert counters.run("shell", "--", "true", "-n", "one").returncode == 0
+    assert counters.component("trainer")["pid"] == before

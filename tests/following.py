@@ -1,0 +1,34 @@
+"""Following a printed command to the letter."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Mapping
+
+from tests.conftest import Box
+
+from rltui.core.hints import Hint
+
+
+def follow(
+    box: Box,
+    printed: subprocess.CompletedProcess[str] | str,
+    hint: Hint,
+    *more: str,
+    code: int | None = None,
+    fill: Mapping[str, str] | None = None,
+    **values: object,
+) -> subprocess.CompletedProcess[str]:
+    """Run the command of `hint`, which must stand in what was printed, as it stands there.
+
+    `fill`: for its words in capitals; `more`: words behind it; `code`: the exit code it must have.
+    """
+    text = printed if isinstance(printed, str) else printed.stdout + printed.stderr
+    command = hint(**values)
+    assert command in text, f"{command!r} is not in:\n{text}"
+    words = [(fill or {}).get(word, word) for word in shlex.split(command)[1:]]
+    done = box.run(*words, *more)
+    assert "Traceback" not in done.stderr
+    assert code is None or done.returncode == code, (words, done.stdout, done.stderr)
+    return done
