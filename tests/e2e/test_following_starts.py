@@ -58,7 +58,7 @@ def test_a_missing_checkout(box: Box) -> None:
     config = "W/configs/prime-rl/rl.toml"
     assert hints.UP_WITH(config=config) in files.stderr
     assert "RLTUI_PRIME_RL=FOLDER" in follow(box, files, hints.DOCTOR, code=0).stdout
-    follow(box, files, hints.CHECK, code=0, config=config)
+    follow(box, files, hints.CHECK_WITH, code=0, config=config)
     there = box.run("init", "--from", "prime-rl", "W")
     follow(box, there, hints.INIT_FROM, code=0, kind="prime-rl", fill={"FOLDER": "V"})
 

@@ -14,6 +14,7 @@ from tests.conftest import Box
 from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
+from rltui.core import hints
 from rltui.services.processes import ProcessId, is_alive
 
 __all__ = ["start"]  # a fixture, used by name
@@ -80,6 +81,7 @@ def test_a_stranger_is_listed_and_ended_only_where_it_is_named(gpu_box: Box, sta
     hold(gpu_box, one.pid, other.pid, component)
     retry_until(lambda: listed(gpu_box) == sorted([one.pid, other.pid]), timeout_s=30)
     text = gpu_box.run("orphans").stdout
+    assert hints.FREE() in text
     assert text.startswith("one has no leftover process\nbesides, on the GPU and of no component that lives")
     assert f"{one.pid}  sleep 1000  " in text
     assert "5.0 GiB\n  holds GPU memory, not started by rltui\n" in text

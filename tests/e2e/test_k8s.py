@@ -16,8 +16,11 @@ import pytest
 from tests.conftest import SERVICE, Box
 from tests.fakes.helm import asked, claim, make_helm
 from tests.fakes.kube_api import put
+from tests.following import follow
 from tests.kube import RELEASE, FakeCluster, fake_cluster
 from tests.waiting import retry_until
+
+from rltui.core import hints
 
 PROGRAM = """\
 import sys, time
@@ -112,8 +115,15 @@ def test_what_would_be_done_is_shown_first(box: Box, cluster: FakeCluster) -> No
 @pytest.mark.slow
 def test_a_release_that_is_not_there_is_told(box: Box, cluster: FakeCluster) -> None:
     missing = box.run("k8s", "watch", "other", "--no-tui")
-    assert (missing.returncode, missing.stderr.splitlines()[0]) == (2, "rltui: there is no release other")
-    assert box.run("k8s", "upgrade", RELEASE).returncode == 2
+    assert (missing.returncode, "rltui: there is no release other\n" in missing.stderr) == (2, True)
+    follow(box, missing, hints.K8S_STATUS, code=0)
+    upgrade = box.run("k8s", "upgrade", RELEASE)
+    assert upgrade.returncode == 2
+    made = follow(box, upgrade, hints.K8S_UP, code=0, release=RELEASE)
+    there = box.run("k8s", "up", RELEASE)
+    assert there.returncode in (2, 4)
+    follow(box, there, hints.K8S_UPGRADE, code=0, release=RELEASE)
+    follow(box, made, hints.K8S_WATCH, "--no-tui", code=0, release=RELEASE)
 
 
 @pytest.mark.slow

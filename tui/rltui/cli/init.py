@@ -81,7 +81,7 @@ def _make_workspace(kind: str, folder: Path) -> int:
         shutil.copyfile(shipped / file, folder / file)
         print(folder / file)
     config = next(folder / file for file in files if file.suffix == ".toml" and file.parts[0] == "configs")
-    check, up = hints.CHECK(config=config), hints.UP_WITH(config=config)
+    check, up = hints.CHECK_WITH(config=config), hints.UP_WITH(config=config)
     print(f"next: {hints.DOCTOR}, {check}, {up}", file=sys.stderr)
     return 0
 

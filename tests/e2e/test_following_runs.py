@@ -1,0 +1,128 @@
+"""As `test_following_hints`, of runs that are looked at, copied, put away, queued."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conftest import Box
+from tests.e2e.test_config_copies import LAYOUT, MINE
+from tests.e2e.test_evals import started, table
+from tests.fakes.prime_rl.boxed import prime_box
+from tests.following import follow
+from tests.waiting import retry_until
+
+from rltui.core import hints
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+
+
+def test_where_to_look(counters: Box) -> None:
+    counters.json(*UP)
+    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    before = {each["id"]: each["pid"] for each in counters.json("status")["components"]}
+    for words, code, hint, values, fill in (
+        (("diff", "a", "b", "c"), 2, hints.DIFF_TWO, {}, {}),
+        (("logs", "-f"), 2, hints.LOGS_OF, {}, {"C": "trainer"}),
+        (("logs", "--grep", "x"), 2, hints.LOGS_ALL, {}, {"RE": "count 1"}),
+        (("metrics",), 0, hints.METRICS_ALL, {}, {}),
+        (("restart", "--from", "last", "--yes"), 4, hints.CHECKPOINTS, {"name": "one"}, {}),
+        (("set",), 2, hints.SET, {}, {"KEY=VALUE…": "max_steps=21"}),
+        (("statsu",), 2, hints.COMMANDS, {}, {}),
+        (("help",), 0, hints.HELP_TOPIC, {}, {"TOPIC": "keys"}),
+        (("help",), 0, hints.HELP_COMMAND, {}, {"COMMAND": "status"}),
+        (("help",), 0, hints.MAN, {}, {}),
+        ((), 2, hints.STATUS, {}, {}),
+        (("up", "run.toml", "--dry-run"), 2, hints.CHECK, {}, None),
+        (("serve",), 2, hints.OF_HOST, {}, None),
+        (("sweep", "run.toml"), 2, hints.SWEEP, {}, None),
+    ):
+        done = counters.run(*words)
+        assert done.returncode == code, (words, done.stderr)
+        assert hint(**values) in done.stdout + done.stderr, (words, done.stdout, done.stderr)
+        if fill is not None:
+            assert follow(counters, done, hint, fill=fill, **values).returncode == 0, words
+    plot = counters.run("metrics")
+    name = counters.run("metrics", "--all").stdout.splitlines()[1].split()[0]
+    follow(counters, plot, hints.METRICS_PLOT, code=0, fill={"NAME…": name})
+    assert {each["id"]: each["pid"] for each in counters.json("status")["components"]} == before
+    assert counters.run("down", "one").returncode == 0
+    nothing = counters.run("diff")
+    follow(counters, nothing, hints.DIFF, code=0, fill={"COMPONENT": "trainer"})
+    no_gpus = counters.run("gpus", "-n", "one")
+    assert no_gpus.returncode == 2
+    assert "NVIDIA" in follow(counters, no_gpus, hints.GPUS, code=0).stdout
+
+
+def test_copies_of_a_config(box: Box) -> None:
+    (box.work / "lay.toml").write_text(LAYOUT)
+    mine = box.work / "mine.toml"
+    mine.write_text(MINE)
+    box.json("up", "mine.toml", "-l", "lay.toml", "-n", "one", "-o", "out")
+    second = box.run("up", "mine.toml", "-l", "lay.toml", "-n", "two")
+    assert box.run("set", "lr=0.2", "-n", "two").returncode == 0
+    refused = follow(box, second, hints.PROMOTE, code=2, name="two")
+    assert mine.read_text() == MINE, refused.stderr
+    written = follow(box, second, hints.PROMOTE, "--yes", code=0, name="two")
+    assert mine.read_text() == MINE.replace("0.1", "0.2")
+    follow(box, written, hints.PROMOTE_UNDO, "--yes", code=0, run="two")
+    assert mine.read_text() == MINE
+    nothing = box.run("promote", "two", "--undo", "--yes")
+    follow(box, nothing, hints.PROMOTE_PLAN, code=0, run="two")
+    assert mine.read_text() == MINE
+
+
+def test_a_queue_and_its_sweep(counters: Box) -> None:
+    assert counters.run("queue", "limit", "1").returncode == 0
+    empty = counters.run("queue")
+    assert hints.SWEEP() in empty.stdout
+    follow(counters, empty, hints.QUEUE_LIMIT, code=0, fill={"N|none": "none"})
+    assert counters.json("queue")["max_parallel"] is None
+    assert counters.run("queue", "pause").returncode == 0
+    swept = counters.run("sweep", "run.toml", "max_steps=1,2", "-l", "counters.toml")
+    assert swept.returncode == 0
+    listed = follow(counters, swept, hints.QUEUE, code=0)
+    assert listed.stdout.count("max_steps=") >= 2
+
+
+def test_evaluations(box: Box) -> None:
+    started(box)
+    no_environment = box.run("eval")
+    queued = follow(
+        box, no_environment, hints.EVAL_ENV, "--no-wait", "--when-done", code=0, fill={"ENV": "reverse-text"}
+    )
+    listed = follow(box, queued, hints.EVALS, code=0)
+    assert "1: " in listed.stdout
+    ordered = box.run("eval", "reverse-text", "--every", "2")
+    follow(box, ordered, hints.EVAL_NEVER, code=0)
+    assert table(box)["every"] == 0
+    assert box.run("down", "one").returncode == 0
+    assert [each["id"] for each in table(box)["queue"]] == ["1"]
+    assert box.run("evals", "--cancel", "7").returncode == 2
+    assert box.run("evals", "--cancel", "1").returncode == 0
+    assert table(box)["queue"] == []
+    assert box.tagged("one") == [], "nothing was started for it"
+    box.json("start", "trainer", "--yes", "--wait")
+    no_server = box.run("eval", "reverse-text")
+    assert no_server.returncode == 4
+    follow(box, no_server, hints.START, code=0, component="inference", name="one")
+    box.wait_for("inference", "ready")
+    assert box.run("eval", "reverse-text", "-n", "2", "-r", "1").returncode == 0
+
+
+@pytest.mark.slow
+def test_what_restarts_set_aside(box: Box) -> None:
+    prime = prime_box(box, "C")
+    prime.up("prime-rl")
+    prime.wait_for_steps("trainer", 6)
+    assert box.run("restart", "--from-scratch", "--yes", "--wait", timeout_s=120).returncode == 0
+    down = box.run("down", "one")
+    first = next(each for each in box.json("checkpoints", "one")["set_aside"] if each["steps"])
+    listed = box.run("checkpoints", "one")
+    follow(box, listed, hints.RESTORE_ASIDE, code=0, name="one", stamp=first["name"])
+    steps = [each["step"] for each in box.json("checkpoints", "one")["complete"]]
+    assert set(first["steps"]) <= set(steps)
+    refused = follow(box, down, hints.PRUNE_ASIDE, code=2)
+    done = follow(box, down, hints.PRUNE_ASIDE, "--yes", code=0)
+    assert not box.json("checkpoints", "one")["set_aside"], (refused.stderr, done.stdout)
+    retry_until(lambda: [each["step"] for each in box.json("checkpoints", "one")["complete"]] == steps)
