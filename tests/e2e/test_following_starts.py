@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.conftest import Box
 from tests.e2e.test_orphans import family, identity
@@ -25,7 +27,7 @@ def in_terminal(box: Box, *words: str) -> Terminal:
     return Terminal(module_command("rltui", *words), cwd=box.work, env=box.env)
 
 
-def test_from_nothing_to_a_layout_and_its_run(box: Box) -> None:
+def test_from_nothing_to_a_layout_and_its_run(box: Box, own_user: Path) -> None:
     for name in ("serve", "train"):
         (box.work / f"{name}.py").write_text("import signal; signal.pause()")
     (box.work / "run.toml").write_text("colour = 20\n")
@@ -47,8 +49,8 @@ def test_from_nothing_to_a_layout_and_its_run(box: Box) -> None:
     assert hints.TAG() in of_which.stderr
     follow(box, of_which, hints.TAG_REMOVE, code=0, fill={"RUN": name})
     assert hints.TAG() in box.run("tag").stdout
-    made(box.root / "elsewhere/theirs")
-    follow(box, no_runs, hints.ADD, code=0, fill={"DIR": str(box.root / "elsewhere/theirs")})
+    made(own_user / "theirs")
+    follow(box, no_runs, hints.ADD, code=0, fill={"DIR": str(own_user / "theirs")})
     assert "theirs" in box.run("runs").stdout
 
 

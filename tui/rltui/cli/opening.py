@@ -17,7 +17,7 @@ from rltui.services.runs.experiments import experiment_in, find_experiment
 
 
 def open_experiment(arguments: argparse.Namespace) -> int:
-    """Attach to an experiment, or create it and let the TUI ask before anything starts."""
+    """Attach to an experiment, or create it, if a person says so; the TUI asks before anything starts."""
     gc.disable()  # what is made until the app is shown, stays; looking through it took a tenth of the time
     if arguments.readonly:
         name = _name_to_watch(arguments)

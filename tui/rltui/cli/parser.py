@@ -41,7 +41,7 @@ _DESCRIPTION = """\
 Manage reinforcement-learning experiments on this box: inference, orchestrator and trainer,
 each in a pane, kept alive in tmux. Closing the terminal stops nothing.
 
-  rltui CONFIG…     open an experiment (attach if it runs, else create it and ask before starting)
+  rltui CONFIG…     open an experiment (a new one is made and started only once you say so)
   rltui [NAME]      attach to the experiment that runs, or to this one
   rltui --readonly  the same, to look only: nothing can be changed from there
   rltui watch DIR   a run that somebody else started, seen through its output folder

@@ -60,7 +60,7 @@ comes to an end: as many tokens as the context has room for."""
 
 
 def open_config(arguments: argparse.Namespace) -> int:
-    """Attach to the experiment of this config, or create it and let the TUI ask before anything starts."""
+    """Attach to the experiment of this config, or ask, and create it: the TUI asks before anything starts."""
     return _or_submitted(_open_config, arguments)
 
 
@@ -88,6 +88,8 @@ def _open_config(arguments: argparse.Namespace) -> int:
             return show(known)
         creation.examine(wanted)
         need_terminal()
+        if not confirm(f"{planned.name} is new: make it in {planned.output_dir}, and open it?"):
+            raise UsageError("nothing was made")
         created = creation.create(wanted)
     for note in created.notes:
         print(note, file=sys.stderr)

@@ -1,0 +1,35 @@
+"""`rltui CONFIG` of a config that is no experiment yet: nothing is made before a person says so."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from tests.conftest import Box
+from tests.terminal import Terminal
+
+from rltui.core.interpreter import module_command
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+
+def test_nothing_is_made_before_the_answer(counters: Box) -> None:
+    """Finding E2."""
+    words = ("rltui", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    state = counters.root / "state/rltui"
+    before = sorted(counters.work.rglob("*")), sorted(state.rglob("*"))
+    for answer in ("n", "y"):
+        with closing(
+            Terminal(module_command(*words), cwd=counters.work, env=counters.env, columns=100)
+        ) as opened:
+            opened.wait_for("[y/N]")
+            assert f"one is new: make it in {counters.work}/out" in opened.screen().replace("\n", "")
+            assert (sorted(counters.work.rglob("*")), sorted(state.rglob("*"))) == before
+            opened.press(answer, "Enter")
+            if answer == "n":
+                opened.wait_for("nothing was made")
+                opened.wait_for_end()
+                assert sorted(counters.work.rglob("*")) == before[0]
+            else:
+                opened.wait_for("Nothing runs yet")
+    assert {each["state"] for each in counters.json("status")["components"]} == {"stopped"}
