@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 from collections.abc import Mapping
+from typing import Any
 
 from tests.conftest import Box
 
@@ -18,7 +19,7 @@ def follow(
     *more: str,
     code: int | None = None,
     fill: Mapping[str, str] | None = None,
-    **values: object,
+    **values: Any,
 ) -> subprocess.CompletedProcess[str]:
     """Run the command of `hint`, which must stand in what was printed, as it stands there.
 

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import signal
+from typing import Any
 
 import pytest
 from tests.conftest import Box
@@ -16,6 +17,7 @@ from tests.following import follow
 from tests.waiting import retry_until
 
 from rltui.core import hints
+from rltui.core.hints import Hint
 from rltui.errors import ExitCode
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
@@ -164,7 +166,7 @@ def test_a_layout_that_was_changed(picky: Box) -> None:
 def test_lists_that_messages_point_to(picky: Box) -> None:
     """Of states that a look at what there is leads out of."""
     retry_until(lambda: str(hints.METRICS_ALL) in picky.run("metrics", "nosuch").stderr, timeout_s=30.0)
-    for words, code, hint, values in (
+    cases: tuple[tuple[tuple[str, ...], int, Hint, dict[str, Any]], ...] = (
         (("set", "max_stps_of_all=5"), 3, hints.KNOBS_ALL, {}),
         (("compare", "one"), 2, hints.RUNS, {}),
         (("checkpoints", "--keep-last", "3"), 2, hints.PRUNE_PLAN, {}),
@@ -172,7 +174,8 @@ def test_lists_that_messages_point_to(picky: Box) -> None:
         (("metrics", "nosuch"), 2, hints.METRICS_ALL, {}),
         (("statsu",), 2, hints.HELP, {}),
         (("status", "--nosuch"), 2, hints.OPTIONS, {"command": "status"}),
-    ):
+    )
+    for words, code, hint, values in cases:
         done = picky.run(*words)
         assert done.returncode == code, (words, done.stderr)
         assert follow(picky, done, hint, **values).returncode == 0, words
@@ -235,7 +238,9 @@ def test_collapsed_after_an_edit(box: Box, free_port: int) -> None:
         offer = box.json("status")["rollback"]
         assert "lr 0.00025 → 2.5" in offer["edit"]
         status, step = box.run("status"), offer["resume_step"]
-        values = {} if newer is None else {"words": [f"{key}={old}" for key, old in offer["edits"].items()]}
+        values: dict[str, Any] = (
+            {} if newer is None else {"words": [f"{key}={old}" for key, old in offer["edits"].items()]}
+        )
         done = follow(box, status, hint, step=step, **values)
         if done.returncode == ExitCode.USAGE:  # by now it loses more than a checkpoint interval
             assert "add --yes if that is meant" in done.stderr

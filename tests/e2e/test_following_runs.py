@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.conftest import Box
 from tests.e2e.test_config_copies import LAYOUT, MINE
@@ -11,6 +13,7 @@ from tests.following import follow
 from tests.waiting import retry_until
 
 from rltui.core import hints
+from rltui.core.hints import Hint
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
@@ -21,7 +24,7 @@ def test_where_to_look(counters: Box) -> None:
     counters.json(*UP)
     assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
     before = {each["id"]: each["pid"] for each in counters.json("status")["components"]}
-    for words, code, hint, values, fill in (
+    cases: tuple[tuple[tuple[str, ...], int, Hint, dict[str, Any], dict[str, str] | None], ...] = (
         (("diff", "a", "b", "c"), 2, hints.DIFF_TWO, {}, {}),
         (("logs", "-f"), 2, hints.LOGS_OF, {}, {"C": "trainer"}),
         (("logs", "--grep", "x"), 2, hints.LOGS_ALL, {}, {"RE": "count 1"}),
@@ -36,7 +39,8 @@ def test_where_to_look(counters: Box) -> None:
         (("up", "run.toml", "--dry-run"), 2, hints.CHECK, {}, None),
         (("serve",), 2, hints.OF_HOST, {}, None),
         (("sweep", "run.toml"), 2, hints.SWEEP, {}, None),
-    ):
+    )
+    for words, code, hint, values, fill in cases:
         done = counters.run(*words)
         assert done.returncode == code, (words, done.stderr)
         assert hint(**values) in done.stdout + done.stderr, (words, done.stdout, done.stderr)

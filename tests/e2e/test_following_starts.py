@@ -138,9 +138,8 @@ def test_a_run_that_is_open_and_its_shell(counters: Box) -> None:
         opened.wait_for("trainer")
     finally:
         opened.close()
-    for words in (("--readonly", "run.toml"), ("--readonly", "a", "b")):
-        refused = counters.run(*words)
-        assert refused.returncode == 2
+    refused = counters.run("--readonly", "a", "b")
+    assert refused.returncode == 2
     assert hints.OPEN_READONLY() in refused.stderr
     follow(counters, counters.run("--readonly", "run.toml"), hints.LS, code=0)
     readonly = in_terminal(counters, "--readonly", "one")
