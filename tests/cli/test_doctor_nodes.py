@@ -25,13 +25,18 @@ name = "two"
 reach = {two.reach}
 python = "{python}"
 cwd = "/no/such/folder"
-env = {{ GLOO_SOCKET_IFNAME = "lo" }}
+env = {{ GLOO_SOCKET_IFNAME = "lo", PATH = "/usr/bin:/bin" }}
 
 [[component]]
 id = "trainer"
 each = "nodes"
 command = ["true"]
 ports = ["{port}"]
+
+[[component]]
+id = "server"
+node = "two"
+command = ["uv", "run", "inference"]
 """
 
 
@@ -62,6 +67,8 @@ def test_each_node_is_asked_and_compared(box: Box, nodes: list[FakeNode]) -> Non
     assert "✗ interface    NCCL_SOCKET_IFNAME is eth99,lo, and there are " in first
     assert "✗ variables    A_KEY not set there" in first
     assert "✗ workspace    there is no /no/such/folder; set cwd of the node" in second
+    assert "✓ programs     true found" in first
+    assert "✗ programs     uv not found on the PATH that a login shell has there" in second
     assert "✓ interface    GLOO_SOCKET_IFNAME is lo" in second
     assert "– variables    NCCL_DEBUG: INFO on one, none on two" in both
     assert not list(box.work.rglob(".rltui-shared-*"))

@@ -58,6 +58,8 @@ class _Wanted:
     env: Mapping[str, str]
     cwd: str
     ports: tuple[int, ...]
+    programs: tuple[str, ...]
+    """With which their commands begin."""
     variables: tuple[str, ...]
     """Must be set, by whomever."""
 
@@ -110,11 +112,13 @@ def _wanted(
     launcher = Launcher(record, layout, framework)
     env = {name: environ[name] for name in node.send_env if name in environ}
     ports: list[int] = []
+    programs: list[str] = []
     for spec in layout.component:
         if spec.node == node.name and not spec.is_manual:
-            added, used = launcher.there(spec.id, files)
+            added, used, program = launcher.there(spec.id, files)
             env |= added
             ports += used
+            programs += program
     servers = framework.inference_servers(files)
     keys = [server.key_variable for server in servers if server.key_variable]
     variables = (*node.send_env, *keys) if ports or env else node.send_env
@@ -123,6 +127,7 @@ def _wanted(
         {**node.env, **env},
         node.cwd or record.workspace,
         tuple(sorted({*ports})),
+        tuple(dict.fromkeys(programs)),
         tuple(dict.fromkeys(variables)),
     )
 
@@ -139,6 +144,7 @@ def _ask(node: NodeSpec, wanted: _Wanted, shared: Path) -> dict[str, Any] | str:
         "shared": str(shared),
         "written": str(_reply(shared, node)),
         "ports": list(wanted.ports),
+        "programs": list(wanted.programs),
         "variables": list(wanted.variables),
     }
     command, stdin = facts_command(node.reach, request, python=node.python, login=node.login)
@@ -170,6 +176,12 @@ def _findings(
     )
     where = wanted.cwd if facts["cwd"] else f"there is no {wanted.cwd}; set cwd of the node"
     yield NodeFinding(name, "workspace", facts["cwd"], where)
+    if lacking := facts["lacking"]:
+        path = "a login shell" if node.login else "ssh"
+        text = f"{listed(lacking)} not found on the PATH that {path} has there; set PATH in env of the node"
+        yield NodeFinding(name, "programs", False, text)
+    elif wanted.programs:
+        yield NodeFinding(name, "programs", True, f"{listed(wanted.programs)} found")
     yield _shared(node, facts, shared, token)
     is_near = facts["off"] <= _CLOCK_S
     off = "as here" if is_near else f"{facts['off']:.1f} s off; let both follow a time server (chrony, ntpd)"

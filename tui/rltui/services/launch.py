@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -284,14 +285,23 @@ class Launcher:
         text = self._one(component, self._layout[component].port, files)
         return _port_number(text, self._where(component)) if text else None
 
-    def there(self, component: str, files: ConfigFiles) -> tuple[Mapping[str, str], tuple[int, ...]]:
-        """Of one that runs on a node: what is added to its environment there, and the ports that it wants."""
+    def there(
+        self, component: str, files: ConfigFiles
+    ) -> tuple[Mapping[str, str], tuple[int, ...], tuple[str, ...]]:
+        """Of one that runs on a node: what is added to its environment there, the ports that it wants, and
+        the program that its command begins with, as far as that is known before a start.
+        """
         values = self._values_of(component, files, _Start())
         host = self._host(component, values) or {"env": {}}
         ports = self._ports(component, values)
         port = self.port(component, files)
         env = {**host["env"], **self._environment(component, files, _Start())}
-        return env, ports if port is None else (port, *ports)
+        words: tuple[str, ...] = ()
+        with contextlib.suppress(ConfigError):  # something of this machine is missing: a start says what
+            words = render_arguments(
+                self._layout[component].command[:1], values, where=self._where(component)
+            )
+        return env, ports if port is None else (port, *ports), words[:1]
 
     def gpus(self, component: str, files: ConfigFiles) -> GpuChoice:
         """The devices of this machine that it is given: what the layout's `gpus` says, else its

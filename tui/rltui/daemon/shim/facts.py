@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -32,7 +33,7 @@ for name in sys.argv[1:]:
 
 def tell(request: dict[str, Any]) -> None:
     """Print what is asked: `env` of the node, `cwd`, a `shared` file to be read and one to be `written`,
-    `ports` that must be free, `variables` that must be set.
+    `ports` that must be free, `programs` that must be found, `variables` that must be set.
     """
     os.environ.update(request["env"])
     cwd = request["cwd"]
@@ -42,6 +43,7 @@ def tell(request: dict[str, Any]) -> None:
         "host": os.uname().nodename,
         "python": ".".join(map(str, sys.version_info[:3])),
         "cwd": os.path.isdir(cwd),  # noqa: PTH112
+        "lacking": [name for name in request["programs"] if not _is_found(name, cwd)],
         "shared": _shared(request["shared"], request["written"]),
         "port": None if holder is None else str(holder),
         "interfaces": sorted(os.listdir("/sys/class/net")) if os.path.exists("/sys/class/net") else [],
@@ -63,6 +65,10 @@ def _shared(path: str, written: str) -> str:
     with contextlib.suppress(OSError), open(written, "w", encoding="utf-8") as file:
         file.write(text)
     return text
+
+
+def _is_found(program: str, cwd: str) -> bool:
+    return shutil.which(os.path.join(cwd, program) if "/" in program else program) is not None
 
 
 def _gpus() -> list[str]:
