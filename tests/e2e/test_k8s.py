@@ -18,6 +18,7 @@ from tests.fakes.helm import asked, claim, make_helm
 from tests.fakes.kube_api import put
 from tests.following import follow
 from tests.kube import RELEASE, FakeCluster, fake_cluster
+from tests.terminal import Terminal
 from tests.waiting import retry_until
 
 from rltui.core import hints
@@ -139,11 +140,17 @@ def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
     box.wait_for("trainer", "exited")  # the chart's command, run in the pod: its own exit code
     assert "by hand" not in {pod["state"] for pod in pods(box).values()}
 
+    terminal = Terminal([sys.executable, "-m", "rltui", "-n", RELEASE], cwd=box.work, env=box.env)
+    try:
+        terminal.wait_for("Step 59")
+        assert "Start everything?" not in terminal.screen(), "it would be RL, before SFT by hand"
+    finally:
+        terminal.close()
+
+    assert box.run("stop", "-n", RELEASE, "--yes", "--wait").returncode == 0
     changed = box.run("k8s", "upgrade", RELEASE, "-f", "reverse-text")
     assert "  trainer.autoStart = false → true" in changed.stderr
-    started = box.run("start", "-n", RELEASE, "--yes", "--no-wait")
-    assert started.returncode == 0, started.stderr
-    box.wait_for("orchestrator", "ready")
+    box.wait_for("orchestrator", "ready")  # it was watched before: what its pods run now is followed
     retry_until(lambda: (box.json("status", RELEASE)["step"] or 0) > 3, timeout_s=20.0)
     assert pods(box)["orchestrator"]["state"] == "runs"
     assert box.run("k8s", "exec", RELEASE, "trainer", "--", "sh", "-c", "exit 5").returncode == 5
@@ -154,8 +161,12 @@ def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
     stopped = box.run("stop", "inference", "-n", RELEASE, "--yes", "--wait")
     assert stopped.returncode == 0, stopped.stderr
     assert f"{RELEASE}-inference-0" not in cluster.pods()
+    assert box.component("orchestrator")["state"] == "ready"
 
     said = typed(box, ["k8s", "down", RELEASE], "y", "")
+    assert box.json("status", RELEASE)["state"] == "stopped", (
+        "it has not failed because its pods were deleted"
+    )
     assert f"{RELEASE}-shared-data stays" in said
     assert "Bound" in str(box.json("k8s", "status", RELEASE))
     said = typed(box, ["k8s", "down", RELEASE, "--delete-data"], "wrong name")

@@ -35,7 +35,7 @@ from rltui.client.release import (
     write_layout,
 )
 from rltui.core import hints
-from rltui.core.api import Request
+from rltui.core.api import Loss, Request
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.services import checkout, kube, outside
@@ -120,6 +120,8 @@ def _carry_out(
     if arguments.wait:
         _wait_for_pods(wish.name, helm.kubectl)
     print(f"open it: {hints.K8S_WATCH(release=wish.name)}{_where(helm.kubectl)}", file=sys.stderr)
+    if arguments.wait and (record := _experiment_of(wish.name)) is not None and not launch.lives(record):
+        return _follow(wish.name, helm.kubectl, record.name, Path(record.output_dir), as_json=False)
     return 0
 
 
@@ -335,28 +337,29 @@ def watch(arguments: argparse.Namespace) -> int:
     name = arguments.name or arguments.release
     folder = Path(arguments.output_dir or Path("outputs") / name).absolute()
     known = find_experiment(name)
-    if known is not None and launch.lives(known):
-        return _shown(known, arguments)
+    code = 0
+    if known is None or not launch.lives(known):
+        code = _follow(arguments.release, kubectl, name, folder, as_json=arguments.json)
+    elif arguments.no_tui:
+        print_status(read_status(known), as_json=arguments.json)
+    return code if arguments.no_tui or code else show(launch.choose(name))
+
+
+def _follow(of: str, kubectl: Kubectl, name: str, folder: Path, *, as_json: bool) -> int:
+    """Make the experiment `name` of the release `of`, anew where it is there; follow what its pods run."""
     with working("asks the cluster what the release has"):
-        release = read_release(arguments.release, kubectl)
-        values, unknown = read_values(arguments.release, kubectl)
+        release = read_release(of, kubectl)
+        values, unknown = read_values(of, kubectl)
     if unknown:
         print(f"commands for pods that sleep are those of the shipped layout: {unknown}", file=sys.stderr)
     layout = write_layout(release, values, folder)
     wanted = creation.ExperimentRequest(config_files=(), layout=str(layout), name=name, output_dir=folder)
     creation.trust_what_runs(wanted)
-    followed = to_follow(release, folder)
-    if not followed:
-        return _shown(creation.create(wanted).record, arguments)
-    request = Request(action="start", components=followed)
-    code = start_headless(wanted, request, wait=False, timeout_s=None, as_json=arguments.json)
-    return code if arguments.no_tui or code else show(launch.choose(name))
-
-
-def _shown(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
-    if not arguments.no_tui:
-        return show(record)
-    print_status(read_status(record), as_json=arguments.json)
+    if followed := to_follow(release, folder):
+        # Nothing is lost by it, whatever its plan says of the steps: the pods run already.
+        request = Request(action="start", components=followed, accepts=Loss.MORE)
+        return start_headless(wanted, request, wait=False, timeout_s=None, as_json=as_json)
+    print_status(read_status(creation.create(wanted).record), as_json=as_json)
     return 0
 
 
@@ -381,9 +384,11 @@ def down(arguments: argparse.Namespace) -> int:
         if endangered := helm.claims(name) - unwanted:  # helm deletes them with the rest of prime-rl's chart
             helm.keep(name, endangered)
             kept |= endangered
+        _end_experiment(name)  # first: else its pods are deleted under it, and it has failed
         if (code := outside.in_terminal(helm.words("uninstall", name))) != 0:
             raise RltuiError(f"helm uninstall failed (exit code {code})", hint="what it says stands above")
-    _end_experiment(name)
+    else:
+        _end_experiment(name)
     delete = kubectl.words("delete", "persistentvolumeclaim")
     for claim_name in sorted(unwanted):
         outside.ask((*delete, claim_name, "--wait=false", "--ignore-not-found"), timeout_s=60.0)
@@ -394,11 +399,15 @@ def down(arguments: argparse.Namespace) -> int:
 
 
 def _end_experiment(name: str) -> None:
-    """The one that follows its pods, where there is one."""
-    record = find_experiment(name)
-    if record is not None and Path(record.layout_file).name == FILE and launch.lives(record):
+    if (record := _experiment_of(name)) is not None and launch.lives(record):
         with StateChanges() as changes:
             take_down(record, changes.show)
+
+
+def _experiment_of(release: str) -> ExperimentRecord | None:
+    """The one that follows its pods, where there is one of its name."""
+    record = find_experiment(release)
+    return record if record is not None and Path(record.layout_file).name == FILE else None
 
 
 def _is_unwanted(claim: Claim, release: str, arguments: argparse.Namespace) -> bool:

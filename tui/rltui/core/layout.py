@@ -314,6 +314,8 @@ class Screen(LayoutSection):
     Empty: all components and logs left, panels right."""
     widths: tuple[str, ...] = ()
     """The share of each column, such as `2fr`."""
+    ask_to_start: bool = True
+    """Where nothing runs yet, the screen opens with the question whether to start everything."""
 
 
 class Layout(LayoutSection):

@@ -71,7 +71,7 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
         self.shared.watch("config", self._show_config)
         self.shared.watch("connection", self._show_connection)
         self._clock = home.clock
-        self._ask_to_start = ask_to_start
+        self._ask_to_start = ask_to_start and experiment.screen.ask_to_start
         self._component_ids = experiment.component_ids
         self._log_ids = experiment.log_ids
         self._is_tiny = False
