@@ -44,6 +44,17 @@ def test_headline_figures() -> None:
     assert progress.eta_s == 14.0
 
 
+def test_the_reward_of_all_rollouts_is_told_where_some_are_not_trained_on() -> None:
+    made = series(1, 2)
+    assert made.progress(None).reward_all is None
+    made.add({"step": 2, NAMES.reward_all: 0.2})
+    assert made.progress(None).reward_all is None, "it is the same"
+    made.add({"step": 2, NAMES.reward_all: 0.05})
+    assert made.progress(None).reward_all == 0.05
+    made.add({"step": 3, NAMES.reward_all: 0.01})
+    assert made.progress(None).reward_all == 0.05, "of the step whose reward is told"
+
+
 def test_step_counts_when_the_trainer_is_done_with_it() -> None:
     made = series(1)
     made.add(step(2, 0.5)[0])

@@ -19,7 +19,7 @@ from rltui.ui.screens.help import HelpScreen
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.screens.runs import RunsScreen
-from rltui.ui.widgets.bars import FooterEntry, HeaderBar, KeyBar, RewardCurve, footer_line
+from rltui.ui.widgets.bars import FooterEntry, HeaderBar, KeyBar, RewardCurve, curve_lines, footer_line
 from rltui.ui.widgets.knob_table import KnobRows
 
 ENTRIES = [FooterEntry("help", "show_help", "?", "help"), FooterEntry("detach", "app.detach", "q", "detach")]
@@ -121,6 +121,23 @@ async def test_a_click_on_the_header_goes_to_what_tells_more(
     async with open_app(make_experiment(), size=(160, 30), runs=FakeRuns()) as pilot:
         await click(pilot, HeaderBar, words)
         assert isinstance(pilot.app.screen, screen)
+
+
+async def test_the_header_says_what_all_rollouts_got_where_some_are_not_trained_on(open_app: Opener) -> None:
+    status = running_status()
+    progress = status.progress.model_copy(update={"reward": 0.135, "reward_all": 0.0677})
+    experiment = FakeExperiment(
+        status.model_copy(update={"progress": progress}), gpu_report(), knob_table()
+    )
+    async with open_app(experiment, size=(200, 50)) as pilot:
+        assert "reward 0.14 · 0.07 of all rollouts" in " ".join(text_of(pilot, HeaderBar).split())
+
+
+def test_the_curve_of_rewards_is_drawn_from_its_lowest_to_its_highest() -> None:
+    lines = [line.plain for line in curve_lines([(step, 0.04 + step / 100) for step in range(17)], 60)]
+    assert lines[0].startswith(" reward 0.2 ┤")
+    assert lines[2].strip().startswith("0.04 ┤")
+    assert all(set(line.split("┤")[-1].split("│")[-1]) - {" "} for line in lines), "over all its rows"
 
 
 async def test_a_click_on_what_failed_goes_to_its_pane(open_app: Opener) -> None:

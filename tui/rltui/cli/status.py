@@ -261,12 +261,14 @@ def _way_back(concern: dict[str, Any], name: str | None) -> str:
 
 def _progress(status: dict[str, Any]) -> str:
     word = state_text(status)
-    parts = [paint(word, meaning_of(word))]
+    parts, progress = [paint(word, meaning_of(word))], status.get("progress") or {}
     if status["step"]:
         parts.append(f"step {_step(status)}")
     if status["reward"] is not None:
-        parts.append(f"reward {status['reward']:.3f}")
-    left_s = (status.get("progress") or {}).get("eta_s")
+        of_all = progress.get("reward_all")
+        more = f" ({of_all:.3f} with the rollouts not trained on)" if of_all is not None else ""
+        parts.append(f"reward {status['reward']:.3f}{more}")
+    left_s = progress.get("eta_s")
     is_over = status["state"] != "running" or status.get("done") or status.get("failed")
     if left_s is not None and not is_over:
         parts.append(f"ETA {duration(left_s)}")

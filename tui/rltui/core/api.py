@@ -240,6 +240,8 @@ class Progress(Value):
     max_steps: int | None = None
     reward: float | None = None
     """Mean reward of the newest step."""
+    reward_all: float | None = None
+    """Of all rollouts of that step, where `reward` is of those alone that were trained on, and differs."""
     rewards: tuple[float, ...] = ()
     """Mean reward per step, oldest first, at most the last 200."""
     curve: tuple[tuple[int, float], ...] = ()

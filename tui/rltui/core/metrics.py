@@ -50,6 +50,8 @@ class MetricNames:
     """Keys of the headline figures in the metrics file."""
 
     reward: str = "train/agg/effective/agent/reward/mean"
+    reward_all: str = "train/agg/all/agent/reward/mean"
+    """Also of the rollouts of which nothing could be learned, which are not trained on."""
     trainer_step: str = "loss/mean"
     """A key that only the trainer's row of a completed step has."""
     tokens_per_s: str = "perf/throughput"
@@ -191,6 +193,8 @@ class MetricSeries:
         """The headline figures as of now."""
         head = self.names
         rewards = self._values(head.reward)
+        last = max((step for step, values in self.steps.items() if head.reward in values), default=None)
+        of_all = None if last is None else self.steps[last].get(head.reward_all)
         step_time = self.step_time_s
         left = min(max(0, max_steps - self.completed), LARGEST_STEP) if max_steps is not None else None
         eta_s = left * step_time if left is not None and step_time is not None else None
@@ -198,6 +202,7 @@ class MetricSeries:
             step=self.completed,
             max_steps=max_steps,
             reward=rewards[-1] if rewards else None,
+            reward_all=None if of_all in rewards[-1:] else of_all,
             rewards=rewards,
             curve=self.curve.points(),
             tokens_per_s=self.newest(head.tokens_per_s),

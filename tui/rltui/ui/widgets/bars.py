@@ -90,6 +90,9 @@ def _header_parts(
         )
     if reward is not None:
         parts.append(HeaderPart(2, (("reward ", "$foreground 60%"), (f"{reward:.2f}", "bold")), _TO_METRICS))
+        if progress.reward_all is not None:
+            of_all = f"{progress.reward_all:.2f} of all rollouts"
+            parts.append(HeaderPart(5, ((of_all, "$foreground 60%"),), _TO_METRICS))
         if graph and not status.done and (sparks := sparkline(progress.rewards, 12)):
             parts.append(HeaderPart(6, ((sparks, "$text-success"),), _TO_METRICS))
     if progress.tokens_per_s is not None and moves:
@@ -179,10 +182,10 @@ _CURVE_ROWS = 3
 
 
 def curve_lines(curve: Sequence[tuple[int, float]], width: int) -> list[Content]:
-    """The rewards of the whole run in three rows, on a scale that holds 0 and 1, whatever they are."""
+    """The rewards of the whole run in three rows, from the lowest to the highest."""
     steps, rewards = [step for step, _ in curve], [reward for _, reward in curve]
     finite = [reward for reward in rewards if math.isfinite(reward)]
-    low, high = min([0.0, *finite]), max([1.0, *finite])
+    low, high = min(finite, default=0.0), max(finite, default=1.0)
     labels = (f" reward {figure(high)} ┤", "│", f"{figure(low)} ┤")
     cells = max(1, width - len(labels[0]) - 1)
     x_span = (float(steps[0]), float(max(steps[-1], steps[0] + 1)))
