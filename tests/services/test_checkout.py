@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,26 @@ def test_prefix_is_uv_run_in_the_checkout_and_names_it_from_elsewhere(tmp_path: 
     assert inside == ("uv", "run")
     outside = run_prefix(CHECKOUT, workspace=tmp_path, config_files=[config], environment=path)
     assert outside == ("uv", "run", "--project", str(checkout))
+
+
+def test_an_environment_that_is_newer_than_what_uv_goes_by_is_run_as_it_is(tmp_path: Path) -> None:
+    """R11: uv would go to the network, and put its own versions in the place of those that were chosen."""
+    checkout = make_checkout(tmp_path / "prime")
+    (checkout / "uv.lock").touch()
+    path = {"PATH": str(make_programs(tmp_path / "bin", "uv"))}
+    programs = make_programs(checkout / ".venv/bin", *CHECKOUT.programs)
+
+    def prefix() -> tuple[str, ...] | Missing:
+        return run_prefix(CHECKOUT, workspace=checkout, config_files=[], environment=path)
+
+    assert prefix() == ("env", f"VIRTUAL_ENV={checkout}/.venv", f"PATH={programs}:{tmp_path}/bin")
+    later = time.time() + 10
+    os.utime(checkout / "uv.lock", (later, later))
+    assert prefix() == ("uv", "run"), "a pull has brought other versions"
+    os.utime(programs / "rl", (later + 1, later + 1))
+    assert prefix() != ("uv", "run")
+    (programs / "trainer").unlink()
+    assert prefix() == ("uv", "run"), "it has not all programs"
 
 
 def test_prefix_without_uv_puts_the_environment_first(tmp_path: Path) -> None:

@@ -126,9 +126,7 @@ async def test_a_click_on_the_header_goes_to_what_tells_more(
 async def test_the_header_says_what_all_rollouts_got_where_some_are_not_trained_on(open_app: Opener) -> None:
     status = running_status()
     progress = status.progress.model_copy(update={"reward": 0.135, "reward_all": 0.0677})
-    experiment = FakeExperiment(
-        status.model_copy(update={"progress": progress}), gpu_report(), knob_table()
-    )
+    experiment = FakeExperiment(status.model_copy(update={"progress": progress}), gpu_report(), knob_table())
     async with open_app(experiment, size=(200, 50)) as pilot:
         assert "reward 0.14 · 0.07 of all rollouts" in " ".join(text_of(pilot, HeaderBar).split())
 

@@ -152,7 +152,8 @@ def run_prefix(
 ) -> tuple[str, ...] | Missing:
     """What goes before a program's name so that the checkout's own is run, from the workspace.
 
-    `uv run` as its users type it; without uv, the checkout's virtual environment goes first on the path.
+    `uv run` as its users type it, which first brings the virtual environment up to date. Where that is so
+    already, or without uv, the environment goes first on the path.
     """
     try:
         folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
@@ -167,15 +168,29 @@ def run_prefix(
             return ()
         return _nowhere(checkout)
     project = project_of(folder, checkout)
-    if shutil.which("uv", path=path):
-        return ("uv", "run") if project == workspace else ("uv", "run", "--project", str(project))
     programs = project / VENV_PROGRAMS
+    if shutil.which("uv", path=path) and not _is_current(project, checkout):
+        return ("uv", "run") if project == workspace else ("uv", "run", "--project", str(project))
     if programs.is_dir():
         return ("env", f"VIRTUAL_ENV={programs.parent}", f"PATH={programs}{os.pathsep}{path}")
     return Missing(
         f"{project} has no {VENV_PROGRAMS}, and uv is not on the path",
         hint=f"install uv, or make the environment: cd {project} && uv sync --all-extras",
     )
+
+
+def _is_current(project: Path, checkout: Checkout) -> bool:
+    """Its environment has all programs, and was made after the last change of what uv goes by."""
+    installed = [project / VENV_PROGRAMS / program for program in checkout.programs]
+    sources = [each for name in ("uv.lock", "pyproject.toml") if (each := project / name).exists()]
+    try:
+        return max(map(_changed_at, installed)) > max(map(_changed_at, sources), default=0)
+    except OSError:
+        return False
+
+
+def _changed_at(path: Path) -> int:
+    return path.stat().st_mtime_ns
 
 
 def traits(
