@@ -106,6 +106,24 @@ def test_what_they_take_no_rule_of_ours_refuses(config: Path, capsys: pytest.Cap
     assert not record.forced
 
 
+def test_a_dry_run_that_our_rules_refuse_does_not_wait_for_them(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = config.parent / "asked"
+    (config.parent / "src/prime_rl/configs/rl.py").write_text(f"open({str(asked)!r}, 'w')\n{REFUSES}")
+    record, _ = creation.plan_record(
+        creation.ExperimentRequest((config,), output_dir=config.parent / "out", name="one")
+    )
+    ControlFolder(Path(record.output_dir)).write_record(record)
+    assert main(["set", "-n", "one", "orchestrator.group_size=24", "--dry-run"]) == 3
+    told = capsys.readouterr().err
+    assert "128" in told
+    assert "which may take it, are asked without --dry-run" in told
+    assert not asked.exists()
+    assert main(["set", "-n", "one", "orchestrator.group_size=24"]) == 3
+    assert asked.exists()
+
+
 def test_force_goes_on_although_rules_of_ours_refuse(config: Path) -> None:
     config.write_text(CONFIG.replace("group_size", "group_sizes"))
     with pytest.raises(ConfigError, match="did you mean") as caught:

@@ -126,6 +126,13 @@ async def test_what_our_rules_refuse_and_the_framework_takes_is_planned_again(ac
     assert len(box.requests) == (2 if accepts else 1)
 
 
+async def test_a_dry_run_does_not_wait_for_the_framework() -> None:
+    refused = RESTART.model_copy(update={"problems": (Problem(message="no", file="/rl.toml"),)})
+    box = Box(refused, edits=True)
+    assert await box.planner.plan(Request(action="set", unasked=True)) == refused
+    assert box.accepted == []
+
+
 async def test_processes_are_freed_by_a_fresh_reading_once_leftovers_are_known() -> None:
     box = Box(RESTART)
     await box.planner.plan(Request(action="free", pids=(4711,)))

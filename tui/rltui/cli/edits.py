@@ -138,6 +138,7 @@ def _request(
         edits=dict(edits or {}),
         force=force,
         restart=arguments.restart,
+        unasked=getattr(arguments, "dry_run", False),
         by=actor(),
     )
 
@@ -176,7 +177,7 @@ class _Offline:
 
     def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
         preview = self._editor.preview(request)
-        if preview.blocked and self._models.accepts(preview.after):
+        if preview.blocked and not request.unasked and self._models.accepts(preview.after):
             self._store.accept(preview.after)
             preview = self._editor.preview(request)
         plan = Plan(
@@ -214,7 +215,7 @@ class _OfFiles:
 def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace, name: str | None = None) -> Plan:
     """Plan an edit, ask where that is due, write it, print the plan."""
     plan = ask("plan", request)
-    _refuse(plan)
+    _refuse(plan, request)
     if not arguments.dry_run:
         agreed = accepted(plan, request, arguments, shown=painted(plan))
         plan = ask("execute", agreed.model_copy(update={"base": plan.base}))
@@ -272,7 +273,7 @@ def _values(lines: Iterable[str]) -> dict[str, object]:
     return found
 
 
-def _refuse(plan: Plan) -> None:
+def _refuse(plan: Plan, request: Request) -> None:
     """Stop here where it must not be written; `execute` would say the same.
 
     Raises:
@@ -281,7 +282,9 @@ def _refuse(plan: Plan) -> None:
     """
     errors = [problem.text for problem in plan.problems if problem.severity == "error"]
     if errors:
-        raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
+        more = "; the framework's own classes, which may take it, are asked without --dry-run"
+        hint = f"nothing was written{more if request.unasked else ''}"
+        raise ConfigError(errors[0], details=errors[1:], hint=hint)
     if plan.conflicts:
         keys = [key.key for conflict in plan.conflicts for key in conflict.keys]
         raise ConflictError(

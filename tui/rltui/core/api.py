@@ -413,6 +413,8 @@ class Request(Value):
     thorough: bool = False
     """While planning an edit or a start, also ask the framework's own models, where its checkout is
     found."""
+    unasked: bool = False
+    """Nor do they overrule what our rules refuse: that would take as long as their process to start."""
     restart: bool = False
     """For edits: also restart the components that read the changed knobs."""
     force: bool = False

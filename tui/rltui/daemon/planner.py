@@ -120,7 +120,8 @@ class Planner:
             await self._readings.first()
         await self._servers.refreshed()
         planned = self._planned_now(request, automatic=automatic)
-        if not any(problem.severity == "error" and problem.file for problem in planned.plan.problems):
+        problems = planned.plan.problems
+        if request.unasked or not any(problem.severity == "error" and problem.file for problem in problems):
             return planned
         if not await self._config.accepted(planned.edit):
             return planned
