@@ -124,6 +124,15 @@ def test_a_dry_run_that_our_rules_refuse_does_not_wait_for_them(
     assert asked.exists()
 
 
+def test_what_a_file_did_not_set_is_told_with_its_default(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["set", str(config), "trainer.model.optim_cpu_offload=false", "max_steps=30"]) == 0
+    told = capsys.readouterr().err
+    assert "max_steps 20 → 30" in told
+    assert "optim_cpu_offload true (the default) → false" in told
+
+
 def test_force_goes_on_although_rules_of_ours_refuse(config: Path) -> None:
     config.write_text(CONFIG.replace("group_size", "group_sizes"))
     with pytest.raises(ConfigError, match="did you mean") as caught:

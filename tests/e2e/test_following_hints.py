@@ -8,6 +8,8 @@ import os
 import re
 import shlex
 import signal
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -217,6 +219,37 @@ def until_it_learns_again(box: Box, step: int) -> None:
     status = box.json("status")
     assert not {"reward collapsed", "loss is nan"} & set(concerns(box)), status["progress"]
     assert status["reward"] > 0.8
+
+
+FINISHED = """\
+from pathlib import Path
+from rltui.client import creation
+from rltui.services.runs.experiment_files import ControlFolder
+config, out = Path("rl.toml").resolve(), Path("out").resolve()
+wanted = creation.ExperimentRequest((config,), name="one", output_dir=out)
+record, _ = creation.plan_record(wanted)
+ControlFolder(Path(record.output_dir)).write_record(record)
+checkpoint = Path("out/checkpoints/step_20")
+for half in ("orchestrator", "trainer"):
+    (checkpoint / half).mkdir(parents=True)
+    (checkpoint / half / "state.json").write_text("{}")
+(checkpoint / "STABLE").touch()
+"""
+
+
+def test_the_last_step_is_reached(box: Box, free_port: int) -> None:
+    """Finding U2: both jobs of a finished run ended a second after their start, without a word before."""
+    write_example(box.work, port=free_port, steps=20)
+    subprocess.run([sys.executable, "-c", FINISHED], env=box.env, cwd=box.work, check=True)
+    planned = box.run("start", "orchestrator", "trainer", "--plan")
+    assert "step 20 of 20 is reached, nothing is left to train" in planned.stderr + planned.stdout
+    scratch = box.run("restart", "orchestrator", "trainer", "--from-scratch", "--plan")
+    assert "reached" not in scratch.stderr + scratch.stdout
+    command = hints.SET_RESTART(words="max_steps=40")
+    assert command in planned.stderr + planned.stdout
+    assert box.run("set", "max_steps=40").returncode == 0
+    planned = box.run("start", "orchestrator", "trainer", "--plan")
+    assert "reached" not in planned.stderr + planned.stdout
 
 
 @pytest.mark.slow

@@ -6,9 +6,8 @@ import argparse
 import re
 import sys
 import time
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, nullcontext, redirect_stdout, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -29,7 +28,7 @@ from rltui.core.batch import Way
 from rltui.core.config_data import deep_leaves
 from rltui.core.config_report import Conversion
 from rltui.core.knobs import split_assignments
-from rltui.core.text import duration, value_text, whole_number
+from rltui.core.text import duration, whole_number
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles
@@ -186,6 +185,7 @@ class _Offline:
             base=self._store.base(),
             problems=(*preview.problems, *shared_configs(preview.paths, self._record)),
             derived=preview.derived,
+            written=preview.written,
             reasons=preview.reasons,
             conflicts=preview.conflicts,
         )
@@ -209,7 +209,13 @@ class _OfFiles:
         preview = self._store.preview(request.edits, force=request.force)
         if method == "execute":
             self._store.apply(preview)
-        return Plan(action="set", diff=preview.diff, problems=preview.problems, derived=preview.derived)
+        return Plan(
+            action="set",
+            diff=preview.diff,
+            problems=preview.problems,
+            derived=preview.derived,
+            written=preview.written,
+        )
 
 
 def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace, name: str | None = None) -> Plan:
@@ -235,42 +241,11 @@ def _outcome(plan: Plan, request: Request, *, dry_run: bool, name: str | None) -
     if dry_run:
         yield "nothing was written: --dry-run"
         return
-    yield from (f"{paint('written', 'good')}: {line}" for line in written_lines(plan.diff))
+    yield from (f"{paint('written', 'good')}: {line}" for line in plan.written)
     if request.restart and (moved := dict.fromkeys((*plan.start, *plan.stop))):
         yield f"restarting {', '.join(moved)}; see: {hints.STATUS(name=name)}"
     elif plan.start:
         yield f"to take effect: {hints.APPLY(components=plan.start, name=name)}"
-
-
-def written_lines(diff: str) -> Iterator[str]:
-    """`rl.toml: batch_size 128 → 64`: by file of a unified diff, the keys that differ, with both values."""
-    for part in re.split(r"^--- .*\n(?=\+\+\+ )", diff, flags=re.MULTILINE)[1:]:
-        name, *lines = part.split("\n")
-        before, after = (_values(line[1:] for line in lines if line.startswith(sign)) for sign in "-+")
-        keys = [key for key in dict.fromkeys((*before, *after)) if before.get(key) != after.get(key)]
-        told = ", ".join(_change(key, before.get(key), after.get(key)) for key in keys)
-        file = name.removeprefix("+++ ").removeprefix("b/")
-        yield f"{file}: {told}" if told else file
-
-
-def _change(key: str, before: object, after: object) -> str:
-    """What a file did not set had its default, which is not in the file."""
-    if before is None:
-        return f"{key} = {value_text(after)} (the default before)"
-    return (
-        f"{key} {value_text(before)} removed"
-        if after is None
-        else f"{key} {value_text(before)} → {value_text(after)}"
-    )
-
-
-def _values(lines: Iterable[str]) -> dict[str, object]:
-    """By key, of the lines of a TOML file that stand alone; a value over several lines has none."""
-    found: dict[str, object] = {}
-    for line in lines:
-        with suppress(tomllib.TOMLDecodeError):
-            found.update(deep_leaves(tomllib.loads(line)))
-    return found
 
 
 def _refuse(plan: Plan, request: Request) -> None:

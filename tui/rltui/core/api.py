@@ -471,6 +471,8 @@ class Plan(Value):
     """The folder below which they are kept then."""
     free: tuple[Orphan, ...] = ()
     """Processes of dead attempts that are ended."""
+    written: tuple[str, ...] = ()
+    """Of an edit: what changes in each file, in words."""
     estimate_s: float | None = None
     """From now until all is ready, by the medians of earlier starts; `None` where one was never timed."""
     problems: tuple[Problem, ...] = ()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
@@ -114,19 +115,30 @@ def edited_keys(entries: Iterable[JournalEntry]) -> set[str]:
     return keys
 
 
-def describe(changes: Mapping[str, tuple[Any, Any]]) -> str:
-    """`orchestrator.batch_size 128 → 256, seed removed and 2 more`; `comments only` where no key changes."""
-    words = [_one(key, before, after) for key, (before, after) in list(changes.items())[:_SHOWN]]
+def describe(
+    changes: Mapping[str, tuple[Any, Any]], old_values: Mapping[str, Any] = MappingProxyType({})
+) -> str:
+    """`orchestrator.batch_size 128 → 256, seed removed and 2 more`; `comments only` where no key changes.
+
+    `old_values`: also of keys that were not set, which had their default.
+    """
+    words = [
+        _one(key, before, after, old_values.get(key))
+        for key, (before, after) in list(changes.items())[:_SHOWN]
+    ]
     more = len(changes) - len(words)
     if not words:
         return "comments only"
     return ", ".join(words) + (f" and {more} more" if more else "")
 
 
-def _one(key: str, before: TomlValue, after: TomlValue) -> str:
+def _one(key: str, before: TomlValue, after: TomlValue, default: TomlValue) -> str:
     if after is None:
         return f"{key} {_shown(before)} removed"
-    return f"{key} = {_shown(after)}" if before is None else f"{key} {_shown(before)} → {_shown(after)}"
+    if before is None and default is None:
+        return f"{key} = {_shown(after)}"
+    old = f"{_shown(default)} (the default)" if before is None else _shown(before)
+    return f"{key} {old} → {_shown(after)}"
 
 
 def _shown(value: TomlValue) -> str:

@@ -219,6 +219,7 @@ class Planner:
                 "reasons": reasons,
                 "diff": edit.diff,
                 "derived": edit.derived,
+                "written": edit.written,
                 "conflicts": edit.conflicts,
             }
         if (edit is not None and not edit.blocked) or (edit is None and plan.start):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from types import MappingProxyType
 from rltui.core.batch import other_way
 from rltui.core.config_data import changed_keys, deep_leaves
 from rltui.core.config_report import DerivedValue, FileConflict, KnobInfo, KnobTable, PendingKnob, Problem
+from rltui.core.edit_log import describe
 from rltui.core.knobs import Knob, KnobValue, resolve_edits
 from rltui.core.metrics import large_step
 from rltui.core.secrets import masked
@@ -43,6 +44,8 @@ class EditPreview:
     """What is wrong with the files after the edit."""
     derived: tuple[DerivedValue, ...] = ()
     """Figures that get another value."""
+    old_values: Mapping[str, Mapping[str, TomlValue]] = field(default_factory=dict)
+    """Role → key of each changed knob → its value before, set or not."""
     wanted: Mapping[str, Mapping[str, TomlValue]] | None = None
     """Role → dotted key → value, whatever the file holds now; `None`: the whole text is wanted."""
     conflicts: tuple[FileConflict, ...] = ()
@@ -95,6 +98,14 @@ class EditPreview:
             }
             for role in self.roles
         }
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """`rl.toml: batch_size 128 → 64`, for each file that changes."""
+        return tuple(
+            f"{self.after.sources[role].path.name}: {describe(changes, self.old_values.get(role, {}))}"
+            for role, changes in self.changes.items()
+        )
 
 
 _TEXTS = 32
@@ -348,9 +359,13 @@ class ConfigStore:
         touched = {knob.name: self._catalog.with_known_readers(knob) for knob in asked}
         touched |= {knob.name: knob for knob in self._touched(preview)}
         changed = self._changed(list(touched.values()), preview, running)
+        old_values: dict[str, dict[str, TomlValue]] = {}
+        for knob in changed:
+            old_values.setdefault(knob.file, {})[knob.key] = self._values([knob], before.files)[knob.name]
         return replace(
             preview,
             readers={knob.name: knob.readers for knob in changed},
+            old_values=old_values,
             problems=(*preview.problems, *(() if known else self._large_steps(changed, preview))),
         )
 
