@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -215,7 +216,8 @@ def test_ranks_start_on_their_nodes_and_restart_together(cluster: Cluster) -> No
 
 def test_prime_rl_of_2025_over_two_nodes(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the shipped layout, whose machines are other ones here."""
-    monkeypatch.setitem(box.env, "INFERENCE_SERVER_API_KEY", "a secret")
+    key = f"a secret of {box.root.name}"
+    monkeypatch.setitem(box.env, "INFERENCE_SERVER_API_KEY", key)
     prime = prime_box(box, "A1")
     nodes = [FakeNode(box.root / name) for name in ("infer", "train")]
     for node in nodes:
@@ -231,11 +233,13 @@ def test_prime_rl_of_2025_over_two_nodes(box: Box, monkeypatch: pytest.MonkeyPat
         prime.wait_for_steps("trainer", 3, timeout_s=60)
         assert all(len(node.attempts) == count for node, count in zip(nodes, (1, 2), strict=True))
         told = json.loads((nodes[0].attempts[0] / "spec.json").read_text())
-        assert told["env"]["INFERENCE_SERVER_API_KEY"] == "a secret"
+        assert told["env"]["INFERENCE_SERVER_API_KEY"] == key
+        ps = subprocess.run(["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True)
+        assert key not in ps.stdout
         assert not [
             path
             for path in (box.work / "out").rglob("*")
-            if path.is_file() and b"a secret" in path.read_bytes()
+            if path.is_file() and key.encode() in path.read_bytes()
         ]
         prime.done("down", "one")
         assert not any(node.attempts for node in nodes)
