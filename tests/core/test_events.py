@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import rltui
 from rltui.core.api import JournalEntry
-from rltui.core.events import KINDS, LONGEST_NOTE, EventFilter, note_text, shown_kind, unfolded
+from rltui.core.events import KINDS, LONGEST_NOTE, EventFilter, by_whom, note_text, shown_kind, unfolded
 from rltui.core.marks import MarkKind, marks
 from rltui.errors import UsageError
 from rltui.ui.widgets.event_list import EventItem
@@ -88,6 +88,12 @@ def test_the_word_for_what_happened(kind: str, fields: dict[str, Any], shown: st
 def test_what_stands_below_an_entry() -> None:
     assert unfolded("one\ntwo\n", {"diff": "-a\n+b\n", "stacks": "main"}) == ["two", "-a", "+b", "main"]
     assert unfolded("one", {"diff": 7}) == []
+
+
+def test_who_did_it_is_said_once() -> None:
+    assert by_whom("stop trainer", {"by": "ada, pid 7"}) == "by ada, pid 7"
+    assert by_whom("is taken down by ada, pid 7", {"by": "ada, pid 7"}) == ""
+    assert by_whom("start trainer", {"by": ""}) == by_whom("note", {"by": 7}) == ""
 
 
 def test_good_news_and_what_has_an_entry_of_its_own_are_no_marks() -> None:

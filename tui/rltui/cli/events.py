@@ -16,7 +16,7 @@ from rltui.cli.colour import Meaning, diff, paint
 from rltui.cli.table import Column, Row, print_table, room, table_lines
 from rltui.cli.terminal import while_read
 from rltui.client import launch
-from rltui.core.events import KINDS, EventFilter, first_line, shown_kind, unfolded
+from rltui.core.events import KINDS, EventFilter, by_whom, first_line, shown_kind, unfolded
 from rltui.core.text import unknown
 from rltui.core.times import MOMENT_HINT, moment
 from rltui.errors import UsageError
@@ -139,6 +139,6 @@ def _rows(entry: dict[str, Any], *, is_brief: bool) -> Iterator[Row]:
     step = entry.get("step")
     kind = entry["kind"]
     cells = f"{step if isinstance(step, int) else '':>6}", paint(f"{kind:<10}", _MEANINGS.get(kind))
-    yield when, *cells, first_line(text)
+    yield when, *cells, " · ".join(filter(None, (first_line(text), by_whom(text, data))))
     for line in () if is_brief else diff(list(unfolded(text, data))):
         yield f"{_INDENT}{line}"

@@ -59,6 +59,12 @@ def first_line(text: str) -> str:
     return text.strip().partition("\n")[0].rstrip()
 
 
+def by_whom(text: str, data: Mapping[str, Any]) -> str:
+    """`by ada, pid 4711`; empty where nobody is known, or the text says it."""
+    by = data.get("by")
+    return f"by {by}" if isinstance(by, str) and by and by not in text else ""
+
+
 def unfolded(text: str, data: Mapping[str, Any]) -> list[str]:
     """What stands below the first line: more of the text, the diff of an edit, the stacks of a stall."""
     lines = text.strip().splitlines()[1:]

@@ -18,7 +18,7 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from rltui.core.api import JournalEntry
-from rltui.core.events import first_line, shown_kind, unfolded
+from rltui.core.events import by_whom, first_line, shown_kind, unfolded
 from rltui.core.text import duration, shortened
 from rltui.ui.copying import CopyWanted
 from rltui.ui.plan_view import diff_lines
@@ -89,6 +89,8 @@ class EventItem:
                 found.append(f"{words} {duration(seconds)}")
         if isinstance(suppressed := data.get("suppressed"), int) and suppressed:
             found.append(f"{suppressed} like it were not told")
+        if by := by_whom(entry.text, data):
+            found.append(clean_line(by))
         return found
 
 
