@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 from tests.bench.table import Row
 from tests.fakes import rollouts as fakes
+
+from rltui.services.runs.rollouts import open_rollouts
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 
@@ -92,3 +95,23 @@ def test_gigabytes_of_traces(tmp_path: Path, table: list[Row]) -> None:
             file.truncate(TRACE_BYTES // steps)  # sparse behind the lines: its size counts, not its blocks
     first, *_ = measured(str(tmp_path), "first")
     table.append(Row(f"rollouts: {TRACE_BYTES / 1e9:g} GB of traces", first, "s", budget=FOLDER_BUDGET_S))
+
+
+def test_a_search_through_200_000(tmp_path: Path, table: list[Row]) -> None:
+    """Finding X10. What is searched for is in one of them, or in all."""
+    path = fakes.write_lines(
+        tmp_path / "results.jsonl",
+        (
+            fakes.flat_row(at // 8, at, 0.5, completion=f"{'word ' * 150}{'Zebra' if at == 7 else ''}")
+            for at in range(200_000)
+        ),
+    )
+    source = open_rollouts(path)
+    source.look()
+    key = source.batches()[0].key
+    while source.look(key):
+        pass
+    for name, pattern, count in (("of one", "Zebra", 1), ("of all", "word", 200_000)):
+        begin = time.process_time()
+        assert sum(source.search(key, (row for row in source.table(key)), re.compile(pattern))) == count
+        table.append(Row(f"rollouts: 200,000 searched, {name}", time.process_time() - begin, "s of CPU"))

@@ -86,7 +86,14 @@ class Candidates:
     """An extended regular expression for bytes, with the extensions of GNU grep; empty: every line."""
     ignores_case: bool
     words: tuple[bytes, ...]
-    """Any of them is in each line that matches, also of JSON logging; none: nothing is known."""
+    """Any of them is in each line that matches, also of JSON logging; none: nothing is known. In lower case
+    where that is ignored.
+    """
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Whether it has one of the words, where there are any."""
+        data = data.lower() if self.ignores_case else data
+        return not self.words or any(word in data for word in self.words)
 
 
 _UNSEEN = b"\x1b\\[[0-9;]*m|[\x01-\x08\x0b-\x1f\x7f]"
@@ -124,6 +131,7 @@ class _Translation:
             return
         posix = self._sequence(tree)
         words = max(self._required(tree), key=_worth, default=())
+        words = tuple(map(bytes.lower, words)) if self._folds else words
         self.candidates = Candidates(posix, self._folds, words)
 
     def _sequence(self, tree: _Tree) -> bytes:

@@ -391,7 +391,7 @@ def _content(content: object) -> str:
     parts = []
     for part in content if isinstance(content, list) else ():
         text = part if isinstance(part, str) else _table(part).get("text")
-        parts.append(text if isinstance(text, str) else f"[{_word(_table(part).get('type')) or 'part'}]")
+        parts.append(text if isinstance(text, str) else f"[{_word(_table(part).get('type')) or '…'}]")
     return "\n".join(parts)
 
 

@@ -146,16 +146,14 @@ class LogSearch:
     def _pick(self, fd: int, candidates: Candidates) -> Iterator[list[tuple[int, bytes]]]:
         """Without grep."""
         offset, rest = self._start, b""
-        folds, words = candidates.ignores_case, candidates.words
-        words = tuple(map(bytes.lower, words)) if folds else words
         while not self.is_cancelled and (data := os.read(fd, _READ_BYTES)):
             whole, newline, rest = (rest + data).rpartition(b"\n")
             if not newline:
                 continue
-            yield list(_lines_with(words, whole, offset, folds=folds))
+            yield list(_lines_with(candidates, whole, offset))
             offset += len(whole) + 1
         if rest:
-            yield list(_lines_with(words, rest, offset, folds=folds))
+            yield list(_lines_with(candidates, rest, offset))
 
 
 class _Acceptance:
@@ -206,15 +204,11 @@ def shown(line: bytes) -> str:
     return plain_text(decode_line(line))
 
 
-def _lines_with(
-    words: tuple[bytes, ...], data: bytes, offset: int, *, folds: bool
-) -> Iterator[tuple[int, bytes]]:
-    seen = data.lower() if folds else data
-    if words and not any(word in seen for word in words):
+def _lines_with(candidates: Candidates, data: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
+    if not candidates.may_be_in(data):
         return
     for line in data.split(b"\n"):
-        known = line.lower() if folds else line
-        if not words or any(word in known for word in words):
+        if candidates.may_be_in(line):
             yield offset, line
         offset += len(line) + 1
 

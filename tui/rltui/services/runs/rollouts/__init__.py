@@ -6,10 +6,12 @@ import json
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import tee
 from pathlib import Path
 from re import Pattern
 
 from rltui.core import markdown
+from rltui.core.log_query import Query
 from rltui.core.rollouts import (
     NO_STEP,
     Batch,
@@ -74,9 +76,26 @@ class _Rollouts:
         raise RltuiError(f"there are no rollouts of {key.label} any more", hint="they were moved aside")
 
     def search(self, key: BatchKey, samples: Iterable[Sample], pattern: Pattern[str]) -> Iterator[bool]:
-        """For each of the samples, whether its text matches."""
+        """For each of the samples, whether its text matches. Only records that have the pattern's words in
+        them are parsed.
+        """
+        candidates = Query(pattern, pattern.pattern).candidates
+        samples, same = tee(samples)
+        for sample, line in zip(samples, self._lines(key, same), strict=True):
+            may_match = line is None or candidates.may_be_in(line)
+            yield may_match and pattern.search(self._as_written(key, sample).text) is not None
+
+    def _lines(self, key: BatchKey, samples: Iterable[Sample]) -> Iterator[bytes | None]:
+        """As they were written; `None` of what is under way, which lies in more than one line."""
+        with self._lock:
+            of_file = next((reader for reader in self._files if reader.table(key) is not None), None)
+        if of_file is not None:
+            yield from of_file.lines(key, samples)
+            return
         for sample in samples:
-            yield pattern.search(self._as_written(key, sample).text) is not None
+            with self._lock:
+                line = None if key.kind == "live" else self._stream.line(sample)
+            yield line
 
     def _as_written(self, key: BatchKey, sample: Sample) -> Transcript:
         """Without what the annotations say, which takes a look through all of them."""

@@ -6,7 +6,7 @@ import os
 import stat
 import struct
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -123,15 +123,12 @@ def _last_line_end(file: BinaryIO, size: int) -> int:
     return 0
 
 
-def line_at(path: Path, offset: int) -> bytes | None:
-    """The line that begins there, `None` where there is no file or no whole line."""
-    file = opened(path)
-    if file is None:
-        return None
-    with file:
-        file.seek(offset)
-        line = file.readline(_LONGEST_LINE)
-    return line or None
+def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[bytes | None]:
+    """The lines that begin there, `None` where there is no file or no whole line."""
+    with opened(path) or open(os.devnull, "rb") as file:  # noqa: PTH123 - as `opened`
+        for offset in offsets:
+            file.seek(offset)
+            yield file.readline(_LONGEST_LINE) or None
 
 
 class Chunks:
@@ -158,7 +155,7 @@ class Chunks:
         Raises:
             RltuiError: if a sealed chunk is damaged.
         """
-        plain = line_at(self._plain(chunk), offset)
+        plain = next(lines_at(self._plain(chunk), [offset]))
         if plain is not None or not self._sealed(chunk).is_file():
             return plain
         found = b""

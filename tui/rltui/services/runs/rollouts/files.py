@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from rltui.core import rollout_rows
 from rltui.core.metrics import LARGEST_STEP
 from rltui.core.rollouts import ALL, Batch, BatchKey, Kind, Sample, SampleTable, Transcript
 from rltui.errors import RltuiError
-from rltui.services.runs.rollouts.chunks import NewestFirst, line_at, record
+from rltui.services.runs.rollouts.chunks import NewestFirst, lines_at, record
 
 _STEP = re.compile(r"step_(\d{1,15})")
 _ROOTS = ("rollouts", "run_default/rollouts")
@@ -86,7 +86,7 @@ def _transcript_at(path: Path, sample: Sample) -> Transcript:
     Raises:
         RltuiError: if it is gone.
     """
-    line = line_at(path, sample.where)
+    line = next(lines_at(path, [sample.where]))
     row = None if line is None else record(line)
     if row is None:
         raise RltuiError(
@@ -143,6 +143,10 @@ class BatchFiles:
     def open(self, key: BatchKey, sample: Sample) -> Transcript:
         """The sample in full."""
         return self._files[key].open(sample)
+
+    def lines(self, key: BatchKey, samples: Iterable[Sample]) -> Iterator[bytes | None]:
+        """As they stand in the file, which is opened once for all."""
+        return lines_at(self._files[key].path, (sample.where for sample in samples))
 
 
 class StepFiles(BatchFiles):

@@ -271,13 +271,17 @@ class TraceStream:
         """The sample as it arrived."""
         return rollout_rows.episode_transcript(self._record(sample), sample)
 
+    def line(self, sample: Sample) -> bytes | None:
+        """As it stands in its chunk."""
+        return self._chunks.line(sample.where >> _OFFSET_BITS, sample.where & ((1 << _OFFSET_BITS) - 1))
+
     def _record(self, sample: Sample) -> dict[str, Any]:
-        chunk, offset = sample.where >> _OFFSET_BITS, sample.where & ((1 << _OFFSET_BITS) - 1)
-        line = self._chunks.line(chunk, offset)
+        line = self.line(sample)
         row = None if line is None else record(line)
         if row is None or "traces" not in row:
             raise RltuiError(
-                f"chunk {chunk} of {self._folder / 'stream'} has no episode at byte {offset}",
+                f"chunk {sample.where >> _OFFSET_BITS} of {self._folder / 'stream'} has no episode at byte"
+                f" {sample.where & ((1 << _OFFSET_BITS) - 1)}",
                 hint="its index does not fit: delete stream.index.jsonl to have it derived from the stream",
             )
         return row
