@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.fakes import rollouts as fakes
 
 from rltui.core import rollout_rows
-from rltui.core.rollouts import Sample, SampleTable, Transcript, completion_text, histogram, ordered
+from rltui.core.rollouts import Sample, SampleTable, Transcript, histogram, ordered
 
 _LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 _JSON = st.recursive(
@@ -92,7 +92,8 @@ def test_tinyrl_rows(data_rows: list[dict[str, Any]]) -> None:
     assert [group.name for group in table.groups()] == ["16", "17", "18"]
     assert table[0].reward == pytest.approx(2 / 3)
     assert table[0].output_tokens == 3
-    assert completion_text(rollout_rows.flat_transcript(data_rows[0], table[0])) == "jc"
+    conversation = rollout_rows.flat_transcript(data_rows[0], table[0]).conversations[0]
+    assert [message.text for message in conversation.completion] == ["jc"]
 
 
 def test_an_episode_without_an_answer_failed_whatever_it_says() -> None:

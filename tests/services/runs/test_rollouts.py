@@ -19,7 +19,7 @@ from rltui.core.rollouts import (
     BatchSummary,
     RolloutSource,
     Sample,
-    completion_text,
+    Transcript,
     prompt_text,
 )
 from rltui.errors import ConflictError, RltuiError
@@ -32,6 +32,10 @@ def read(folder: Path, *keys: BatchKey) -> RolloutSource:
         while source.look(key):
             pass
     return source
+
+
+def completion_text(transcript: Transcript) -> str:
+    return "\n".join(message.text for message in transcript.conversations[0].completion if message.text)
 
 
 def labels(source: RolloutSource) -> dict[str, int | None]:

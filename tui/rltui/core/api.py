@@ -483,7 +483,6 @@ class Plan(Value):
 
     @property
     def blocked(self) -> bool:
-        """An error forbids it."""
         return any(problem.severity == "error" for problem in self.problems)
 
 

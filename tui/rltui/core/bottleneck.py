@@ -55,7 +55,21 @@ def bottleneck(
     if waits[0] < _MUCH:
         return _in_queue(activities, knobs, names) if trainer is None and orchestrator is None else None
     if waits == trainer:
-        return _for_batch(waits, activities, knobs, names)
+        load = _load(activities)
+        if load is not None and load.is_full:
+            advice, knob = f"the KV cache is full ({load.kv_text})", knobs.kv_memory
+            do = "give it more memory, or have fewer or shorter rollouts"
+        elif load is not None and load.is_queued:
+            advice, knob = f"{load.waiting:.0f} requests wait for the server", knobs.sequences
+            do = "let it work on more at the same time, or add inference GPUs"
+        elif load is not None:
+            advice, knob = f"the server has room ({load.running:.0f} requests run)", knobs.in_flight
+            do = "have more rollouts in flight"
+        else:
+            advice, knob = "rollouts are slower than the training", knobs.in_flight
+            do = "have more rollouts in flight, or add inference GPUs"
+        where = f" ({knob})" if knob else ""
+        return _made(names.get("trainer", "trainer"), "a batch", waits, f"{advice}: {do}{where}", knob)
     ahead = f"let them be further ahead with {knobs.lead}" if knobs.lead else "give the trainer more GPUs"
     return _made(
         names.get("orchestrator", "orchestrator"),
@@ -64,29 +78,6 @@ def bottleneck(
         f"training is slower than the rollouts: {ahead}, or train on less per step",
         knobs.lead,
     )
-
-
-def _for_batch(
-    waits: tuple[float, int],
-    activities: Sequence[InferenceActivity],
-    knobs: BottleneckKnobs,
-    names: Mapping[str, str],
-) -> Bottleneck:
-    load = _load(activities)
-    if load is not None and load.is_full:
-        advice, knob = f"the KV cache is full ({load.kv_text})", knobs.kv_memory
-        do = "give it more memory, or have fewer or shorter rollouts"
-    elif load is not None and load.is_queued:
-        advice, knob = f"{load.waiting:.0f} requests wait for the server", knobs.sequences
-        do = "let it work on more at the same time, or add inference GPUs"
-    elif load is not None:
-        advice, knob = f"the server has room ({load.running:.0f} requests run)", knobs.in_flight
-        do = "have more rollouts in flight"
-    else:
-        advice, knob = "rollouts are slower than the training", knobs.in_flight
-        do = "have more rollouts in flight, or add inference GPUs"
-    where = f" ({knob})" if knob else ""
-    return _made(names.get("trainer", "trainer"), "a batch", waits, f"{advice}: {do}{where}", knob)
 
 
 def _in_queue(

@@ -11,8 +11,6 @@ from rltui.core.values import Value
 
 
 class Checkpoint(Value):
-    """One that lies in the run's folder, whole or not."""
-
     step: int
     at: float | None = None
     """When the last of its parts was written."""
@@ -96,7 +94,6 @@ class CheckpointReport(Value):
         return tuple(each for each in self.checkpoints if each.complete)
 
     def of(self, step: int) -> Checkpoint | None:
-        """The one of that step."""
         return next((each for each in self.checkpoints if each.step == step), None)
 
 
@@ -114,8 +111,6 @@ class Retention(Value):
 
 
 class Kept(Value):
-    """One that stays."""
-
     step: int
     why: str
 
@@ -134,7 +129,6 @@ class PrunePlan(Value):
 
     @property
     def is_empty(self) -> bool:
-        """There is nothing to delete."""
         return not (self.delete or self.archive)
 
 

@@ -36,8 +36,6 @@ _MOST_COLUMNS = 8
 
 @dataclass(frozen=True, slots=True)
 class ComparedKey:
-    """A config key."""
-
     key: str
     values: tuple[Any, ...]
     """Of each run, in their order; `None` where one has none. Secrets are masked."""
@@ -61,8 +59,6 @@ class MetricFigures:
 
 @dataclass(frozen=True, slots=True)
 class ComparedMetric:
-    """A metric of all runs."""
-
     id: str
     """Of its concept, else the name of the series."""
     title: str
@@ -88,8 +84,6 @@ class ComparedEvals:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Runs beside each other."""
-
     runs: tuple[RunRow, ...]
     keys: tuple[ComparedKey, ...]
     """All that any of them has, by name."""
@@ -111,7 +105,6 @@ class Comparison:
 
     @property
     def differing(self) -> tuple[ComparedKey, ...]:
-        """The keys in which they are not all alike."""
         return tuple(each for each in self.keys if each.differs)
 
     def rows(self, *, all_keys: bool = False) -> tuple[ComparedRow, ...]:
@@ -140,8 +133,6 @@ class Comparison:
 
 
 class ComparedRow(NamedTuple):
-    """A row of the table for people."""
-
     part: Literal["run", "config", "metric", "eval"]
     label: str
     cells: tuple[str, ...]

@@ -19,8 +19,6 @@ _NEAREST = ": nearest valid "
 
 
 class Problem(Value):
-    """Something wrong or doubtful with a config."""
-
     severity: Literal["error", "warning", "hint"] = "error"
     key: str | None = None
     """Dotted path, such as `orchestrator.batch_size`."""
@@ -177,8 +175,6 @@ class FileConflict(Value):
 
 
 class KeyDifference(_Told):
-    """A key with two values."""
-
     key: str
     file: str
     before: Any = None

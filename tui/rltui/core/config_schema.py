@@ -117,8 +117,6 @@ class ConfigSchema:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a value stands."""
-
     name: str
     """As in the file, behind the namespace."""
     key: str = ""

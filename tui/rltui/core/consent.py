@@ -10,8 +10,6 @@ from rltui.core.api import EDITS, Loss, Plan, Request
 
 
 class Decision(StrEnum):
-    """What becomes of a verb."""
-
     ACT = "act"
     ASK = "ask"
     REFUSE = "refuse"

@@ -23,8 +23,6 @@ _SHOWN_VALUE = 40
 
 
 class FileEdit(Value):
-    """What an edit did to one file."""
-
     path: str
     before: str
     """SHA-256 of the content."""
@@ -61,7 +59,6 @@ class EditLog:
 
     @property
     def next_number(self) -> int:
-        """Of the record to come."""
         return self._last + 1
 
     @property
@@ -71,12 +68,10 @@ class EditLog:
 
     @property
     def undoable(self) -> EditRecord | None:
-        """The record that the next undo takes back."""
         return self._undo[-1] if self._undo else None
 
     @property
     def redoable(self) -> EditRecord | None:
-        """The undo that the next redo takes back."""
         return self._redo[-1] if self._redo else None
 
     @property

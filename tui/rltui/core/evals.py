@@ -23,8 +23,6 @@ Verdict = Literal["ok", "failed", "truncated", "empty"]
 
 
 class EvalTarget(Value):
-    """What is evaluated."""
-
     kind: TargetKind = "now"
     """`now`: the newest weights, by the server of the run. `base`: what the training began from. `sft`: what
     the SFT of this experiment made. The others by a server of their own."""

@@ -86,7 +86,6 @@ class EventFilter:
     """All of them must be in kind, component, text or diff, in capitals or not."""
 
     def admits(self, at: float, kind: str, component: str | None, text: str, data: Mapping[str, Any]) -> bool:
-        """Whether that entry is one of them."""
         if at < self.since or (self.components and component not in self.components):
             return False
         if self.kinds and self.kinds.isdisjoint((kind, shown_kind(kind, data))):

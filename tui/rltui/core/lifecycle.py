@@ -21,8 +21,6 @@ _MOST_DOUBLINGS = 30
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Start it again."""
-
     at: float
     failures: tuple[float, ...]
     """Those that count, this one included, oldest first."""
@@ -30,8 +28,6 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Leave it failed."""
-
     reason: str
     """Why, beyond the failure itself; empty where no restart was ever meant."""
     failures: tuple[float, ...]
@@ -107,7 +103,6 @@ class Life:
 
     @property
     def alive(self) -> bool:
-        """A process exists."""
         return self.state in ALIVE_STATES
 
     @property
@@ -155,8 +150,6 @@ class Spawned:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSucceeded:
-    """The readiness probe answered."""
-
     epoch: int
     at: float = 0.0
 

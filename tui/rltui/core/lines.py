@@ -190,7 +190,6 @@ class LineFilter:
         return self.pattern is None and self.level is None
 
     def accepts(self, text: str) -> bool:
-        """Say whether the next line is to be shown."""
         if self.level is not None:
             self._current = detect_level(text) or self._current
             if self._current.severity < self.level.severity:
@@ -323,8 +322,6 @@ def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A log of an experiment."""
-
     component: str
     """Its id, or that of a log file which the layout names."""
     attempt: int | None

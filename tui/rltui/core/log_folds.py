@@ -85,7 +85,6 @@ class LogFolds:
         """The lines there are."""
 
     def clear(self) -> None:
-        """Forget all lines."""
         self._known.clear()
         self._doubtful.clear()
         self._forget_folds()
@@ -141,7 +140,16 @@ class LogFolds:
         if (block := self._block(number)) is None:
             known = self._hidden[number] = self._is_old(number)
         elif (known := self._repeated.get(block.lines[0])) is None:
-            known = self._repeated[block.lines[0]] = self._repeats_a_rank(block)
+            # whether another rank told it as often before
+            told: Counter[str] = Counter()
+            first = block.lines[0]
+            above = self._traceback_above(first)
+            while above is not None and above >= first - _LONGEST_REGION:
+                if (other := self._block(above)) is not None and other.is_as(block):
+                    told[other.rank] += 1
+                above = self._traceback_above(above)
+            own = told.pop(block.rank, 0)
+            known = self._repeated[block.lines[0]] = any(count > own for count in told.values())
         return known
 
     def _is_old(self, number: int) -> bool:
@@ -231,7 +239,6 @@ class LogFolds:
         return block if block is not None and number in block.lines else None
 
     def _read_on(self, block: _Block) -> None:
-        """Take in what is new of it."""
         stop = min(self.stop, (block.lines or [block.read_to])[0] + _LONGEST_REGION)
         while block.read_to < stop and len(block.lines) <= _LONGEST_BLOCK:
             number, known = block.read_to, self._at(block.read_to)
@@ -244,18 +251,6 @@ class LogFolds:
                 block.said.append(without_figures(known.same))
                 self._blocks[number] = block
             block.read_to += 1
-
-    def _repeats_a_rank(self, block: _Block) -> bool:
-        """Another rank told it as often before."""
-        told: Counter[str] = Counter()
-        first = block.lines[0]
-        above = self._traceback_above(first)
-        while above is not None and above >= first - _LONGEST_REGION:
-            if (other := self._block(above)) is not None and other.is_as(block):
-                told[other.rank] += 1
-            above = self._traceback_above(above)
-        own = told.pop(block.rank, 0)
-        return any(count > own for count in told.values())
 
     def _traceback_above(self, number: int) -> int | None:
         """Where the nearest one begins, if all lines between have a rank."""

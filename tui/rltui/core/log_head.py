@@ -39,8 +39,6 @@ _LONGEST = 400
 
 
 class LogHead(NamedTuple):
-    """The head of a line, as far as it has one."""
-
     length: int = 0
     """Letters before the message."""
     clock: str = ""
@@ -56,7 +54,6 @@ _NONE = LogHead()
 
 
 def log_head(text: str) -> LogHead:
-    """The head of a line as it is shown."""
     head = text[:_LONGEST]
     rank, start = "", 0
     while (found := _before_all(head, start)) is not None:

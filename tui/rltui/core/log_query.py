@@ -65,7 +65,6 @@ class Query:
             return cls(re.compile(re.escape(text), flags), text, is_plain=True)
 
     def matches(self, text: str) -> bool:
-        """Whether it is anywhere in the text of a line."""
         return self.pattern.search(text) is not None
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:

@@ -15,9 +15,6 @@ from typing import Literal
 
 from rltui.core.series import OWN_SOURCE, SeriesKey
 
-GROUPS = ("reward", "loss", "rollouts", "time", "inference", "memory")
-"""Of charts, in the order they are shown."""
-
 
 @dataclass(frozen=True, slots=True)
 class MetricConcept:
@@ -25,8 +22,7 @@ class MetricConcept:
 
     id: str
     title: str
-    group: str
-    """One of `GROUPS`."""
+    group: Literal["reward", "loss", "rollouts", "time", "inference", "memory"]
     names: tuple[str, ...]
     """Regular expressions for whole names, the best first. A group in one names what a series is of: an
     environment, a device."""
@@ -147,7 +143,6 @@ _BY_ID = {concept.id: concept for concept in CONCEPTS}
 
 
 def concept_of(id_: str) -> MetricConcept | None:
-    """The concept with that id."""
     return _BY_ID.get(id_)
 
 

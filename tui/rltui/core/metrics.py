@@ -136,20 +136,17 @@ class MetricSeries:
                 self.rewind(step)
             self.completed = step
         if self.names.step_time in values:
-            self._take_step_time(values, is_of_trainer=is_of_trainer)
+            if is_of_trainer and not self._trainer_is_timed:
+                self._trainer_is_timed = True
+                for known in self.steps.values():
+                    known.pop(self.names.step_time, None)
+            elif self._trainer_is_timed and not is_of_trainer:
+                del values[self.names.step_time]
         self.steps.setdefault(step, {}).update(values)
         if self.names.reward in values:
             self.curve.add(step, values[self.names.reward])
         for old in sorted(self.steps)[:-HISTORY]:
             del self.steps[old]
-
-    def _take_step_time(self, values: dict[str, float], *, is_of_trainer: bool) -> None:
-        if is_of_trainer and not self._trainer_is_timed:
-            self._trainer_is_timed = True
-            for known in self.steps.values():
-                known.pop(self.names.step_time, None)
-        elif self._trainer_is_timed and not is_of_trainer:
-            del values[self.names.step_time]
 
     def rewind(self, step: int) -> None:
         """The run goes on behind `step`. What the trainer had completed after it is void."""
@@ -190,7 +187,6 @@ class MetricSeries:
         return Measured(total / sum(weights), first + shift, last + shift)
 
     def progress(self, max_steps: int | None) -> Progress:
-        """The headline figures as of now."""
         head = self.names
         rewards = self._values(head.reward)
         last = max((step for step, values in self.steps.items() if head.reward in values), default=None)
@@ -223,8 +219,6 @@ ADVICE = "What is trained from now on is likely lost: restart from a checkpoint,
 
 @dataclass(frozen=True, slots=True)
 class NonFinite:
-    """A metric that became NaN or infinite."""
-
     key: str
     value: float
     step: int | None
@@ -248,7 +242,6 @@ class NonFiniteWatch:
     _untold: list[NonFinite] = field(default_factory=list)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take in one row."""
         for key, value in numbers(row).items():
             if math.isfinite(value):
                 self.now.pop(key, None)
@@ -285,8 +278,6 @@ NAME = "estimated step time"
 
 @dataclass(frozen=True, slots=True)
 class StepSample:
-    """A step that was measured."""
-
     step: int
     """As the framework numbers it."""
     seconds: float

@@ -74,8 +74,6 @@ RestartRule = tuple[frozenset[str], frozenset[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a plan is made from."""
-
     layout: Layout
     lives: Mapping[str, Life]
     rules: Sequence[RestartRule]
@@ -133,12 +131,16 @@ class Situation:
 def make_plan(request: Request, situation: Situation, *, readers: Mapping[str, Sequence[str]]) -> Plan:
     """The plan for `request`. `readers`: edited key → components that read it, for edits."""
     if request.action == "free":
-        return _plan_free(request, situation)
+        keep = tuple(name for name in situation.layout.start_order() if situation.busy(name))
+        return Plan(action="free", keep=keep, free=freed(request, situation.orphans, situation.foreign))
     if request.action == "stop":
         return _plan_stop(request, situation)
     if request.action in EDITS:
         wanted, reasons = _readers_to_restart(readers, situation)
-        _add_named(request, wanted, reasons)
+        # an edit may be meant for one that does not read it: memory that one gives up for another
+        if named := [name for name in request.components if name not in wanted]:
+            wanted.extend(named)
+            reasons.append(f"{listed(named)} {'starts' if len(named) == 1 else 'start'} again with it")
         _add_fallen(wanted, reasons, situation)
     else:
         wanted = list(request.components) or [spec.id for spec in situation.layout.automatic]
@@ -182,13 +184,6 @@ def _add_fallen(wanted: list[str], reasons: list[str], situation: Situation) -> 
         reasons.append(
             f"{listed(fallen)} failed with it, and {'starts' if len(fallen) == 1 else 'start'} again"
         )
-
-
-def _add_named(request: Request, wanted: list[str], reasons: list[str]) -> None:
-    """An edit may be meant for a component that does not read it: memory that one gives up for another."""
-    if named := [name for name in request.components if name not in wanted]:
-        wanted.extend(named)
-        reasons.append(f"{listed(named)} {'starts' if len(named) == 1 else 'start'} again with it")
 
 
 def _plan_restart(request: Request, wanted: list[str], reasons: list[str], situation: Situation) -> Plan:
@@ -265,11 +260,6 @@ def _pull_in_dependencies(chosen: set[str], reasons: list[str], situation: Situa
 def _is_met(name: str, situation: Situation) -> bool:
     life = situation.lives[name]
     return life.busy or life.state is ComponentState.EXITED or situation.is_made(name)
-
-
-def _plan_free(request: Request, situation: Situation) -> Plan:
-    keep = tuple(name for name in situation.layout.start_order() if situation.busy(name))
-    return Plan(action="free", keep=keep, free=freed(request, situation.orphans, situation.foreign))
 
 
 def freed(request: Request, orphans: Sequence[Orphan], foreign: Sequence[Orphan]) -> tuple[Orphan, ...]:

@@ -93,7 +93,6 @@ class SampleTable:
             self.append(sample)
 
     def append(self, sample: Sample) -> None:
-        """One more."""
         numbers = self._numbers
         for text in (sample.group, sample.task, sample.env, sample.stop):
             if text not in numbers:
@@ -220,7 +219,6 @@ class BatchSummary:
 
     @classmethod
     def of(cls, table: SampleTable) -> BatchSummary:
-        """Of the samples in `table`."""
         rewards = [value for value in table.columns["reward"] if math.isfinite(value)]
         mean, spread = mean_and_spread(rewards)
         groups = table.groups()
@@ -340,8 +338,6 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A sample opened."""
-
     sample: Sample
     conversations: tuple[Conversation, ...]
     facts: tuple[tuple[str, str], ...] = ()
@@ -367,17 +363,7 @@ class Transcript:
 
 
 def prompt_text(transcript: Transcript) -> str:
-    """What the model was asked."""
-    return _said(transcript, lambda conversation: conversation.prompt)
-
-
-def completion_text(transcript: Transcript) -> str:
-    """What it made of it."""
-    return _said(transcript, lambda conversation: conversation.completion)
-
-
-def _said(transcript: Transcript, part: Callable[[Conversation], tuple[Message, ...]]) -> str:
-    messages = [message for each in transcript.conversations[:1] for message in part(each)]
+    messages = [message for each in transcript.conversations[:1] for message in each.prompt]
     return "\n".join(message.text for message in messages if message.text)
 
 

@@ -32,8 +32,6 @@ _NO_CONFIG: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class RunColumn:
-    """One of them."""
-
     id: str
     """As people type it: `reward`, `reward.best`, `optim.lr`."""
     heading: str

@@ -77,7 +77,6 @@ class Track:
         return self.values[max(0, end - count) : end]
 
     def at(self, step: int) -> float | None:
-        """The value of a step."""
         at = bisect_left(self.steps, step)
         return self.values[at] if at < len(self.steps) and self.steps[at] == step else None
 
@@ -117,7 +116,6 @@ class _Levels:
     """Each better than the one before."""
 
     def take(self, track: Track) -> None:
-        """The newest value is in."""
         window = track.last(_WINDOW)
         if len(window) < _WINDOW or not all(map(math.isfinite, window)):
             return

@@ -55,8 +55,6 @@ _EXAMPLE = (
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """What `parse_filter` made of a text."""
-
     text: str
     columns: tuple[RunColumn, ...]
     """Those that it asks for."""
@@ -220,7 +218,13 @@ class _Parser:
         if token.kind == "qualifier":
             return self._qualified(token)
         if token.kind in ("word", "quoted") and self._token.kind == "operator":
-            return self._compared(token)
+            column, sign, value = self._column(token, _unquoted(token)), self._take(), self._take()
+            if value.kind == "qualifier":  # 14:30, a:b
+                rest = self._take()
+                value = _Token("word", value.text + rest.text, value.at)
+            if value.kind not in ("word", "quoted"):
+                raise self._error(value.at, f"{token.text} {sign.text} what?")
+            return self._test(column, sign.text, value)
         if token.kind == "end":
             raise self._error(token.at, "something is missing at its end")
         if token.kind not in ("word", "quoted") or token.text.lower() in _CONNECTIVES:
@@ -229,15 +233,6 @@ class _Parser:
         return lambda row, _: part in row.name.casefold()
 
     # --- what is compared ---------------------------------------------------------------------------------
-
-    def _compared(self, name: _Token) -> _Test:
-        column, sign, value = self._column(name, _unquoted(name)), self._take(), self._take()
-        if value.kind == "qualifier":  # 14:30, a:b
-            rest = self._take()
-            value = _Token("word", value.text + rest.text, value.at)
-        if value.kind not in ("word", "quoted"):
-            raise self._error(value.at, f"{name.text} {sign.text} what?")
-        return self._test(column, sign.text, value)
 
     def _qualified(self, name: _Token) -> _Test:
         field, value = name.text[:-1], self._take()

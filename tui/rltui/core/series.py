@@ -19,8 +19,6 @@ OWN_SOURCE = "rltui"
 
 
 class SeriesKey(NamedTuple):
-    """Names a series within a run."""
-
     source: str
     """Who says it: a program of the framework (`trainer`, `orch`), a component, an engine of one
     (`inference/1`), `rltui`; empty where nobody says."""
@@ -52,13 +50,11 @@ class Series:
         return len(self.values)
 
     def add(self, step: int, at: float, value: float) -> None:
-        """Append one point."""
         self.steps.append(step)
         self.times.append(at)
         self.values.append(value)
 
     def extend(self, other: Series) -> None:
-        """Append all points of another."""
         self.steps.extend(other.steps)
         self.times.extend(other.times)
         self.values.extend(other.values)
@@ -103,7 +99,6 @@ class _Folding:
         self.branches: list[list[int]] = []
 
     def take(self, index: int) -> None:
-        """The next point."""
         steps, at = self._series.steps, self._series.times[index]
         step = steps[index]
         self.rewind_until(at)

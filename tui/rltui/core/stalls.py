@@ -238,7 +238,12 @@ class Pulse:
         if self._rule.silence_s == 0:
             return None
         if signs.is_stopped:
-            self._excuse(at)
+            # what it cannot do while it is stopped is not held against it when it goes on
+            for sign in (self._output, self._rows, self._beats):
+                if sign.newest is not None:
+                    sign.newest = at
+            self._still_since = self._answered_at = at
+            self._unanswered_since = None
             return f"pid {signs.pid} is stopped by a signal; go on with: kill -CONT {signs.pid}"
         silences = [
             *self._silent("no metric row", self._rows, at),
@@ -266,14 +271,6 @@ class Pulse:
         if signs.beat is not None:
             self._beats.see(signs.beat, at)
         self._looked_at = at
-
-    def _excuse(self, at: float) -> None:
-        """What it cannot do while it is stopped is not held against it when it goes on."""
-        for sign in (self._output, self._rows, self._beats):
-            if sign.newest is not None:
-                sign.newest = at
-        self._still_since = self._answered_at = at
-        self._unanswered_since = None
 
     def _silent(self, what: str, sign: Sign, at: float) -> list[str | None]:
         if not sign.has_shown:

@@ -49,7 +49,6 @@ def render_arguments(
 
 
 def placeholders(texts: Iterable[str]) -> frozenset[str]:
-    """Names of all placeholders in the texts."""
     return frozenset(match[1] for text in texts for match in _PLACEHOLDER.finditer(text))
 
 

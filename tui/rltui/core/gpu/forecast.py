@@ -140,7 +140,6 @@ class _DevicePlan:
         return self.users[: self.users.index(user)]
 
     def free_for(self, user: MemoryUser) -> int:
-        """What is free as it starts."""
         return max(0, self.free_bytes - sum(self.takes_bytes(other) for other in self.before(user)))
 
     def takes_bytes(self, user: MemoryUser) -> int:
@@ -305,7 +304,10 @@ def _judged(plan: _DevicePlan, fit: EngineFit, cache: KvCache | None, safe: floa
         suggested = _start_suggestion(plan, user, engine)
         return _Judged("will_refuse", fit.will_refuse(suggested), suggested, (fit.refusal_note(),))
     if cache is not None and not cache.suffices:
-        suggested = _cache_suggestion(plan, user, engine)
+        # the smallest with room for one request, if it passes and leaves the trainers their peak
+        most = _start_suggestion(plan, user, engine)
+        above = range(int(engine.utilization * 100) + 1, round(100 * most) + 1) if most else ()
+        suggested = next((part / 100 for part in above if _viable(plan, user, engine, part / 100)), None)
         return _Judged("no_kv_cache", fit.no_kv_cache(cache, suggested), suggested)
     if peak is not None and peak > left:
         suggested = _viable(plan, user, engine, safe)
@@ -376,13 +378,6 @@ def _start_suggestion(plan: _DevicePlan, user: MemoryUser, engine: EngineMemory)
         return _viable(plan, user, engine, passing)
     safe = plan.safe_utilization(user, engine)
     return None if safe is None else _viable(plan, user, engine, min(passing, safe))
-
-
-def _cache_suggestion(plan: _DevicePlan, user: MemoryUser, engine: EngineMemory) -> float | None:
-    """The smallest with room for one request, if it passes and leaves the trainers their peak."""
-    most = _start_suggestion(plan, user, engine)
-    above = range(int(engine.utilization * 100) + 1, round(100 * most) + 1) if most else ()
-    return next((part / 100 for part in above if _viable(plan, user, engine, part / 100)), None)
 
 
 def _viable(

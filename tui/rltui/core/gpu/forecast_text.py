@@ -81,12 +81,10 @@ class EngineFit:
 
     @property
     def name(self) -> str:
-        """Of the engine."""
         return self.user.component
 
     @property
     def gpu(self) -> str:
-        """Of its device."""
         return _gpu(self.device)
 
     @property
@@ -100,7 +98,6 @@ class EngineFit:
         return " and ".join(user.component for user in self.trainers)
 
     def fits(self) -> str:
-        """Good news."""
         takes = f"takes {gib(self.budget_bytes)} GiB ({self.share}) of {self.gpu}"
         start = f"fits: {self.name} {takes}"
         if not self.trainers:

@@ -160,7 +160,9 @@ def _new_value(lever: Lever, knob: KnobInfo, case: Case, *, is_own: bool) -> Kno
         case "halve":
             return _halved(knob, _whole(beside(case.knobs, knob, lever.divides)) if lever.divides else None)
         case "turn_on":
-            return _turned_on(knob, lever.on)
+            if knob.kind == "bool":
+                return None if knob.value else True
+            return lever.on if knob.kind == "int" and knob.value is None else None
         case "fit_length":
             return _fitting(knob, case.memory.possible_model_len)
         case "lower_share":
@@ -176,12 +178,6 @@ def _halved(knob: KnobInfo, multiple: int | None = None) -> int | None:
     if multiple is not None and multiple > 0:
         half = next((part for part in range(half, 0, -1) if multiple % part == 0), 0)
     return half if half >= max(1, knob.bounds[0] or 1) else None
-
-
-def _turned_on(knob: KnobInfo, number: int) -> KnobValue:
-    if knob.kind == "bool":
-        return None if knob.value else True
-    return number if knob.kind == "int" and knob.value is None else None
 
 
 def _fitting(knob: KnobInfo, possible: int | None) -> int | None:

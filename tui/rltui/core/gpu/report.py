@@ -30,8 +30,6 @@ machine's own memory, shared with the CPU (GB10, Jetson).
 
 
 class GpuProcess(Value):
-    """A process that holds memory on a device."""
-
     pid: int
     start: int | None = None
     """Clock ticks from boot to its start: with the pid it names the process for good. `None` if not ours to

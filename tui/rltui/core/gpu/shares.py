@@ -23,7 +23,12 @@ def shares(device: GpuDevice, processes: Sequence[GpuProcess]) -> tuple[GpuShare
 
     Processes that rltui did not start have one share per user, all others one per component.
     """
-    groups = _groups(processes)
+    members: dict[tuple[GpuOwner, str | None, str | None, str | None], list[GpuProcess]] = {}
+    for process in processes:
+        user = process.user if process.owner in ("mine", "other", "unknown") else None
+        key = (process.owner, process.experiment, process.component, user)
+        members.setdefault(key, []).append(process)
+    groups = [_Group(*key, tuple(of_key)) for key, of_key in members.items()]
     used = None if device.memory_kind == "unified" else device.used_bytes
     if used is None:
         return _sorted(group.share(group.known_bytes) for group in groups)
@@ -31,7 +36,8 @@ def shares(device: GpuDevice, processes: Sequence[GpuProcess]) -> tuple[GpuShare
     if known > used:
         parts = _scaled([group.known_bytes for group in groups], used)
         return _sorted(group.share(part, estimated=True) for group, part in zip(groups, parts, strict=True))
-    heir = _heir(groups)
+    unknown = [group for group in groups if group.is_unknown]
+    heir = unknown[0] if len(unknown) == 1 and unknown[0].owner == "component" else None
     found = [group.share(group.known_bytes + (used - known if group is heir else 0)) for group in groups]
     if heir is None and used > known:
         found.append(GpuShare(owner="hidden", used_bytes=used - known))
@@ -40,8 +46,6 @@ def shares(device: GpuDevice, processes: Sequence[GpuProcess]) -> tuple[GpuShare
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Processes of one owner."""
-
     owner: GpuOwner
     experiment: str | None
     component: str | None
@@ -54,7 +58,6 @@ class _Group:
 
     @property
     def is_unknown(self) -> bool:
-        """In part at least."""
         return any(process.used_bytes is None for process in self.processes)
 
     def share(self, used_bytes: int, *, estimated: bool = False) -> GpuShare:
@@ -67,21 +70,6 @@ class _Group:
             used_bytes=used_bytes,
             estimated=estimated or self.is_unknown or any(process.estimated for process in self.processes),
         )
-
-
-def _groups(processes: Sequence[GpuProcess]) -> list[_Group]:
-    members: dict[tuple[GpuOwner, str | None, str | None, str | None], list[GpuProcess]] = {}
-    for process in processes:
-        user = process.user if process.owner in ("mine", "other", "unknown") else None
-        key = (process.owner, process.experiment, process.component, user)
-        members.setdefault(key, []).append(process)
-    return [_Group(*key, tuple(of_key)) for key, of_key in members.items()]
-
-
-def _heir(groups: Sequence[_Group]) -> _Group | None:
-    """The component to which memory without a process must belong."""
-    unknown = [group for group in groups if group.is_unknown]
-    return unknown[0] if len(unknown) == 1 and unknown[0].owner == "component" else None
 
 
 def _scaled(sizes: Sequence[int], total: int) -> list[int]:

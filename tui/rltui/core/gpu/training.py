@@ -45,7 +45,6 @@ class Training:
 
     @property
     def tokens(self) -> int:
-        """Of a micro-batch."""
         return self.micro_batch * self.seq_len
 
 
@@ -89,7 +88,6 @@ class TrainingNeed:
         return fixed + max(0, peak_bytes - fixed) * training.tokens // self.training.tokens
 
     def _fixed_bytes(self) -> int | None:
-        """Whatever the micro-batch is."""
         if self.shape is None or not self.training.is_whole:
             return None
         return _BYTES_PER_PARAMETER * self.shape.parameters // max(1, self.training.processes)
@@ -118,7 +116,16 @@ class TrainingNeed:
             needed = self.estimate_bytes(rung) if peak_bytes is None else self.scaled_bytes(rung, peak_bytes)
             if needed is not None and needed <= free_bytes:
                 return f"{self._edits(rung)} (about {gib(needed)} GiB)"
-        return self._steps(rungs)
+        # `data.micro_batch_size 4 → 2 → 1, then data.seq_len 4096 → 2048 → 1024`
+        parts = []
+        for knob, values in (
+            (self.training.micro_batch_knob, [each.micro_batch for each in (self.training, *rungs)]),
+            (self.training.seq_len_knob, [each.seq_len for each in (self.training, *rungs)]),
+        ):
+            different = list(dict.fromkeys(values))
+            if len(different) > 1:
+                parts.append(f"{knob} {' → '.join(map(str, different))}")
+        return f"lower {', then '.join(parts)}" if parts else ""
 
     def _edits(self, rung: Training) -> str:
         edits = [
@@ -130,18 +137,6 @@ class TrainingNeed:
             if before != now
         ]
         return f"write {' and '.join(edits)}"
-
-    def _steps(self, rungs: tuple[Training, ...]) -> str:
-        """`data.micro_batch_size 4 → 2 → 1, then data.seq_len 4096 → 2048 → 1024`."""
-        parts = []
-        for knob, values in (
-            (self.training.micro_batch_knob, [each.micro_batch for each in (self.training, *rungs)]),
-            (self.training.seq_len_knob, [each.seq_len for each in (self.training, *rungs)]),
-        ):
-            different = list(dict.fromkeys(values))
-            if len(different) > 1:
-                parts.append(f"{knob} {' → '.join(map(str, different))}")
-        return f"lower {', then '.join(parts)}" if parts else ""
 
 
 def _smaller(training: Training) -> Iterator[Training]:

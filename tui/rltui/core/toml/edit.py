@@ -203,7 +203,8 @@ def _insert(text: str, sections: list[TomlTable], path: KeyPath, value: TomlValu
     holder = _deepest_value_above(sections, path)
     if holder is not None:
         return _into_inline(text, holder, path, value)
-    home = _deepest_section_above(sections, path)
+    above = [section for section in sections if path[: len(section.path)] == section.path]
+    home = max(above, key=lambda section: len(section.path))
     if home.path == parent:
         return _into_section(text, home, path, value)
     sibling = _dotted_sibling(home, parent)
@@ -221,11 +222,6 @@ def _deepest_value_above(sections: list[TomlTable], path: KeyPath) -> Entry | No
         if len(entry.path) < len(path) and path[: len(entry.path)] == entry.path
     ]
     return max(above, key=lambda entry: len(entry.path), default=None)
-
-
-def _deepest_section_above(sections: list[TomlTable], path: KeyPath) -> TomlTable:
-    above = [section for section in sections if path[: len(section.path)] == section.path]
-    return max(above, key=lambda section: len(section.path))
 
 
 def _dotted_sibling(section: TomlTable, parent: KeyPath) -> Entry | None:
@@ -417,7 +413,9 @@ def _list_with(text: str, items: Sequence[_Item], index: int, values: Sequence[A
     """Add `values` before the item at `index`, or behind the last one."""
     spelled = [format_value(value) for value in values]
     if not items:
-        return _filled(text, spelled)
+        if "#" not in text:
+            return f"[{', '.join(spelled)}]"
+        return f"[{''.join(f'{each}, ' for each in spelled)}{text[1:]}"
     beside = items[index - 1] if index else items[0]
     line_start = text.rfind("\n", 0, beside.start) + 1
     indent = text[line_start : beside.start]
@@ -438,13 +436,6 @@ def _list_with(text: str, items: Sequence[_Item], index: int, values: Sequence[A
     if end_of_line is None:  # more follows on this line
         return text[:comma_end] + "".join(f" {each}," for each in spelled) + text[comma_end:]
     return text[: end_of_line.end()] + "".join(lines) + text[end_of_line.end() :]
-
-
-def _filled(text: str, spelled: Sequence[str]) -> str:
-    """An empty list, which may hold comments."""
-    if "#" not in text:
-        return f"[{', '.join(spelled)}]"
-    return f"[{''.join(f'{each}, ' for each in spelled)}{text[1:]}"
 
 
 def _comma_end(text: str, item: _Item) -> int:

@@ -73,7 +73,7 @@ def _steps(
 
 def _with(text: str, path: KeyPath, value: TomlValue, overlay: str) -> str:
     key = format_key(path)
-    if own := _own_lines(overlay, path):
+    if own := "".join(overlay[start:end] for start, end in _spans(overlay, path)):
         return _appended(_without(text, path), own)
     if _has_tables(value) or _has_tables(value_at(parse(text, key), key)):
         text = _without(text, path)
@@ -82,11 +82,6 @@ def _with(text: str, path: KeyPath, value: TomlValue, overlay: str) -> str:
 
 def _has_tables(value: TomlValue) -> bool:
     return isinstance(value, Mapping) or (isinstance(value, list) and any(map(_has_tables, value)))
-
-
-def _own_lines(text: str, path: KeyPath) -> str:
-    """The lines of the tables at `path` and below, with the comments that belong to them."""
-    return "".join(text[start:end] for start, end in _spans(text, path))
 
 
 def _without(text: str, path: KeyPath) -> str:

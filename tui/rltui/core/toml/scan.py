@@ -98,18 +98,15 @@ class _Scanner:
         at = self._skip(_SPACES, start + (2 if is_array else 1))
         keys, at = self._key(at)
         end = self._skip(_SPACES, at) + (2 if is_array else 1)
-        return TomlTable(self._resolve(keys, opens_element=is_array), start, end, is_array)
-
-    def _resolve(self, keys: tuple[str, ...], *, opens_element: bool) -> KeyPath:
-        """Put in the index of the newest element wherever a key names an array of tables."""
+        # put in the index of the newest element wherever a key names an array of tables
         path: KeyPath = ()
         for depth, key in enumerate(keys, start=1):
             path += (key,)
-            if opens_element and depth == len(keys):
+            if is_array and depth == len(keys):
                 self._array_lengths[path] = self._array_lengths.get(path, 0) + 1
             if path in self._array_lengths:
                 path += (str(self._array_lengths[path] - 1),)
-        return path
+        return TomlTable(path, start, end, is_array)
 
     def _key(self, at: int) -> tuple[tuple[str, ...], int]:
         keys: list[str] = []

@@ -58,7 +58,9 @@ def format_value(value: TomlValue, *, replaces: str = "") -> str:
         case int():
             return str(value)
         case float():
-            return _format_float(value)
+            if not math.isfinite(value):
+                return repr(value)  # `inf`, `-inf` and `nan`, as TOML spells them
+            return _PADDED_EXPONENT.sub(lambda match: f"e{match[1].replace('+', '')}", repr(value))
         case str():
             return _format_string(value, replaces)
         case datetime.datetime() | datetime.date() | datetime.time():
@@ -86,12 +88,6 @@ def read_value(text: str) -> TomlValue:
 def same_value(one: TomlValue, other: TomlValue) -> bool:
     """Equal and of one type: `1`, `1.0` and `true` differ, and what is not a number equals itself."""
     return repr(one) == repr(other)
-
-
-def _format_float(value: float) -> str:
-    if not math.isfinite(value):
-        return repr(value)  # `inf`, `-inf` and `nan`, as TOML spells them
-    return _PADDED_EXPONENT.sub(lambda match: f"e{match[1].replace('+', '')}", repr(value))
 
 
 def _format_string(value: str, replaces: str) -> str:
