@@ -166,7 +166,10 @@ def run_prefix(
     if folder is None:
         if all(shutil.which(program, path=path) for program in checkout.programs):
             return ()
-        return _nowhere(checkout)
+        return Missing(
+            f"no checkout of {checkout.project} is near the config or the workspace",
+            hint=f"name its folder with up --workspace, or export {checkout.variable}=FOLDER before up",
+        )
     project = project_of(folder, checkout)
     programs = project / VENV_PROGRAMS
     if shutil.which("uv", path=path) and not _is_current(project, checkout):
@@ -288,13 +291,6 @@ def programs(
         return Path(places[0]).resolve().parent if places else None
     python = interpreter(project_of(folder, checkout), environment=environment)
     return None if python is None else Path(python[0]).parent
-
-
-def _nowhere(checkout: Checkout) -> Missing:
-    return Missing(
-        f"no checkout of {checkout.project} is near the config or the workspace",
-        hint=f"name its folder with up --workspace, or export {checkout.variable}=FOLDER before up",
-    )
 
 
 def _upward(start: Path) -> Iterator[Path]:

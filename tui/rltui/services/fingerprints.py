@@ -20,8 +20,6 @@ _HOLDS_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Of a file as it is now."""
-
     sha256: str = ""
     problem: str = ""
     """Why it has none, in words."""

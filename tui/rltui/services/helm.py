@@ -34,7 +34,6 @@ class Helm:
     kubectl: Kubectl
 
     def words(self, *words: str) -> tuple[str, ...]:
-        """The whole command."""
         where = [f"--kube-context={self.kubectl.context}"] if self.kubectl.context else []
         where += [f"--namespace={self.kubectl.namespace}"] if self.kubectl.namespace else []
         return ("helm", *words, *where)

@@ -29,8 +29,6 @@ _OF_ONE_JOB = re.compile(r"#SBATCH\s+(--(?:job-name|output|error|open-mode|array
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one run brings."""
-
     script: str
     """Path of its script; no other attempt has the same."""
     log: str

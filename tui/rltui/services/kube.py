@@ -63,7 +63,6 @@ class Kubectl:
     namespace: str = ""
 
     def words(self, *words: str) -> tuple[str, ...]:
-        """The whole command."""
         where = [f"--context={self.context}"] if self.context else []
         where += [f"--namespace={self.namespace}"] if self.namespace else []
         return ("kubectl", *where, *words)
@@ -84,13 +83,10 @@ def pod_words(host: Mapping[str, Any], *, tty: bool = False) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a container ended."""
-
     code: int
     """128 and its number where a signal ended it."""
     reason: str
     """The cluster's word: `OOMKilled`, `Error`, `Completed`."""
-    finished_at: str = ""
 
     @property
     def text(self) -> str:
@@ -223,7 +219,7 @@ def _pod(document: Mapping[str, Any], container: str) -> Pod:
 def _end(terminated: Mapping[str, Any] | None) -> End | None:
     if terminated is None:
         return None
-    return End(int(terminated["exitCode"]), terminated.get("reason", ""), terminated.get("finishedAt") or "")
+    return End(int(terminated["exitCode"]), terminated.get("reason", ""))
 
 
 def _phase(

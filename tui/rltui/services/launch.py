@@ -15,10 +15,10 @@ from rltui.core.evals import SERVER
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.hosts import HostSpec, PodSpec
+from rltui.core.hosts import PodSpec
 from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.knobs import KnobValue
-from rltui.core.layout import PROBES, ComponentSpec, GpuSourceSpec, Layout, Ready, address_fault
+from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.errors import ConfigError
 from rltui.frameworks.base import (
@@ -210,7 +210,15 @@ class Launcher:
         host = self._layout.host(component)
         if host is None:
             return None
-        return _filled_host(host, self._layout[component], values, f"{self._where(component)}: {host.kind}")
+        spec = self._layout[component]
+        where = f"{self._where(component)}: {host.kind}"
+        said: dict[str, Any] = {
+            key: _rendered(value, values, where) for key, value in host.model_dump().items() if key != "done"
+        }
+        if isinstance(host, PodSpec):
+            said |= {"done": host.done, "reach": pod_words(said), "login": False, "env": {}, "send_env": ()}
+        forward = render_arguments(spec.forward, values, where=where)
+        return {"kind": host.kind, **said, "forward": forward, "wait_s": spec.wait_s}
 
     def resolutions(
         self, component: str, files: ConfigFiles, *, resume_step: int | None, run_id: str
@@ -461,19 +469,6 @@ def _of_pods(hosts: Iterable[Mapping[str, Any]], tag: str) -> Iterator[GpuComman
     for name, host in {host["name"]: host for host in hosts}.items():
         words = gpu_command(host["reach"], python=host["python"], login=False, tag=tag)
         yield GpuCommand(name, *words)
-
-
-def _filled_host(
-    host: HostSpec, spec: ComponentSpec, values: Mapping[str, TemplateValue], where: str
-) -> Mapping[str, Any]:
-    """What a follower is told of where the component runs."""
-    said: dict[str, Any] = {
-        key: _rendered(value, values, where) for key, value in host.model_dump().items() if key != "done"
-    }
-    if isinstance(host, PodSpec):
-        said |= {"done": host.done, "reach": pod_words(said), "login": False, "env": {}, "send_env": ()}
-    forward = render_arguments(spec.forward, values, where=where)
-    return {"kind": host.kind, **said, "forward": forward, "wait_s": spec.wait_s}
 
 
 def _rendered(value: object, values: Mapping[str, TemplateValue], where: str) -> object:

@@ -9,8 +9,6 @@ from rltui.services import outside, slurm
 
 @dataclass(frozen=True, slots=True)
 class JobPartition:
-    """Where jobs run."""
-
     name: str
     is_default: bool
     is_up: bool

@@ -38,7 +38,13 @@ class Probe:
                 await asyncio.to_thread(get, self._ready.http, timeout_s=_PROBE_TIMEOUT_S)
                 return True
             if self._ready.tcp is not None:
-                await _try_tcp(self._ready.tcp)
+                host, _, port = self._ready.tcp.rpartition(":")
+                try:
+                    async with asyncio.timeout(_PROBE_TIMEOUT_S):
+                        _, writer = await asyncio.open_connection(host.strip("[]") or "127.0.0.1", int(port))
+                except ValueError as error:
+                    raise OSError(str(error)) from error
+                writer.close()
                 return True
             if self._ready.file is not None:
                 return await asyncio.to_thread(Path(self._ready.file).exists)
@@ -130,16 +136,6 @@ def _has_route(url: str, key: str) -> bool | None:
     except OSError:
         return None
     return None
-
-
-async def _try_tcp(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    try:
-        async with asyncio.timeout(_PROBE_TIMEOUT_S):
-            _, writer = await asyncio.open_connection(host.strip("[]") or "127.0.0.1", int(port))
-    except ValueError as error:
-        raise OSError(str(error)) from error
-    writer.close()
 
 
 TIMEOUT_S = 5.0

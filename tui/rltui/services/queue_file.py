@@ -29,12 +29,10 @@ _GONE_ON = "the runs that it had started go on by themselves"
 
 
 def queue_folder() -> Path:
-    """Where all of it lies."""
     return paths.state_dir() / "queue"
 
 
 def queue_file() -> Path:
-    """The queue itself."""
     return queue_folder() / "queue.json"
 
 

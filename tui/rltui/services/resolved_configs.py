@@ -41,8 +41,6 @@ _MADE = "made"
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a resolution made."""
-
     files: Mapping[str, str]
     """Name → absolute path."""
     was_kept: bool
@@ -97,7 +95,11 @@ class Resolver:
             try:
                 was_kept = _is_fresh(kept)
                 number = _moved(resolution)
-                alike = _digest(resolution, _texts(_unmoved(resolution), files), run)
+                edits = {
+                    role: {key: value for key, value in each.items() if key != resolution.moves}
+                    for role, each in resolution.edits.items()
+                }
+                alike = _digest(resolution, _texts(replace(resolution, edits=edits), files), run)
                 if not was_kept and (number is None or not self._move(resolution, alike, number, kept)):
                     await self._make_known(resolution, files, run, kept)
                 if number is not None:
@@ -187,7 +189,12 @@ class Resolver:
             if code == 0:
                 return
             if code != _UNKNOWN_OPTION:
-                raise _refusal(command, code, output)
+                words = _last_words(output)
+                raise ConfigError(
+                    f"{command[0]} refuses the config (exit code {code})",
+                    details=words,
+                    hint="mend the config; nothing was started",
+                )
         title = f"{resolution.commands[0][0]} knows no option to write out the config of each process"
         raise ConfigError(title, details=_last_words(output), hint=resolution.unsupported)
 
@@ -213,14 +220,6 @@ def _moved(resolution: Resolution) -> int | None:
     """The number at `Resolution.moves`, where its outputs are made by a command."""
     found = [edits.get(resolution.moves) for edits in resolution.edits.values() if resolution.commands]
     return next((each for each in found if isinstance(each, int) and not isinstance(each, bool)), None)
-
-
-def _unmoved(resolution: Resolution) -> Resolution:
-    edits = {
-        role: {key: value for key, value in each.items() if key != resolution.moves}
-        for role, each in resolution.edits.items()
-    }
-    return replace(resolution, edits=edits)
 
 
 def _with_number(path: Path, key: str, old: int, new: int) -> str | None:
@@ -258,15 +257,6 @@ def _is_fresh(kept: Path) -> bool:
 
 def _disk_error(kept: Path, error: OSError) -> RltuiError:
     return RltuiError(f"cannot keep what {kept} needs: {error.strerror}", hint="is the disk full?")
-
-
-def _refusal(command: Sequence[str], code: int, output: bytes) -> ConfigError:
-    words = _last_words(output)
-    return ConfigError(
-        f"{command[0]} refuses the config (exit code {code})",
-        details=words,
-        hint="mend the config; nothing was started",
-    )
 
 
 def _last_words(output: bytes) -> list[str]:
@@ -330,7 +320,6 @@ def _share(resolution: Resolution, kept: Path) -> None:
 
 
 def read_made(path: Path) -> TomlValue:
-    """What a file that was made holds."""
     text = path.read_text(encoding="utf-8")
     return json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
 

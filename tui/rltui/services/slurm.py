@@ -202,8 +202,9 @@ def parse_job(text: str) -> Job:
                 values.setdefault(name, value)
     try:
         code, _, signal_ = values.get("ExitCode", "0:0").partition(":")
+        task = values.get("ArrayTaskId", "")
         return Job(
-            id=_id(values),
+            id=f"{values['ArrayJobId']}_{task}" if task.isdecimal() else values["JobId"],
             state=values["JobState"],
             reason=values.get("Reason", "None"),
             restarts=int(values.get("Restarts", "0")),
@@ -218,11 +219,6 @@ def parse_job(text: str) -> Job:
         )
     except (LookupError, ValueError) as error:
         raise ValueError(f"scontrol says what is no job: {text[:200]!r}") from error
-
-
-def _id(values: Mapping[str, str]) -> str:
-    task = values.get("ArrayTaskId", "")
-    return f"{values['ArrayJobId']}_{task}" if task.isdecimal() else values["JobId"]
 
 
 def _time(text: str) -> float | None:

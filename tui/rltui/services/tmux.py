@@ -91,8 +91,6 @@ component's tag from the shell of the first start must not be among it."""
 
 
 class TmuxWindow(NamedTuple):
-    """A window as tmux sees it."""
-
     id: str
     """Unique on the server, such as `@3`."""
     name: str
@@ -261,7 +259,14 @@ class TmuxHost:
         create = ("new-session", "-d", "-s", session, "-n", _literal(window), "-x", "200", "-y", "50")
         place = ("-c", _literal(cwd), "-P", "-F", _WINDOW_FORMAT, "--")
         *ahead, names = _update_environment(os.environ.keys() - OUTER_VARIABLES | env.keys())
-        self._start_server()
+        # a server that does not exit for want of sessions; without effect on one that runs
+        start = (("start-server",), _EXIT_EMPTY_OFF)
+        try:
+            self._run(*start, variables=_SERVER_VARIABLES)
+        except RltuiError as error:
+            if not any(sign in str(error) for sign in _DYING):
+                raise
+            self._run(*start, variables=_SERVER_VARIABLES)
         try:
             self._run(*(("set-option", *option) for option in SERVER_OPTIONS))
             self._run(*(("bind-key", *key) for key in _SERVER_KEYS))
@@ -277,16 +282,6 @@ class TmuxHost:
         finally:
             self._run(_EXIT_EMPTY_ON)
         return _parse_window(lines[0])
-
-    def _start_server(self) -> None:
-        """Have a server that does not exit for want of sessions. Without effect on one that runs."""
-        start = (("start-server",), _EXIT_EMPTY_OFF)
-        try:
-            self._run(*start, variables=_SERVER_VARIABLES)
-        except RltuiError as error:
-            if not any(sign in str(error) for sign in _DYING):
-                raise
-            self._run(*start, variables=_SERVER_VARIABLES)
 
     def _ask(self, *command: str) -> list[str]:
         """Output lines; none where the server or the session is not there, which is no error when asking."""

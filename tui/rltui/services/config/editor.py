@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +52,6 @@ class ConfigEditor:
 
     @property
     def undoable(self) -> EditRecord | None:
-        """The edit that the next undo takes back."""
         return self._history.now().undoable
 
     def knob_table(self, running: Running) -> KnobTable:
@@ -81,7 +80,12 @@ class ConfigEditor:
                 preview = self._store.preview_contents(contents, running=running)
             case _:
                 preview = self._take_back(request, running)
-        conflicts = _find_conflicts(preview, request.base, self._content)
+        # files that are not what `base` (path → SHA-256) says any more
+        conflicts = tuple(
+            _conflict(preview, role, self._content(request.base[str(source.path)]))
+            for role, source in preview.before.sources.items()
+            if request.base.get(str(source.path), source.sha) != source.sha
+        )
         return replace(preview, conflicts=(*preview.conflicts, *conflicts))
 
     def apply(self, request: Request, preview: EditPreview, *, is_birth: bool = False) -> EditRecord | None:
@@ -234,20 +238,6 @@ def _toml(value: TomlValue) -> str | None:
 
 
 # --- files that changed since a person looked: the three sides ------------------------------------------
-
-
-def _find_conflicts(
-    preview: EditPreview, base: Mapping[str, str], content_of: Callable[[str], bytes | None]
-) -> tuple[FileConflict, ...]:
-    """Files that are not what `base` (path → SHA-256) says any more.
-
-    `content_of` finds contents by SHA-256; where it does not know one, that side is left empty.
-    """
-    return tuple(
-        _conflict(preview, role, content_of(base[str(source.path)]))
-        for role, source in preview.before.sources.items()
-        if base.get(str(source.path), source.sha) != source.sha
-    )
 
 
 def _conflict(preview: EditPreview, role: str, content: bytes | None) -> FileConflict:

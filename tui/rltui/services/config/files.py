@@ -38,7 +38,6 @@ class LoadedFiles:
 
     @property
     def files(self) -> ConfigFiles:
-        """What framework modules take."""
         return {
             role: ConfigFile(role, str(source.path), source.data, passed=self.passed.get(role, {}))
             for role, source in self.sources.items()

@@ -93,8 +93,6 @@ class EditHistory:
 
 
 class EditJournal(Protocol):
-    """Where edits are recorded."""
-
     def add(
         self,
         kind: str,
@@ -103,14 +101,10 @@ class EditJournal(Protocol):
         component: str | None = None,
         attempt: int | None = None,
         **data: object,
-    ) -> object:
-        """Record an event that happened now."""
-        ...
+    ) -> object: ...
 
 
 class _Entry(Value):
-    """The journal entry to come."""
-
     text: str
     data: dict[str, Any]
 

@@ -23,8 +23,6 @@ _REMEMBERED = 4
 
 @dataclass(frozen=True, slots=True)
 class KnobLists:
-    """The knobs of one reading."""
-
     files: ConfigFiles
     knobs: tuple[Knob, ...]
     others: tuple[Knob, ...]

@@ -28,20 +28,16 @@ def config_lock(files: Iterable[Path], *, wait_s: float = _WAIT_S) -> Iterator[N
     deadline = time.monotonic() + wait_s
     with ExitStack() as held:
         for folder in folders:
-            held.callback(os.close, _locked(folder, deadline))
+            # the descriptor of the folder itself holds its lock, which leaves no file behind
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                while not _take(descriptor):
+                    _wait(folder, os.fstat(descriptor).st_ino, deadline)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            held.callback(os.close, descriptor)
         yield
-
-
-def _locked(folder: Path, deadline: float) -> int:
-    """A descriptor of the folder itself that holds its lock, which leaves no file behind."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        while not _take(descriptor):
-            _wait(folder, os.fstat(descriptor).st_ino, deadline)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 def _take(descriptor: int) -> bool:

@@ -42,7 +42,9 @@ class StepTimes:
         figures = self._framework.derive(files)
         self.look()
         series = self._series()
-        mean = self._mean_tokens(files, series)
+        names = self._framework.batch_knobs(files)
+        measured = series.mean(names.token_metric) if names is not None else None
+        mean = measured.value if measured is not None else None
         size, unit = self._size(files, figures, mean)
         if size is None and self._batch_values(files) is not None:
             return figures  # the batch cannot be read
@@ -70,11 +72,6 @@ class StepTimes:
             except ConfigError:  # damaged: nothing is known of the config then
                 self._snapshot = (newest, {})
         return self._snapshot[1]
-
-    def _mean_tokens(self, files: ConfigFiles, series: MetricSeries) -> float | None:
-        names = self._framework.batch_knobs(files)
-        measured = series.mean(names.token_metric) if names is not None else None
-        return measured.value if measured is not None else None
 
     def _size_then(self, files: ConfigFiles, unit: str, mean: float | None) -> float | None:
         if not files:

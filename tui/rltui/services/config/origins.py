@@ -16,8 +16,6 @@ _NOTE = "origins.json"
 
 @dataclass(frozen=True, slots=True)
 class ConfigOrigin:
-    """Where one copy comes from."""
-
     paths: tuple[str, ...]
     """The user's files, absolute, in the order in which they were merged."""
     text: str
@@ -25,7 +23,6 @@ class ConfigOrigin:
 
     @property
     def words(self) -> str:
-        """The files, in one text."""
         return " and ".join(self.paths)
 
 

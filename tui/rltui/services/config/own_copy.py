@@ -59,7 +59,6 @@ class Override:
 
     @property
     def option(self) -> str:
-        """As it is typed."""
         return f"--{self.key}"
 
 

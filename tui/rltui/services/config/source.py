@@ -104,7 +104,13 @@ def with_key(source: Source, key: str, value: TomlValue) -> Source:
     """
     before = value_at(source.data, key)
     if isinstance(value, str) and isinstance(before, datetime.date | datetime.time):
-        value = _moment(key, value)
+        try:
+            moment = read_value(value)
+        except ValueError:
+            moment = None
+        if not isinstance(moment, datetime.date | datetime.time):
+            raise ConfigError(f"{key} must be a date or time, not {value!r}", hint="write it like 2026-01-31")
+        value = moment
     text = edit.edit(source.text, {key: value})
     try:
         after = parse_file(source.path, text.encode())
@@ -113,25 +119,12 @@ def with_key(source: Source, key: str, value: TomlValue) -> Source:
     touched = changed_keys(deep_leaves(source.data), deep_leaves(after.data))
     found = value_at(after.data, key)
     is_there = found == value or same_value(found, value)
-    if not is_there or not all(_is_about(each, key, value) for each in touched):
+    # a changed key is the wanted one, or a table that is empty from now on
+    if not is_there or not all(
+        each == key or (value is None and key.startswith(f"{each}.")) for each in touched
+    ):
         raise _at_risk(source, key)
     return after
-
-
-def _is_about(changed: str, key: str, value: TomlValue) -> bool:
-    """A changed key is the wanted one, or a table that is empty from now on."""
-    return changed == key or (value is None and key.startswith(f"{changed}."))
-
-
-def _moment(key: str, text: str) -> TomlValue:
-    """A date or time as it is typed."""
-    try:
-        moment = read_value(text)
-    except ValueError:
-        moment = None
-    if not isinstance(moment, datetime.date | datetime.time):
-        raise ConfigError(f"{key} must be a date or time, not {text!r}", hint="write it like 2026-01-31")
-    return moment
 
 
 def _at_risk(source: Source, key: str) -> ConfigError:

@@ -64,7 +64,6 @@ class EditPreview:
 
     @property
     def blocked(self) -> bool:
-        """An error forbids it."""
         return any(problem.severity == "error" for problem in self.problems)
 
     @property
@@ -78,7 +77,6 @@ class EditPreview:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The same files, on the disk."""
         return tuple(self.after.sources[role].path for role in self.roles)
 
     @cached_property
@@ -168,7 +166,6 @@ class ConfigStore:
         return self.load_sources().files
 
     def load_sources(self) -> LoadedFiles:
-        """As `load`, with the texts."""
         loaded = load_files(self._paths, self._framework)
         self._keep(loaded)
         return loaded
@@ -304,7 +301,12 @@ class ConfigStore:
         if changes:
             with config_lock(list(changes)):
                 for source in before.values():
-                    _require_unchanged(source)
+                    try:
+                        current = content_of(source.path)
+                    except ConfigError as error:
+                        raise ConflictError(error.title, hint="nothing was written") from error
+                    if current != source.content:
+                        raise _changed_meanwhile(source, current)
                 with recorded():
                     _replace_all(changes, before.values())
         self._keep(preview.after)
@@ -440,20 +442,6 @@ def _as_warnings(problems: tuple[Problem, ...], why: str) -> tuple[Problem, ...]
 
 def _shas(loaded: LoadedFiles) -> tuple[str, ...]:
     return tuple(source.sha for source in loaded.sources.values())
-
-
-def _require_unchanged(source: Source) -> None:
-    """The file still holds what was read.
-
-    Raises:
-        ConflictError: if it does not; the details are the difference.
-    """
-    try:
-        current = content_of(source.path)
-    except ConfigError as error:
-        raise ConflictError(error.title, hint="nothing was written") from error
-    if current != source.content:
-        raise _changed_meanwhile(source, current)
 
 
 def _changed_meanwhile(source: Source, current: bytes | None) -> ConflictError:

@@ -134,18 +134,14 @@ def _mark(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:12]
 
 
-def _require_writable(target: Path) -> None:
-    """A rename would get around a read-only file; its owner meant it."""
-    if not os.access(target, os.W_OK) and target.exists():
-        raise PermissionError(errno.EACCES, "the file is read-only")
-
-
 def _prepared(path: Path, change: FileChange) -> _Step:
     target = path.resolve()
     tidy(target)
     try:
         linked = target.stat().st_nlink > 1
-        _require_writable(target)
+        # a rename would get around a read-only file; its owner meant it
+        if not os.access(target, os.W_OK) and target.exists():
+            raise PermissionError(errno.EACCES, "the file is read-only")
         return _Step(path, target, change, None if linked else _write_beside(target, change))
     except FileNotFoundError:
         raise ForeignSaveError(path, None) from None
@@ -186,7 +182,13 @@ def _put_back(taken: Path, target: Path, inside: bytes | None) -> None:
             swap(taken, target)
         except FileNotFoundError:  # an editor moved it away, about to save anew
             with suppress(FileExistsError):
-                _put(taken, target)
+                try:
+                    _rename(taken, target, _NOREPLACE)
+                except OSError as error:
+                    if error.errno not in _HAS_NONE:
+                        raise
+                    os.link(taken, target)
+                    taken.unlink()
                 return
             continue
         if _content_at_rest(taken) == inside:
@@ -232,7 +234,11 @@ def _write_beside(target: Path, change: FileChange) -> Path:
             if (info.st_uid, info.st_gid) != (os.getuid(), os.getgid()):
                 _give(stream.fileno(), info.st_uid, info.st_gid)
             os.fchmod(stream.fileno(), info.st_mode & 0o7777)
-            _copy_attributes(target, stream.fileno())
+            # access lists and the like, as far as the file system has and lets us set them
+            with suppress(OSError):
+                for name in os.listxattr(target):
+                    with suppress(OSError):
+                        os.setxattr(stream.fileno(), name, os.getxattr(target, name))
             stream.flush()
             os.fsync(stream.fileno())
         return part.replace(ready)
@@ -248,14 +254,6 @@ def _give(descriptor: int, user: int, group: int) -> None:
     except PermissionError:
         with suppress(PermissionError):
             os.fchown(descriptor, -1, group)
-
-
-def _copy_attributes(source: Path, descriptor: int) -> None:
-    """Access lists and the like, as far as the file system has and lets us set them."""
-    with suppress(OSError):
-        for name in os.listxattr(source):
-            with suppress(OSError):
-                os.setxattr(descriptor, name, os.getxattr(source, name))
 
 
 def _sync_folder(folder: Path) -> None:
@@ -307,22 +305,6 @@ def _swap_by_links(one: Path, other: Path) -> None:
         second.unlink(missing_ok=True)
         raise
     second.replace(one)
-
-
-def _put(one: Path, name: Path) -> None:
-    """Give a file a name that nobody has.
-
-    Raises:
-        FileExistsError: if somebody has it.
-        OSError: if it cannot be.
-    """
-    try:
-        _rename(one, name, _NOREPLACE)
-    except OSError as error:
-        if error.errno not in _HAS_NONE:
-            raise
-        os.link(one, name)
-        one.unlink()
 
 
 def _rename(one: Path, other: Path, flags: int) -> None:

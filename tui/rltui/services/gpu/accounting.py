@@ -19,8 +19,6 @@ from rltui.services.processes.origin import ProcessFacts, ProcessTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivingComponent(Tenant):
-    """A component of this experiment that runs."""
-
     root_pids: tuple[int, ...]
     """What all its processes descend from; the first one stands for it where processes cannot be told."""
     choice: GpuChoice
@@ -161,7 +159,18 @@ class GpuOwners:
             if pids_tell and not device.host:
                 processes = _with_estimates(self._claimed.of(device, claims), held)
             elif here:
-                processes = _stand_ins(here, claims, held)
+                # one process per component, where the listed ones cannot be told
+                processes = tuple(
+                    GpuProcess.model_validate(
+                        {
+                            "pid": component.root_pids[0],
+                            "used_bytes": held.get(component.component),
+                            "estimated": True,
+                            **claims.fields(component.root_pids[0]),
+                        }
+                    )
+                    for component in here
+                )
             found[device.key] = Holders(processes, shares(device, processes))
         return found
 
@@ -193,17 +202,13 @@ class _Claimed:
     def of(self, device: GpuDevice, claims: _Claims) -> tuple[GpuProcess, ...]:
         """The processes of `device`, with owners and without estimates."""
         listed, claimed = self._known.get(device.key, ((), ()))
-        if not _are_same(listed, device.processes):
+        # as objects of one reading: a process may be replaced by one that looks like it
+        if not (len(listed) == len(device.processes) and all(map(operator.is_, listed, device.processes))):
             claimed = tuple(
                 process.model_copy(update=claims.fields(process.pid)) for process in device.processes
             )
             self._known[device.key] = device.processes, claimed
         return claimed
-
-
-def _are_same(listed: tuple[GpuProcess, ...], others: tuple[GpuProcess, ...]) -> bool:
-    """From one reading: as objects, since a process may be replaced by one that looks like it."""
-    return len(listed) == len(others) and all(map(operator.is_, listed, others))
 
 
 def _tenants(
@@ -216,23 +221,6 @@ def _tenants(
         for device in chosen if component.root_pids else ():
             tenants[device.key] = (*tenants.get(device.key, ()), component)
     return tenants
-
-
-def _stand_ins(
-    tenants: Sequence[LivingComponent], claims: _Claims, held: Mapping[str, int]
-) -> tuple[GpuProcess, ...]:
-    """One process per component, where the listed ones cannot be told."""
-    return tuple(
-        GpuProcess.model_validate(
-            {
-                "pid": component.root_pids[0],
-                "used_bytes": held.get(component.component),
-                "estimated": True,
-                **claims.fields(component.root_pids[0]),
-            }
-        )
-        for component in tenants
-    )
 
 
 def _with_estimates(found: tuple[GpuProcess, ...], held: Mapping[str, int]) -> tuple[GpuProcess, ...]:

@@ -37,8 +37,6 @@ _UNSEEN_S = 900.0
 
 
 class _Kept(Value):
-    """What a file holds."""
-
     pid: int
     start: int
     boot: str = ""
@@ -94,18 +92,15 @@ class ClaimFiles:
         """
         make_folder(self._folder, mode=0o700)
         with _locked(self._folder):
-            self._remove_void()
+            # what others claimed and nobody has any more: whoever comes back to it must ask again
+            for file in _files(self._folder):
+                kept = _read(file)
+                if file.name != self._experiment and kept is not None and not _counts(kept, self._boot):
+                    file.unlink(missing_ok=True)
             decided = decide(self.others())
             if decided is not None:
                 self.keep(decided)
         return decided
-
-    def _remove_void(self) -> None:
-        """What others claimed and nobody has any more: whoever comes back to it must ask again."""
-        for file in _files(self._folder):
-            kept = _read(file)
-            if file.name != self._experiment and kept is not None and not _counts(kept, self._boot):
-                file.unlink(missing_ok=True)
 
     def keep(self, claims: Collection[GpuClaim], users: Iterable[ProcessId] = ()) -> None:
         """Replace the own ones by some of them, which takes nothing from anybody. `users`: whom they are for.

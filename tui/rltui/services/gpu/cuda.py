@@ -99,16 +99,14 @@ def _search_path(python: str) -> Sequence[str]:
     if path == OWN_PYTHON:
         return sys.path
     try:
-        return _ask_search_path(path, _stamps(path))
+        # they change when another interpreter or virtual environment takes its place
+        files = (Path(path), Path(path).parent.parent / "pyvenv.cfg")
+        return _ask_search_path(
+            path, tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files)
+        )
     except (RltuiError, OSError, ValueError) as error:
         _logger.info("cannot ask %s for its packages: %s", path, error)
         return ()
-
-
-def _stamps(path: str) -> tuple[int, ...]:
-    """Changes when another interpreter or virtual environment takes its place."""
-    files = (Path(path), Path(path).parent.parent / "pyvenv.cfg")
-    return tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files)
 
 
 @functools.lru_cache(maxsize=32)

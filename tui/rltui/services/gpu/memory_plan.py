@@ -117,8 +117,6 @@ _NEWEST_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """What an earlier start of an engine tells."""
-
     engine: EngineMemory | None
     """As its config had it; `None` where that cannot be understood any more."""
     figures: EngineFigures | None

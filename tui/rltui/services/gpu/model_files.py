@@ -40,10 +40,11 @@ def model_shape(
     per_layer = _kv_elements_per_layer(text, heads)
     layers, is_part = _layers_with_cache(text)
     vocabulary = _number(text, "vocab_size")
+    hidden = _number(text, *_HIDDEN)
     return ModelShape(
         weights_bytes=weights_bytes,
         kv_bytes_per_token=per_layer * layers * kv_element if per_layer and layers and kv_element else None,
-        activation_bytes_per_token=_activation_bytes(text, element),
+        activation_bytes_per_token=(4 * hidden + 3 * _inner(text)) * element if hidden else None,
         logits_bytes_per_request=4 * vocabulary if vocabulary else None,
         kv_heads=heads,
         kv_is_lower_bound=is_part,
@@ -133,12 +134,6 @@ def _layers_by_rule(config: Config, total: int) -> int:
         return len(range(_number(config, "attn_layer_offset") or 0, total, period))
     interval = _number(config, "full_attention_interval", "sliding_window_pattern")  # Qwen3-Next, Gemma 3
     return total // interval if interval else total
-
-
-def _activation_bytes(config: Config, element: int) -> int | None:
-    """Residual, attention and the MLP's intermediate values of one layer; they are reused by the next."""
-    hidden = _number(config, *_HIDDEN)
-    return (4 * hidden + 3 * _inner(config)) * element if hidden else None
 
 
 def _inner(config: Config) -> int:
@@ -273,7 +268,7 @@ def _weights_bytes(folder: Path, config: Mapping[str, Any], element: int) -> int
         return sum(
             size * element // _FLOATS[kind] if kind in _FLOATS else size
             for name, (kind, size) in tensors.items()
-            if not _is_tied_copy(name, config)
+            if not (name == "lm_head.weight" and config.get("tie_word_embeddings") is True)
         )
     total = (index or {}).get("metadata")
     size = total.get("total_size") if isinstance(total, Mapping) else None
@@ -282,11 +277,6 @@ def _weights_bytes(folder: Path, config: Mapping[str, Any], element: int) -> int
     if "quantization_config" in config:
         return int(size)
     return int(size) * element // _stored_bytes(config)
-
-
-def _is_tied_copy(name: str, config: Mapping[str, Any]) -> bool:
-    """VLLM passes over the output layer of a model whose embeddings serve as such."""
-    return name == "lm_head.weight" and config.get("tie_word_embeddings") is True
 
 
 def _tensors(folder: Path, index: Mapping[str, Any] | None) -> dict[str, tuple[str, int]] | None:

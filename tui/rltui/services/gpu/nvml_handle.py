@@ -340,11 +340,17 @@ def read_load(handle: Handle) -> Load:
 
 
 def read_condition(handle: Handle) -> Condition:
+    # the older call is to be removed by NVIDIA; not every driver and binding has the newer
+    sensor = pynvml.NVML_TEMPERATURE_GPU
+    value: int | None = handle.ask("nvmlDeviceGetTemperatureV", sensor)
+    bits: int | None = handle.ask("nvmlDeviceGetCurrentClocksEventReasons")
+    if bits is None:  # a driver older than the new name
+        bits = handle.ask("nvmlDeviceGetCurrentClocksThrottleReasons")
     return Condition(
         power_limit_w=_watts(handle.ask("nvmlDeviceGetEnforcedPowerLimit")),
-        temperature_c=_temperature(handle),
+        temperature_c=value if value is not None else handle.ask("nvmlDeviceGetTemperature", sensor),
         memory_clock_mhz=handle.ask("nvmlDeviceGetClockInfo", pynvml.NVML_CLOCK_MEM),
-        throttle=_throttle(handle),
+        throttle=throttle_words(bits or 0),
         ecc_errors=handle.ask("nvmlDeviceGetTotalEccErrors", _UNCORRECTED, _SINCE_LOADED),
         pcie_generation=handle.ask("nvmlDeviceGetCurrPcieLinkGeneration"),
         pcie_width=handle.ask("nvmlDeviceGetCurrPcieLinkWidth"),
@@ -352,39 +358,7 @@ def read_condition(handle: Handle) -> Condition:
 
 
 def read_build(handle: Handle) -> Build:
-    return Build(
-        max_sm_clock_mhz=handle.ask("nvmlDeviceGetMaxClockInfo", pynvml.NVML_CLOCK_SM),
-        nvlinks=_active_nvlinks(handle),
-    )
-
-
-def _watts(milliwatts: int | None) -> float | None:
-    return None if milliwatts is None else milliwatts / 1000
-
-
-def _temperature(handle: Handle) -> float | None:
-    """By the newer call where driver and binding have it: the older one is to be removed."""
-    sensor = pynvml.NVML_TEMPERATURE_GPU
-    value: int | None = handle.ask("nvmlDeviceGetTemperatureV", sensor)
-    return value if value is not None else handle.ask("nvmlDeviceGetTemperature", sensor)
-
-
-def _throttle(handle: Handle) -> tuple[str, ...]:
-    bits: int | None = handle.ask("nvmlDeviceGetCurrentClocksEventReasons")
-    if bits is None:  # a driver older than the new name
-        bits = handle.ask("nvmlDeviceGetCurrentClocksThrottleReasons")
-    return throttle_words(bits or 0)
-
-
-def throttle_words(bits: int) -> tuple[str, ...]:
-    """Why the clocks are lower than they could be. Bits as NVML has them; unknown ones are not named."""
-    if bits & _HARDWARE_CAUSES:
-        bits &= ~_HARDWARE_SLOWDOWN
-    return tuple(words for bit, words in _THROTTLE_WORDS.items() if bits & bit)
-
-
-def _active_nvlinks(handle: Handle) -> int | None:
-    """`None` where the card has no NVLink. The first link that the card does not know ends the search."""
+    # the first link that the card does not know ends the search
     states: list[int] = []
     for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
         try:
@@ -393,4 +367,18 @@ def _active_nvlinks(handle: Handle) -> int | None:
             if error.value in DEVICE_GONE:
                 raise
             break
-    return sum(states) if states else None
+    return Build(
+        max_sm_clock_mhz=handle.ask("nvmlDeviceGetMaxClockInfo", pynvml.NVML_CLOCK_SM),
+        nvlinks=sum(states) if states else None,
+    )
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000
+
+
+def throttle_words(bits: int) -> tuple[str, ...]:
+    """Why the clocks are lower than they could be. Bits as NVML has them; unknown ones are not named."""
+    if bits & _HARDWARE_CAUSES:
+        bits &= ~_HARDWARE_SLOWDOWN
+    return tuple(words for bit, words in _THROTTLE_WORDS.items() if bits & bit)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport, GpuSource
+from rltui.core.gpu.report import GpuDevice, GpuReport, GpuSource
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.text import duration
 from rltui.errors import RltuiError
@@ -123,7 +123,10 @@ def devices_of(report: GpuReport, host: str) -> tuple[GpuDevice, ...]:
 
 
 def _of_host(device: GpuDevice, host: str) -> GpuDevice:
-    processes = tuple(_elsewhere(process) for process in device.processes[:MOST_PROCESSES])
+    # without what would make them look like processes of this machine
+    processes = tuple(
+        process.model_copy(update={"start": None}) for process in device.processes[:MOST_PROCESSES]
+    )
     return device.model_copy(
         update={
             "host": f"{host}/{device.host}" if device.host else host,
@@ -133,11 +136,6 @@ def _of_host(device: GpuDevice, host: str) -> GpuDevice:
             "recent": tuple(min(percent, 100) for percent in device.recent[-60:]),
         }
     )
-
-
-def _elsewhere(process: GpuProcess) -> GpuProcess:
-    """Without what would make it look like a process of this machine."""
-    return process.model_copy(update={"start": None})
 
 
 def _fraction(value: float | None) -> float | None:

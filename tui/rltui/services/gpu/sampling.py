@@ -201,7 +201,6 @@ class GpuReadings:
         return tuple((device.key, device.label, device.usable_bytes) for device in self.newest.devices)
 
     def take(self, report: GpuReport) -> None:
-        """A new reading."""
         self.amend(report)
         self._taken += 1
         self._arrived.set()

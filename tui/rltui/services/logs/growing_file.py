@@ -53,7 +53,16 @@ class GrowingFile:
         except OSError as error:
             self.problem = error.strerror
             return LogChange.NONE
-        return self._compare_size(status.st_size)
+        if status.st_size == self.size:
+            return LogChange.NONE
+        self.problem = None
+        if status.st_size < self.size or self.read(0, len(self._head)) != self._head:
+            self._remember(status.st_size)
+            return LogChange.RESET
+        if len(self._head) < _HEAD_BYTES:
+            self._remember(status.st_size)
+        self.size = status.st_size
+        return LogChange.GREW
 
     def read(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from `offset`, fewer at the end of the file."""
@@ -87,18 +96,6 @@ class GrowingFile:
         self._fd, self._identity = fd, (status.st_dev, status.st_ino)
         self.problem = None
         self._remember(status.st_size)
-
-    def _compare_size(self, size: int) -> LogChange:
-        if size == self.size:
-            return LogChange.NONE
-        self.problem = None
-        if size < self.size or self.read(0, len(self._head)) != self._head:
-            self._remember(size)
-            return LogChange.RESET
-        if len(self._head) < _HEAD_BYTES:
-            self._remember(size)
-        self.size = size
-        return LogChange.GREW
 
     def _remember(self, size: int) -> None:
         self.size = size

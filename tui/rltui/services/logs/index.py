@@ -95,17 +95,14 @@ class NewlineIndex:
         if key not in self._kept:
             if len(self._kept) >= _KEPT_BLOCKS:
                 del self._kept[next(iter(self._kept))]
-            self._kept[key] = _find_newlines(self._read(start, length), start)
+            data = self._read(start, length)
+            positions = array("Q")
+            found = data.find(b"\n")
+            while found >= 0:
+                positions.append(start + found)
+                found = data.find(b"\n", found + 1)
+            self._kept[key] = positions
         return self._kept[key]
-
-
-def _find_newlines(data: bytes, offset: int) -> array[int]:
-    positions = array("Q")
-    found = data.find(b"\n")
-    while found >= 0:
-        positions.append(offset + found)
-        found = data.find(b"\n", found + 1)
-    return positions
 
 
 TAIL_BYTES = 16 * BLOCK_BYTES
@@ -152,7 +149,6 @@ class LogFile:
 
     @property
     def is_waiting(self) -> bool:
-        """It is here."""
         return False
 
     @property
@@ -184,7 +180,6 @@ class LogFile:
         return decode_line(line, complete=bool(newline) or len(data) < MAX_LINE_BYTES)
 
     def label(self, number: int) -> str:
-        """It is one log."""
         del number
         return ""
 
@@ -208,7 +203,6 @@ class LogFile:
         return self._index.base < base
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def _index_tail(self) -> NewlineIndex:

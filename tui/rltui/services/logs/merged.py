@@ -109,7 +109,6 @@ class MergedLog:
 
     @property
     def is_waiting(self) -> bool:
-        """It is here."""
         return False
 
     def line(self, number: int) -> str:
@@ -139,7 +138,6 @@ class MergedLog:
         return -count if count < len(self._old_times) else None
 
     def poll(self, *, may_skip: bool) -> LogChange:
-        """Merge what is new."""
         changes = [part.log.poll(may_skip=may_skip) for part in self._parts]
         count = sum(part.log.complete_stop - part.next_new for part in self._parts)
         if LogChange.RESET in changes or count > _MOST_NEW:
@@ -157,13 +155,11 @@ class MergedLog:
         return LogChange.GREW if new else LogChange.NONE
 
     def load_older(self) -> bool:
-        """Merge some more lines."""
         before = self.start
         self._merge(_SLICE_LINES)
         return self.start < before
 
     def close(self) -> None:
-        """Close the files."""
         for part in self._parts:
             part.log.close()
 

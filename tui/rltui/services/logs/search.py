@@ -99,14 +99,11 @@ class LogSearch:
             raise RltuiError(f"cannot read {self._path}", details=[_reason(error)]) from None
         finally:
             self._fd = None
-            self._end_process()
+            if (process := self._process) is not None:
+                process.kill()
+                process.communicate()
+                self._process = None
             os.close(fd)
-
-    def _end_process(self) -> None:
-        if (process := self._process) is not None:
-            process.kill()
-            process.communicate()
-            self._process = None
 
     def _picked(self, fd: int) -> Iterator[list[tuple[int, bytes]]]:
         """Lines that may match, with their offsets."""
@@ -114,7 +111,9 @@ class LogSearch:
             candidates = Candidates(_SEVERE.get(self._level or Level.INFO, b""), ignores_case=False, words=())
         else:
             candidates = self._query.candidates
-            if _is_json(fd, self._start, self.size):
+            # whether its lines are records, at its beginning or its end
+            places = (self._start, max(self._start, self.size - _LOOK_BYTES))
+            if any(b'"level"' in os.pread(fd, _LOOK_BYTES, place) for place in places):
                 candidates = replace(candidates, posix=b"|".join(candidates.words))
         program = _grep()
         if program is None or not candidates.posix:
@@ -211,12 +210,6 @@ def _lines_with(candidates: Candidates, data: bytes, offset: int) -> Iterator[tu
         if candidates.may_be_in(line):
             yield offset, line
         offset += len(line) + 1
-
-
-def _is_json(fd: int, start: int, size: int) -> bool:
-    """Whether its lines are records, at its beginning or its end."""
-    places = (start, max(start, size - _LOOK_BYTES))
-    return any(b'"level"' in os.pread(fd, _LOOK_BYTES, place) for place in places)
 
 
 @cache

@@ -91,7 +91,6 @@ class _LineStream:
         yield from self._passing([rest] if rest else [])
 
     def close(self) -> None:
-        """Close the file."""
         self._lines.close()
 
     def _passing(self, lines: list[bytes]) -> Iterator[str]:

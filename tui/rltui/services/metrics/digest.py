@@ -24,8 +24,6 @@ LastAndBest = tuple[float | None, float | None]
 
 @dataclass(slots=True)
 class _Seen:
-    """What was read of one series."""
-
     points: int = 0
     step: int = -1
     last: float | None = None
@@ -90,7 +88,8 @@ class RunDigest:
         self.levels = {id_: level for id_, level in levels.items() if level is not None}
         if self._evals:
             self.metrics["eval"] = self._evaluated()
-        self.sparkline = self._miniature()
+        line, _ = self._reward.lines(self._rewinds)
+        self.sparkline = _means([value for value in line.values if math.isfinite(value)])
         self.step = self._completed()
         if self._reward:
             self.span = min(self._reward.times), max(self._reward.times)
@@ -111,15 +110,10 @@ class RunDigest:
             line = new if seen.points else new.lines(self._rewinds)[0]
             self._add(seen, line, concept)
             seen.points = count
-        return seen.last, self._best(seen, concept)
-
-    @staticmethod
-    def _best(seen: _Seen, concept: MetricConcept) -> float | None:
-        """Of whole blocks and of the newest steps."""
         known = [] if seen.best is None else [seen.best]
         if concept.better and (level := level_of(seen.recent)) is not None:
             known.append(level.mean)
-        return _better(known, concept) if known else None
+        return seen.last, _better(known, concept) if known else None
 
     @staticmethod
     def _add(seen: _Seen, line: Series, concept: MetricConcept) -> None:
@@ -148,10 +142,6 @@ class RunDigest:
             return None, None
         means = {step: sum(values) / len(values) for step, values in by_step.items()}
         return means[max(means)], max(means.values())
-
-    def _miniature(self) -> tuple[float, ...]:
-        line, _ = self._reward.lines(self._rewinds)
-        return _means([value for value in line.values if math.isfinite(value)])
 
     def _completed(self) -> int | None:
         """The trainer's last step; where none is known, the last with a reward."""

@@ -53,8 +53,6 @@ _DROPPED_COUNT = "non_finite_values"
 
 @dataclass(slots=True)
 class _Recorded:
-    """A file that is read into the store."""
-
     path: Path
     origin: str
     """Names it in the store: its path, and what it begins with."""
@@ -212,7 +210,11 @@ class RunRecorder:
             return False
         writer = self._opened()
         if writer.is_lost():
-            writer = self._begin_over()
+            # somebody removed the store: fill another from the files
+            self._file, self._printed, self._earlier, self._is_begun = None, {}, [], False
+            self._owners.clear()
+            self._writer = SeriesWriter(self._control.series)
+            writer = self._writer
         while self._queue:
             self._queue.popleft()()
         is_behind = False
@@ -223,7 +225,6 @@ class RunRecorder:
         return is_written and is_behind
 
     def catch_up(self) -> None:
-        """Take in all there is."""
         while self.poll():
             pass
 
@@ -246,13 +247,6 @@ class RunRecorder:
 
     def _opened(self) -> SeriesWriter:
         assert self._writer is not None
-        return self._writer
-
-    def _begin_over(self) -> SeriesWriter:
-        """Somebody removed the store: fill another from the files."""
-        self._file, self._printed, self._earlier, self._is_begun = None, {}, [], False
-        self._owners.clear()
-        self._writer = SeriesWriter(self._control.series)
         return self._writer
 
     def _rewind(self, last: int, at: float) -> None:

@@ -70,7 +70,6 @@ class _Segment:
 
     @property
     def width(self) -> int:
-        """Numbers of a record."""
         return _FIXED + len(self.layout.names)
 
     @property
@@ -316,8 +315,6 @@ def _take(data: bytes, width: int, column: int, numbers: array[int], series: Ser
 
 @dataclass(slots=True)
 class _Open:
-    """A segment that is written to."""
-
     segment: _Segment
     columns: frozenset[str]
     size: int
@@ -529,9 +526,18 @@ class SeriesWriter:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for entry in entries:
-                self._write(entry)
+                # behind what is committed, over what an unfinished flush left there
+                segment = entry.segment
+                descriptor = open_own(segment.path, os.O_WRONLY | os.O_CREAT)
+                try:
+                    if not entry.size:
+                        _write_all(descriptor, _header(segment.layout), 0)
+                    _write_all(descriptor, entry.pending, max(entry.size, segment.start))
+                finally:
+                    os.close(descriptor)
             if self._is_rewound:
-                self._write_rewinds()
+                lines = "".join(json.dumps(rewind._asdict()) + "\n" for rewind in self._rewinds)
+                write_atomically(self._folder / "rewinds.jsonl", lines.encode())
                 head = head._replace(rewinds=len(self._rewinds))
             self._write_head(head)
         except (OSError, RltuiError) as error:
@@ -545,22 +551,6 @@ class SeriesWriter:
         self._added.clear()
         self.problem = None
         return True
-
-    @staticmethod
-    def _write(entry: _Open) -> None:
-        """Behind what is committed, over what an unfinished flush left there."""
-        segment = entry.segment
-        descriptor = open_own(segment.path, os.O_WRONLY | os.O_CREAT)
-        try:
-            if not entry.size:
-                _write_all(descriptor, _header(segment.layout), 0)
-            _write_all(descriptor, entry.pending, max(entry.size, segment.start))
-        finally:
-            os.close(descriptor)
-
-    def _write_rewinds(self) -> None:
-        lines = "".join(json.dumps(rewind._asdict()) + "\n" for rewind in self._rewinds)
-        write_atomically(self._folder / "rewinds.jsonl", lines.encode())
 
     def _write_head(self, head: _Head) -> None:
         descriptor = open_own(self._folder / "head", os.O_WRONLY | os.O_CREAT)

@@ -65,20 +65,15 @@ def devices(tag: str, of_job: tuple[str, int] | None) -> list[dict[str, Any]]:
             if text.replace(".", "", 1).isdigit():  # else [N/A]
                 device[key] = int(float(text) * unit) if unit == _MIB else float(text) * unit
         device["processes"] = holders.get(row[1], [])
-        device["shares"] = _shares(device["processes"])
+        shares: dict[str, dict[str, Any]] = {}
+        for each in device["processes"]:
+            whose = {name: each[name] for name in ("owner", "experiment", "component", "user")}
+            share = shares.setdefault(json.dumps(whose), {**whose, "pids": [], "used_bytes": 0})
+            share["pids"].append(each["pid"])
+            share["used_bytes"] += each["used_bytes"] or 0
+        device["shares"] = list(shares.values())
         found.append(device)
     return found
-
-
-def _shares(processes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What each owner holds."""
-    shares: dict[str, dict[str, Any]] = {}
-    for each in processes:
-        whose = {name: each[name] for name in ("owner", "experiment", "component", "user")}
-        share = shares.setdefault(json.dumps(whose), {**whose, "pids": [], "used_bytes": 0})
-        share["pids"].append(each["pid"])
-        share["used_bytes"] += each["used_bytes"] or 0
-    return list(shares.values())
 
 
 def process(pid: int, used_bytes: int | None, tag: str, of_job: tuple[str, int] | None) -> dict[str, Any]:
@@ -163,7 +158,6 @@ def _read(pid: int, name: str) -> bytes:
 
 
 def report(tag: str, of_job: tuple[str, int] | None) -> dict[str, Any]:
-    """One reading."""
     try:
         found = devices(tag, of_job)
     except FileNotFoundError:

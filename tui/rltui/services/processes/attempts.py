@@ -67,7 +67,6 @@ class AttemptRecord:
 
     @property
     def is_supervised(self) -> bool:
-        """Its shim lives."""
         return self.shim is not None and self.is_of_this_boot and is_alive(self.shim)
 
     @property
@@ -241,7 +240,27 @@ class Traces:
         main = main or self._tagged_leader(experiment, folder.parent.name, number)
         if main is None and not below:
             return None
-        return _as_found(folder, experiment, int(number), shim, main, below)
+        oldest = main or min(below, key=lambda process: process.start)
+        return AttemptRecord(
+            experiment=experiment,
+            component=folder.parent.name,
+            attempt=int(number),
+            state="running",
+            boot=boot_identity(),
+            shim=shim,
+            main=main,
+            session=main.pid if main is not None else None,
+            argv=(),
+            cwd="",
+            log=str(folder / "output.log"),
+            started_at=time.time() - age_s(oldest),
+            ended_at=None,
+            exit_code=None,
+            signal=None,
+            error=None,
+            stop_requested=False,
+            descendants=tuple(below),
+        )
 
     def attempts(self, component: Path) -> list[int]:
         """Numbers of attempts with a living shim, whether or not their folders are there."""
@@ -292,34 +311,3 @@ def _leader_below(shim: ProcessId, below: list[ProcessId]) -> ProcessId | None:
     stats = [stat for process in below if (stat := read_stat(process.pid)) is not None]
     leaders = [stat.id for stat in stats if stat.parent == shim.pid and stat.session == stat.id.pid]
     return min(leaders, key=lambda process: process.start, default=None)
-
-
-def _as_found(
-    folder: Path,
-    experiment: str,
-    attempt: int,
-    shim: ProcessId | None,
-    main: ProcessId | None,
-    below: list[ProcessId],
-) -> AttemptRecord:
-    oldest = main or min(below, key=lambda process: process.start)
-    return AttemptRecord(
-        experiment=experiment,
-        component=folder.parent.name,
-        attempt=attempt,
-        state="running",
-        boot=boot_identity(),
-        shim=shim,
-        main=main,
-        session=main.pid if main is not None else None,
-        argv=(),
-        cwd="",
-        log=str(folder / "output.log"),
-        started_at=time.time() - age_s(oldest),
-        ended_at=None,
-        exit_code=None,
-        signal=None,
-        error=None,
-        stop_requested=False,
-        descendants=tuple(below),
-    )

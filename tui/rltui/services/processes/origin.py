@@ -22,8 +22,6 @@ _SHIM = "/daemon/shim/__main__.py"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """An attempt."""
-
     experiment: str
     """Its name."""
     component: str
@@ -113,8 +111,6 @@ REFRESH_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """One process."""
-
     start: int | None
     """As in `ProcessId`; `None` where no more than its user can be seen."""
     ancestors: tuple[ProcessId, ...]

@@ -53,8 +53,6 @@ _NOTE_KINDS: Mapping[str, Kind] = {"name": TEXT, "folder": PATH, "control": PATH
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What `catch_up` has done."""
-
     runs: int
     """That are in the index now."""
     read: int
@@ -190,8 +188,6 @@ def _by_place(sheet: RunSheet, place: Path) -> RunSheet:
 
 
 class _CatchUp:
-    """One of them."""
-
     def __init__(self, index: RunIndex, *, whole: bool) -> None:
         self._index = index
         self._since = index.stamp()
@@ -215,7 +211,6 @@ class _CatchUp:
             self._told.append("there was no index of runs: it is made anew from the folders")
 
     def run(self) -> Found:
-        """Do it."""
         changed_at, seen_at = _changed_ns(list_dir()), self._index.list_seen()
         for id_ in [*self._stale()]:
             self._again(id_)
@@ -228,7 +223,6 @@ class _CatchUp:
         return Found(len(self._index.ids()), len(self._places), tuple(self._told))
 
     def take(self, places: Iterable[Path]) -> tuple[str, ...]:
-        """These alone."""
         for place in places:
             id_ = sheet_id(place)
             is_known = id_ is not None and not self._is_elsewhere(id_, ControlFolder(place))
@@ -237,7 +231,6 @@ class _CatchUp:
         return tuple(self._told)
 
     def read_again(self, ids: Iterable[RunId]) -> None:
-        """These alone."""
         for id_ in ids:
             self._again(id_)
         self._put()
@@ -510,7 +503,6 @@ def _note_file(id_: RunId) -> Path:
 
 
 def _noted_ids() -> list[RunId]:
-    """Of the runs that there is a note of."""
     return [id_ for name in _names(notes_dir()) if (id_ := run_id(name)) is not None]
 
 

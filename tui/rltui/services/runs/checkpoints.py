@@ -72,7 +72,6 @@ class CheckpointReader:
         self._series = SeriesReader(control.series)
 
     def report(self, experiment: str, news: CheckpointNews) -> CheckpointReport:
-        """All there is to say now."""
         folder = self._folder
         found = folder.checkpoint_files()
         problem = ""

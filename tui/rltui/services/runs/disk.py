@@ -42,8 +42,6 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True)
 class DiskForecast:
-    """What is to be expected."""
-
     severity: Literal["ok", "warning", "error"]
     title: str = ""
     text: str = ""
@@ -121,8 +119,6 @@ def _advice(folder: str, prunable_bytes: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DiskReading:
-    """One look."""
-
     free_bytes: int
     """What this user may still write where the checkpoints lie."""
     checkpoints: Checkpoints

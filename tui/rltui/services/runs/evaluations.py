@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from rltui.core.evals import EvalReport, EvalRequest, Evaluation, Figures, QueuedEval, figures
-from rltui.core.rollouts import ALL, BatchKey, RolloutSource, Sample, prompt_text
+from rltui.core.rollouts import ALL, BatchKey, RolloutSource, prompt_text
 from rltui.core.text import unknown
 from rltui.core.values import Value
 from rltui.services.own_files import make_folder, read_own, write_atomically
@@ -178,14 +178,12 @@ def _rows(source: RolloutSource, key: BatchKey) -> Iterator[tuple[str, float, bo
     for sample in source.table(key):
         name = sample.group or sample.task or str(sample.where)
         if name not in digests:
-            digests[name] = _digest(prompt_text(source.open(key, sample)), sample)
+            # an example is named by its prompt, since numbers depend on how many were asked
+            told = prompt_text(source.open(key, sample)) or sample.task or sample.group
+            digests[name] = hashlib.blake2b(
+                f"{sample.env}\0{told}".encode("utf-8", "replace"), digest_size=8
+            ).hexdigest()
         yield digests[name], sample.reward, sample.truncated, sample.failed, sample.input_tokens
-
-
-def _digest(prompt: str, sample: Sample) -> str:
-    """Names an example in every evaluation: by its prompt, since numbers depend on how many were asked."""
-    told = prompt or sample.task or sample.group
-    return hashlib.blake2b(f"{sample.env}\0{told}".encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _sample_folders(results: Path) -> Iterator[Path]:

@@ -83,12 +83,10 @@ class ControlFolder:
 
     @property
     def record_file(self) -> Path:
-        """What makes the experiment."""
         return self.path / "experiment.toml"
 
     @property
     def journal_file(self) -> Path:
-        """Everything that happened to it, line by line."""
         return self.path / "journal.jsonl"
 
     @property
@@ -141,11 +139,9 @@ class ControlFolder:
         )
 
     def component_dir(self, component: str) -> Path:
-        """Folder of all its starts."""
         return self.path / "components" / component
 
     def attempt_dir(self, component: str, attempt: int) -> Path:
-        """Folder of one start."""
         return self.component_dir(component) / f"attempt-{attempt}"
 
     def newest_attempts(self) -> list[Path]:
@@ -180,7 +176,11 @@ class ControlFolder:
         content = tomlkit.dumps(asdict(record)).encode()
         self.make()
         if self.record_file.is_dir() and not self.record_file.is_symlink():
-            _make_way(self.record_file)
+            # a folder that lies where a file belongs cannot be replaced by one: move it aside
+            with contextlib.suppress(OSError):  # the write that follows says why
+                self.record_file.rename(
+                    self.record_file.with_name(f"{self.record_file.name}.{time.time_ns()}")
+                )
         write_atomically(self.record_file, content)
         listed = list_dir() / record.name
         make_folder(listed.parent)
@@ -315,12 +315,6 @@ _REQUIRED = frozenset(
 def same_folder(one: str, other: str) -> bool:
     """Whether two paths lead to one folder, through links too. It need not exist."""
     return Path(one).resolve() == Path(other).resolve()
-
-
-def _make_way(folder: Path) -> None:
-    """Move a folder aside that lies where a file belongs, and cannot be replaced by one."""
-    with contextlib.suppress(OSError):  # the write that follows says why
-        folder.rename(folder.with_name(f"{folder.name}.{time.time_ns()}"))
 
 
 def list_dir() -> Path:

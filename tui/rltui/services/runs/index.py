@@ -106,7 +106,6 @@ class RunIndex:
         return list(_parsed(found))
 
     def ids(self) -> frozenset[RunId]:
-        """Of all runs in it."""
         with self._trying() as connection:
             found = connection.execute("SELECT id FROM run").fetchall()
         return frozenset(id_ for (text,) in found if (id_ := run_id(text)) is not None)
@@ -133,7 +132,6 @@ class RunIndex:
         return list(_parsed(found))
 
     def row(self, id_: str) -> RunRow | None:
-        """The run of that id."""
         with self._trying() as connection:
             found = connection.execute("SELECT row FROM run WHERE id = ?", (id_,)).fetchall()
         return next(_parsed(found), None)
@@ -144,7 +142,6 @@ class RunIndex:
             return sorted({name for (name,) in connection.execute("SELECT name FROM run")})
 
     def in_folder(self, folder: str) -> RunRow | None:
-        """The run whose folder that is."""
         with self._trying() as connection:
             found = connection.execute("SELECT row FROM run WHERE folder = ?", (folder,)).fetchall()
         return next(_parsed(found), None)

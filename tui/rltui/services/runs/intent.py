@@ -79,7 +79,6 @@ def intent_of(
     rollback: AppliedEdit | None,
     down: Down | None,
 ) -> Intent:
-    """What there is in hand now."""
     from_monotonic = time.time() - time.monotonic()
     return Intent(
         boot=boot_identity(),

@@ -166,21 +166,14 @@ class Journal:
         with self._lock:
             descriptor = open_own(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
             try:
-                _append_line(descriptor, entry.model_dump_json().encode() + b"\n")
+                # all of the line or nothing
+                line = entry.model_dump_json().encode() + b"\n"
+                end = _end_of_whole_lines(descriptor)
+                if os.write(descriptor, line) != len(line):  # the first part of it still had room
+                    os.ftruncate(descriptor, end)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             finally:
                 os.close(descriptor)
-
-
-def _append_line(descriptor: int, line: bytes) -> None:
-    """All of `line` or nothing.
-
-    Raises:
-        OSError: what was written of it is gone again.
-    """
-    end = _end_of_whole_lines(descriptor)
-    if os.write(descriptor, line) != len(line):  # the first part of it still had room
-        os.ftruncate(descriptor, end)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _end_of_whole_lines(descriptor: int) -> int:

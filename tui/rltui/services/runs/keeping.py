@@ -315,8 +315,6 @@ class RunRetention:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a rule makes of a list."""
-
     keep: tuple[tuple[RunRow, str], ...]
     """With the reason."""
     go: tuple[RunRow, ...]

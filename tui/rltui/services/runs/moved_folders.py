@@ -47,7 +47,13 @@ class Finder:
         for folder in self._near(place):
             if (found := self._in(folder).get(id_)) is not None:
                 return found
-        return self._renamed_above(id_, place)
+        # a folder above it may have got another name
+        there = _nearest(place)
+        below = place.relative_to(there).parts[1:]
+        if not below:
+            return None
+        places = (there.joinpath(name, *below) for name in _names(there))
+        return next((each for each in places if sheet_id(each) == id_), None)
 
     def _near(self, place: Path) -> Iterable[Path]:
         yield place.parent
@@ -68,16 +74,6 @@ class Finder:
                 if (id_ := sheet_id(folder / name)) is not None:
                     held.setdefault(id_, folder / name)
         return self._held[folder]
-
-    @staticmethod
-    def _renamed_above(id_: str, place: Path) -> Path | None:
-        """Where a folder above it got another name."""
-        there = _nearest(place)
-        below = place.relative_to(there).parts[1:]
-        if not below:
-            return None
-        places = (there.joinpath(name, *below) for name in _names(there))
-        return next((each for each in places if sheet_id(each) == id_), None)
 
 
 def _names(folder: Path) -> list[str]:

@@ -101,12 +101,10 @@ class _Observed(Generic):
         self.files, self.failures = framework.files, framework.failures
 
     def max_steps(self, files: ConfigFiles) -> int | None:
-        """As the framework wrote it down."""
         del files
         return written_max_steps(self._run_dir)
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
-        """As the framework reads it."""
         return self._framework.log_row(component, line)
 
 
@@ -145,8 +143,6 @@ _MOST_ENTRIES = 500
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """A run on the disk."""
-
     path: Path
     """Absolute, without links."""
     framework: str

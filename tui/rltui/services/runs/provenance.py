@@ -112,6 +112,14 @@ class Surveyor:
         versions, data = await asyncio.to_thread(self._versions_and_data, files)
         if driver:
             versions["driver"] = driver
+        # without the folders of runs, and the config files
+        own, configs = self.output_dir.resolve(), {path.resolve() for path in made_from(self.config_files)}
+        names = (
+            name
+            for name in code.untracked
+            if code.root / name not in configs
+            if not _is_around(code.root / name, own) and not _has_run(code.root / name)
+        )
         found = Provenance(
             at=time.time(),
             commit=code.commit,
@@ -119,7 +127,7 @@ class Surveyor:
             is_dirty=code.changes.size > 0,
             diff=code.changes.sha256,
             diff_bytes=code.changes.size,
-            untracked=self._others(code),
+            untracked=tuple(sorted(names)[:_MOST_UNTRACKED]),
             checkout_commit=theirs.commit if theirs is not None else "",
             checkout_is_dirty=theirs is not None and theirs.changes.size > 0,
             versions=versions,
@@ -141,17 +149,6 @@ class Surveyor:
         except ConfigError:
             return None
         return None if folder is None else await _git_state(folder)
-
-    def _others(self, code: _Repository) -> tuple[str, ...]:
-        """Without the folders of runs, and the config files."""
-        own, configs = self.output_dir.resolve(), {path.resolve() for path in made_from(self.config_files)}
-        names = (
-            name
-            for name in code.untracked
-            if code.root / name not in configs
-            if not _is_around(code.root / name, own) and not _has_run(code.root / name)
-        )
-        return tuple(sorted(names)[:_MOST_UNTRACKED])
 
     def _write(self, found: Provenance, patch: bytes) -> None:
         if found.diff:
@@ -176,15 +173,12 @@ class Surveyor:
             if key.rpartition(".")[2] in _ENVIRONMENT_KEYS
         ]
         programs = self._programs()
-        names = (*_PACKAGES, *self._framework_packages(), *environments)
+        models = self.framework.config_models
+        names = (*_PACKAGES, *(models.packages if models is not None else ()), *environments)
         versions = checkout.installed(programs, tuple(dict.fromkeys(filter(_is_package, names))))
         if python := _python_of(programs):
             versions["python"] = python
         return versions, dict(self._prints(leaves))
-
-    def _framework_packages(self) -> tuple[str, ...]:
-        models = self.framework.config_models
-        return models.packages if models is not None else ()
 
     def _programs(self) -> Path:
         """Of the environment that its programs run in: its checkout's, rltui's where the layout says so, else
@@ -264,7 +258,11 @@ def _print_of(path: Path, name: str, kind: HubKind) -> DataPrint | None:
     """`None` for what is neither there nor a name of the hub."""
     try:
         if path.is_file():
-            return _print_of_file(path)
+            info = path.stat()
+            digest = ""
+            if info.st_size <= _HASHED_BYTES:
+                digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            return DataPrint(size=info.st_size, mtime=info.st_mtime, sha256=digest)
         if path.is_dir():
             return _print_of_folder(path)
     except OSError:
@@ -272,14 +270,6 @@ def _print_of(path: Path, name: str, kind: HubKind) -> DataPrint | None:
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         return None
     return DataPrint(revision=hub_commit(name, kind, os.environ))
-
-
-def _print_of_file(path: Path) -> DataPrint:
-    info = path.stat()
-    digest = ""
-    if info.st_size <= _HASHED_BYTES:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return DataPrint(size=info.st_size, mtime=info.st_mtime, sha256=digest)
 
 
 def _print_of_folder(folder: Path) -> DataPrint:
@@ -301,8 +291,6 @@ def _print_of_folder(folder: Path) -> DataPrint:
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """What `git diff` prints."""
-
     kept: bytes = b""
     """Its beginning."""
     size: int = 0

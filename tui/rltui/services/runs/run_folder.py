@@ -252,8 +252,6 @@ class RunFolder:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFiles:
-    """What lies there of one checkpoint."""
-
     step: int
     folders: tuple[Path, ...]
     """The main one first, where it is there."""
@@ -305,8 +303,6 @@ _NAMED = 12
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """What the jobs of the run continue from."""
-
     step: int | None
     """A complete checkpoint; `None`: the beginning."""
     asked: int | None = None
@@ -416,8 +412,6 @@ def named_step(framework: Framework, files: ConfigFiles) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """What a config says."""
-
     role: str
     key: str
     step: int

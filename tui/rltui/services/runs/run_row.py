@@ -108,6 +108,13 @@ class RunReader:
         started = latest(self._control.path)
         own = [each for each in attempts if not self._is_manual(each.component)]
         spans = [(each.begin, each.end) for each in own] or [*self._seen(is_evaluation)]
+        # against the parent; else what its own copy of the config was made of; else the defaults
+        base = parent if parent is not None else self._begun_as()
+        if base is not None:
+            keys = dict.fromkeys((*base, *self.config))
+            pairs = {key: (base.get(key), self.config.get(key)) for key in keys}
+        else:
+            pairs = _against_defaults(self._framework, self._loaded.files)
         return RunRow(
             **{each.name: getattr(sheet, each.name) for each in fields(RunSheet)},
             name=record.name,
@@ -131,7 +138,11 @@ class RunReader:
             levels={} if is_evaluation else self.digest.levels,
             sparkline=self.digest.sparkline,
             checkpoints=tuple(sorted(self._folder.checkpoint_folders())),
-            changed=self._changed(parent),
+            changed={
+                key: (old, new)
+                for key, (old, new) in pairs.items()
+                if not same_value(old, new) and key.rpartition(".")[2] != _FOLDER_KEY
+            },
             configs=self._config_files,
             commit=started.commit if started is not None else "",
             is_dirty=started is not None and started.is_dirty,
@@ -201,7 +212,6 @@ class RunReader:
         return "stopped", ""
 
     def _failure(self, attempt: _PastAttempt) -> str:
-        """Why it failed; empty where it did not."""
         spec = next((spec for spec in self._layout.component if spec.id == attempt.component), None)
         if spec is None:
             return ""
@@ -210,20 +220,6 @@ class RunReader:
         return f"{attempt.component}: {life.reason}" if life.state is ComponentState.FAILED else ""
 
     # --- its config ---------------------------------------------------------------------------------------
-
-    def _changed(self, parent: Mapping[str, Any] | None) -> Mapping[str, tuple[Any, Any]]:
-        """Against the parent; else what its own copy of the config was made of; else the defaults."""
-        base = parent if parent is not None else self._begun_as()
-        if base is not None:
-            keys = dict.fromkeys((*base, *self.config))
-            pairs = {key: (base.get(key), self.config.get(key)) for key in keys}
-        else:
-            pairs = _against_defaults(self._framework, self._loaded.files)
-        return {
-            key: (old, new)
-            for key, (old, new) in pairs.items()
-            if not same_value(old, new) and key.rpartition(".")[2] != _FOLDER_KEY
-        }
 
     def _begun_as(self) -> Mapping[str, Any] | None:
         """What its own copy of the config said at first; `None` where it has none."""
@@ -247,8 +243,6 @@ class RunReader:
 
 @dataclass(frozen=True, slots=True)
 class _PastAttempt:
-    """One start of a component."""
-
     component: str
     number: int
     folder: Path

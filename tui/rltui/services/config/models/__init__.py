@@ -35,8 +35,6 @@ _REMEMBERED = 32
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Whom to ask."""
-
     interpreter: tuple[str, ...]
     validation: ConfigModels
     state: str

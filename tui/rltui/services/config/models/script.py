@@ -66,7 +66,9 @@ def main() -> None:
             found = {**_answer(question, job), "id": question["id"]}
             if os.getpid() != me:  # what they forked came back here
                 os._exit(0)
-            _write(answers, (json.dumps(_plain(found), default=str) + "\n").encode())
+            line = (json.dumps(_plain(found), default=str) + "\n").encode()
+            while line:
+                line = line[os.write(answers, line) :]
     os._exit(0)
 
 
@@ -75,11 +77,6 @@ def _listen(asked: int, questions: queue.Queue[bytes]) -> None:
         for line in lines:
             questions.put(line)
     os.killpg(0, signal.SIGKILL)  # whatever is under way: nobody wants to know
-
-
-def _write(answers: int, line: bytes) -> None:
-    while line:
-        line = line[os.write(answers, line) :]
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON
@@ -366,7 +363,9 @@ def _generator() -> Any:  # noqa: ANN401 - a class of pydantic's, which is impor
             if make is not None and not schema.get("default_factory_takes_data"):
                 with contextlib.suppress(Exception):  # one that cannot say
                     value = make()
-                    if _is_same(value, make()):
+                    # neither a time nor a random name
+                    other = make()
+                    if bool(value == other) or value is other:
                         rest = {key: inner for key, inner in schema.items() if key != "default_factory"}
                         schema = {**rest, "default": value}
             return super().default_schema(schema)
@@ -456,11 +455,6 @@ def _names(alias: Any) -> list[str]:  # noqa: ANN401
         return []
     paths = [[alias]] if isinstance(alias, str) else alias if isinstance(alias[0], list) else [alias]
     return [".".join(map(str, path)) for path in paths]
-
-
-def _is_same(one: Any, other: Any) -> bool:  # noqa: ANN401
-    """Not a time, nor a random name."""
-    return bool(one == other) or one is other
 
 
 if __name__ == "__main__":

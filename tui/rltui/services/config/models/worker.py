@@ -56,8 +56,6 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class NotAsked:
-    """Nobody answered."""
-
     reason: str
     late: bool = False
     """The time was up, and the process was ended."""

@@ -61,14 +61,10 @@ class _Rollouts:
     def table(self, key: BatchKey) -> SampleTable:
         """The samples that were read of a batch."""
         with self._lock:
-            return self._table(key)
-
-    def _table(self, key: BatchKey) -> SampleTable:
-        tables = (reader.table(key) for reader in self._readers)
-        return next((table for table in tables if table is not None), SampleTable())
+            tables = (reader.table(key) for reader in self._readers)
+            return next((table for table in tables if table is not None), SampleTable())
 
     def open(self, key: BatchKey, sample: Sample) -> Transcript:
-        """The sample in full."""
         with self._lock:
             for reader in self._readers:
                 if reader.table(key) is not None:
@@ -133,7 +129,6 @@ class _Rollouts:
             return self._stream.task(key, sample) if self._stream.table(key) is not None else ""
 
     def export(self, transcripts: Sequence[Transcript], path: Path) -> None:
-        """Write them into a new file."""
         export_transcripts(transcripts, path)
 
     def keep(self, transcripts: Sequence[Transcript], ending: str) -> Path:

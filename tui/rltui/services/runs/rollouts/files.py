@@ -67,8 +67,16 @@ class RolloutFile:
         return self._lines.is_behind
 
     def open(self, sample: Sample) -> Transcript:
-        """The sample in full."""
-        return _transcript_at(self.path, sample)
+        line = next(lines_at(self.path, [sample.where]))
+        row = None if line is None else record(line)
+        if row is None:
+            raise RltuiError(
+                f"{self.path} has no rollout any more where there was one",
+                hint="it was moved aside or written anew",
+            )
+        if "traces" in row:
+            return rollout_rows.episode_transcript(row, sample)
+        return rollout_rows.flat_transcript(row, sample)
 
 
 def _found_file(path: Path) -> RolloutFile | None:
@@ -78,28 +86,6 @@ def _found_file(path: Path) -> RolloutFile | None:
     except OSError:
         return None
     return RolloutFile(path, status.st_size) if stat.S_ISREG(status.st_mode) else None
-
-
-def _transcript_at(path: Path, sample: Sample) -> Transcript:
-    """The sample that stands at its offset in the file.
-
-    Raises:
-        RltuiError: if it is gone.
-    """
-    line = next(lines_at(path, [sample.where]))
-    row = None if line is None else record(line)
-    if row is None:
-        raise RltuiError(
-            f"{path} has no rollout any more where there was one", hint="it was moved aside or written anew"
-        )
-    return _transcript_of(row, sample)
-
-
-def _transcript_of(row: Mapping[str, Any], sample: Sample) -> Transcript:
-    """Of a record of either shape."""
-    if "traces" in row:
-        return rollout_rows.episode_transcript(row, sample)
-    return rollout_rows.flat_transcript(row, sample)
 
 
 def _sample(row: Mapping[str, Any], where: int) -> Sample:
@@ -132,16 +118,13 @@ class BatchFiles:
         return True
 
     def batches(self) -> Iterator[Batch]:
-        """All that there are."""
         for key, file in self._files.items():
             yield Batch(key, len(file.table)) if file.is_read else Batch(key, None, file.size_bytes)
 
     def table(self, key: BatchKey) -> SampleTable | None:
-        """What was read of it."""
         return self._files[key].table if key in self._files else None
 
     def open(self, key: BatchKey, sample: Sample) -> Transcript:
-        """The sample in full."""
         return self._files[key].open(sample)
 
     def lines(self, key: BatchKey, samples: Iterable[Sample]) -> Iterator[bytes | None]:

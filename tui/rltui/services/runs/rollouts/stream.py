@@ -88,7 +88,12 @@ class TraceStream:
             rows = self._index.read()
         self._take_annotations(rows)
         for row in [row for _, line in rows if (row := record(line)) is not None]:
-            self._take(row, _where(row))
+            chunk, offset = row.get("chunk"), row.get("offset")
+            if not isinstance(chunk, int) or not 0 <= chunk < 1 << 22:
+                chunk = 0
+            if not isinstance(offset, int) or not 0 <= offset < 1 << _OFFSET_BITS:
+                offset = 0
+            self._take(row, chunk << _OFFSET_BITS | offset)
         return bool(rows) and (self._index.is_behind or self._annotations.is_behind)
 
     def _take_annotations(self, rows: list[tuple[int, bytes]]) -> None:
@@ -198,7 +203,6 @@ class TraceStream:
                 self.problem = str(error)
 
     def batches(self) -> Iterator[Batch]:
-        """All that there are."""
         if self._counted is None:
             self._counted = self._counts()
         for key, count in self._counted.items():
@@ -207,7 +211,6 @@ class TraceStream:
             yield Batch(BatchKey("live"), count)
 
     def table(self, key: BatchKey) -> SampleTable | None:
-        """What was read of it."""
         if key.kind == "live":
             return self._live.table
         ship = self._named().get(key)
@@ -268,7 +271,6 @@ class TraceStream:
         return rollout_rows.episode_transcript(row, sample)
 
     def as_written(self, sample: Sample) -> Transcript:
-        """The sample as it arrived."""
         return rollout_rows.episode_transcript(self._record(sample), sample)
 
     def line(self, sample: Sample) -> bytes | None:
@@ -308,15 +310,6 @@ class TraceStream:
         if name not in self._tasks:
             self._tasks[name] = rollout_rows.episode_sample(self._record(sample), 0).task
         return self._tasks[name]
-
-
-def _where(row: Mapping[str, Any]) -> int:
-    chunk, offset = row.get("chunk"), row.get("offset")
-    if not isinstance(chunk, int) or not 0 <= chunk < 1 << 22:
-        chunk = 0
-    if not isinstance(offset, int) or not 0 <= offset < 1 << _OFFSET_BITS:
-        offset = 0
-    return chunk << _OFFSET_BITS | offset
 
 
 def _with_advantage(sample: Sample, advantage: float) -> Sample:
