@@ -79,14 +79,12 @@ class Sink:
         self._task = spawn(self._work(), f"alerts by {name}")
 
     def put(self, alert: Alert) -> None:
-        """Have it sent when its turn comes."""
         try:
             self._queue.put_nowait(alert)
         except asyncio.QueueFull:
             logger.warning("alerts by %s: too slow, left out: %s", self._name, alert.title)
 
     def close(self) -> None:
-        """Send nothing any more."""
         self._task.cancel()
 
     async def _work(self) -> None:
@@ -95,15 +93,12 @@ class Sink:
             try:
                 await self._send(alert)
             except RltuiError as error:
-                self._failed(error.title)
+                logger.error("alerts by %s: %s", self._name, error.title)
+                if self._failure is None:
+                    self._events.journal.add("notice", f"alerts by {self._name} do not work: {error.title}")
+                self._failure = error.title
             else:
                 self._failure = None
-
-    def _failed(self, failure: str) -> None:
-        logger.error("alerts by %s: %s", self._name, failure)
-        if self._failure is None:
-            self._events.journal.add("notice", f"alerts by {self._name} do not work: {failure}")
-        self._failure = failure
 
 
 class AlertDelivery:

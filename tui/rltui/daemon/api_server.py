@@ -55,8 +55,6 @@ _LONGEST_ID = 100
 
 
 class _Call(Value):
-    """One line of a client."""
-
     id: StrictInt | StrictStr | None = Field(default=None)
     method: StrictStr
     params: dict[str, Any] | None = None
@@ -67,48 +65,34 @@ class _Nothing(Value):
 
 
 class _ConvertParams(Value):
-    """Of `convert`."""
-
     to: Literal["tokens", "rollouts"] | None = None
     mean_tokens: float | None = Field(default=None, strict=True, allow_inf_nan=False)
 
 
 class _NoteParams(Value):
-    """Of `note`."""
-
     text: StrictStr
 
 
 class _TokensParams(Value):
-    """Of `tokens`."""
-
     values: dict[str, StrictStr] = Field(repr=False)
 
 
 class _PruneParams(Value):
-    """Of `prune`."""
-
     retention: Retention = Retention()
     only: tuple[StrictInt, ...]
     """Steps that may go: those that the person was shown."""
 
 
 class _CancelParams(Value):
-    """Of `cancel_eval`."""
-
     id: StrictStr
 
 
 class _OrderParams(Value):
-    """Of `order_evals`."""
-
     every: StrictInt = Field(ge=0)
     request: EvalRequest = EvalRequest()
 
 
 class _ShutdownParams(Value):
-    """Of `shutdown`."""
-
     by: StrictStr = "somebody"
     only_idle: StrictBool = False
 
@@ -241,7 +225,6 @@ class ApiServer:
 
     @property
     def has_clients(self) -> bool:
-        """Somebody is connected."""
         return bool(self._connections)
 
     async def close(self) -> None:
@@ -422,7 +405,9 @@ class _Client:
                 raise
             request_id = call.id
             if call.method == "subscribe":
-                self._subscribe()
+                if self._streaming is not None:
+                    raise UsageError("subscribed already", hint="one subscription for each connection")
+                self._streaming = asyncio.create_task(self._stream(), name="stream")
                 return
             result = await self._answer(call.method, call.params)
         except RltuiError as error:
@@ -449,11 +434,6 @@ class _Client:
                 hint="open the experiment without --readonly to change something",
             )
         return await self._server.answer(method, params)
-
-    def _subscribe(self) -> None:
-        if self._streaming is not None:
-            raise UsageError("subscribed already", hint="one subscription for each connection")
-        self._streaming = asyncio.create_task(self._stream(), name="stream")
 
     async def _stream(self) -> None:
         """Without its events the connection is of no use: hanging up lets the client come again."""

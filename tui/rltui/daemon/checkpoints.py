@@ -53,24 +53,19 @@ class CheckpointKeeper:
 
     def _news(self) -> CheckpointNews:
         progress = self._observation.progress
-        return CheckpointNews(
-            step=progress.progress.step,
-            max_steps=progress.max_steps,
-            is_alive=any(job.life.alive for job in self._processes.run_jobs()),
-            notes=self._notes(),
-        )
-
-    def _notes(self) -> dict[int, str]:
-        """What speaks for some of them."""
         offer = self.offer
         named = named_step(self._setup.framework, self._config.store.files)
         notes = {} if named is None else {named: NAMED}
         if offer is not None and offer.resume_step is not None:
             notes[offer.resume_step] = GOOD
-        return notes
+        return CheckpointNews(
+            step=progress.progress.step,
+            max_steps=progress.max_steps,
+            is_alive=any(job.life.alive for job in self._processes.run_jobs()),
+            notes=notes,
+        )
 
     async def plan(self, retention: Retention) -> PrunePlan:
-        """What `retention` leaves over."""
         return prune_plan(await self.report(), retention)
 
     @property

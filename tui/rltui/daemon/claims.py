@@ -158,19 +158,16 @@ class ClaimDesk:
             del self._claims[name]
             self._ready_at.pop(name, None)
         if over or self._users() != self._kept_for:
-            self._keep()
+            self._kept_for = self._users()
+            try:
+                self._files.keep(self._all(), self._kept_for)
+            except RltuiError as error:  # a full disk: they end with this process at the latest
+                logger.warning("%s", error)
 
     def _users(self) -> tuple[ProcessId, ...]:
         """The shims of those that have begun."""
         records = (runner.record for name in self._claims if (runner := self._runners[name]).life.alive)
         return tuple(record.shim for record in records if record is not None and record.shim is not None)
-
-    def _keep(self) -> None:
-        self._kept_for = self._users()
-        try:
-            self._files.keep(self._all(), self._kept_for)
-        except RltuiError as error:  # a full disk: they end with this process at the latest
-            logger.warning("%s", error)
 
     def _is_over(self, name: str) -> bool:
         life = self._runners[name].life

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -160,7 +160,10 @@ class ComponentRunner:
         starting = self._task if self.life.state is ComponentState.WAITING else None
         self._advance(StopRequested(reason=reason))
         if starting is not None:
-            await self._abandon(starting)
+            # one whose shim is on its way ends it by itself, once it is there
+            if not self._launching:
+                starting.cancel()
+            await asyncio.wait([starting])
         if not self.life.alive or self.newest is None:
             return True
         epoch, attempt = self.life.epoch, self.newest
@@ -223,7 +226,6 @@ class ComponentRunner:
 
     @property
     def log(self) -> Path | None:
-        """Output of the newest attempt."""
         return self.newest.log if self.newest is not None else None
 
     @property
@@ -267,11 +269,16 @@ class ComponentRunner:
             self.log_end = self.phase = self.elsewhere.remote = None
             await asyncio.to_thread(prune_attempts, self.around.control, self.spec.id)
             launch = await self.around.prepare(self.spec.id, attempt.folder)
-            await _wait_for_room(
-                self.spec,
-                lambda: self.around.unmet(self.spec.id, launch),
-                lambda reason: self._advance(Held(epoch=epoch, reason=reason)),
-            )
+            deadline = time.monotonic() + self.spec.wait_s
+            pause, longest = _PRECONDITION_INTERVALS_S
+            while (unmet := await self.around.unmet(self.spec.id, launch)) is not None:
+                self._advance(Held(epoch=epoch, reason=f"waits for {unmet.text}"))
+                if unmet.passes:
+                    deadline = time.monotonic() + self.spec.wait_s
+                if time.monotonic() > deadline:
+                    raise RltuiError(f"waited {duration(self.spec.wait_s)} for {unmet.text}")
+                await asyncio.sleep(pause)
+                pause = min(longest, pause * 1.3)
             if keeper is not None:  # of leftovers that are gone by now: it ends, and gives its window back
                 await ending.wait_for_exit(keeper)
             attempt.write_spec(launch)
@@ -311,12 +318,6 @@ class ComponentRunner:
             await attempt.wait_for_shim()
         finally:
             self._launching = False
-
-    async def _abandon(self, starting: asyncio.Task[None]) -> None:
-        """Give a start up. One whose shim is on its way ends it by itself, once it is there."""
-        if not self._launching:
-            starting.cancel()
-        await asyncio.wait([starting])
 
     # --- taken over ---------------------------------------------------------------------------------------
 
@@ -424,28 +425,6 @@ class ComponentRunner:
             self.evidence = None
         if self.life is not before and self.life != before:
             self.around.life_changed(self, before)
-
-
-async def _wait_for_room(
-    spec: ComponentSpec,
-    unmet_now: Callable[[], Awaitable[Unmet | None]],
-    hold: Callable[[str], None],
-) -> None:
-    """Return when nothing on this box is in the way of a start any more; `hold` is told what is.
-
-    Raises:
-        RltuiError: if something is for longer than the layout's `wait_s`.
-    """
-    deadline = time.monotonic() + spec.wait_s
-    pause, longest = _PRECONDITION_INTERVALS_S
-    while (unmet := await unmet_now()) is not None:
-        hold(f"waits for {unmet.text}")
-        if unmet.passes:
-            deadline = time.monotonic() + spec.wait_s
-        if time.monotonic() > deadline:
-            raise RltuiError(f"waited {duration(spec.wait_s)} for {unmet.text}")
-        await asyncio.sleep(pause)
-        pause = min(longest, pause * 1.3)
 
 
 async def _succeeds(probe: Probe, timeout_s: float, attempt: Attempt) -> bool:

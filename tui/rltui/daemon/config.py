@@ -142,7 +142,6 @@ class Config:
         """The framework works out, from the files, what its programs read: that may take a minute."""
 
     def close(self) -> None:
-        """Ask the framework nothing any more."""
         self._models.close()
 
     def _tell_of_making(self, is_making: bool) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from rltui.core import hints
 from rltui.core.api import ComponentState
 from rltui.core.evals import COMPONENT, SERVER, EvalRequest, EvalTarget
-from rltui.core.gpu.report import GpuDevice, MemoryVerdict
+from rltui.core.gpu.report import GpuDevice
 from rltui.core.servers import ServerAddress
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
@@ -30,8 +30,6 @@ _UTILIZATION = 0.9
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """Where a server can be."""
-
     gpus: str
     gpu_memory: str
 
@@ -220,17 +218,14 @@ class EvalServers:
                     break
                 place = _Spot(name, f"{share:.2f}")
                 self._give(model, place, 0, ())
-                bad = self._bad(files)
+                devices = self._readings.newest.devices
+                verdicts = self._memory.verdicts(devices, files, starts=(SERVER,))
+                bad = next((each for each in verdicts if each.is_bad), None)
                 if bad is None:
                     return place
                 worst = worst or bad.text
                 share = bad.suggested_utilization
         return f"GPU memory: {worst}"
-
-    def _bad(self, files: ConfigFiles) -> MemoryVerdict | None:
-        devices = self._readings.newest.devices
-        verdicts = self._memory.verdicts(devices, files, starts=(SERVER,))
-        return next((each for each in verdicts if each.is_bad), None)
 
     def _computes_on_gpu(self, files: ConfigFiles) -> bool:
         """Something of the run has devices: the server of an evaluation needs one, too."""

@@ -81,7 +81,13 @@ class EvalWork:
         refuse_observed(self._setup.record)
         files = self._config.store.load()
         await self._servers.refuse(request, files)
-        request = self._completed(request, files)
+        # with the environment and the tokens that the config has
+        framework = self._setup.framework
+        env = request.env or framework.eval_env(files)
+        if not env:
+            raise UsageError("the config names no environment to evaluate on", hint=str(hints.EVAL_ENV))
+        tokens = request.max_tokens or framework.eval_max_tokens(files)
+        request = request.model_copy(update={"env": env, "max_tokens": tokens})
         context = self._servers.configured_context(files)
         if request.target.kind == "now" and not request.when_done and not self._servers.is_coming():
             now = await _served(self._servers.warm(files))
@@ -96,7 +102,6 @@ class EvalWork:
         return self._servers.why_waiting(request, self._config.store.files)
 
     def wake(self) -> None:
-        """There is something to do."""
         self._processes.changes.notify()
 
     async def changed(self, within_s: float | None) -> None:
@@ -220,7 +225,6 @@ class EvalWork:
         )
 
     async def until_ended(self, running: QueuedEval, begun: Evaluation | None, tell: Tell) -> None:
-        """Return when the evaluator has ended."""
         runner = self._processes.runners[COMPONENT]
         while runner.life.busy:
             if begun is not None:
@@ -278,15 +282,6 @@ class EvalWork:
             self._observation.recorder.sample({name: evaluation.mean}, OWN_SOURCE, evaluation.step)
 
     # --- small helpers ------------------------------------------------------------------------------------
-
-    def _completed(self, request: EvalRequest, files: ConfigFiles) -> EvalRequest:
-        """With the environment and the tokens that the config has."""
-        framework = self._setup.framework
-        env = request.env or framework.eval_env(files)
-        if not env:
-            raise UsageError("the config names no environment to evaluate on", hint=str(hints.EVAL_ENV))
-        tokens = request.max_tokens or framework.eval_max_tokens(files)
-        return request.model_copy(update={"env": env, "max_tokens": tokens})
 
     async def _refuse_tokens(self, request: EvalRequest, context: int | None) -> None:
         """Raises UsageError: every answer would be an error of the server."""

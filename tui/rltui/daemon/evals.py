@@ -33,7 +33,6 @@ class EvalKeeper:
         return (*running, *self._queue.waiting)
 
     async def report(self) -> EvalReport:
-        """All of them."""
         return await asyncio.to_thread(self._folder.report, self._work.experiment, self._queue)
 
     async def ask(self, request: EvalRequest, *, by: str = "you") -> QueuedEval:

@@ -91,7 +91,6 @@ class Broadcast:
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Forget a subscriber that hung up."""
         self._subscriptions.discard(subscription)
 
     def close(self) -> None:
@@ -223,7 +222,6 @@ class EventBus:
             self._loop = None
 
     def publish(self, kind: EventKind, value: Value) -> None:
-        """Send a value to all subscribers."""
         self.broadcast.publish(kind, lambda: encoded(value))
 
     def on_change(self, kind: EventKind, publish: Callable[[], None]) -> None:
@@ -264,7 +262,6 @@ class EventBus:
         self.outbox.put_nowait(alert)
 
     def life_changed(self, runner: ComponentRunner, before: Life) -> None:
-        """A component entered another state."""
         life, name, now = runner.life, runner.spec.id, self._monotonic()
         if life.state is before.state:
             return
@@ -311,7 +308,6 @@ class EventBus:
 
 
 def encoded(value: Value) -> bytes:
-    """A value as it travels."""
     return value.model_dump_json().encode()
 
 

@@ -179,7 +179,10 @@ class RemedyAdvisor:
 
     def _advice(self, component: str, memory: OutOfMemory) -> Advice:
         files = self._store.files
-        device = _device(self._launcher.devices(component, files), memory)
+        # the one that `cuda:N` means; the only one where the text names none
+        devices = self._launcher.devices(component, files)
+        number = memory.local_device if memory.local_device is not None else 0 if len(devices) == 1 else None
+        device = devices[number] if number is not None and number < len(devices) else None
         shares_with = self._memory.sharing(component, files)
         engines = [name for name in (component, *shares_with) if self._memory.is_engine(name, files)]
         trainers = [name for name in (component, *shares_with) if name not in engines]
@@ -220,12 +223,6 @@ class RemedyAdvisor:
     def _peak(self, component: str, key: str) -> int | None:
         found = newest_peaks(self._control, component)
         return found[1].get(key) if found is not None else None
-
-
-def _device(devices: Sequence[GpuDevice], memory: OutOfMemory) -> GpuDevice | None:
-    """The one that `cuda:N` means; the only one where the text names none."""
-    number = memory.local_device if memory.local_device is not None else 0 if len(devices) == 1 else None
-    return devices[number] if number is not None and number < len(devices) else None
 
 
 def _largest_passing(device: GpuDevice | None) -> float | None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from rltui.core.api import ComponentState, Orphan
 from rltui.core.gpu.claims import with_claims
 from rltui.core.gpu.history import MemoryHistory, Peaks
-from rltui.core.gpu.report import GpuBudget, GpuClaim, GpuDevice, GpuHistories, GpuReport, GpuShare
+from rltui.core.gpu.report import GpuBudget, GpuClaim, GpuDevice, GpuHistories, GpuReport
 from rltui.core.hosts import SlurmSpec
 from rltui.core.interpreter import bare_command
 from rltui.core.text import duration
@@ -63,7 +63,11 @@ class GpuAccount:
         living = [item for runner in self._runners.values() if (item := _living(runner)) is not None]
         holders = self._owners.holders(reading.devices, living, orphans)
         for item in living:
-            self._begin(item)
+            if (item.component, item.attempt) not in self._written:
+                attempt = self._runners[item.component].newest
+                known = read_peaks(attempt.folder) if attempt is not None else {}
+                self._written[item.component, item.attempt] = known
+                self._peaks.begin(item.component, item.attempt, known)
         budgets = self._forecast.budgets()
         at = reading.sampled_at or 0.0
         devices = tuple(
@@ -77,7 +81,6 @@ class GpuAccount:
         return report.model_copy(update={"verdicts": verdicts})
 
     def histories(self) -> GpuHistories:
-        """Of every device seen so far."""
         return GpuHistories(histories=tuple(history.history(key) for key, history in self._histories.items()))
 
     def _device(
@@ -86,20 +89,17 @@ class GpuAccount:
         processes, shares, recent = holders.processes, holders.shares, device.recent
         if device.used_bytes is not None and device.total_bytes is not None:
             shares = self._peaks.added(device.key, shares)
-            self._histories.setdefault(device.key, MemoryHistory()).add(at, _by_label(shares))
+            sizes: dict[str, int] = {}
+            for share in shares:
+                label = (share.component if share.owner == "component" else None) or _OTHERS
+                sizes[label] = sizes.get(label, 0) + share.used_bytes
+            self._histories.setdefault(device.key, MemoryHistory()).add(at, sizes)
             percents = self._recent.setdefault(device.key, deque(maxlen=_RECENT))
             percents.append(round(100 * device.used_bytes / max(1, device.total_bytes)))
             recent = tuple(percents)
         return device.model_copy(
             update={"processes": processes, "shares": shares, "recent": recent, "budgets": budgets}
         )
-
-    def _begin(self, item: LivingComponent) -> None:
-        if (item.component, item.attempt) not in self._written:
-            attempt = self._runners[item.component].newest
-            known = read_peaks(attempt.folder) if attempt is not None else {}
-            self._written[item.component, item.attempt] = known
-            self._peaks.begin(item.component, item.attempt, known)
 
     def _write_peaks(self) -> None:
         for (component, attempt), written in self._written.items():
@@ -129,14 +129,6 @@ def _living(runner: ComponentRunner) -> LivingComponent | None:
         choice=launch.gpus,
         utilization=launch.gpu_memory,
     )
-
-
-def _by_label(shares: Sequence[GpuShare]) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for share in shares:
-        label = (share.component if share.owner == "component" else None) or _OTHERS
-        sizes[label] = sizes.get(label, 0) + share.used_bytes
-    return sizes
 
 
 _ENDS_WITH_US = """\
@@ -223,7 +215,6 @@ class GpuWatch:
         """The newest report of this machine alone."""
 
     async def run(self) -> None:
-        """For ever."""
         loop = asyncio.get_running_loop()
 
         def take(reading: GpuReport, interval_s: float) -> None:
@@ -247,7 +238,11 @@ class GpuWatch:
                     sampler.read_now()
                 sampler.set_interval(self._interval_s())
                 if sampler.stuck_s > _STUCK_S:
-                    self._tell_stuck(sampler.reader.driver)
+                    # once: what was read before stays, and grows old
+                    reason = f"{sampler.reader.driver} has not answered for {duration(_STUCK_S)} and more"
+                    if self._local.reason != reason:
+                        self._local = self._local.model_copy(update={"reason": reason})
+                        self._tell(self._readings.amend)
         finally:
             sampler.close()
             begun = [jobs] if sources is None else [jobs, sources]
@@ -274,13 +269,6 @@ class GpuWatch:
     def _take(self, reading: GpuReport, interval_s: float) -> None:
         self._local = self._account.report(reading, self._orphans(), interval_s=interval_s)
         self._tell(self._readings.take)
-
-    def _tell_stuck(self, driver: str) -> None:
-        """Once: what was read before stays, and grows old."""
-        reason = f"{driver} has not answered for {duration(_STUCK_S)} and more"
-        if self._local.reason != reason:
-            self._local = self._local.model_copy(update={"reason": reason})
-            self._tell(self._readings.amend)
 
     def _tell(self, keep: Callable[[GpuReport], None]) -> None:
         """Keep and publish what is known of this machine and the others."""

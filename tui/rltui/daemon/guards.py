@@ -37,7 +37,13 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
             told, problem = False, _mended(supervisor, problem)
             continue
         try:
-            _restore(supervisor, lock)
+            control, record = supervisor.setup.control, supervisor.setup.record
+            other = None if _is_damaged(control) else control.read_record()
+            make_folder(control.path)
+            if (other is not None and other.name != record.name) or not lock.take():
+                raise ConflictError("another experiment has come there")
+            control.write_record(record)
+            _mended(supervisor, "")
         except RltuiError as error:
             if not told:
                 supervisor.events.alert(_alert(supervisor, f"it cannot be made anew: {error.title}"))
@@ -86,16 +92,6 @@ def _is_damaged(control: ControlFolder) -> bool:
         # A file system in trouble is left alone.
         return isinstance(error.__cause__, ValueError | IsADirectoryError)
     return False
-
-
-def _restore(supervisor: Supervisor, lock: FileLock) -> None:
-    control, record = supervisor.setup.control, supervisor.setup.record
-    other = None if _is_damaged(control) else control.read_record()
-    make_folder(control.path)
-    if (other is not None and other.name != record.name) or not lock.take():
-        raise ConflictError("another experiment has come there")
-    control.write_record(record)
-    _mended(supervisor, "")
 
 
 def _restore_attempt(runner: ComponentRunner) -> None:

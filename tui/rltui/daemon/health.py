@@ -30,8 +30,6 @@ _CALM_STEPS = 20
 
 @dataclass(frozen=True, slots=True)
 class _KnownTrouble:
-    """A trouble that people know of."""
-
     word: str
     severity: str
     step: int
@@ -39,8 +37,6 @@ class _KnownTrouble:
 
 
 class RunHealth:
-    """Looks at the figures of one run."""
-
     def __init__(
         self,
         experiment: str | None,
@@ -80,7 +76,6 @@ class RunHealth:
         self._knobs, self._advice, self._rate = knobs, advice, rate
 
     def saw(self, activities: Iterable[InferenceActivity]) -> None:
-        """What the inference servers do now."""
         known = list(activities)
         if not known:
             self._activities.clear()

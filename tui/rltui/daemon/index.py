@@ -52,7 +52,6 @@ class IndexFeed:
         """Why the last look failed."""
 
     async def watch(self) -> None:
-        """Look for ever."""
         while True:
             await self._look(is_last=False)
             await asyncio.sleep(_INTERVAL_S)

@@ -76,17 +76,14 @@ class Observation:
     # --- processes of the run -----------------------------------------------------------------------------
 
     def follow(self, component: str, log: Path) -> None:
-        """Its newest attempt prints into `log`."""
         self._attempt_logs[component] = log
 
     def began(self, component: str, log: Path, attempt: int) -> None:
-        """An attempt of it runs from now on."""
         self.follow(component, log)
         self.sampler.started(component, attempt)
         self.progress.began(component)
 
     def ended(self, component: str) -> None:
-        """It has no process any more."""
         self.activities.pop(component, None)
 
     def take_links(self, found: Iterable[Link]) -> None:
@@ -195,7 +192,13 @@ class ProgressTracker:
         self.figures = self._new_figures()
         """All of the run, by what it means: for health."""
         self.max_steps: int | None = None
-        self._owners = _row_owners(framework, components)
+        # keys that name the writer of a row: others (`time/step`) are written by several components
+        telling = (framework.metrics.reward, framework.metrics.trainer_step)
+        self._owners = tuple(
+            (fact.metric, fact.component)
+            for fact in framework.facts
+            if fact.metric in telling and (components is None or fact.component in components)
+        )
         self._rows = {component: (0, 0) for _, component in self._owners}
         self._rows_before: dict[str, int] = {}
         """Of each component, as its present attempt began."""
@@ -237,7 +240,10 @@ class ProgressTracker:
             self.series.add(row)
             self.figures.add(row, now)
             self._non_finite.add(row)
-            self._count(row)
+            step = row.get("step")
+            for metric, component in self._owners:
+                if metric in row and isinstance(step, int):
+                    self._rows[component] = (self._rows[component][0] + 1, step)
         return bool(rows) or self._metrics.restarted
 
     def rewind(self, step: int | None) -> None:
@@ -282,22 +288,3 @@ class ProgressTracker:
 
     def _writer(self, row: Mapping[str, Any]) -> str | None:
         return next((component for metric, component in self._owners if metric in row), None)
-
-    def _count(self, row: Mapping[str, Any]) -> None:
-        step = row.get("step")
-        for metric, component in self._owners:
-            if metric in row and isinstance(step, int):
-                self._rows[component] = (self._rows[component][0] + 1, step)
-
-
-def _row_owners(framework: Framework, components: Collection[str] | None) -> tuple[tuple[str, str], ...]:
-    """Metric and component, for the keys that name the writer of a row: the reward and the trainer's step.
-
-    Other keys (`time/step`) are written by several components.
-    """
-    telling = (framework.metrics.reward, framework.metrics.trainer_step)
-    return tuple(
-        (fact.metric, fact.component)
-        for fact in framework.facts
-        if fact.metric in telling and (components is None or fact.component in components)
-    )

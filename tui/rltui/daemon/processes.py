@@ -441,7 +441,6 @@ class OrphanWatch:
         self.orphans: tuple[Orphan, ...] = ()
 
     def of(self, component: str) -> tuple[Orphan, ...]:
-        """Those of one component."""
         return tuple(orphan for orphan in self.orphans if orphan.component == component)
 
     def foreign(self) -> tuple[Orphan, ...]:

@@ -33,7 +33,6 @@ class RunSampler:
             self._take(values, component + suffix)
 
     def started(self, component: str, attempt: int) -> None:
-        """An attempt of it began."""
         self._take({f"starts/{component}": float(attempt)}, OWN_SOURCE)
 
     def gpus(self, report: GpuReport) -> None:

@@ -88,7 +88,6 @@ class Servers:
         return record.inference_of or ("--inference" if record.inference else "config")
 
     async def watch(self) -> None:
-        """Ask for ever."""
         while True:
             if self.is_external:
                 await self.look()
@@ -170,7 +169,6 @@ class Servers:
         return None if self._watched else (True, "the address of its inference server")
 
     def status(self) -> tuple[ServerStatus, ...]:
-        """As they were last seen."""
         return tuple(
             ServerStatus(
                 id=each.id,

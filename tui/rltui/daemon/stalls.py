@@ -129,7 +129,11 @@ class _Watched:
 
     def look(self, at: float) -> None:
         """Take in its signs of life, and tell what changed."""
-        self._ask(at)
+        pause = 0.0 if len(self._events.broadcast) else _ACTIVITY_INTERVAL_UNWATCHED_S
+        due = self._asked_at is None or at - self._asked_at >= pause
+        if self._url is not None and due and not self._is_asking:
+            self._asked_at, self._is_asking = at, True
+            spawn(self._take_answer(self._url), f"ask {self._name} what it does")
         signs = _signs(self._runner, self._observation)
         if self._url is not None and not signs.is_stopped:
             if at - self._children_at >= _CHILDREN_INTERVAL_S or self._stopped_child is not None:
@@ -145,17 +149,15 @@ class _Watched:
                 and self._runner.spec.stall.dump
                 and not self._runner.spec.is_elsewhere
             ):
-                self._dump()
+                attempt = self._runner.newest
+                if attempt is not None and attempt.main is not None:
+                    spawn(
+                        _write_stacks(self._events, self._name, attempt.number, attempt.main, attempt.folder),
+                        f"stacks of {self._name}",
+                    )
         elif self._evidence is not None and at - self._told_at >= _RETELL_S:
             self._processes.set_stall(self._name, self._evidence)
             self._told_at = at
-
-    def _ask(self, at: float) -> None:
-        pause = 0.0 if len(self._events.broadcast) else _ACTIVITY_INTERVAL_UNWATCHED_S
-        due = self._asked_at is None or at - self._asked_at >= pause
-        if self._url is not None and due and not self._is_asking:
-            self._asked_at, self._is_asking = at, True
-            spawn(self._take_answer(self._url), f"ask {self._name} what it does")
 
     async def _take_answer(self, url: str) -> None:
         try:
@@ -174,14 +176,6 @@ class _Watched:
         if shown != self.activity:
             self.activity = shown
             self._observation.set_activity(self._name, shown)
-
-    def _dump(self) -> None:
-        attempt = self._runner.newest
-        if attempt is not None and attempt.main is not None:
-            spawn(
-                _write_stacks(self._events, self._name, attempt.number, attempt.main, attempt.folder),
-                f"stacks of {self._name}",
-            )
 
 
 def rule_of(spec: ComponentSpec) -> StallRule:

@@ -26,8 +26,6 @@ of an evaluation in their list."""
 
 @dataclass(frozen=True, slots=True)
 class StatusBuilder:
-    """Reads the parts of a supervisor."""
-
     setup: Setup
     config: Config
     observation: Observation
@@ -160,6 +158,8 @@ class StatusBuilder:
 def _host(runner: ComponentRunner) -> HostStatus | None:
     if (remote := runner.elsewhere.remote) is None:
         return None
+    host = runner.launch.host if runner.launch is not None else None
+    is_job = host is not None and host["kind"] == "slurm"
     return HostStatus(
         where=remote.where,
         phase=remote.phase,
@@ -169,14 +169,8 @@ def _host(runner: ComponentRunner) -> HostStatus | None:
         ends_at=remote.ends_at,
         lost_at=remote.lost_at,
         problem=remote.problem,
-        script=_script(runner),
+        script=str(runner.newest.folder / SCRIPT_FILE) if is_job and runner.newest is not None else "",
     )
-
-
-def _script(runner: ComponentRunner) -> str:
-    host = runner.launch.host if runner.launch is not None else None
-    is_job = host is not None and host["kind"] == "slurm"
-    return str(runner.newest.folder / SCRIPT_FILE) if is_job and runner.newest is not None else ""
 
 
 def _is_over(runner: ComponentRunner) -> bool:

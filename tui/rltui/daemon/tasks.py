@@ -53,7 +53,6 @@ class Signal:
         self._event = asyncio.Event()
 
     def notify(self) -> None:
-        """Wake those who wait now."""
         self._event.set()
         self._event = asyncio.Event()
 

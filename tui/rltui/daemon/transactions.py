@@ -129,7 +129,6 @@ class Transactions:
         self._task = spawn(self._carry_out(pending, self._number), pending.request.action)
 
     async def wait(self) -> None:
-        """Return when no transaction is under way."""
         while self._task is not None and not self._task.done():
             await asyncio.wait([self._task])
 

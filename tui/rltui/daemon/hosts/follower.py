@@ -160,7 +160,10 @@ class Follower:
             loop.add_signal_handler(number, lambda: self.ask_to_stop(kill=False))
         loop.add_signal_handler(signal.SIGUSR1, lambda: self.ask_to_stop(kill=True))
         try:
-            await self._host(self)
+            kind = self.host["kind"]
+            if kind not in _HOSTS:
+                raise HostError(f"rltui knows no host {kind!r}")
+            await cast("ProcessHost", importlib.import_module(f"rltui.daemon.hosts.{kind}").run)(self)
         except HostError as error:
             self.tell(replace(self.remote, phase="ended", reason="", exit_code=_CANNOT_RUN, error=str(error)))
         except UnreachedError:
@@ -181,16 +184,8 @@ class Follower:
                     return
             await asyncio.sleep(_NO_ROOM_S)
 
-    @property
-    def _host(self) -> ProcessHost:
-        kind = self.host["kind"]
-        if kind not in _HOSTS:
-            raise HostError(f"rltui knows no host {kind!r}")
-        return cast("ProcessHost", importlib.import_module(f"rltui.daemon.hosts.{kind}").run)
-
 
 async def is_set_within(event: asyncio.Event, timeout_s: float) -> bool:
-    """Whether it was set within that time."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             await event.wait()

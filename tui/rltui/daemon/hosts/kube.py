@@ -53,15 +53,12 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 async def run(follower: Follower) -> None:
-    """See `ProcessHost`."""
     if shutil.which("kubectl") is None and not follower.remote.id:
         raise HostError("there is no kubectl on this machine")
     await _PodHost(follower).run()
 
 
 class _PodHost:
-    """The pod of one component."""
-
     def __init__(self, follower: Follower) -> None:
         host = follower.host
         self._follower = follower
@@ -77,7 +74,6 @@ class _PodHost:
         self._forwarding = asyncio.create_task(self._keep_forwarding(), name="port-forward")
 
     async def run(self) -> None:
-        """Until the component has ended."""
         try:
             await self._run()
         finally:
@@ -158,7 +154,6 @@ class _PodHost:
     # --- the command of the pod itself --------------------------------------------------------------------
 
     async def _follow(self, pod: Pod) -> None:
-        """Until its program has ended."""
         self._run_on(pod, starts=max(self._follower.remote.starts, pod.restarts + 1))
         bringing = self._bring()
         try:
@@ -461,7 +456,6 @@ class _Lines:
         self._known = Counter(self._here(self._from).splitlines(keepends=True))
 
     def take(self, data: bytes) -> None:
-        """The next bytes of it."""
         *lines, self._partial = (self._partial + data).split(b"\n")
         self._write([line + b"\n" for line in lines])
         if time.monotonic() - self._kept_at > _KEPT_S:
@@ -474,7 +468,6 @@ class _Lines:
             self._write([last])
 
     def note(self, text: str) -> None:
-        """A line of ours."""
         self.keep()
         self._follower.write(f"rltui: {text}\n".encode())
 

@@ -28,7 +28,6 @@ _TRAPS_TERM = re.compile(r"^[^#\n]*\btrap\b[^#\n]*\b(?:SIG)?TERM\b", re.MULTILIN
 
 
 async def run(follower: Follower) -> None:
-    """See `ProcessHost`."""
     await _FollowedJob(follower).follow()
 
 

@@ -151,7 +151,12 @@ class Submission:
             begun.replace(self._script)  # as a whole: from now on it may run
         elif (number := await self._find(self._script)) is not None:
             return number
-        return await self._submit()
+        if not self._spec["array"]:
+            return await self._sbatch(self._script)
+        try:
+            return await self._submit_in_array()
+        except (OSError, ValueError, RltuiError) as error:
+            raise HostError(f"the job array of its sweep: {error}") from error
 
     async def _script_text(self) -> str | None:
         """`None`: a stop was asked for before it was there."""
@@ -174,7 +179,13 @@ class Submission:
             return None
         if code:
             raise HostError(f"{follower.argv[0]} wrote no job script: it ended with code {code}")
-        return _written([Path(follower.cwd, name) for name in self._spec["script"]], since=began)
+        # the first that the launcher wrote
+        paths = [Path(follower.cwd, name) for name in self._spec["script"]]
+        for path in paths:
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime >= began - _CLOCKS_DIFFER_S:
+                    return path.read_text(encoding="utf-8")
+        raise HostError(f"no job script was written as {' or '.join(map(str, paths))}")
 
     async def _prepare(self, argv: Sequence[str]) -> int | None:
         """Run what writes the script, on this machine; its output is the component's."""
@@ -206,15 +217,6 @@ class Submission:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGTERM if asked.done() else signal.SIGKILL)
                 await process.wait()
-
-    async def _submit(self) -> str | None:
-        """The number of the job; `None`: a stop was asked for before it was one."""
-        if not self._spec["array"]:
-            return await self._sbatch(self._script)
-        try:
-            return await self._submit_in_array()
-        except (OSError, ValueError, RltuiError) as error:
-            raise HostError(f"the job array of its sweep: {error}") from error
 
     async def _submit_in_array(self) -> str | None:
         """The number of its task, once all that are expected are there; where the array goes without it, of a
@@ -317,15 +319,6 @@ class Submission:
         """The number of the job that was submitted with that script."""
         answer = await self._commands.until_answered(slurm.find_command())
         return slurm.found(answer.output, script)
-
-
-def _written(paths: Sequence[Path], *, since: float) -> str:
-    """The first that the launcher wrote. Raises HostError where it has written none."""
-    for path in paths:
-        with contextlib.suppress(OSError):
-            if path.stat().st_mtime >= since - _CLOCKS_DIFFER_S:
-                return path.read_text(encoding="utf-8")
-    raise HostError(f"no job script was written as {' or '.join(map(str, paths))}")
 
 
 async def _copy(reader: asyncio.StreamReader, write: Callable[[bytes], None]) -> None:

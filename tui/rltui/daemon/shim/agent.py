@@ -365,7 +365,6 @@ class Agent:
         return bool(data)
 
     def take(self, request: dict[str, Any]) -> None:
-        """Do what is asked."""
         what = request["do"]
         if what == "done":
             self._is_taken = True

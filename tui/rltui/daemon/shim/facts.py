@@ -38,6 +38,11 @@ def tell(request: dict[str, Any]) -> None:
     os.environ.update(request["env"])
     cwd = request["cwd"]
     holder = port_holder(request["ports"])
+    # of the environment that a workspace has, else of this Python; and the commit of the workspace
+    own = os.path.join(cwd, ".venv", "bin", "python")
+    python = own if os.path.exists(own) else sys.executable
+    found = dict(line.split(" ", 1) for line in _said([python, "-c", _VERSIONS, *PACKAGES]) if " " in line)
+    commit = _said(["git", "-C", cwd, "rev-parse", "--short", "HEAD"])
     facts = {
         "time": time.time(),
         "host": os.uname().nodename,
@@ -49,8 +54,8 @@ def tell(request: dict[str, Any]) -> None:
         "interfaces": sorted(os.listdir("/sys/class/net")) if os.path.exists("/sys/class/net") else [],
         "variables": {name: value for name, value in os.environ.items() if name.startswith(TOLD)},
         "unset": [name for name in request["variables"] if not os.environ.get(name)],
-        "gpus": _gpus(),
-        "versions": _versions(cwd),
+        "gpus": _said(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]),
+        "versions": {**found, **({"commit": commit[0]} if commit else {})},
     }
     print(f"\n{json.dumps(facts)}", flush=True)
 
@@ -69,19 +74,6 @@ def _shared(path: str, written: str) -> str:
 
 def _is_found(program: str, cwd: str) -> bool:
     return shutil.which(os.path.join(cwd, program) if "/" in program else program) is not None
-
-
-def _gpus() -> list[str]:
-    return _said(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
-
-
-def _versions(cwd: str) -> dict[str, str]:
-    """Of the environment that a workspace has, else of this Python; and the commit of the workspace."""
-    own = os.path.join(cwd, ".venv", "bin", "python")
-    python = own if os.path.exists(own) else sys.executable
-    found = dict(line.split(" ", 1) for line in _said([python, "-c", _VERSIONS, *PACKAGES]) if " " in line)
-    commit = _said(["git", "-C", cwd, "rev-parse", "--short", "HEAD"])
-    return {**found, **({"commit": commit[0]} if commit else {})}
 
 
 def _said(command: list[str]) -> list[str]:

@@ -199,8 +199,9 @@ _IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP, signa
 """A lost terminal, or a key pressed in the attached pane, must not end or freeze a trainer's supervision."""
 
 
-def _become_reaper() -> None:
-    """Orphans below us become our children; signals wait until we look at them."""
+def main(arguments: list[str]) -> int:
+    """Exit status: 0 when the attempt is recorded to its end, 2 when there was nothing to run."""
+    # orphans below us become our children; signals wait until we look at them
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored by a parent, it would swallow exit codes
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
     for number in _IGNORED:
@@ -208,11 +209,6 @@ def _become_reaper() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
-
-
-def main(arguments: list[str]) -> int:
-    """Exit status: 0 when the attempt is recorded to its end, 2 when there was nothing to run."""
-    _become_reaper()
     if len(arguments) != 1:
         sys.stderr.write("usage: shim ATTEMPT_DIR\n")
         return 2

@@ -60,8 +60,6 @@ def _of_a_new_file(folder: str) -> os.stat_result:
 
 
 class Spec:
-    """One attempt to be made."""
-
     def __init__(self, values: dict[str, Any]) -> None:
         """Raises TypeError, ValueError or LookupError where the values are no spec."""
         self.experiment: str = values["experiment"]
@@ -149,23 +147,6 @@ class CannotRunError(Exception):
     """The component could not be started; the text says why."""
 
 
-def _component_environment(spec: Spec) -> dict[str, str]:
-    """The shim's own, with what tmux did not pass on, and the additions and removals of the spec."""
-    environment = {**os.environ, **spec.shell.get("environment", {})}
-    for name, value in spec.env.items():
-        if value is None:
-            environment.pop(name, None)
-        else:
-            environment[name] = value
-    if spec.tty:  # who types `tmux` there does not mean rltui's own server
-        environment.pop("TMUX", None)
-        environment.pop("TMUX_PANE", None)
-    environment["RLTUI_EXPERIMENT"] = spec.experiment
-    environment["RLTUI_COMPONENT"] = spec.component
-    environment["RLTUI_ATTEMPT"] = str(spec.attempt)
-    return environment
-
-
 def open_log(path: str) -> int:
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -214,7 +195,19 @@ def _become(spec: Spec, log: int, terminal: int | None, failure: int) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for problem in take_over(spec.shell):
             os.write(2, f"rltui: {problem}\n".encode())
-        os.execvpe(spec.argv[0], spec.argv, _component_environment(spec))  # noqa: S606 - no shell
+        environment = {**os.environ, **spec.shell.get("environment", {})}
+        for name, value in spec.env.items():
+            if value is None:
+                environment.pop(name, None)
+            else:
+                environment[name] = value
+        if spec.tty:  # who types `tmux` there does not mean rltui's own server
+            environment.pop("TMUX", None)
+            environment.pop("TMUX_PANE", None)
+        environment["RLTUI_EXPERIMENT"] = spec.experiment
+        environment["RLTUI_COMPONENT"] = spec.component
+        environment["RLTUI_ATTEMPT"] = str(spec.attempt)
+        os.execvpe(spec.argv[0], spec.argv, environment)  # noqa: S606 - no shell
     except OSError as error:
         os.write(failure, f"cannot {doing}: {error.strerror}".encode())
     except ValueError as error:  # a NUL in an argument

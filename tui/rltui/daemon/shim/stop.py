@@ -86,19 +86,16 @@ class StopSequence:
         self._tree.refresh()
         if self.stage == ENDING:
             self._next_step = now + _SWEEP_INTERVAL_S
-            self._sweep()
+            # SIGTERM to each descendant once, also to those that were born since the last sweep
+            for pid, start in self._tree.members.items():
+                if (pid, start) not in self._asked:
+                    self._asked.add((pid, start))
+                    send_signal(pid, start, signal.SIGTERM)
+            self._tree.wake()
         else:
             self._next_step = now + self._kill_interval_s
             self._kill_interval_s = min(2 * self._kill_interval_s, _KILL_INTERVALS_S[1])
             self._kill()
-
-    def _sweep(self) -> None:
-        """SIGTERM to each descendant once, also to those that were born since the last sweep."""
-        for pid, start in self._tree.members.items():
-            if (pid, start) not in self._asked:
-                self._asked.add((pid, start))
-                send_signal(pid, start, signal.SIGTERM)
-        self._tree.wake()
 
     def _kill(self) -> None:
         """By groups first: nobody gets away from that by forking, as from one look after the other."""
