@@ -481,15 +481,12 @@ class Framework:
         return ()
 
     def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
-        """Figures that follow from the config."""
         return ()
 
     def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
-        """What decides how many rollouts make a batch."""
         return None
 
     def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
-        """What decides who waits for whom."""
         return BottleneckKnobs()
 
     def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
@@ -521,7 +518,6 @@ class Framework:
         return None
 
     def max_steps(self, files: ConfigFiles) -> int | None:
-        """Steps of the run."""
         return None
 
     def checkpoint_interval(self, files: ConfigFiles) -> int | None:

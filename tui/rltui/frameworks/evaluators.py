@@ -62,7 +62,8 @@ def verifiers_eval(
 
 
 def _vf_eval(call: EvalCall, run: Sequence[str], version: str, args: Mapping[str, Any]) -> EvalCommand:
-    numbers = _numbers(version)
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    numbers = tuple(map(int, found[0].split("."))) if found else ()
     if numbers < (0, 1, 8):
         raise ConfigError(
             f"verifiers {version} is too old for an evaluation from here",
@@ -110,9 +111,3 @@ def _of_tasksets(
 def _key_env(call: EvalCall) -> dict[str, str]:
     """For a server that wants no key: any will do."""
     return {} if call.key_variable else {_KEY_VARIABLE: "EMPTY"}
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """`0.1.9.post3` as numbers to compare."""
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, found[0].split("."))) if found else ()

@@ -35,9 +35,10 @@ def _only(kind: Literal["no_kv_cache", "load", "graph_capture"]) -> Callable[[Gr
 
 def _start_check(groups: Groups) -> OutOfMemory:
     """Less free than vLLM's budget. Its sizes have one unit for all; `dev` may be missing (before 0.14.1)."""
+    number = groups.get("dev", "?").rpartition(":")[2]
     return OutOfMemory(
         kind="start_check",
-        local_device=_device(groups.get("dev", "?")),
+        local_device=int(number) if number.isdigit() else None,
         total_bytes=_gib(groups["total"]),
         free_bytes=_gib(groups["free"]),
         utilization=None if groups["util"] == "?" else float(groups["util"]),
@@ -135,12 +136,6 @@ def _gib(text: str) -> int | None:
 
 def _count(text: str) -> int | None:
     return None if text == "?" else int(text)
-
-
-def _device(text: str) -> int | None:
-    """The number of `cuda:2`."""
-    number = text.rpartition(":")[2]
-    return int(number) if number.isdigit() else None
 
 
 _OOM = r"\b(?:CUDA|HIP|XPU|MPS backend) out of memory"

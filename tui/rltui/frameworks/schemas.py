@@ -76,7 +76,6 @@ class Overlay:
         return cls(concepts, readers, data.get("like", {}), shared, data.get("gone", {}))
 
     def of(self, name: str) -> Concept | None:
-        """What is known of a knob."""
         return self.by_name.get(self._described(name)[0])
 
     def names_of(self, name: str) -> tuple[str, ...]:
@@ -96,7 +95,6 @@ class Overlay:
         return name, "", ""
 
     def readers_of(self, name: str) -> tuple[str, ...]:
-        """The components that read it."""
         return next((self.readers[each] for each, _ in _ends(name) if each in self.readers), ())
 
 
@@ -189,7 +187,6 @@ class SchemaFramework(Framework):
         raise NotImplementedError
 
     def none_text(self, file: ConfigFile) -> str | None:
-        """As the schema in force has it."""
         return self.schema(file).none
 
     def rules(self, names: Names) -> Sequence[Rule]:

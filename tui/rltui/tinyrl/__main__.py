@@ -33,16 +33,6 @@ def _usage() -> str:
     return f"usage: tinyrl PROGRAM @ file.toml [@ overlay.toml] [--dotted.key value ...]\n\n{programs}\n"
 
 
-def _program_help(program: str) -> str:
-    config_types: dict[str, type[BaseModel]] = {"sft": SftConfig, "eval": EvalConfig}
-    config_type = config_types.get(program, RlConfig)
-    lines = [f"usage: tinyrl {program} @ file.toml [@ overlay.toml] [--dotted.key value ...]", ""]
-    lines += [f"{program}: {_PROGRAMS[program]}", "", "Every key of the file is an option:", ""]
-    for key, default, help_text in describe_keys(config_type):
-        lines += [f"  --{key.replace('_', '-')}  ({default})", f"      {help_text}"]
-    return "\n".join(lines) + "\n"
-
-
 def _check_modules(needed: tuple[str, ...] = _NEEDED_MODULES) -> None:
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
@@ -61,7 +51,13 @@ def _prepare(program: str, words: list[str]) -> Callable[[], int] | None:
     """Check everything that can be checked before torch is loaded."""
     arguments = parse_arguments(words, EVAL_OPTIONS if program == "eval" else None)
     if arguments.wants_help:
-        sys.stdout.write(_program_help(program))
+        config_types: dict[str, type[BaseModel]] = {"sft": SftConfig, "eval": EvalConfig}
+        config_type = config_types.get(program, RlConfig)
+        lines = [f"usage: tinyrl {program} @ file.toml [@ overlay.toml] [--dotted.key value ...]", ""]
+        lines += [f"{program}: {_PROGRAMS[program]}", "", "Every key of the file is an option:", ""]
+        for key, default, help_text in describe_keys(config_type):
+            lines += [f"  --{key.replace('_', '-')}  ({default})", f"      {help_text}"]
+        sys.stdout.write("\n".join(lines) + "\n")
         return None
     if program == "sft":
         sft_config = load_config(SftConfig, arguments)

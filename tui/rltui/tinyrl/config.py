@@ -331,8 +331,6 @@ class _SftSchedulerSection(_ConfigTable):
 
 
 class SftConfig(_ConfigTable):
-    """All of `sft.toml`."""
-
     output_dir: Path = Path("outputs/reverse-text-sft")
     """The model folder; it appears whole, after the last step."""
     max_steps: int = Field(default=380, ge=1)

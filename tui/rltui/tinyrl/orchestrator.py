@@ -34,7 +34,6 @@ class RunTotals:
     total_tasks: int = 0
 
     def add(self, rollouts: list[Rollout], next_example_id: int) -> None:
-        """Count a shipped batch."""
         self.next_example_id = next_example_id
         self.total_rollouts += len(rollouts)
         self.total_tokens += sum(rollout.token_count for rollout in rollouts)

@@ -25,8 +25,6 @@ _LOCK_PATIENCE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One start of one program."""
-
     id: str
     pid: int
     start_step: int
@@ -55,7 +53,6 @@ class Presence:
         self._file.flush()
 
     def close(self) -> None:
-        """Give the role back."""
         self._file.close()
 
 

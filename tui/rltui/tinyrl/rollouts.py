@@ -22,8 +22,6 @@ from rltui.tinyrl.files import new_file
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """One attempt."""
-
     example_id: int
     text: str
     completion: str

@@ -46,7 +46,6 @@ def following(v: Values) -> dict[str, int]:
 
 
 def rl_rules() -> tuple[Rule, ...]:
-    """Of `rl.toml`."""
     low, high = "trainer.loss.mask_ratio_low", "trainer.loss.mask_ratio_high"
     env = "orchestrator.env.0"  # the only one that there may be
 

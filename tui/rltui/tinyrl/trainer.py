@@ -67,7 +67,6 @@ class Trainer:
         log_lines.info(f"Resuming training from checkpoint step {self.step}")
 
     def run(self) -> None:
-        """Train to the last step."""
         log_lines.info(f"Starting training loop (max_steps={self.config.max_steps})")
         while self.step < self.config.max_steps:
             self._one_step()

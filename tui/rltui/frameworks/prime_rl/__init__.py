@@ -111,15 +111,12 @@ class PrimeRl(PrimeRlLaunch):
         return self.id == configs.MERGED and configs.best(self.id, "rl", data)[0] not in before
 
     def rules(self, names: Names) -> tuple[Rule, ...]:
-        """Those that people break."""
         return rules(names)
 
     def readers(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
-        """The env servers."""
         return values.servers_of(files)
 
     def following(self, files: ConfigFiles, values: Values, names: Names) -> Mapping[str, TomlValue]:
-        """As the launcher works them out."""
         del files
         return configs.defaults(values, names)
 
@@ -133,11 +130,9 @@ class PrimeRl(PrimeRlLaunch):
         return () if sound is None else tuple(figures.derived(sound, self.names(files)))
 
     def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
-        """Where the files say anything of rollouts."""
         return figures.batch_knobs(self.names(files))
 
     def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
-        """By the names of its generation."""
         return figures.bottleneck_knobs(self.names(files))
 
     def training(self, files: ConfigFiles) -> Training | None:

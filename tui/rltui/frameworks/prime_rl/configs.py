@@ -118,7 +118,6 @@ _WILD = 1e9
 
 
 def defaults(values: Values, names: Names) -> Mapping[str, TomlValue]:
-    """By name."""
     v = dict(values)
     found: dict[str, TomlValue] = {}
 

@@ -162,7 +162,6 @@ class PrimeRlLaunch(SchemaFramework):
         return any(is_table(file.data, "slurm") for file in files.values())
 
     def instances(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
-        """The env servers."""
         return instances(files)
 
     def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
@@ -218,7 +217,6 @@ class PrimeRlLaunch(SchemaFramework):
         return None
 
     def run_files(self, files: ConfigFiles) -> RunFiles:
-        """Where the run leaves its files."""
         return self.generation.sft_files if "sft" in files else self.generation.rl_files
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:

@@ -47,7 +47,6 @@ def rules(names: Names) -> tuple[Rule, ...]:
 
 
 def batch_knobs(names: Names) -> BatchKnobs:
-    """What decides how many rollouts make a batch."""
     return BatchKnobs(
         names("orchestrator.batch_size"), names.get("orchestrator.token_batch_size") or "",
         names("group_size"), "orchestrator.seq_len", inflight=names.get("max_inflight"),
@@ -64,7 +63,6 @@ def source_groups(v: Values, names: Names) -> dict[str, int]:
 
 
 def has_inference(v: Values) -> bool:
-    """The launcher starts a server."""
     return is_on(v.get("inference"))
 
 

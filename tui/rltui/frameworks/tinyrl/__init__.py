@@ -148,7 +148,6 @@ class _TinyRl(SchemaFramework):
         return (*rl_rules(), *sft_rules("sft."))
 
     def following(self, files: ConfigFiles, values: Values, names: Names) -> Mapping[str, TomlValue]:
-        """As the engine itself fills them in."""
         del names
         return following(values) if "rl" in files else {}
 
@@ -322,7 +321,6 @@ class _TinyRl(SchemaFramework):
         return EvalModel(target.kind, target.label, folders[0], target.step, folders)
 
     def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
-        """The engine's own evaluator."""
         request = call.request
         if request.env != (known := self.eval_env(files)):
             raise ConfigError(

@@ -154,7 +154,6 @@ class VfRl(SchemaFramework):
         return self._schemas.get(file.role) or vf_files.snapshot()
 
     def rules(self, names: Names) -> Sequence[Rule]:
-        """Those that people break."""
         del names
         return rules.rules()
 
@@ -249,13 +248,26 @@ class VfRl(SchemaFramework):
         data = files["rl"].data
         memory, split = self.engine_memory(files), self._split(files, context.devices)
         port = str(self._port(files, context))
+        # as vf-rl spells them, but each value is one word, and a list several
+        words: list[str] = []
+        for key, value in {**self._vllm(files), "port": port}.items():
+            option = f"--{key.replace('_', '-')}"
+            match value:
+                case bool():
+                    words += [option] if value else []
+                case list():
+                    words += [option, *map(str, value)]
+                case dict():
+                    words += [option, json.dumps(value)]
+                case _:
+                    words += [option, str(value)]
         return {
             **common_values(files, context),
             "run": context.run,
             "model": str(data.get("model", "")),
             "env_id": str(value_at(data, "env.id") or ""),
             "install_environment": str(_DATA / "install_environment.py"),
-            "vllm_arguments": _options({**self._vllm(files), "port": port}),
+            "vllm_arguments": tuple(words),
             "config.trainer": context.resolved.get("trainer", files["rl"].path),
             "port.inference": port,
             "host.inference": "127.0.0.1",
@@ -312,7 +324,6 @@ class VfRl(SchemaFramework):
         return EvalModel("checkpoint", target.label, folder, target.step)
 
     def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
-        """The `vf-eval` of the same package."""
         if isinstance(context.run, Missing):
             raise ConfigError(context.run.reason, hint=context.run.hint)
         args = value_at(files["rl"].data, "env.args")
@@ -368,23 +379,6 @@ class VfRl(SchemaFramework):
             "inference": ",".join(devices[:first]),
             "trainer": ",".join(devices[first : first + second]),
         }
-
-
-def _options(arguments: Mapping[str, TomlValue]) -> tuple[str, ...]:
-    """As vf-rl spells them, but each value is one word, and a list several."""
-    words: list[str] = []
-    for key, value in arguments.items():
-        option = f"--{key.replace('_', '-')}"
-        match value:
-            case bool():
-                words += [option] if value else []
-            case list():
-                words += [option, *map(str, value)]
-            case dict():
-                words += [option, json.dumps(value)]
-            case _:
-                words += [option, str(value)]
-    return tuple(words)
 
 
 VF_RL = VfRl()

@@ -32,7 +32,6 @@ _USUAL_RATES = {True: (1e-5, 1e-4), False: (1e-6, 1e-5)}
 
 
 def rules() -> tuple[Rule, ...]:
-    """Those that people break."""
     return (
         micro_batches(BATCH, MICRO),
         holds(BATCH, GROUP),

@@ -87,7 +87,6 @@ def _error_response(status: int, kind: str, message: str, param: str | None = No
 
 
 def _error_body(status: int, kind: str, message: str, param: str | None = None) -> dict[str, Any]:
-    """What stands in it."""
     return {"error": {"message": message, "type": kind, "param": param, "code": status}}
 
 
@@ -98,7 +97,6 @@ def _chat_response(
     completions: list[Completion],
     tokenizer: ChatTokenizer,
 ) -> dict[str, Any]:
-    """The answer to a chat request."""
     generated = sum(len(completion.token_ids) for completion in completions)
     body: dict[str, Any] = {
         **_head(model, "chat.completion"),
@@ -187,8 +185,6 @@ def _choice(request: ChatRequest, index: int, item: Completion, tokenizer: ChatT
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What the routes speak for."""
-
     engine: Engine
     tokenizer: ChatTokenizer
     model_name: str
@@ -196,8 +192,6 @@ class Served:
 
 
 class _Routes:
-    """The handlers."""
-
     def __init__(self, served: Served) -> None:
         self._served = served
 
@@ -312,7 +306,6 @@ async def _not_found(request: Request, _: Exception) -> Response:
 
 
 def build_app(served: Served) -> Starlette:
-    """The ASGI application."""
     routes = _Routes(served)
     return Starlette(
         routes=[

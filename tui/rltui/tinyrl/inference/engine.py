@@ -38,8 +38,6 @@ class Completion:
 
 @dataclass(slots=True)
 class Sequence:
-    """One completion under way."""
-
     prompt_ids: list[int]
     params: SamplingParams
     draws: torch.Tensor
@@ -200,7 +198,12 @@ class Engine:
             admitted = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
             self.statistics.waiting = len(self._waiting)
         for folder, future in updates:
-            self._apply_update(folder, future)
+            try:
+                load_weights(self._model, folder)
+            except Exception as error:  # noqa: BLE001 - the caller gets it; the old weights are still in place
+                future.set_exception(error)
+            else:
+                future.set_result(None)
         with torch.inference_mode():
             # those already running go first: rows that finish now are closed up before new ones are laid
             # behind them
@@ -213,14 +216,6 @@ class Engine:
                 self._prefill(admitted, first)
         self._drop_finished()
         return True
-
-    def _apply_update(self, folder: Path, future: Future[None]) -> None:
-        try:
-            load_weights(self._model, folder)
-        except Exception as error:  # noqa: BLE001 - the caller gets it; the old weights are still in place
-            future.set_exception(error)
-        else:
-            future.set_result(None)
 
     def _prefill(self, admitted: list[Sequence], first: int) -> None:
         lengths = torch.tensor([len(sequence.prompt_ids) for sequence in admitted])
