@@ -280,12 +280,15 @@ async def test_a_run_that_is_opened_failed_shows_what_has(open_app: Opener) -> N
         assert overview(pilot).selected == "orchestrator"
 
 
+@pytest.mark.parametrize("key", ["i", "ctrl+k"], ids=["log", "knobs"])
 @pytest.mark.parametrize("failed", [(), ("trainer",)], ids=str)
-async def test_errors_are_found_in_whichever_log_has_them(failed: tuple[str, ...], open_app: Opener) -> None:
+async def test_errors_are_found_in_whichever_log_has_them(
+    failed: tuple[str, ...], key: str, open_app: Opener
+) -> None:
     """Finding U7: `E` said "no errors" beside a red trainer."""
     experiment = FakeExperiment(failed_trainer(*failed), NO_GPU, knob_table())
     async with open_app(experiment) as pilot:
-        await press(pilot, "i", "E")
+        await press(pilot, key, "E")
         await until(pilot, lambda: overview(pilot).selected == "trainer")
         pane = overview(pilot).body.reader("trainer")
         assert pane is not None

@@ -609,7 +609,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("find.errors", "E", "errors",
            "To the newest error, in whichever log has one; again to the one before; next and previous match"
            " go on from there",
-           Scope.LOGS, (Use((_LOG,), footer=_SPARE, palette=False),)),
+           Scope.LOGS, (Use((_LOG,), footer=_SPARE, palette=False), Use((_O,), palette=False))),
     Action("all", "0", "all", "All of it", Scope.LOOKING, (
         Use((_LOGS,), "show_merged", label="merged", footer=_YES, help="All components in one, by time"),
         Use((_METRICS,), "reset", footer=_SPARE, help="The whole run, read at its end"),

@@ -373,7 +373,12 @@ class PaneActions(Screen[None]):
         if (pane := self.body.reader(component_id)) is not None:
             self._go_to(pane)
 
-    def log_of_errors(self, log: SearchedLog) -> SearchedLog:
+    def action_errors(self) -> None:
+        """From wherever the keys are, if that is no log."""
+        if self.body.readers:
+            self.log_of_errors(None).find_errors()
+
+    def log_of_errors(self, log: SearchedLog | None) -> SearchedLog:
         """That of what has failed, else `log`; the others come after it, as long as none is found."""
         here = next((pane for pane in self.body.readers if pane.log_pane is log), None)
         failed = [pane for pane in self.body.readers if pane.has_failed]
