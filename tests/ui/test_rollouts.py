@@ -9,7 +9,7 @@ from tests.fakes import rollouts as fakes
 from tests.fakes.experiment import FakeExperiment
 from tests.ui.conftest import Opener, press, until
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from rltui.core.rollouts import BatchKey
 from rltui.ui.screens import rollout_lists
@@ -137,6 +137,8 @@ async def test_nothing_there(experiment: FakeExperiment, open_app: Opener, tmp_p
     experiment.rollouts = tmp_path / "none"
     async with open_app(experiment, size=(80, 24)) as pilot:
         await press(pilot, "5")
+        summary = pilot.app.screen.query_one("#rollout-summary", Static)
+        await until(pilot, lambda: "No rollouts yet" in str(summary.render()))
         for key in (
             "enter",
             "greater_than_sign",

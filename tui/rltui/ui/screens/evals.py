@@ -238,7 +238,7 @@ class EvalScreen(ReportScreen, EvaluateActions):
         self.title_line.update(self.shared.heading("Evaluations", *words, problem=self.problem))
         chosen = self._ended(self._chosen)
         to = f"base, else SFT ({key_of('compare')}: this one)" if chosen is None else chosen.label
-        text = f"against {to} · ▲ ▼ beyond the 95 % interval, same examples"
+        text = f"against {to} · ▲ ▼ beyond 95 %, same examples"
         self.notes.update(Content.styled(clean_line(text), FAINT))
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:

@@ -184,7 +184,7 @@ class RolloutLists(ExperimentScreen):
         if len(news.table) != self._laid_out or _differ(news.table, self._table):
             self._table, has_changed = news.table, True
             self._lay_out()
-        if has_changed or self._source.problem:
+        if has_changed or self._source.problem or not shown:
             self._steps.refresh()
             self._update_words()
 

@@ -35,6 +35,8 @@ _USUAL_WIDTHS = {
 }  # fmt: skip
 """By the kind of a column: they stay put while figures change."""
 _OWN_WIDTHS = {"step": 9, "trend": 12, "state": 7}
+_LEVEL_WIDTH = 12
+"""`0.967±0.0148`, of a mean and its deviation."""
 _STYLES = {
     "trend": "$text-success",
     "age": FAINT,
@@ -288,7 +290,8 @@ class _Longest:
         wanted["name"] = max(_NAME_LEAST, wanted.get("name", 0) + 4)
         for column in listing.columns:
             if column.id not in wanted:
-                usual = _OWN_WIDTHS.get(column.id) or _USUAL_WIDTHS[column.kind]
+                own = _LEVEL_WIDTH if column.level_of else _OWN_WIDTHS.get(column.id)
+                usual = own or _USUAL_WIDTHS[column.kind]
                 wanted[column.id] = max(usual, len(column.heading) + (column.id == listing.view.sort))
         return wanted
 
