@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, strategies
 
@@ -155,6 +157,26 @@ def test_what_programs_print_is_told_without_tokens_and_passwords(text: str, tol
 )
 def test_other_texts_are_told_as_they_are(text: str) -> None:
     assert hidden_in(text) == text
+
+
+@given(
+    strategies.recursive(
+        strategies.text(alphabet="akeyp:=\"' -/@token1\n\\", max_size=40) | strategies.none(),
+        lambda inner: (
+            strategies.lists(inner) | strategies.dictionaries(strategies.sampled_from("abk"), inner)
+        ),
+    )
+)
+def test_json_stays_json(value: object) -> None:
+    for text in (json.dumps({"api_key": value}), json.dumps(value, ensure_ascii=False)):
+        json.loads(hidden_in(text))
+
+
+@pytest.mark.parametrize("text", ["hf_abcdefghijklmnopqrstuv", "password: hunter22", "Bearer abc.DEF123456"])
+def test_a_secret_at_the_start_of_a_line_is_one_in_json_too(text: str) -> None:
+    for before in "\n\t\r":
+        for written in (json.dumps(before + text), repr(before + text)):
+            assert MASK in hidden_in(written), written
 
 
 @given(strategies.text(alphabet="akey:=\"' -/@token\n\\\\", max_size=200))

@@ -12,10 +12,15 @@ from tests.waiting import retry_until
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 PROGRAM = """\
-import os, sys
+import json, os, sys
 print("cloning https://me:PASSWORD1@host/x with Authorization: Bearer abc.DEF123456")
 print("token hf_abcdefghijklmnopqrstuv of the hub, key", os.environ["MY_API_KEY"])
 open("out/metrics.jsonl", "w").write('{"step": 1, "reward/all/mean": 0.5}\\n')
+os.makedirs("out/rollouts/step_1")
+said = "\\nhf_abcdefghijklmnopqrstuv\\npassword: PASSWORD1 " + os.environ["MY_API_KEY"]
+row = {"example_id": 1, "reward": 0.5, "prompt": said, "completion": "yes", "error": said}
+row["info"] = {"api_key": "TELLTALE2"}
+open("out/rollouts/step_1/train_rollouts.jsonl", "w").write(json.dumps(row) + "\\n")
 raise RuntimeError("401 api_key: TELLTALE2 hf_abcdefghijklmnopqrstuv " + os.environ["MY_API_KEY"])
 """
 LAYOUT = """\
@@ -44,6 +49,14 @@ def test_what_a_dying_program_prints_leaves_without_its_secrets(box: Box) -> Non
     assert "401 api_key" in texts["alert"]
     for words in ("status --json", "events --json", "logs trainer", "logs trainer --json", "down", "status"):
         texts[words] = str(box.run(*words.split()))
+    for words in ("--json", "--worst 1", "--worst 1 --json --full"):
+        texts[words] = box.run("rollouts", "-n", "one", *words.split()).stdout
+    assert "password: (hidden)" in texts["--worst 1"]
+    assert json.loads(texts["--worst 1 --json --full"])["samples"][0]["reward"] == 0.5
+    for name in ("said.md", "said.jsonl"):
+        assert box.run("rollouts", "-n", "one", "--export", name).returncode == 0
+        texts[name] = (box.work / name).read_text()
+    assert json.loads(texts["said.jsonl"])["completion"] == "yes"
     assert box.run("export", "one", "-o", "report").returncode == 0
     texts |= {str(path): path.read_text() for path in (box.work / "report").rglob("*") if path.is_file()}
     shown = {name: secret for name, text in texts.items() for secret in SECRETS if secret in text}

@@ -34,6 +34,7 @@ from rltui.core.rollouts import (
 )
 from rltui.core.text import grouped, shortened
 from rltui.errors import UsageError
+from rltui.services.hiding import without_secrets
 from rltui.services.runs.rollouts import open_rollouts
 
 _LISTED_BATCHES = 20
@@ -78,7 +79,7 @@ def rollouts(arguments: argparse.Namespace) -> int:
         print(f"{len(places)} samples of {key.label} written to {arguments.export}")
     elif arguments.json:
         document = _document(source, key, table, places, longest, is_full=_selects(arguments))
-        print(json.dumps(document))
+        print(without_secrets(json.dumps(document)))
     elif _selects(arguments):
         cut = 0
         for at in places:
@@ -256,7 +257,7 @@ def _print_samples(key: BatchKey, table: SampleTable, places: Sequence[int]) -> 
 def _print_transcript(transcript: Transcript) -> None:
     print(f"── {_heading(transcript.sample)}")
     for error in transcript.errors:
-        print(f"   ✗ {error}")
+        print(f"   ✗ {without_secrets(error)}")
     for conversation in transcript.conversations:
         if conversation.title:
             print(f"   ─ {conversation.title}")
@@ -287,7 +288,7 @@ def _heading(sample: Sample) -> str:
 def _print_words(title: str, text: str) -> None:
     if text:
         print(f"{title}:")
-        print("\n".join(f"    {line}" for line in text.splitlines()))
+        print("\n".join(f"    {line}" for line in without_secrets(text).splitlines()))
 
 
 def _document(

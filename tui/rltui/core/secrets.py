@@ -140,8 +140,10 @@ def _is_reference(value: str) -> bool:
     return found is not None and is_secret(found["name"] or found["braced"])
 
 
+_AFTER_ESCAPE = r"(?<=\\[nrt])"
+"""The text begins a line there, in the JSON or the `repr` that it stands in."""
 _TOKEN = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
+    rf"(?:(?<![A-Za-z0-9])|{_AFTER_ESCAPE})(?:"
     r"(?:hf|gh[pousr]|github_pat|glpat|pit|wandb_v1|nvapi|xox[abeprs]|sk)[_-][\w-]{16,}"
     r"|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)"
 )
@@ -151,9 +153,10 @@ _IN_ADDRESS = re.compile(
     r"""(://(?:[^\s/:@"']{0,64}:(?=[^\s/@"']{1,512}@)|(?=[^\s/:@"']{20,512}@)))[^\s/@"']+"""
 )
 _SCHEME = r"(?:Bearer|Basic|Token)[ \t]+"
-_CARRIED = re.compile(rf"\b({_SCHEME})(?=[a-z_.~+/=-]*\d)[\w.~+/=-]{{8,}}", re.IGNORECASE)
+_CARRIED = re.compile(rf"(?:\b|{_AFTER_ESCAPE})({_SCHEME})(?=[a-z_.~+/=-]*\d)[\w.~+/=-]{{8,}}", re.IGNORECASE)
 _SAID = re.compile(
-    r"(?<![\w.-])(?P<head>(?P<option>--)?(?P<key>[\w.-]{3,128}+)"
+    rf"(?:(?<![\w.\\-])|{_AFTER_ESCAPE})"
+    r"(?P<head>(?P<option>--)?(?P<key>[\w.-]{3,128}+)"
     r"""(?:\\?["']?[ \t]*[=:][ \t]*|(?(option)[ \t]+|(?!)))"""
     rf"""(?:{_SCHEME})?)(?:(?P<quote>\\?["'](?:{_SCHEME})?)"""
     r"""(?P<quoted>[^"'\\\n]+)|(?P<plain>[^\s"'\\,;&(){}\[\]<>]+))""",

@@ -1,4 +1,6 @@
-"""The one door for what programs have said: journal, alerts, causes of failure, `rltui logs`, reports."""
+"""The one door for what programs have said and how they were called: journal, alerts, causes of failure,
+`rltui logs`, rollouts, reports, command lines of processes.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from rltui.core import hints
 from rltui.core.text import short_command
 from rltui.services import processes
+from rltui.services.hiding import without_secrets
 from rltui.services.processes import PortHolder, ProcessId
 from rltui.services.processes.identity import ProcessStat, read_stat
 from rltui.services.runs.experiment_files import ControlFolder
@@ -162,7 +163,7 @@ class ProcessTable:
             start=start,
             ancestors=tuple(self._ancestors(pid)),
             name=processes.command_name(pid),
-            command=short_command(processes.command_line(pid)),
+            command=short_command(without_secrets(processes.command_line(pid))),
             user=processes.owner_name(pid),
             is_mine=uid == os.getuid(),
         )

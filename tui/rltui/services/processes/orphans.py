@@ -11,6 +11,7 @@ from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuProcess, GpuReport
 from rltui.core.text import short_command
 from rltui.services import processes
+from rltui.services.hiding import without_secrets
 from rltui.services.processes import AttemptRecord, Leftover, ProcessId, ending
 from rltui.services.processes.identity import read_stat
 from rltui.services.processes.origin import origin, read_trace
@@ -197,7 +198,7 @@ def _described(process: ProcessId, listed: Sequence[GpuProcess]) -> Orphan:
     return Orphan(
         pid=process.pid,
         start=process.start,
-        command=processes.command_line(process.pid) or first.command,
+        command=without_secrets(processes.command_line(process.pid) or first.command),
         experiment=first.experiment,
         component=first.component,
         attempt=first.attempt,

@@ -23,6 +23,7 @@ from rltui.core.rollouts import (
     Transcript,
 )
 from rltui.errors import ConflictError, RltuiError
+from rltui.services.hiding import without_secrets
 from rltui.services.runs.rollouts.files import BatchFiles, Evaluations, StepFiles
 from rltui.services.runs.rollouts.stream import TraceStream
 
@@ -137,7 +138,7 @@ class _Rollouts:
 
 
 def export_transcripts(transcripts: Sequence[Transcript], path: Path) -> None:
-    """Write them into a new file: as Markdown where its name ends in `.md`, else as JSONL.
+    """Write them into a new file: as Markdown where its name ends in `.md`, else as JSONL. Without secrets.
 
     Raises:
         ConflictError: if it exists.
@@ -146,7 +147,7 @@ def export_transcripts(transcripts: Sequence[Transcript], path: Path) -> None:
     write = _as_markdown if path.suffix == ".md" else _as_line
     try:
         with path.open("x", encoding="utf-8", errors="replace") as file:
-            file.writelines(write(transcript) for transcript in transcripts)
+            file.writelines(without_secrets(write(transcript)) for transcript in transcripts)
     except FileExistsError:
         raise ConflictError(f"{path} exists", hint="choose another name, or remove it") from None
     except OSError as error:
