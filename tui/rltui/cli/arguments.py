@@ -54,14 +54,33 @@ def command(
     return parser
 
 
+def flag(parser: argparse._ActionsContainer, names: str, text: str) -> None:
+    parser.add_argument(*names.split(), action="store_true", help=text)
+
+
+def argument(parser: argparse._ActionsContainer, names: str, metavar: str, text: str, **values: Any) -> None:  # noqa: ANN401
+    """An option that takes a value, or a word that stands by itself."""
+    parser.add_argument(*names.split(), metavar=metavar, help=text, **values)
+
+
+def repeatable(
+    parser: argparse._ActionsContainer,
+    names: str,
+    metavar: str,
+    text: str,
+    **values: Any,  # noqa: ANN401
+) -> None:
+    argument(parser, names, metavar, text, action="append", default=[], **values)
+
+
 def add_name(parser: argparse.ArgumentParser, *, positional: bool = False) -> None:
-    parser.add_argument("-n", "--name", metavar="NAME", help="which experiment (default: the one that runs)")
+    argument(parser, "-n --name", "NAME", "which experiment (default: the one that runs)")
     if positional:
-        parser.add_argument("experiment", nargs="?", metavar="NAME", help="which experiment")
+        argument(parser, "experiment", "NAME", "which experiment", nargs="?")
 
 
 def add_json(parser: argparse._ActionsContainer, text: str = "one JSON document on stdout") -> None:
-    parser.add_argument("--json", action="store_true", help=text)
+    flag(parser, "--json", text)
 
 
 KEYMAP_VARIABLE = "RLTUI_KEYMAP"
@@ -70,50 +89,43 @@ _KEYMAPS = ("vim", "k9s")
 
 
 def add_keymap(parser: argparse.ArgumentParser) -> None:
-    """Keys of the TUI as another program has them."""
     parser.add_argument(
-        "--keymap",
-        choices=_KEYMAPS,
-        help="keys as this program has them (`keys` lists them)",
+        "--keymap", choices=_KEYMAPS, help="keys as this program has them (`keys` lists them)"
     )
 
 
 def add_creation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-l", "--layout", metavar="LAYOUT", help="layout name or file (default: by the config)"
-    )
+    argument(parser, "-l --layout", "LAYOUT", "layout name or file (default: by the config)")
     add_framework(parser)
     add_set(parser)
-    parser.add_argument("-n", "--name", metavar="NAME", help="name of the experiment")
-    parser.add_argument("-o", "--output-dir", metavar="DIR", help="output folder (default: by the config)")
-    parser.add_argument("--workspace", metavar="DIR", help="folder the components run in (default: here)")
+    argument(parser, "-n --name", "NAME", "name of the experiment")
+    argument(parser, "-o --output-dir", "DIR", "output folder (default: by the config)")
+    argument(parser, "--workspace", "DIR", "folder the components run in (default: here)")
     servers = parser.add_mutually_exclusive_group()
-    servers.add_argument(
+    argument(
+        servers,
         "--inference",
+        "URL",
+        "use the inference server there and start none; several times for several; `config`: as it says",
         action="append",
-        metavar="URL",
-        help="use the inference server there and start none; several times for several; `config`: as it says",
     )
-    servers.add_argument(
+    argument(
+        servers,
         "--inference-of",
-        metavar="EXPERIMENT",
-        help="use that experiment's inference server, while that trains nothing",
+        "EXPERIMENT",
+        "use that experiment's inference server, while that trains nothing",
     )
     again = parser.add_mutually_exclusive_group()
-    again.add_argument("--resume", action="store_true", help="continue the earlier run in the output folder")
-    again.add_argument(
-        "--new", action="store_true", help="leave the earlier run alone, use the next free folder"
-    )
+    flag(again, "--resume", "continue the earlier run in the output folder")
+    flag(again, "--new", "leave the earlier run alone, use the next free folder")
     add_devices(parser)
-    parser.add_argument(
-        "--force", action="store_true", help="go on although rltui's own rules refuse the config"
-    )
+    flag(parser, "--force", "go on although rltui's own rules refuse the config")
 
 
 def add_slurm(parser: argparse.ArgumentParser) -> None:
     """That a run is submitted to a cluster, and what its job is told."""
     jobs = parser.add_argument_group("as a SLURM job, with --slurm")
-    jobs.add_argument("--slurm", action="store_true", help="submit it as a job, and follow that")
+    flag(jobs, "--slurm", "submit it as a job, and follow that")
     for option, metavar, text in (
         ("--partition", "PARTITION", "where it runs"),
         ("--time", "LIMIT", "its time limit: 30 (minutes), 4:00:00, 2-12 (days-hours)"),
@@ -125,63 +137,51 @@ def add_slurm(parser: argparse.ArgumentParser) -> None:
         ("--job-name", "JOB", "what it is called in SLURM (default: by the experiment)"),
     ):
         jobs.add_argument(option, metavar=metavar, default="", help=text)
-    jobs.add_argument(
+    argument(
+        jobs,
         "--after-run",
-        metavar="EXPERIMENT",
+        "EXPERIMENT",
+        "it waits until the job of that experiment has succeeded, such as SFT before RL",
         default="",
-        help="it waits until the job of that experiment has succeeded, such as SFT before RL",
     )
-    jobs.add_argument(
+    repeatable(
+        jobs,
         "--slurm-option",
-        action="append",
-        default=[],
-        metavar="OPTION",
-        help="a further option of sbatch, as often as needed: --slurm-option=--constraint=h200",
+        "OPTION",
+        "a further option of sbatch, as often as needed: --slurm-option=--constraint=h200",
     )
-    jobs.add_argument(
+    repeatable(
+        jobs,
         "--launcher-option",
-        action="append",
-        default=[],
-        metavar="WORD",
-        help="a further word for a launcher that writes the job's script, as often as needed",
+        "WORD",
+        "a further word for a launcher that writes the job's script, as often as needed",
     )
-    jobs.add_argument(
+    flag(
+        jobs,
         "--auto-auth",
-        action="store_true",
-        help="where HF_TOKEN is not set, the job gets the token of `hf auth login`; it is written nowhere",
+        "where HF_TOKEN is not set, the job gets the token of `hf auth login`; it is written nowhere",
     )
 
 
 def add_set(parser: argparse.ArgumentParser) -> None:
-    """What a run's own copy of the config says in place of the files."""
-    parser.add_argument(
+    repeatable(
+        parser,
         "--set",
+        "KEY=VALUE",
+        "set a knob in this run's own copy of the config, which stays as it is; as often as needed",
         dest="edits",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set a knob in this run's own copy of the config, which stays as it is; as often as needed",
     )
 
 
 def add_devices(parser: argparse.ArgumentParser) -> None:
     among = parser.add_mutually_exclusive_group()
-    among.add_argument(
-        "--devices", metavar="0,…", help="GPUs it may use, as nvidia-smi numbers them, or by UUID"
-    )
-    among.add_argument(
-        "--single-gpu",
-        action="store_true",
-        help="inference and trainer share the GPU with the most memory free",
-    )
+    argument(among, "--devices", "0,…", "GPUs it may use, as nvidia-smi numbers them, or by UUID")
+    flag(among, "--single-gpu", "inference and trainer share the GPU with the most memory free")
 
 
 def add_framework(parser: argparse.ArgumentParser) -> None:
-    """Where the config does not tell whose it is."""
-    parser.add_argument(
-        "--framework",
-        metavar="ID",
-        help="whose config it is, where its keys do not tell: prime-rl, tinyrl, …",
+    argument(
+        parser, "--framework", "ID", "whose config it is, where its keys do not tell: prime-rl, tinyrl, …"
     )
 
 
@@ -241,24 +241,25 @@ def host_of(argv: Sequence[str]) -> tuple[str, list[str]]:
 def add_looks(parser: argparse.ArgumentParser) -> None:
     """For the help: `looks_of` has taken them by then."""
     shared = parser.add_argument_group("with every command, before it or behind")
-    shared.add_argument(
+    argument(
+        shared,
         "--color",
+        "WHEN",
+        "auto: on a terminal, unless NO_COLOR is set; always; never",
         choices=get_args(When),
-        metavar="WHEN",
-        help="auto: on a terminal, unless NO_COLOR is set; always; never",
     )
-    shared.add_argument("--no-color", action="store_true", help="as --color=never")
-    shared.add_argument("--ascii", action="store_true", help="no signs but those of ASCII")
+    flag(shared, "--no-color", "as --color=never")
+    flag(shared, "--ascii", "no signs but those of ASCII")
     above = parser.add_argument_group("before any command")
-    above.add_argument(
+    argument(
+        above,
         "--host",
-        metavar="HOST",
-        help="on another machine, which ssh reaches; alone: the TUI here, on what is there",
+        "HOST",
+        "on another machine, which ssh reaches; alone: the TUI here, on what is there",
     )
 
 
 def tokens(text: str) -> float:
-    """A number of tokens, for arguments and answers."""
     amount = number(text)
     if not 0 < amount < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens above 0")
@@ -300,14 +301,14 @@ def positive(text: str) -> int:
 def add_watch(
     parser: argparse.ArgumentParser, kind: Callable[[str], object], text: str = "again every S seconds"
 ) -> None:
-    parser.add_argument(
-        "-w",
-        "--watch",
+    argument(
+        parser,
+        "-w --watch",
+        "S",
+        f"{text} (default: {WATCH_S:g}), until ctrl+c",
         nargs="?",
         const=WATCH_S,
         type=kind,
-        metavar="S",
-        help=f"{text} (default: {WATCH_S:g}), until ctrl+c",
     )
 
 

@@ -127,7 +127,6 @@ def _passed_on(record: ExperimentRecord) -> int:
 
 
 def publish(arguments: argparse.Namespace) -> int:
-    """Say what would be uploaded, ask, upload it and say where it is."""
     record = choose_experiment(arguments.name, acts=True)
     refuse_observed(record)
     with working("looking at the weights, or making them where the checkpoint has none"):

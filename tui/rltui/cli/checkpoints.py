@@ -41,14 +41,16 @@ _COLUMNS = tuple(
 
 
 def checkpoints(arguments: argparse.Namespace) -> int:
-    """List them; with `--prune`, plan, ask, delete and say so."""
     record = choose_experiment(arguments.experiment or arguments.name)
     retention = _retention(arguments)
     if arguments.restore is not None:
         return _restore(record, arguments)
     wire = launch.connect(record)
     try:
-        report = _report(record, wire)
+        if wire is None:
+            report = offline.offline_checkpoints(record)
+        else:
+            report = CheckpointReport.model_validate(wire.call("checkpoints"))
         if retention is None:
             _print(report, as_json=arguments.json)
             return 0
@@ -74,12 +76,6 @@ def _retention(arguments: argparse.Namespace) -> Retention | None:
         option = f"--{'set-aside' if 'archive' in chosen else [*chosen, 'plan'][0].replace('_', '-')}"
         raise UsageError(f"{option} says nothing without --prune", hint=str(hints.PRUNE_PLAN))
     return None
-
-
-def _report(record: ExperimentRecord, wire: Wire | None) -> CheckpointReport:
-    if wire is None:
-        return offline.offline_checkpoints(record)
-    return CheckpointReport.model_validate(wire.call("checkpoints"))
 
 
 def _print(report: CheckpointReport, *, as_json: bool) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rltui.client import launch
 from rltui.services.runs.experiment_files import ExperimentRecord
+
+if TYPE_CHECKING:
+    from rltui.services.runs.index import RunIndex
 
 
 def choose_experiment(name: str | None, *, acts: bool = False) -> ExperimentRecord:
@@ -28,6 +32,17 @@ def choose_experiment(name: str | None, *, acts: bool = False) -> ExperimentReco
     which = f"the one of {where}" if len(among) == 1 else f"the newest of {len(among)} of {where}"
     print(f"{record.name}: {which} (another: -n NAME)", file=sys.stderr)
     return record
+
+
+def ready_index() -> RunIndex:
+    """The index of runs, up to date with their folders; what is new of those is told on stderr."""
+    from rltui.services.runs.catalog import catch_up  # only what is about many runs needs it
+    from rltui.services.runs.index import RunIndex
+
+    index = RunIndex()
+    for sentence in catch_up(index).told:
+        print(sentence, file=sys.stderr)
+    return index
 
 
 def _is_of(record: ExperimentRecord, folder: Path) -> bool:

@@ -113,7 +113,6 @@ def signed(line: str) -> str:
 
 
 def diff(lines: Iterable[str]) -> list[str]:
-    """Lines of a unified diff: what goes, what comes, where."""
     return [paint(line, _meaning_in_diff(line)) for line in lines]
 
 

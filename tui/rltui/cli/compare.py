@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from rltui.cli.choosing import ready_index
 from rltui.cli.table import plain_lines, room, width_of
 from rltui.client.runs import KnownRuns
 from rltui.core import hints
@@ -17,7 +18,7 @@ from rltui.core.compare import BEST, ComparedRow, Comparison, comparison
 from rltui.core.run_columns import short_names
 from rltui.core.text import shortened, visible
 from rltui.errors import UsageError
-from rltui.services.runs.catalog import catch_up, find_run
+from rltui.services.runs.catalog import find_run
 from rltui.services.runs.index import RunIndex
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class ComparedRunDocument:
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    index = _index()
+    index = ready_index()
     ids = list(dict.fromkeys(find_run(index, word).id for word in arguments.run))
     if len(ids) < 2:
         raise UsageError("compare needs two runs or more", hint=f"{hints.RUNS} lists them")
@@ -68,28 +69,15 @@ def compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _index() -> RunIndex:
-    """Up to date with the folders."""
-    index = RunIndex()
-    _tell_news(index)
-    return index
-
-
-def _tell_news(index: RunIndex) -> None:
-    for sentence in catch_up(index).told:
-        print(sentence, file=sys.stderr)
-
-
 def diff_of_runs(words: Sequence[str]) -> ConfigDiff | None:
     """What another run's config has otherwise, key by key and in lines; `None`: these words name no runs.
 
     Raises:
         UsageError: if one is a run and the other is not.
     """
-    index = RunIndex()
-    if not any(index.named(word) for word in words):
+    if not any(RunIndex().named(word) for word in words):
         return None
-    _tell_news(index)
+    index = ready_index()
     from rltui.client.report import config_texts
     from rltui.core.config_report import ConfigDiff, KeyDifference
     from rltui.services.config.diff import text_diff
@@ -106,10 +94,9 @@ def diff_of_runs(words: Sequence[str]) -> ConfigDiff | None:
 
 
 def export(arguments: argparse.Namespace) -> int:
-    """Write the report of a run, and print where it is."""
     from rltui.ui.charts.export import drawings  # brings numpy
 
-    index = _index()
+    index = ready_index()
     run = find_run(index, arguments.run)
     folder = KnownRuns(index).export(run.id, arguments.output_dir or "", drawings, samples=arguments.rollouts)
     if arguments.json:
@@ -131,7 +118,11 @@ def _table(found: Comparison, width: int, *, all_keys: bool) -> list[str]:
     upright = _upright(rows, names)
     if _width(upright) <= width:
         return upright
-    across = _across(rows, names)
+    short = short_names(tuple(row.label for row in rows if row.part == "config"))
+    labels = [short.get(row.label, row.label) for row in rows]
+    cells = [_cells(row) for row in rows]
+    lines = [[name, *column] for name, *column in zip(names, *cells, strict=True)]
+    across = plain_lines([["", *labels], *lines])
     if _width(across) <= width:
         return across
     return [*_in_parts(rows, names, width)]
@@ -166,15 +157,6 @@ def _in_parts(rows: Sequence[ComparedRow], names: Sequence[str], width: int) -> 
             yield ""
         yield from _upright(rows, names, start, end)
         start = end
-
-
-def _across(rows: Sequence[ComparedRow], names: Sequence[str]) -> list[str]:
-    """A row for each run."""
-    short = short_names(tuple(row.label for row in rows if row.part == "config"))
-    labels = [short.get(row.label, row.label) for row in rows]
-    cells = [_cells(row) for row in rows]
-    lines = [[name, *column] for name, *column in zip(names, *cells, strict=True)]
-    return plain_lines([["", *labels], *lines])
 
 
 def _cells(row: ComparedRow) -> list[str]:

@@ -183,7 +183,6 @@ def _short_path(path: Path) -> str:
 
 
 def trust_folder(arguments: argparse.Namespace) -> int:
-    """Keep that a folder is trusted, or no longer is."""
     folder = Path(arguments.folder).absolute()
     if not folder.is_dir():
         raise UsageError(f"{arguments.folder} is no folder")

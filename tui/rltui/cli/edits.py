@@ -74,7 +74,6 @@ def undo(arguments: argparse.Namespace) -> int:
 
 
 def redo(arguments: argparse.Namespace) -> int:
-    """Make the edit again that was undone last."""
     return _edit(choose_experiment(arguments.name, acts=True), _request("redo", arguments), arguments)
 
 
@@ -219,7 +218,6 @@ class _OfFiles:
 
 
 def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace, name: str | None = None) -> Plan:
-    """Plan an edit, ask where that is due, write it, print the plan."""
     plan = ask("plan", request)
     _refuse(plan, request)
     if not arguments.dry_run:
@@ -270,7 +268,6 @@ def _refuse(plan: Plan, request: Request) -> None:
 
 
 def convert(arguments: argparse.Namespace) -> int:
-    """Print the arithmetic, and write the edits unless it is a dry run."""
     if arguments.to is not None:
         return _write_for(arguments)
     if arguments.what not in (None, "tokens", "rollouts") or arguments.output is not None:
@@ -285,7 +282,8 @@ def convert(arguments: argparse.Namespace) -> int:
     request = _request("set", arguments, edits=found.edits)
     as_json, arguments.json = arguments.json, False
     if not as_json:
-        print("\n".join((_origin(found), *found.arithmetic)))
+        mean = f"a rollout has {found.mean_tokens:g} tokens, {found.measured or 'as you say'}"
+        print("\n".join((mean, *found.arithmetic)))
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         code = _edit(record, request, arguments)
     if as_json:
@@ -332,10 +330,6 @@ def _write_new(path: Path, text: str) -> None:
         raise ConflictError(f"{path} is there already", hint="name another file with --output") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _origin(found: Conversion) -> str:
-    return f"a rollout has {found.mean_tokens:g} tokens, {found.measured or 'as you say'}"
 
 
 def _conversion(record: ExperimentRecord, to: Way | None, mean_tokens: float | None) -> Conversion:

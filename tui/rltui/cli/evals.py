@@ -18,15 +18,7 @@ from rltui.client import launch
 from rltui.client.by_hand import tokens
 from rltui.client.wire import Wire
 from rltui.core import hints
-from rltui.core.evals import (
-    EvalReport,
-    EvalRequest,
-    EvalTarget,
-    Evaluation,
-    QueuedEval,
-    baseline,
-    difference,
-)
+from rltui.core.evals import EvalReport, EvalRequest, EvalTarget, Evaluation, QueuedEval, baseline, difference
 from rltui.core.text import unknown, whole_number
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.runs.evaluations import EvalFolder
@@ -122,7 +114,8 @@ def evals(arguments: argparse.Namespace) -> int:
         reports = [_named(EvalFolder(_control(each)).report(each.name)) for each in known_experiments()]
         found = [each for report in reports for each in report.evaluations]
         queue = tuple(each for report in reports for each in report.queue)
-        report = EvalReport(experiment="", evaluations=tuple(sorted(found, key=_at)), queue=queue)
+        found.sort(key=lambda each: each.at)
+        report = EvalReport(experiment="", evaluations=tuple(found), queue=queue)
     else:
         report = _report(record, arguments.cancel)
     _print(report, arguments)
@@ -187,10 +180,6 @@ def _column(word: str) -> Column:
         cut="middle" if word == "what" else "end",
         goes=_GOES.get(word, 0),
     )
-
-
-def _at(evaluation: Evaluation) -> float:
-    return evaluation.at
 
 
 def _print(report: EvalReport, arguments: argparse.Namespace, *, only: str = "") -> None:

@@ -62,7 +62,6 @@ def events(arguments: argparse.Namespace) -> int:
 
 
 def note(arguments: argparse.Namespace) -> int:
-    """Keep a person's words, whether or not anything runs."""
     record = choose_experiment(arguments.name)
     text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
     wire = launch.connect(record)

@@ -8,6 +8,7 @@ import json
 import sys
 from functools import partial
 
+from rltui.cli.choosing import ready_index
 from rltui.cli.colour import diff as paint_diff
 from rltui.cli.config import wanted_devices
 from rltui.cli.consent import require_consent
@@ -16,15 +17,13 @@ from rltui.client import promote as promoting
 from rltui.client.fork import plan_fork, prepared
 from rltui.core.forks import ForkWish, checkpointed
 from rltui.core.knobs import split_assignments
-from rltui.core.runs import RunRow
 from rltui.errors import ConflictError
-from rltui.services.runs.catalog import catch_up, find_run
-from rltui.services.runs.index import RunIndex
+from rltui.services.runs.catalog import find_run
 from rltui.wording import fork_lines
 
 
 def fork(arguments: argparse.Namespace) -> int:
-    row = _named(arguments.run)
+    row = find_run(ready_index(), arguments.run)
     wish = ForkWish(
         edits=split_assignments(arguments.edits),
         begin=None if arguments.begin is None else checkpointed(arguments.begin),
@@ -52,9 +51,8 @@ def fork(arguments: argparse.Namespace) -> int:
 
 
 def promote(arguments: argparse.Namespace) -> int:
-    """Show what its copy has changed, ask, and write it into the originals."""
     plan = promoting.plan_undo if arguments.undo else promoting.plan_promotion
-    promotion = plan(_named(arguments.run))
+    promotion = plan(find_run(ready_index(), arguments.run))
     diff = promotion.diff
     told: tuple[str, ...] = ()
     shown = "\n".join(paint_diff(diff.splitlines())) or "nothing to write"
@@ -78,10 +76,3 @@ def promote(arguments: argparse.Namespace) -> int:
     for line in told:
         print(line, file=sys.stderr)
     return int(ConflictError.exit_code) if promotion.refused else 0
-
-
-def _named(word: str) -> RunRow:
-    index = RunIndex()
-    for sentence in catch_up(index).told:
-        print(sentence, file=sys.stderr)
-    return find_run(index, word)

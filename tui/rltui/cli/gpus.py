@@ -36,7 +36,6 @@ _EARLY_S = 0.2
 
 
 def gpus(arguments: argparse.Namespace) -> int:
-    """Print every GPU and who holds its memory."""
     with nullcontext() if arguments.watch is None else while_read():
         if arguments.json:
             _print_json(arguments)

@@ -41,12 +41,9 @@ def init(arguments: argparse.Namespace) -> int:
     """Write a commented layout, once it can be loaded and run, or a workspace. Nothing is overwritten."""
     if arguments.of is not None:
         return _make_workspace(arguments.of, Path(arguments.layout_name or "."))
-    components = [_of_option(text) for text in arguments.component]
+    components = [_component(*split_assignment(text)) for text in arguments.component]
     if not components and not sys.stdin.isatty():
-        raise UsageError(
-            "a layout needs components",
-            hint=str(hints.INIT_WITH),
-        )
+        raise UsageError("a layout needs components", hint=str(hints.INIT_WITH))
     name = arguments.layout_name or ""
     if not name and not components:
         name = ask(f"name of the layout? [{Path.cwd().name}]")
@@ -117,11 +114,6 @@ def _check(path: Path) -> None:
 
 
 # --- what it holds ----------------------------------------------------------------------------------------
-
-
-def _of_option(text: str) -> _Component:
-    name, command = split_assignment(text)
-    return _component(name, command)
 
 
 def _component(

@@ -25,15 +25,7 @@ from rltui.cli.terminal import ask, confirm
 from rltui.cli.waiting import StateChanges
 from rltui.client import creation, launch
 from rltui.client.down import take_down
-from rltui.client.release import (
-    FILE,
-    ROLES,
-    pod_of_role,
-    read_release,
-    read_values,
-    to_follow,
-    write_layout,
-)
+from rltui.client.release import FILE, ROLES, pod_of_role, read_release, read_values, to_follow, write_layout
 from rltui.core import hints
 from rltui.core.api import Loss, Request
 from rltui.errors import ConflictError, RltuiError, UsageError
@@ -74,7 +66,6 @@ def _kubectl(arguments: argparse.Namespace) -> Kubectl:
 
 
 def up(arguments: argparse.Namespace) -> int:
-    """Install a release, having shown its values."""
     helm = Helm(_kubectl(arguments))
     if helm.release(arguments.release) is not None:
         raise UsageError(
@@ -86,7 +77,6 @@ def up(arguments: argparse.Namespace) -> int:
 
 
 def upgrade(arguments: argparse.Namespace) -> int:
-    """Give a release other values, having shown what they change."""
     helm = Helm(_kubectl(arguments))
     if helm.release(arguments.release) is None:
         raise UsageError(
@@ -303,7 +293,6 @@ def _row(pod: Mapping[str, Any]) -> list[str]:
 
 
 def logs(arguments: argparse.Namespace) -> int:
-    """What a pod prints, from the cluster itself."""
     kubectl = _kubectl(arguments)
     pod = pod_of_role(read_release(arguments.release, kubectl), arguments.role)
     options = ["--follow"] if arguments.follow else []
@@ -321,7 +310,6 @@ def logs(arguments: argparse.Namespace) -> int:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """A command in a pod, or a shell, in this terminal."""
     kubectl = _kubectl(arguments)
     pod = pod_of_role(read_release(arguments.release, kubectl), arguments.role)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -330,7 +318,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def watch(arguments: argparse.Namespace) -> int:
-    """The release as an experiment: what its pods run is followed."""
     kubectl = _kubectl(arguments)
     if not arguments.no_tui:
         need_terminal()
@@ -367,7 +354,6 @@ def _follow(of: str, kubectl: Kubectl, name: str, folder: Path, *, as_json: bool
 
 
 def down(arguments: argparse.Namespace) -> int:
-    """Uninstall a release; its data stays, unless a person says otherwise."""
     kubectl, name = _kubectl(arguments), arguments.release
     helm = Helm(kubectl)
     is_there = helm.release(name) is not None

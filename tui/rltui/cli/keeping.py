@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import orjson
 
+from rltui.cli.choosing import ready_index
 from rltui.cli.consent import require_consent
 from rltui.cli.table import Column, print_table, room, table_lines
 from rltui.core import hints
@@ -21,7 +22,7 @@ from rltui.core.text import duration, listed, size_text
 from rltui.core.times import span
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs import keeping
-from rltui.services.runs.catalog import catch_up, find_run
+from rltui.services.runs.catalog import find_run
 from rltui.services.runs.index import RunIndex
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ _TRASH = (
 
 
 def tag(arguments: argparse.Namespace) -> int:
-    """Add and remove tags; without any, show those there are."""
-    index = _index()
+    index = ready_index()
     names = [word for word in arguments.word if not word.startswith("+")]
     add = [tag for word in arguments.word if word.startswith("+") for tag in word[1:].split(",")]
     remove = [tag for words in arguments.remove for tag in words.split(",")]
@@ -83,7 +83,7 @@ def _list_tags(index: RunIndex, *, as_json: bool) -> int:
 
 
 def describe(arguments: argparse.Namespace) -> int:
-    index = _index()
+    index = ready_index()
     row = find_run(index, arguments.run)
     text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
     if arguments.clear and text:
@@ -112,7 +112,7 @@ def restore(arguments: argparse.Namespace) -> int:
 
 
 def remove(arguments: argparse.Namespace) -> int:
-    index = _index()
+    index = ready_index()
     return put_into_trash(index, [find_run(index, name) for name in arguments.run], arguments, verb="rm")
 
 
@@ -200,11 +200,10 @@ def _print_others(row: RunRow, out: TextIO) -> None:
 
 
 def trash(arguments: argparse.Namespace) -> int:
-    """List what lies there; with `--empty`, delete it."""
     older_than = span(arguments.older_than) if arguments.older_than else 0.0
     if older_than is None:
         raise UsageError(f"--older-than {arguments.older_than!r} is no age", hint="so old: 12h, 30d, 2w")
-    index, now = _index(), time.time()
+    index, now = ready_index(), time.time()
     rows = [row for row in index.rows() if row.trashed_at is not None and now - row.trashed_at >= older_than]
     rows.sort(key=lambda row: row.trashed_at or 0.0, reverse=True)
     sizes: dict[str, int] = {row.id: _size(row) for row in rows}
@@ -254,7 +253,7 @@ def _deleted(index: RunIndex, row: RunRow) -> str:
 
 
 def _each(arguments: argparse.Namespace, change: Callable[[RunIndex, RunRow], RunRow], text: str) -> int:
-    index = _index()
+    index = ready_index()
     rows = [find_run(index, name) for name in arguments.run]  # a typo in the last one changes nothing
     changed = [change(index, row) for row in rows]
     return _tell(changed, [f"{row.name}: {text}" for row in changed], arguments)
@@ -263,13 +262,6 @@ def _each(arguments: argparse.Namespace, change: Callable[[RunIndex, RunRow], Ru
 def _tell(rows: Sequence[RunRow], lines: Sequence[str], arguments: argparse.Namespace) -> int:
     print(orjson.dumps(rows).decode() if arguments.json else "\n".join(lines))
     return 0
-
-
-def _index() -> RunIndex:
-    index = RunIndex()
-    for sentence in catch_up(index).told:
-        print(sentence, file=sys.stderr)
-    return index
 
 
 def _named(rows: Sequence[RunRow]) -> str:

@@ -12,12 +12,7 @@ from rltui.cli.table import Column, print_table
 from rltui.ui import actions, key_names, keymap
 from rltui.ui.actions import Action, Use
 
-_COLUMNS = (
-    Column("KEYS"),
-    Column("ACTION"),
-    Column("WHERE", least=10, goes=1),
-    Column("WHAT", least=24),
-)
+_COLUMNS = (Column("KEYS"), Column("ACTION"), Column("WHERE", least=10, goes=1), Column("WHAT", least=24))
 _MANY = 4
 """From so many places on, the others are counted."""
 

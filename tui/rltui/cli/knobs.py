@@ -56,15 +56,11 @@ def show_knobs(arguments: argparse.Namespace) -> int:
     if not table["knobs"] and not table["others"]:
         print("no knob has all these words" if words else "no knobs", file=sys.stderr)
     if table["problems"]:
-        _print_problems(table["problems"])
+        from rltui.core.config_report import Problem  # pydantic takes 60 ms
+
+        for problem in map(Problem.model_validate, table["problems"]):
+            print(signed(f"{problem.severity}: {problem.text}"), file=sys.stderr)
     return 0
-
-
-def _print_problems(problems: Iterable[dict[str, Any]]) -> None:
-    from rltui.core.config_report import Problem  # pydantic takes 60 ms
-
-    for problem in map(Problem.model_validate, problems):
-        print(signed(f"{problem.severity}: {problem.text}"), file=sys.stderr)
 
 
 def _read_table(record: ExperimentRecord) -> dict[str, Any]:
@@ -159,7 +155,6 @@ _ORIGINAL = "original"
 
 
 def diff(arguments: argparse.Namespace) -> int:
-    """Print keys with both values, or the lines."""
     words = arguments.attempt
     if (
         len(words) == 2

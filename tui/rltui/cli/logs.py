@@ -46,7 +46,9 @@ def logs(arguments: argparse.Namespace) -> int:
     Its text without escape sequences and colours, also into a pipe, which often ends at a terminal
     (`| head`), and where colours hide words from `grep`. `--raw` passes on the bytes.
     """
-    line_filter = LineFilter(_pattern(arguments), _level(arguments.level))
+    line_filter = LineFilter(
+        pattern_of(arguments.grep, re.I if arguments.ignore_case else re.NOFLAG), _level(arguments.level)
+    )
     if arguments.all:
         return _search_all(_chosen(arguments), arguments, line_filter)
     record = _chosen(arguments)
@@ -231,10 +233,10 @@ def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Pa
     )
 
 
-def _pattern(arguments: argparse.Namespace) -> re.Pattern[str] | None:
-    text: str | None = arguments.grep
+def pattern_of(text: str | None, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str] | None:
+    """Of `--grep`, whoever has it."""
     try:
-        return None if text is None else compiled(text, re.I if arguments.ignore_case else re.NOFLAG)
+        return None if text is None else compiled(text, flags)
     except ValueError as error:
         raise UsageError(f"--grep {text!r} is no regular expression: {error}") from None
 

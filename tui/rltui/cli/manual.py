@@ -142,7 +142,9 @@ def as_roff(blocks: list[Block]) -> str:
     lines = [f'.TH RLTUI 1 "{_DATE}" "rltui {__version__}" "User Commands"']
     is_first = True
     for block in blocks:
-        text = _roff(block.text if block.kind == "verbatim" else _narrow(block.text))
+        text = _roff(
+            block.text if block.kind == "verbatim" else "\n".join(wrapped(block.text, _SOURCE_WIDTH))
+        )
         match block.kind:
             case "section":
                 lines.append(f".SH {text.upper()}")
@@ -156,10 +158,6 @@ def as_roff(blocks: list[Block]) -> str:
                 lines += [".nf", text, ".fi"] if is_first else [".PP", ".nf", text, ".fi"]
         is_first = block.kind in ("section", "part")
     return "\n".join(lines) + "\n"
-
-
-def _narrow(text: str) -> str:
-    return "\n".join(wrapped(text, _SOURCE_WIDTH))
 
 
 def _roff(text: str) -> str:

@@ -82,7 +82,6 @@ class SeriesDocument:
 
 
 def metrics(arguments: argparse.Namespace) -> int:
-    """Print the series that are named, or a line for each that has a chart."""
     record = choose_experiment(arguments.name)
     reader = _reader(record)
     if not reader.keys():
@@ -404,15 +403,11 @@ def _plot(line: _Printed, places: range, width: int, *, braille: bool) -> list[s
     labels = [figure(high, line.unit), *[""] * (_PLOT_ROWS - 2), figure(low, line.unit)]
     bar = "│" if braille else "|"
     drawn = [f"{label:>{_LABEL_WIDTH}} {bar}{row}".rstrip() for label, row in zip(labels, rows, strict=True)]
-    first, last = (_x_text(line, at) for at in (xs[0], xs[-1]))
+    first, last = (f"step {at:.0f}" if line.has_steps else _clock(at) for at in (xs[0], xs[-1]))
     newest = f"newest {figure(values[-1], line.unit)}"
     axis = f"{'':{_LABEL_WIDTH}}  {first}{last:>{max(1, width - len(first))}}"
     notes = [*(["logarithmic"] if is_log else []), *_notes(line, xs, values)]
     return [visible(f"{title} · {newest}"), *drawn, axis, *(f"{'':{_LABEL_WIDTH}}  {note}" for note in notes)]
-
-
-def _x_text(line: _Printed, x: float) -> str:
-    return f"step {x:.0f}" if line.has_steps else _clock(x)
 
 
 def _notes(line: _Printed, xs: Sequence[float], values: Sequence[float]) -> Iterator[str]:

@@ -23,12 +23,15 @@ from rltui.cli.arguments import (
     add_slurm,
     add_wait,
     add_watch,
+    argument,
     checkpoint,
     command,
     count,
+    flag,
     interval,
     interval_or_name,
     positive,
+    repeatable,
     step,
     steps,
     tokens,
@@ -234,57 +237,53 @@ def build(only: str = "") -> tuple[argparse.ArgumentParser, Commands[argparse.Ar
 
 def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     opening = command(commands, "open", "opening:open_experiment", "open an experiment in the TUI")
-    opening.add_argument(
+    argument(
+        opening,
         "config",
+        "CONFIG",
+        "TOML files of the run, or their folder; or the name of an experiment",
         nargs="*",
-        metavar="CONFIG",
-        help="TOML files of the run, or their folder; or the name of an experiment",
     )
-    opening.add_argument(
-        "--readonly",
-        action="store_true",
-        help="only look; in place of CONFIG, the experiment's name may follow",
-    )
+    flag(opening, "--readonly", "only look; in place of CONFIG, the experiment's name may follow")
     add_creation(opening)
     add_slurm(opening)
     add_keymap(opening)
     demo = command(commands, "demo", "running:demo", "a real small run on the CPU, in the TUI")
-    demo.add_argument("-o", "--output-dir", metavar="DIR", help="folder of the demo (default: outputs/demo)")
-    demo.add_argument("--no-tui", action="store_true", help="start it headless, like `up`")
+    argument(demo, "-o --output-dir", "DIR", "folder of the demo (default: outputs/demo)")
+    flag(demo, "--no-tui", "start it headless, like `up`")
     add_keymap(demo)
     watch = command(commands, "watch", "running:watch", "look at a run that somebody else started")
-    watch.add_argument("run_dir", metavar="RUN_DIR", help="its output folder, the one with logs/ in it")
-    watch.add_argument("-n", "--name", metavar="NAME", help="name of the observation (default: the folder's)")
-    watch.add_argument("-l", "--layout", metavar="LAYOUT", help="layout of [[log]] entries (default: watch)")
+    argument(watch, "run_dir", "RUN_DIR", "its output folder, the one with logs/ in it")
+    argument(watch, "-n --name", "NAME", "name of the observation (default: the folder's)")
+    argument(watch, "-l --layout", "LAYOUT", "layout of [[log]] entries (default: watch)")
     add_framework(watch)
-    watch.add_argument("--no-tui", action="store_true", help="only begin, and print the status")
+    flag(watch, "--no-tui", "only begin, and print the status")
     add_keymap(watch)
     add_json(watch)
     up = command(commands, "up", "running:up", "start an experiment headless; returns when all is ready")
-    up.add_argument("config", nargs="*", metavar="CONFIG", help=_CONFIG_HELP)
+    argument(up, "config", "CONFIG", _CONFIG_HELP, nargs="*")
     add_creation(up)
     add_slurm(up)
-    up.add_argument(
-        "--dry-run", action="store_true", help="with --slurm: print the job's script, and submit nothing"
-    )
-    up.add_argument("--only", metavar="C,…", help="start only these components (and what they need)")
-    up.add_argument(
+    flag(up, "--dry-run", "with --slurm: print the job's script, and submit nothing")
+    argument(up, "--only", "C,…", "start only these components (and what they need)")
+    argument(
+        up,
         "--resume-step",
+        "STEP",
+        "as --resume, from the checkpoint of this step rather than the newest",
         type=step,
-        metavar="STEP",
-        help="as --resume, from the checkpoint of this step rather than the newest",
     )
     _add_moved(up, "--from-checkpoint", "up --resume-step STEP")
     for name in ("--entry", "--group", "--array"):  # of the queue that starts it: its sweep and job array
         up.add_argument(name, default="", help=argparse.SUPPRESS)
-    up.add_argument("--yes", action="store_true", help="do not ask about a plan that loses work")
+    flag(up, "--yes", "do not ask about a plan that loses work")
     add_wait(up)
-    up.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
+    argument(up, "--timeout", "S", "give up waiting after S seconds", type=float)
     add_json(up)
     down = command(commands, "down", "running:down", "stop everything; leaves no process behind")
-    down.add_argument("--plan", action="store_true", help="only say what would end, and what is lost")
-    down.add_argument("--all", action="store_true", help="all that lives; the queue is paused")
-    down.add_argument("--yes", action="store_true", help="do not ask about --all")
+    flag(down, "--plan", "only say what would end, and what is lost")
+    flag(down, "--all", "all that lives; the queue is paused")
+    flag(down, "--yes", "do not ask about --all")
     add_name(down, positional=True)
     add_json(down)
     listing = command(commands, "ls", "status:list_experiments", "list the experiments, running or not")
@@ -292,9 +291,7 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     status = command(commands, "status", "watching:show_status", "components, step and reward")
     add_name(status, positional=True)
     add_watch(status, interval_or_name, "stay, and look again every S seconds")
-    status.add_argument(
-        "--plain", action="store_true", help="in sentences, and with --watch one for each change"
-    )
+    flag(status, "--plain", "in sentences, and with --watch one for each change")
     add_json(status, "one JSON document on stdout; with --watch, one per line")
 
 
@@ -306,46 +303,41 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
     ):
         parser = command(commands, name, "processes:change", text)
         parser.set_defaults(action=name)
-        parser.add_argument("component", nargs="*", metavar="C", help="component id")
-        parser.add_argument("--plan", action="store_true", help="only print what would be done")
-        parser.add_argument("--yes", action="store_true", help="do not ask")
+        argument(parser, "component", "C", "component id", nargs="*")
+        flag(parser, "--plan", "only print what would be done")
+        flag(parser, "--yes", "do not ask")
         add_wait(parser, is_usual=None)
         if name != "stop":
             begin = parser.add_mutually_exclusive_group()
-            begin.add_argument("--from-scratch", action="store_true", help="do not resume from a checkpoint")
-            begin.add_argument(
+            flag(begin, "--from-scratch", "do not resume from a checkpoint")
+            argument(
+                begin,
                 "--from",
-                dest="begin",
-                type=checkpoint,
-                metavar="STEP|last|best",
-                help="resume from the checkpoint of this step, or of the highest reward (default: the "
+                "STEP|last|best",
+                "resume from the checkpoint of this step, or of the highest reward (default: the "
                 "newest); without C, just what writes the run. What came later is moved aside, later "
                 "checkpoints too",
+                dest="begin",
+                type=checkpoint,
             )
             _add_moved(parser, "--from-checkpoint", f"{name} --from STEP")
         else:
-            parser.add_argument("--kill", action="store_true", help="no grace: end the whole tree at once")
+            flag(parser, "--kill", "no grace: end the whole tree at once")
         add_name(parser)
         add_json(parser)
     orphans = command(commands, "orphans", "processes:orphans", "processes that outlived their component")
     add_name(orphans, positional=True)
-    orphans.add_argument(
-        "--free",
-        nargs="*",
-        type=int,
-        metavar="PID",
-        help="end these (all, where no pid is given); asks first",
+    argument(
+        orphans, "--free", "PID", "end these (all, where no pid is given); asks first", nargs="*", type=int
     )
-    orphans.add_argument(
-        "--forget",
-        metavar="C",
-        help="take it for ended where it ran, on a machine that is gone for good; asks",
+    argument(
+        orphans, "--forget", "C", "take it for ended where it ran, on a machine that is gone for good; asks"
     )
-    orphans.add_argument("--yes", action="store_true", help="do not ask")
+    flag(orphans, "--yes", "do not ask")
     add_json(orphans)
     attach = command(commands, "attach", "by_hand:attach", "show the raw tmux pane (q leaves it)")
-    attach.add_argument("component", metavar="C", help="component id, or supervisor")
-    attach.add_argument("--readonly", action="store_true", help="pass no keys on")
+    argument(attach, "component", "C", "component id, or supervisor")
+    flag(attach, "--readonly", "pass no keys on")
     add_name(attach)
 
 
@@ -353,30 +345,27 @@ def _add_by_hand(commands: Commands[argparse.ArgumentParser]) -> None:
     shell = command(
         commands, "shell", "by_hand:shell", "a terminal where a component runs (ctrl+] leaves it)"
     )
-    shell.add_argument(
+    argument(
+        shell,
         "--as",
+        "C",
+        "with the folder, variables and devices of this component (default: the one that trains)",
         dest="like",
-        metavar="C",
-        help="with the folder, variables and devices of this component (default: the one that trains)",
     )
-    shell.add_argument(
-        "--workspace", metavar="DIR", help="run nothing of an experiment: with the programs of this checkout"
-    )
-    shell.add_argument("--detach", action="store_true", help="only start it; `rltui attach shell` shows it")
-    shell.add_argument(
-        "command", nargs="*", metavar="COMMAND", help="after --: what to run (default: $SHELL)"
-    )
+    argument(shell, "--workspace", "DIR", "run nothing of an experiment: with the programs of this checkout")
+    flag(shell, "--detach", "only start it; `rltui attach shell` shows it")
+    argument(shell, "command", "COMMAND", "after --: what to run (default: $SHELL)", nargs="*")
     add_name(shell)
     publish = command(commands, "publish", "by_hand:publish", "upload weights of the run to the hub, by `hf`")
-    publish.add_argument("what", metavar="STEP", help="whose weights; or a folder of weights")
-    publish.add_argument("repo", metavar="USER/NAME", help="the repository; made where there is none")
-    publish.add_argument("--private", action="store_true", help="one that is made is only for its owner")
-    publish.add_argument("--revision", metavar="R", help="branch (default: main)")
-    publish.add_argument("--message", metavar="TEXT", help="of the commit (default: experiment and step)")
+    argument(publish, "what", "STEP", "whose weights; or a folder of weights")
+    argument(publish, "repo", "USER/NAME", "the repository; made where there is none")
+    flag(publish, "--private", "one that is made is only for its owner")
+    argument(publish, "--revision", "R", "branch (default: main)")
+    argument(publish, "--message", "TEXT", "of the commit (default: experiment and step)")
     for option, what in (("--include", "only files like this"), ("--exclude", "no files like this")):
         publish.add_argument(option, action="append", default=[], metavar="GLOB", help=what)
-    publish.add_argument("--plan", action="store_true", help="only say what would be uploaded")
-    publish.add_argument("--yes", action="store_true", help="do not ask")
+    flag(publish, "--plan", "only say what would be uploaded")
+    flag(publish, "--yes", "do not ask")
     add_wait(publish)
     add_name(publish)
     add_json(publish)
@@ -384,30 +373,32 @@ def _add_by_hand(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
     knobs = command(commands, "knobs", "knobs:show_knobs", "every knob: value, default, bounds, readers")
-    knobs.add_argument(
+    argument(
+        knobs,
         "pattern",
+        "WORD",
+        "only those with all these words; where files are among them (rl.toml), those of the files",
         nargs="*",
-        metavar="WORD",
-        help="only those with all these words; where files are among them (rl.toml), those of the files",
     )
-    knobs.add_argument("-l", "--layout", metavar="LAYOUT", help="with files: layout name or file")
+    argument(knobs, "-l --layout", "LAYOUT", "with files: layout name or file")
     add_framework(knobs)
-    knobs.add_argument("--all", action="store_true", help="also the keys of the files that are no knobs")
-    knobs.add_argument("-v", "--verbose", action="store_true", help="also what each one means")
+    flag(knobs, "--all", "also the keys of the files that are no knobs")
+    flag(knobs, "-v --verbose", "also what each one means")
     add_name(knobs)
     add_json(knobs)
     _add_edits(commands)
     diff = command(
         commands, "diff", "knobs:diff", "what the files say beside what runs; or two attempts, or runs"
     )
-    diff.add_argument(
+    argument(
+        diff,
         "attempt",
-        nargs="*",
-        metavar="C[#K]|RUN",
-        help="a component's attempt (default: the newest), or `original`, what the run's own copy of the "
+        "C[#K]|RUN",
+        "a component's attempt (default: the newest), or `original`, what the run's own copy of the "
         "config was made from; one is compared with the files; or two runs, by name or id",
+        nargs="*",
     )
-    diff.add_argument("--text", action="store_true", help="the lines of the files, not the keys")
+    flag(diff, "--text", "the lines of the files, not the keys")
     add_name(diff)
     add_json(diff)
     _add_check(commands)
@@ -416,14 +407,15 @@ def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_edits(commands: Commands[argparse.ArgumentParser]) -> None:
     edit = command(commands, "set", "edits:set_knobs", "edit the TOML; prints the diff and the restart set")
-    edit.add_argument(
+    argument(
+        edit,
         "edit",
+        "KEY=VALUE",
+        "knob and new value; `none` removes one that may be absent; rl.toml among them: of that file",
         nargs="*",
-        metavar="KEY=VALUE",
-        help="knob and new value; `none` removes one that may be absent; rl.toml among them: of that file",
     )
-    edit.add_argument("--unset", action="append", default=[], metavar="KEY", help="remove a key")
-    edit.add_argument("--force", action="store_true", help="also what nobody knows, or our rules refuse")
+    repeatable(edit, "--unset", "KEY", "remove a key")
+    flag(edit, "--force", "also what nobody knows, or our rules refuse")
     _add_edit(edit)
     add_framework(edit)
     taking_back = command(commands, "undo", "edits:undo", "take back the newest edit of the config")
@@ -437,12 +429,8 @@ def _add_edits(commands: Commands[argparse.ArgumentParser]) -> None:
         "edits:use_checkpoint",
         "make trained weights the model of a config, as an edit",
     )
-    model.add_argument(
-        "target", metavar="STEP|DIR", help="step of a run (-n NAME), such as of SFT; or a folder"
-    )
-    model.add_argument(
-        "config", nargs="?", metavar="CONFIG", help="config to edit (default: the experiment's)"
-    )
+    argument(model, "target", "STEP|DIR", "step of a run (-n NAME), such as of SFT; or a folder")
+    argument(model, "config", "CONFIG", "config to edit (default: the experiment's)", nargs="?")
     _add_edit(model)
     add_framework(model)
 
@@ -456,37 +444,30 @@ def _add_layouts(commands: Commands[argparse.ArgumentParser]) -> None:
         "init:init",
         "write a commented layout for your own programs, by questions or options; or a workspace",
     )
-    init.add_argument(
-        "layout_name", nargs="?", metavar="NAME", help="of the layout, or the folder for --from"
-    )
+    argument(init, "layout_name", "NAME", "of the layout, or the folder for --from", nargs="?")
     init.add_argument(
         "--from",
         dest="of",
         choices=("verifiers", "prime-rl"),
         help="make a workspace in this folder: commented configs to begin with, endpoints, environments",
     )
-    init.add_argument(
+    repeatable(
+        init,
         "--component",
-        action="append",
-        default=[],
-        metavar="NAME='COMMAND'",
-        help="a program of the run, as often as needed; {port.NAME} in it makes it a service on a free port",
+        "NAME='COMMAND'",
+        "a program of the run, as often as needed; {port.NAME} in it makes it a service on a free port",
     )
-    init.add_argument(
-        "--user", action="store_true", help="for all folders (default: for this one, in .rltui/layouts)"
-    )
+    flag(init, "--user", "for all folders (default: for this one, in .rltui/layouts)")
 
 
 def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
     check = command(commands, "check", "config:check", "validate a config; no side effects")
-    check.add_argument("config", nargs="*", metavar="CONFIG", help=_CONFIG_HELP)
-    check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
+    argument(check, "config", "CONFIG", _CONFIG_HELP, nargs="*")
+    argument(check, "-l --layout", "LAYOUT", "layout name or file")
     add_framework(check)
     add_set(check)
     add_devices(check)
-    check.add_argument(
-        "--no-own", action="store_true", help="do not ask the framework's own validators, if they are found"
-    )
+    flag(check, "--no-own", "do not ask the framework's own validators, if they are found")
     add_json(check)
 
 
@@ -497,39 +478,36 @@ def _add_convert(commands: Commands[argparse.ArgumentParser]) -> None:
         "edits:convert",
         "count the batch in tokens instead of rollouts, or back; or write a config for another framework",
     )
-    convert.add_argument(
+    argument(
+        convert,
         "what",
+        "tokens|rollouts|CONFIG",
+        "tokens or rollouts (default: the other way); with --to, the config file",
         nargs="?",
-        metavar="tokens|rollouts|CONFIG",
-        help="tokens or rollouts (default: the other way); with --to, the config file",
     )
-    convert.add_argument(
-        "--to", metavar="FRAMEWORK", help="write CONFIG for this one, such as prime-rl, into a new file"
+    argument(convert, "--to", "FRAMEWORK", "write CONFIG for this one, such as prime-rl, into a new file")
+    argument(
+        convert, "--output", "FILE", "with --to: the new file (default: CONFIG.FRAMEWORK.toml beside it)"
     )
-    convert.add_argument(
-        "--output", metavar="FILE", help="with --to: the new file (default: CONFIG.FRAMEWORK.toml beside it)"
-    )
-    convert.add_argument(
-        "--mean-tokens",
-        type=tokens,
-        metavar="N",
-        help="tokens of a mean rollout (default: as this run measured)",
+    argument(
+        convert, "--mean-tokens", "N", "tokens of a mean rollout (default: as this run measured)", type=tokens
     )
     _add_edit(convert)
 
 
 def _add_edit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--restart", action="store_true", help="also restart what reads the knobs")
+    flag(parser, "--restart", "also restart what reads the knobs")
     add_wait(parser, is_usual=None)
-    parser.add_argument(
+    argument(
+        parser,
         "--from",
+        "STEP|last|best",
+        "with --restart: the run too, from the checkpoint of this step, or of the highest reward",
         dest="begin",
         type=checkpoint,
-        metavar="STEP|last|best",
-        help="with --restart: the run too, from the checkpoint of this step, or of the highest reward",
     )
-    parser.add_argument("--dry-run", action="store_true", help="change nothing")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    flag(parser, "--dry-run", "change nothing")
+    flag(parser, "--yes", "do not ask")
     add_name(parser)
     add_json(parser)
 
@@ -538,26 +516,25 @@ def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
     logs = command(
         commands, "logs", "logs:logs", "what a component printed; all of them are searched at once"
     )
-    logs.add_argument(
+    argument(
+        logs,
         "component",
+        "C",
+        "component id (default: the list of logs); with --all: only its attempts",
         nargs="?",
-        metavar="C",
-        help="component id (default: the list of logs); with --all: only its attempts",
     )
-    logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
-    logs.add_argument("-N", "--lines", type=count, metavar="N", help="only the last N lines (default: 1000)")
-    logs.add_argument("--full", action="store_true", help="all lines, not only the last 1000")
-    logs.add_argument("--attempt", type=int, metavar="K", help="an earlier start, counted from 1")
-    logs.add_argument(
-        "--all", action="store_true", help="search all components and attempts, with --grep or --level"
-    )
-    logs.add_argument("--grep", metavar="RE", help="only lines that match the regular expression")
-    logs.add_argument("-i", "--ignore-case", action="store_true", help="upper and lower case are one in RE")
-    logs.add_argument("--level", metavar="L", help="only lines of this level or above: info, warning, error")
-    logs.add_argument(
+    flag(logs, "-f --follow", "go on as it grows")
+    argument(logs, "-N --lines", "N", "only the last N lines (default: 1000)", type=count)
+    flag(logs, "--full", "all lines, not only the last 1000")
+    argument(logs, "--attempt", "K", "an earlier start, counted from 1", type=int)
+    flag(logs, "--all", "search all components and attempts, with --grep or --level")
+    argument(logs, "--grep", "RE", "only lines that match the regular expression")
+    flag(logs, "-i --ignore-case", "upper and lower case are one in RE")
+    argument(logs, "--level", "L", "only lines of this level or above: info, warning, error")
+    flag(
+        logs,
         "--raw",
-        action="store_true",
-        help="the bytes as they were printed, with colours, redraws and secrets; for a pipe or a file",
+        "the bytes as they were printed, with colours, redraws and secrets; for a pipe or a file",
     )
     add_name(logs)
     add_json(logs, "one JSON document; with -f, one per line")
@@ -569,58 +546,51 @@ def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
         "events:events",
         "the journal: starts, exits, edits with their diffs, alerts, notes",
     )
-    events.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
-    events.add_argument(
-        "--kind", action="append", default=[], metavar="K,…", help="only these: edit, crash, alert, note, …"
+    flag(events, "-f --follow", "go on as it grows")
+    repeatable(events, "--kind", "K,…", "only these: edit, crash, alert, note, …")
+    repeatable(events, "--component", "C,…", "only of these")
+    argument(
+        events, "--since", "T", "only from then on: 2h or 1d12h ago, 14:30, 2026-11-22, '2026-11-22 14:30'"
     )
-    events.add_argument("--component", action="append", default=[], metavar="C,…", help="only of these")
-    events.add_argument(
-        "--since",
-        metavar="T",
-        help="only from then on: 2h or 1d12h ago, 14:30, 2026-11-22, '2026-11-22 14:30'",
-    )
-    events.add_argument("--grep", metavar="WORDS", default="", help="only with all these words")
-    events.add_argument("--brief", action="store_true", help="a line for each, without diffs")
+    argument(events, "--grep", "WORDS", "only with all these words", default="")
+    flag(events, "--brief", "a line for each, without diffs")
     add_name(events)
     add_json(events, "one JSON document; with -f, one per line")
 
     note = command(commands, "note", "events:note", "keep a sentence in the journal; a mark on the charts")
-    note.add_argument(
-        "text", nargs="+", metavar="TEXT", help="what is to be remembered; - reads it from stdin"
-    )
+    argument(note, "text", "TEXT", "what is to be remembered; - reads it from stdin", nargs="+")
     add_name(note)
     add_json(note)
 
 
 def _add_metrics(commands: Commands[argparse.ArgumentParser]) -> None:
     metrics = command(commands, "metrics", "metrics:metrics", "the curves of a run, whole and up to now")
-    metrics.add_argument(
+    argument(
+        metrics,
         "metric",
-        nargs="*",
-        metavar="NAME",
-        help="reward, loss, entropy, kl, grad_norm, step_time … ; a name as the program has it, or a regular "
+        "NAME",
+        "reward, loss, entropy, kl, grad_norm, step_time … ; a name as the program has it, or a regular "
         "expression for names (default: a line for each that has a chart)",
+        nargs="*",
     )
-    metrics.add_argument("--all", action="store_true", help="every series there is")
-    metrics.add_argument("--last", type=count, metavar="N", help="only the newest N points")
-    metrics.add_argument("--every", type=positive, metavar="K", help="only every K-th point, the newest too")
+    flag(metrics, "--all", "every series there is")
+    argument(metrics, "--last", "N", "only the newest N points", type=count)
+    argument(metrics, "--every", "K", "only every K-th point, the newest too", type=positive)
     shape = metrics.add_mutually_exclusive_group()
-    shape.add_argument("--csv", action="store_true", help="a row for each step, a column for each series")
-    shape.add_argument("--plot", action="store_true", help="draw them here, between the lines")
-    shape.add_argument("--svg", metavar="FILE", help="one drawing of them, with marks of what happened")
-    shape.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    flag(shape, "--csv", "a row for each step, a column for each series")
+    flag(shape, "--plot", "draw them here, between the lines")
+    argument(shape, "--svg", "FILE", "one drawing of them, with marks of what happened")
+    flag(shape, "--json", "one JSON document on stdout")
     add_name(metrics)
 
 
 def _add_rollouts(commands: Commands[argparse.ArgumentParser]) -> None:
     rollouts = command(commands, "rollouts", "rollouts:rollouts", "what the model wrote, and its rewards")
-    rollouts.add_argument(
-        "where", nargs="?", metavar="DIR", help="a run's or an evaluation's folder, or a file of rollouts"
-    )
-    rollouts.add_argument("--step", type=count, metavar="S", help="of this step (default: the newest)")
-    rollouts.add_argument("--eval", action="store_true", help="of evaluations")
-    rollouts.add_argument("--live", action="store_true", help="under way just now")
-    rollouts.add_argument("--all", action="store_true", help="also those that no batch took")
+    argument(rollouts, "where", "DIR", "a run's or an evaluation's folder, or a file of rollouts", nargs="?")
+    argument(rollouts, "--step", "S", "of this step (default: the newest)", type=count)
+    flag(rollouts, "--eval", "of evaluations")
+    flag(rollouts, "--live", "under way just now")
+    flag(rollouts, "--all", "also those that no batch took")
     chosen = rollouts.add_mutually_exclusive_group()
     for name, text in (
         ("worst", "the N with the lowest reward"),
@@ -628,13 +598,14 @@ def _add_rollouts(commands: Commands[argparse.ArgumentParser]) -> None:
         ("random", "N by chance"),
     ):
         chosen.add_argument(f"--{name}", type=count, metavar="N", help=f"{text}, in full")
-    rollouts.add_argument("--grep", metavar="RE", help="those whose text matches, in full")
-    rollouts.add_argument("--group", metavar="ID", help="only this group of the step")
-    rollouts.add_argument("--full", action="store_true", help="long messages whole, too")
-    rollouts.add_argument(
+    argument(rollouts, "--grep", "RE", "those whose text matches, in full")
+    argument(rollouts, "--group", "ID", "only this group of the step")
+    flag(rollouts, "--full", "long messages whole, too")
+    argument(
+        rollouts,
         "--export",
-        metavar="FILE",
-        help="write them into a new file instead: Markdown if it is a .md, else JSONL",
+        "FILE",
+        "write them into a new file instead: Markdown if it is a .md, else JSONL",
     )
     add_name(rollouts)
     add_json(rollouts)
@@ -644,39 +615,27 @@ def _add_evals(commands: Commands[argparse.ArgumentParser]) -> None:
     asked = command(
         commands, "eval", "evals:evaluate", "evaluate the model: now, a checkpoint, what it began with"
     )
-    asked.add_argument("env", nargs="?", default="", metavar="ENV", help="default: what the config trains on")
+    argument(asked, "env", "ENV", "default: what the config trains on", nargs="?", default="")
     target = asked.add_mutually_exclusive_group()
-    target.add_argument("--now", action="store_true", help="what the server of the run has (the default)")
-    target.add_argument("--checkpoint", type=step, metavar="STEP", help="with a server of its own")
-    target.add_argument(
-        "--model", metavar="MODEL", help="a folder of weights, or a name on the hub; likewise"
-    )
-    target.add_argument("--base", action="store_true", help="the model that training began from; likewise")
-    target.add_argument("--sft", action="store_true", help="what the SFT of this experiment made; likewise")
-    asked.add_argument(
-        "-n",
-        action="append",
-        default=[],
-        metavar="N",
-        help="examples (default: 20); or the experiment's name",
-    )
-    asked.add_argument("-r", type=positive, default=3, metavar="R", help="answers to each (default: 3)")
-    asked.add_argument(
-        "--max-tokens", type=positive, metavar="T", help="of an answer (default: the config's)"
-    )
-    asked.add_argument("--when-done", action="store_true", help="not before the run is done; returns at once")
-    asked.add_argument(
-        "--every", type=count, metavar="K", help="from now on, one of K checkpoints as they come; 0: none"
-    )
+    flag(target, "--now", "what the server of the run has (the default)")
+    argument(target, "--checkpoint", "STEP", "with a server of its own", type=step)
+    argument(target, "--model", "MODEL", "a folder of weights, or a name on the hub; likewise")
+    flag(target, "--base", "the model that training began from; likewise")
+    flag(target, "--sft", "what the SFT of this experiment made; likewise")
+    repeatable(asked, "-n", "N", "examples (default: 20); or the experiment's name")
+    argument(asked, "-r", "R", "answers to each (default: 3)", type=positive, default=3)
+    argument(asked, "--max-tokens", "T", "of an answer (default: the config's)", type=positive)
+    flag(asked, "--when-done", "not before the run is done; returns at once")
+    argument(asked, "--every", "K", "from now on, one of K checkpoints as they come; 0: none", type=count)
     add_wait(asked)
-    asked.add_argument("--name", metavar="NAME", help="which experiment (default: the one that runs)")
+    argument(asked, "--name", "NAME", "which experiment (default: the one that runs)")
     asked.epilog = "What follows -- is for the evaluator itself: rltui eval -- --temperature 0.2"
     asked.set_defaults(arguments=())
     add_json(asked)
     evals = command(commands, "evals", "evals:evals", "the evaluations, how they differ, what waits")
-    evals.add_argument("--against", metavar="ID", help="differences to this one (default: to the base)")
-    evals.add_argument("--all", action="store_true", help="those of all experiments")
-    evals.add_argument("--cancel", metavar="ID", help="take it from the queue, or end it")
+    argument(evals, "--against", "ID", "differences to this one (default: to the base)")
+    flag(evals, "--all", "those of all experiments")
+    argument(evals, "--cancel", "ID", "take it from the queue, or end it")
     add_name(evals, positional=True)
     add_json(evals)
 
@@ -684,26 +643,25 @@ def _add_evals(commands: Commands[argparse.ArgumentParser]) -> None:
 def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     gpus = command(commands, "gpus", "gpus:gpus", "the GPUs of this box and who holds their memory")
     add_watch(gpus, interval)
-    gpus.add_argument(
-        "-n", "--name", metavar="NAME", help="as this experiment sees them: budgets, peaks, other hosts"
-    )
+    argument(gpus, "-n --name", "NAME", "as this experiment sees them: budgets, peaks, other hosts")
     add_json(gpus, "one JSON document; with --watch, one per line")
     found = command(
         commands, "checkpoints", "checkpoints:checkpoints", "the checkpoints of the run, and what may go"
     )
-    found.add_argument("--prune", action="store_true", help="delete old ones; the plan is shown first")
-    found.add_argument(
+    flag(found, "--prune", "delete old ones; the plan is shown first")
+    argument(
+        found,
         "--restore",
-        metavar="STAMP",
-        help="bring back what a restart has set aside, and set aside what was written since",
+        "STAMP",
+        "bring back what a restart has set aside, and set aside what was written since",
     )
     keeping = found.add_argument_group("what --prune keeps, besides the newest and the best")
-    keeping.add_argument("--keep-last", type=positive, metavar="N", help="the newest N (default: 3)")
-    keeping.add_argument("--keep-every", type=positive, metavar="N", help="those of multiples of N")
-    keeping.add_argument("--keep", type=steps, default=(), metavar="STEP,…", help="those of these steps")
-    keeping.add_argument("--set-aside", action="store_true", help="also delete what restarts have set aside")
-    found.add_argument("--plan", action="store_true", help="only print what would be done")
-    found.add_argument("--yes", action="store_true", help="do not ask")
+    argument(keeping, "--keep-last", "N", "the newest N (default: 3)", type=positive)
+    argument(keeping, "--keep-every", "N", "those of multiples of N", type=positive)
+    argument(keeping, "--keep", "STEP,…", "those of these steps", type=steps, default=())
+    flag(keeping, "--set-aside", "also delete what restarts have set aside")
+    flag(found, "--plan", "only print what would be done")
+    flag(found, "--yes", "do not ask")
     add_name(found, positional=True)
     add_json(found)
     trusted = command(
@@ -712,36 +670,34 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
         "config:trust_folder",
         "let rltui run what a folder holds without a start: a layout's gpu_source, a checkout's python",
     )
-    trusted.add_argument("folder", nargs="?", default=".", metavar="DIR", help="default: here")
-    trusted.add_argument("--revoke", action="store_true", help="trust it no longer")
+    argument(trusted, "folder", "DIR", "default: here", nargs="?", default=".")
+    flag(trusted, "--revoke", "trust it no longer")
     completion = command(
         commands,
         "completion",
         "completion:completion",
         "what a shell completes: source <(rltui completion bash)",
     )
-    completion.add_argument(
-        "shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish"
-    )
+    argument(completion, "shell", "SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish"))
     completion.add_argument("word", nargs="*", help=argparse.SUPPRESS)  # what is typed so far
     helping = command(commands, "help", "helping:show_help", "about a topic or a command, on a page")
-    helping.add_argument("topic", nargs="?", metavar="TOPIC|COMMAND", help="default: the list of topics")
+    argument(helping, "topic", "TOPIC|COMMAND", "default: the list of topics", nargs="?")
     manual = command(commands, "man", "manual:show_manual", "all commands and options as a manual page")
-    manual.add_argument("--raw", action="store_true", help="its source: rltui man --raw > rltui.1")
+    flag(manual, "--raw", "its source: rltui man --raw > rltui.1")
     keys = command(commands, "keys", "keys:show_keys", "the keys of the TUI, as they are mapped now")
-    keys.add_argument("word", nargs="*", metavar="WORD", help="only those with all these words")
+    argument(keys, "word", "WORD", "only those with all these words", nargs="*")
     add_keymap(keys)
     add_json(keys)
     served = command(commands, "serve", "host:serve", "what an rltui on another machine starts here: --host")
-    served.add_argument("--stdio", action="store_true", help="talk over stdin and stdout")
+    flag(served, "--stdio", "talk over stdin and stdout")
     doctor = command(commands, "doctor", "box:doctor", "check that this box, or nodes, have what rltui needs")
-    doctor.add_argument("config", nargs="*", metavar="CONFIG", help="with --nodes: what would be run")
-    doctor.add_argument(
+    argument(doctor, "config", "CONFIG", "with --nodes: what would be run", nargs="*")
+    flag(
+        doctor,
         "--nodes",
-        action="store_true",
-        help="ask the nodes of a layout: reached, folder shared, clocks, ports, GPUs, versions, interfaces",
+        "ask the nodes of a layout: reached, folder shared, clocks, ports, GPUs, versions, interfaces",
     )
-    doctor.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
+    argument(doctor, "-l --layout", "LAYOUT", "layout name or file")
     add_name(doctor)
     add_json(doctor)
 

@@ -52,7 +52,6 @@ _TIMEOUT_S = 30.0
 
 
 def change(arguments: argparse.Namespace) -> int:
-    """Print the plan, ask where there is somebody to ask, carry it out."""
     record = choose_experiment(arguments.name, acts=True)
     refuse_observed(record)
     begin = getattr(arguments, "begin", None)
@@ -98,7 +97,6 @@ def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> 
 
 
 def orphans(arguments: argparse.Namespace) -> int:
-    """List them, or plan, ask, end them and say so."""
     record = choose_experiment(arguments.experiment or arguments.name, acts=True)
     if arguments.free is None and arguments.forget is None:
         _list(_look(record), as_json=arguments.json)
@@ -244,7 +242,6 @@ def _agreed(plan: Plan, request: Request, record: ExperimentRecord, arguments: a
 
 
 def _wait_until_done(wire: Wire, wanted: Sequence[Orphan], name: str) -> None:
-    """Return once the supervisor is done with them."""
     try:
         with limited(wire, _TIMEOUT_S):
             for kind, status in wire.events():

@@ -88,7 +88,9 @@ def sweep(arguments: argparse.Namespace) -> int:
             first,
             overrides=(*arguments.overrides, *_as_options(point)),
             own=" ".join(f"{key}={value}" for key, value in point),
-            own_name="-".join(_in_name(key.rpartition(".")[2] + value) for key, value in point),
+            own_name="-".join(
+                _NOT_IN_NAMES.sub("_", key.rpartition(".")[2] + value).strip("_") for key, value in point
+            ),
         )
         for point in points
     ]
@@ -298,10 +300,6 @@ def _as_options(point: Sequence[tuple[str, str]]) -> list[str]:
     return [f"--{key}={value}" for key, value in point]
 
 
-def _in_name(text: str) -> str:
-    return _NOT_IN_NAMES.sub("_", text).strip("_")
-
-
 def _tell_points(wishes: Sequence[QueueWish], arguments: argparse.Namespace) -> None:
     if arguments.json:
         found = [{"name": f"{each.name}-{each.own_name}", "what": each.own} for each in wishes]
@@ -396,10 +394,7 @@ def _changed(queue: RunQueue, words: str, arguments: argparse.Namespace) -> int:
 def _lines(queue: RunQueue) -> list[str]:
     lines = [signed(line) for line in queue_notices(queue)]
     if not queue.entries:
-        return [
-            *lines,
-            f"the queue is empty: {hints.QUEUE_ADD}, {hints.SWEEP}",
-        ]
+        return [*lines, f"the queue is empty: {hints.QUEUE_ADD}, {hints.SWEEP}"]
     index, now = RunIndex(), time.time()
     rows = [queue_cells(each, _row(each, index), now) for each in queue_order(queue)]
     index.close()

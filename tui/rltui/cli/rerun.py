@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from rltui.cli.choosing import ready_index
 from rltui.cli.config import wanted_devices
 from rltui.cli.consent import require_consent
 from rltui.cli.running import start_headless
@@ -17,16 +18,11 @@ from rltui.client.rerun import RerunPlan, plan_rerun
 from rltui.core.api import Request
 from rltui.core.runs import RunRow
 from rltui.core.text import size_text
-from rltui.services.runs.catalog import catch_up, find_run
-from rltui.services.runs.index import RunIndex
+from rltui.services.runs.catalog import find_run
 
 
 def rerun(arguments: argparse.Namespace) -> int:
-    """Start it again, once it is clear what is not as it was."""
-    index = RunIndex()
-    for line in catch_up(index).told:
-        print(line, file=sys.stderr)
-    row = find_run(index, arguments.run)
+    row = find_run(ready_index(), arguments.run)
     planned = plan_rerun(
         row,
         name=arguments.name,

@@ -14,9 +14,9 @@ from typing import Any
 
 from rltui import wording
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.logs import pattern_of
 from rltui.cli.progress import working
 from rltui.cli.table import Column, print_table
-from rltui.core.log_query import compiled
 from rltui.core.rollouts import (
     ALL,
     NO_STEP,
@@ -60,7 +60,7 @@ def rollouts(arguments: argparse.Namespace) -> int:
     """Print the steps; with a step or a group, its samples; with a selection, those in full."""
     record = choose_experiment(arguments.name) if arguments.where is None else None
     source = open_rollouts(_folder(arguments) if record is None else Path(record.run_dir))
-    pattern = _pattern(arguments.grep)
+    pattern = pattern_of(arguments.grep)
     with working("reads rollouts"):
         while source.look(budget_s=_READ_S):
             pass
@@ -100,13 +100,6 @@ def _folder(arguments: argparse.Namespace) -> Path:
             f"{folder}: there is no such folder or file", hint="an experiment is named by -n NAME"
         )
     return folder
-
-
-def _pattern(text: str | None) -> re.Pattern[str] | None:
-    try:
-        return None if text is None else compiled(text)
-    except ValueError as error:
-        raise UsageError(f"--grep {text!r} is no regular expression: {error}") from None
 
 
 def _selects(arguments: argparse.Namespace) -> bool:

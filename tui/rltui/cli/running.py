@@ -159,7 +159,6 @@ def _copy_example(folder: Path) -> Path:
 
 
 def up(arguments: argparse.Namespace) -> int:
-    """Create and start an experiment without a terminal."""
     return _or_submitted(_up, arguments)
 
 
@@ -203,7 +202,6 @@ def _living_run_of(
 
 
 def _print_jobs(wanted: creation.ExperimentRequest) -> int:
-    """The script of each job, and how it would be submitted."""
     planned, _ = creation.plan_record(wanted)
     with working("writes the job's script"):
         found = previews(planned)

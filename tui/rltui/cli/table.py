@@ -163,15 +163,9 @@ def _column(column: Column, cells: Sequence[str], width: int) -> list[str]:
     long = [bare(cell) for cell in cells if width_of(cell) > width]
     if not long:
         return list(cells)
-    common = _shared(min(long), max(long)) if len(long) > 1 else 0
+    common = len(os.path.commonprefix(long)) if len(long) > 1 else 0  # noqa: RUF071 - no paths
     return [like(cell, _cut(bare(cell), width, column.cut, common)) if width_of(cell) > width else cell
             for cell in cells]  # fmt: skip
-
-
-def _shared(first: str, last: str) -> int:
-    """How many characters two texts begin with alike; so do all between them in order."""
-    pairs = enumerate(zip(first, last, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(last)))
 
 
 def _cut(text: str, width: int, where: str, common: int) -> str:
