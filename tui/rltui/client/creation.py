@@ -201,11 +201,7 @@ class ClusterConfigError(ConfigError):
 
 
 def _refuse_cluster(
-    request: ExperimentRequest,
-    layout: Layout,
-    layout_file: Path,
-    framework: Framework,
-    files: ConfigFiles,
+    request: ExperimentRequest, layout: Layout, layout_file: Path, framework: Framework, files: ConfigFiles
 ) -> None:
     """Where config, layout and command line do not agree on whether this machine is meant."""
     if request.slurm is None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Literal, Never
 
 from rltui.client import launch, offline
 from rltui.client.protocol import Event
 from rltui.client.reading import ReadExperiment
 from rltui.core import hints
-from rltui.core.api import Alert, JournalEntry, Plan, Publication, Request, Status
+from rltui.core.api import Alert, JournalEntry, Status
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobTable
-from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
+from rltui.core.evals import EvalReport
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.errors import RltuiError, UsageError
 from rltui.services.metrics.sources import bring_series_up_to_date
@@ -79,7 +79,6 @@ class FinishedRun(ReadExperiment):
         return prune_plan(await self.checkpoints(), retention)
 
     async def evals(self) -> EvalReport:
-        """Those that have ended, and those that still waited then."""
         return await asyncio.to_thread(EvalFolder(self._control).report, self.name)
 
     async def convert(
@@ -99,41 +98,15 @@ class FinishedRun(ReadExperiment):
 
     # --- what takes a supervisor --------------------------------------------------------------------------
 
-    async def plan(self, request: Request) -> Plan:
-        self._refuse(request)
-
-    async def execute(self, request: Request) -> Plan:
-        self._refuse(request)
-
-    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
-        self._refuse(retention, only)
-
-    async def bring_back(self, name: str) -> CheckpointReport:
-        self._refuse(name)
-
-    async def evaluate(self, request: EvalRequest) -> QueuedEval:
-        self._refuse(request)
-
-    async def cancel_eval(self, id_: str) -> EvalReport:
-        self._refuse(id_)
-
-    async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
-        self._refuse(every, request)
-
-    async def publication(self, what: str, repo: str) -> Publication:
-        self._refuse(what, repo)
-
-    async def publish(self, published: Publication, *, private: bool) -> None:
-        self._refuse(published, private)
-
-    async def open_shell(self, like: str | None) -> str:
-        self._refuse(like)
-
-    def attach_command(self, component: str) -> list[str]:
-        self._refuse(component)
-
-    def _refuse(self, *_: object) -> Never:
+    def _refuse(self, *_: object, **__: object) -> Never:
         raise UsageError(
             f"nothing of {self.name} lives: it is read from its files, and nothing was done",
             hint=f"S opens it with a supervisor, and so does `rltui -n {self.name}`",
         )
+
+    async def _refused(self, *_: object, **__: object) -> Never:
+        self._refuse()
+
+    attach_command = _refuse
+    plan = execute = prune = bring_back = evaluate = cancel_eval = order_evals = _refused
+    publication = publish = open_shell = _refused

@@ -101,6 +101,41 @@ class Fork:
     begin: Beginning | None
 
 
+def refuse_foreign(row: RunRow) -> None:
+    """Raises UsageError for a run that rltui did not start."""
+    if row.kind == "evaluation" or row.observed:
+        raise UsageError(
+            f"{row.name} was not started by rltui, which has no config of it", hint=str(hints.UP)
+        )
+
+
+def request_like(
+    record: ExperimentRecord,
+    copies: Staged,
+    name: str,
+    folder: Path,
+    *,
+    devices: str | None,
+    origin: RunOrigin,
+) -> creation.ExperimentRequest:
+    """For a run of its own that is as `record`, with the config of `copies`."""
+    return creation.ExperimentRequest(
+        config_files=copies.files,
+        copies=copies,
+        layout=record.layout_file,
+        framework=record.framework,
+        name=name,
+        output_dir=folder,
+        workspace=Path(record.workspace),
+        inference=record.inference or None,
+        inference_of=record.inference_of or None,
+        slurm=creation.job_options(record),
+        devices=record.devices if devices is None else devices,
+        force=record.forced,
+        origin=origin,
+    )
+
+
 @contextmanager
 def plan_fork(row: RunRow, wish: ForkWish) -> Iterator[Fork]:
     """How `row` would be forked, as long as the context lasts. Nothing is written.
@@ -110,10 +145,7 @@ def plan_fork(row: RunRow, wish: ForkWish) -> Iterator[Fork]:
         ConfigError: if an edit names no knob, or the config breaks a rule with it.
         ConflictError: if there is no such checkpoint, or name or folder are taken.
     """
-    if row.kind == "evaluation" or row.observed:
-        raise UsageError(
-            f"{row.name} was not started by rltui, which has no config of it", hint=str(hints.UP)
-        )
+    refuse_foreign(row)
     if row.trashed_at is not None:
         raise ConflictError(f"{row.name} lies in the trash", hint=hints.RESTORE(run=row.name))
     record = record_of(row)
@@ -126,28 +158,18 @@ def plan_fork(row: RunRow, wish: ForkWish) -> Iterator[Fork]:
         edits = {key: value for key, value in cleared.items() if key not in wish.edits} | dict(wish.edits)
         line = ConfigLine(config.files, edits=edits, is_copied=True)
         with OwnCopy(line, lambda _: framework, workspace=workspace, force=record.forced).staged() as copies:
-            request = creation.ExperimentRequest(
-                config_files=copies.files,
-                copies=copies,
-                layout=record.layout_file,
-                framework=record.framework,
-                name=name,
-                output_dir=folder,
-                workspace=workspace,
-                inference=record.inference or None,
-                inference_of=record.inference_of or None,
-                slurm=creation.job_options(record),
-                devices=record.devices if wish.devices is None else wish.devices,
-                force=record.forced,
-                origin=RunOrigin(parent=row.id, parent_step=step),
-            )
+            origin = RunOrigin(parent=row.id, parent_step=step)
+            request = request_like(record, copies, name, folder, devices=wish.devices, origin=origin)
             planned = creation.examine(request)
             begin = None if step is None else Beginning(step, parent)
             plan = ForkPlan(
                 parent=row.name,
                 name=name,
                 folder=str(folder),
-                diff=_diff(copies),
+                diff="".join(
+                    text_diff(copies.plain[path.name], path.read_bytes().decode(), path.name)
+                    for path in copies.files
+                ),
                 step=step,
                 copied=() if begin is None else tuple(map(str, begin.names)),
                 copied_bytes=0 if begin is None else begin.size_bytes,
@@ -228,10 +250,7 @@ def _cleared(
     """
     store = ConfigStore(config.files, framework)
     elsewhere = framework.resume_elsewhere
-    going = [
-        *framework.resume_keys,
-        *(key for key in elsewhere if is_resumed or key.endswith("output_dir")),
-    ]
+    going = [*framework.resume_keys, *(key for key in elsewhere if is_resumed or key.endswith("output_dir"))]
     names = {(knob.file, knob.key): knob.name for knob in store.knobs}
     found = {
         names.get((role, key), key): "none"
@@ -242,12 +261,6 @@ def _cleared(
     if not found:
         return {}, ()
     return found, (f"{listed(list(found))} of the parent is left out: it has checkpoints of its own",)
-
-
-def _diff(copies: Staged) -> str:
-    return "".join(
-        text_diff(copies.plain[path.name], path.read_bytes().decode(), path.name) for path in copies.files
-    )
 
 
 def _shared_server(record: ExperimentRecord) -> Iterator[str]:

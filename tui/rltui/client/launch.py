@@ -16,12 +16,7 @@ from rltui.core import hints
 from rltui.core.interpreter import module_command
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import (
-    find_experiment,
-    find_socket,
-    known_experiments,
-    names_with_socket,
-)
+from rltui.services.runs.experiments import find_experiment, find_socket, known_experiments, names_with_socket
 
 _START_TIMEOUT_S = 15.0
 _POLL_S = 0.05

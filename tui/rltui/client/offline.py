@@ -33,13 +33,7 @@ from rltui.services.metrics.sources import read_series
 from rltui.services.own_files import FileLock
 from rltui.services.processes import orphans
 from rltui.services.runs.attempt_end import ended_life
-from rltui.services.runs.checkpoints import (
-    CheckpointNews,
-    CheckpointReader,
-    delete,
-    pruned_text,
-    take_away,
-)
+from rltui.services.runs.checkpoints import CheckpointNews, CheckpointReader, delete, pruned_text, take_away
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.intent import IntentFile
 from rltui.services.runs.journal import Journal, read_journal
@@ -162,7 +156,6 @@ def _is_done(components: Sequence[ComponentStatus], run_jobs: Collection[str]) -
 
 
 def offline_checkpoints(record: ExperimentRecord) -> CheckpointReport:
-    """The checkpoints of a stopped experiment."""
     reader, news = _checkpoints_of(record)
     return reader.report(record.name, news)
 
@@ -268,9 +261,7 @@ def _checkpoints_of(record: ExperimentRecord) -> tuple[CheckpointReader, Checkpo
     with contextlib.suppress(ConfigError):  # broken or gone: it names none
         named = named_step(framework, store.load())
     news = CheckpointNews(
-        step=series.completed,
-        max_steps=_max_steps(record),
-        notes={} if named is None else {named: NAMED},
+        step=series.completed, max_steps=_max_steps(record), notes={} if named is None else {named: NAMED}
     )
     return CheckpointReader(run_folder_of(record), control, layout.run_jobs(framework.run_roles)), news
 

@@ -80,7 +80,8 @@ def plan_promotion(row: RunRow) -> Promotion:
     found: dict[Path, tuple[Source, Source]] = {}
     refused: list[str] = []
     for path, origin in copies.items():
-        changed = _changed(read_file(path), origin)
+        began = parse_file(path, origin.text.encode())
+        changed = changed_keys(deep_leaves(began.data), deep_leaves(read_file(path).data))
         wanted = {key: values for key, values in changed.items() if key not in own}
         merge = _Merge(found, origin)
         refused += merge.take(wanted)
@@ -155,11 +156,6 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
 
 
 _Changed = Mapping[str, tuple[TomlValue, TomlValue]]
-
-
-def _changed(copy: Source, origin: ConfigOrigin) -> _Changed:
-    began = parse_file(copy.path, origin.text.encode())
-    return changed_keys(deep_leaves(began.data), deep_leaves(copy.data))
 
 
 class _Merge:

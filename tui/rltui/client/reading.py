@@ -97,7 +97,6 @@ class ReadExperiment:
         return SeriesReader(self._control.series)
 
     async def journal(self) -> tuple[JournalEntry, ...]:
-        """Everything that happened, from the file."""
         return await asyncio.to_thread(self._journal.read)
 
     def pins(self) -> tuple[str, ...]:
@@ -107,7 +106,6 @@ class ReadExperiment:
         return str(self._kept.save(name, text))
 
     def open_rollouts(self, folder: str = "") -> RolloutSource:
-        """The rollouts of the run, or of an evaluation."""
         from rltui.services.runs.rollouts import open_rollouts  # the first frame need not wait for it
 
         return open_rollouts(Path(folder or self.record.run_dir))

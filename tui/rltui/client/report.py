@@ -29,6 +29,7 @@ from rltui.services.own_files import read_own
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.journal import read_journal
+from rltui.services.runs.run_folder import next_free
 from rltui.services.runs.run_row import content_file
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
@@ -86,11 +87,8 @@ def _hide_secrets(folder: Path) -> None:
 
 
 def _free_place(name: str) -> Path:
-    number, place = 1, Path.cwd() / f"{name}-report"
-    while place.exists():
-        number += 1
-        place = Path.cwd() / f"{name}-report-{number}"
-    return place
+    place = Path.cwd() / f"{name}-report"
+    return next_free(place) if place.exists() else place
 
 
 class _Writer:
@@ -117,7 +115,10 @@ class _Writer:
             comparison=self._sources.comparison,
             made_at=time.time(),
             curves=curves,
-            configs=[self._put(each) for each in self._configs()],
+            configs=[
+                self._put(ReportFile(f"{name} as it ran", f"configs/{name}", text))
+                for name, text in config_texts(self._run).items()
+            ],
             diffs=[self._put(each) for each in self._diffs()],
             rollouts=self._rollouts(samples) if samples else (),
             evaluations=[*self._evaluations()],
@@ -131,10 +132,6 @@ class _Writer:
         path.parent.mkdir(exist_ok=True)
         path.write_text(file.text, encoding="utf-8", errors="replace")
         return file
-
-    def _configs(self) -> Iterator[ReportFile]:
-        for name, text in config_texts(self._run).items():
-            yield ReportFile(f"{name} as it ran", f"configs/{name}", text)
 
     def _diffs(self) -> Iterator[ReportFile]:
         """Of its config files against the parent's; of a single one, whatever it was called there."""

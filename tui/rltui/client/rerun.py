@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.client import creation
-from rltui.client.fork import Beginning
+from rltui.client.fork import Beginning, refuse_foreign, request_like
 from rltui.core import hints
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.provenance import differences
 from rltui.core.runs import RunOrigin, RunRow
-from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.errors import ConflictError, RltuiError
 from rltui.services import layout_files
 from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.claims import report_once
@@ -58,31 +58,15 @@ def plan_rerun(
         ConfigError: if nothing is known of its config, or its folder is gone.
         ConflictError: if name or folder are taken.
     """
-    if row.kind == "evaluation" or row.observed:
-        raise UsageError(
-            f"{row.name} was not started by rltui, which has no config of it", hint=str(hints.UP)
-        )
+    refuse_foreign(row)
     record = record_of(row)
     folder = output_dir or Path(row.folder).with_name(name or f"{row.name}-again")
     if output_dir is None and name is None and folder.exists():
         folder = next_free(folder)
     _refuse_taken(folder, name)
     with recorded_config(row) as copies:
-        request = creation.ExperimentRequest(
-            config_files=copies.files,
-            copies=copies,
-            layout=record.layout_file,
-            framework=record.framework,
-            name=name or free_name(folder.name, folder),
-            output_dir=folder,
-            workspace=Path(record.workspace),
-            inference=record.inference or None,
-            inference_of=record.inference_of or None,
-            slurm=creation.job_options(record),
-            devices=record.devices if devices is None else devices,
-            force=record.forced,
-            origin=RunOrigin(again=row.id),
-        )
+        name = name or free_name(folder.name, folder)
+        request = request_like(record, copies, name, folder, devices=devices, origin=RunOrigin(again=row.id))
         planned = creation.examine(request)
         yield RerunPlan(request, planned, _begun_with(row, record), *_comparison(row, planned))
 

@@ -60,7 +60,6 @@ class KnownRuns:
         return self._given or RunIndex()
 
     def rows(self) -> tuple[RunRow, ...]:
-        """All of them. Only what has changed is read."""
         with self._lock:
             stamp = self._index.stamp()
             if stamp == self._stamp:
@@ -126,7 +125,6 @@ class KnownRuns:
             return row
 
     def kept(self, owner: str) -> Mapping[str, Any]:
-        """Also what the command line shows of `runs`."""
         return screen_state.kept(owner)
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
@@ -195,7 +193,6 @@ class KnownRuns:
     # --- beside each other --------------------------------------------------------------------------------
 
     def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
-        """By the index, and by the series of those that have any."""
         from rltui.core.compare import compared_evals, compared_metrics, comparison
         from rltui.services.runs.evaluations import EvalFolder
 

@@ -65,11 +65,7 @@ class QueueWish:
 
 
 def add_to_queue(
-    wishes: Sequence[QueueWish],
-    options: QueueOptions,
-    *,
-    group: str = "",
-    after_reboot: bool | None = None,
+    wishes: Sequence[QueueWish], options: QueueOptions, *, group: str = "", after_reboot: bool | None = None
 ) -> tuple[QueueEntry, ...]:
     """Put them behind the others, in this order, and see to it that somebody minds the queue.
 
@@ -80,14 +76,22 @@ def add_to_queue(
         ConflictError: if a name or folder that was asked for is taken.
         RltuiError: if the queue cannot be written, or its supervisor not be started; then they wait in it.
     """
-    around = QueueSurroundings(cwd=os.getcwd(), variables=_variables())  # noqa: PTH109 - as the child is told
+    variables = {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if is_kept_variable(name) and name not in OUTER_VARIABLES
+    }
+    around = QueueSurroundings(cwd=os.getcwd(), variables=variables)  # noqa: PTH109 - as the child is told
     key = hashlib.sha256(around.model_dump_json().encode()).hexdigest()[:12]
     contents = [_contents(wish.files) for wish in wishes]
     added: list[QueueEntry] = []
 
     def change(queue: RunQueue) -> RunQueue:
         added.clear()
-        fixed = {**options.model_dump(), "group": _free_group(group, queue), "surroundings": key}
+        taken = {each.group for each in queue.entries}
+        names = (group, *(f"{group}-{number}" for number in range(2, len(taken) + 3)))
+        free_group = next(name for name in names if not name or name not in taken)
+        fixed = {**options.model_dump(), "group": free_group, "surroundings": key}
         for wish, files in zip(wishes, contents, strict=True):
             added.append(_entry(wish, (*queue.entries, *added), {**fixed, "files": files}))
         entries = (*queue.entries, *added)
@@ -98,20 +102,6 @@ def add_to_queue(
     change_queue(change)
     wake()
     return tuple(added)
-
-
-def _variables() -> dict[str, str]:
-    return {
-        name: value
-        for name, value in sorted(os.environ.items())
-        if is_kept_variable(name) and name not in OUTER_VARIABLES
-    }
-
-
-def _free_group(group: str, queue: RunQueue) -> str:
-    taken = {each.group for each in queue.entries}
-    names = (group, *(f"{group}-{number}" for number in range(2, len(taken) + 3)))
-    return next(name for name in names if not name or name not in taken)
 
 
 def _entry(wish: QueueWish, others: Sequence[QueueEntry], fixed: dict[str, Any]) -> QueueEntry:
@@ -166,8 +156,7 @@ def _place(wish: QueueWish, others: Sequence[QueueEntry]) -> tuple[str, Path]:
         if is_free(wish.name, folder.parent / wish.name):
             return wish.name, folder.parent / wish.name
         raise ConflictError(
-            f"the name {wish.name} or the folder {folder} is taken",
-            hint="choose others with -n and -o",
+            f"the name {wish.name} or the folder {folder} is taken", hint="choose others with -n and -o"
         )
     for number in range(2, 1000):
         other = folder.with_name(f"{folder.name}-{number}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from rltui.client import programs
-from rltui.client.protocol import ConfigText, Event
+from rltui.client.protocol import ConfigText, Event, Experiment
 from rltui.client.remote import calls
 from rltui.client.remote.frames import Packet, understood
 from rltui.client.remote.link import HostLink
@@ -27,7 +27,7 @@ from rltui.core.series import SeriesSource
 from rltui.errors import LinkDownError, RltuiError
 from rltui.services.runs.experiment_files import free_file
 
-_PAGER = "less"
+_Answer = TypeVar("_Answer")
 
 
 class RemoteExperiment:
@@ -90,83 +90,74 @@ class RemoteExperiment:
             raise answer
 
     def _asked(
-        self, name: str, arguments: Sequence[object], named: dict[str, object]
+        self, method: Callable[..., object], arguments: Sequence[object], named: dict[str, object]
     ) -> tuple[str, dict[str, Any]]:
+        name = method.__name__
         asked = calls.of_experiment(name).asked(arguments, named)
         return "experiment", {"key": self._key, "name": name, "arguments": asked}
 
-    async def _ask(self, name: str, *arguments: object, **named: object) -> Any:  # noqa: ANN401
-        answer = await asyncio.wrap_future(self._link.future(*self._asked(name, arguments, named)))
-        return calls.of_experiment(name).result(answer.data)
+    async def _ask(
+        self, method: Callable[..., Coroutine[Any, Any, _Answer]], *arguments: object, **named: object
+    ) -> _Answer:
+        answer = await asyncio.wrap_future(self._link.future(*self._asked(method, arguments, named)))
+        result: _Answer = calls.of_experiment(method.__name__).result(answer.data)
+        return result
 
-    def _ask_now(self, name: str, *arguments: object) -> Any:  # noqa: ANN401
-        return calls.of_experiment(name).result(self._link.call(*self._asked(name, arguments, {})).data)
+    def _ask_now(self, method: Callable[..., _Answer], *arguments: object) -> _Answer:
+        answer = self._link.call(*self._asked(method, arguments, {}))
+        result: _Answer = calls.of_experiment(method.__name__).result(answer.data)
+        return result
 
     async def plan(self, request: Request) -> Plan:
-        plan: Plan = await self._ask("plan", request)
-        return plan
+        return await self._ask(Experiment.plan, request)
 
     async def execute(self, request: Request) -> Plan:
-        plan: Plan = await self._ask("execute", request)
-        return plan
+        return await self._ask(Experiment.execute, request)
 
     async def gpu_history(self) -> GpuHistories:
-        histories: GpuHistories = await self._ask("gpu_history")
-        return histories
+        return await self._ask(Experiment.gpu_history)
 
     async def checkpoints(self) -> CheckpointReport:
-        report: CheckpointReport = await self._ask("checkpoints")
-        return report
+        return await self._ask(Experiment.checkpoints)
 
     async def plan_prune(self, retention: Retention) -> PrunePlan:
-        plan: PrunePlan = await self._ask("plan_prune", retention)
-        return plan
+        return await self._ask(Experiment.plan_prune, retention)
 
     async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
-        plan: PrunePlan = await self._ask("prune", retention, sorted(only))
-        return plan
+        return await self._ask(Experiment.prune, retention, sorted(only))
 
     async def bring_back(self, name: str) -> CheckpointReport:
-        report: CheckpointReport = await self._ask("bring_back", name)
-        return report
+        return await self._ask(Experiment.bring_back, name)
 
     async def evals(self) -> EvalReport:
-        report: EvalReport = await self._ask("evals")
-        return report
+        return await self._ask(Experiment.evals)
 
     async def evaluate(self, request: EvalRequest) -> QueuedEval:
-        queued: QueuedEval = await self._ask("evaluate", request)
-        return queued
+        return await self._ask(Experiment.evaluate, request)
 
     async def cancel_eval(self, id_: str) -> EvalReport:
-        report: EvalReport = await self._ask("cancel_eval", id_)
-        return report
+        return await self._ask(Experiment.cancel_eval, id_)
 
     async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
-        report: EvalReport = await self._ask("order_evals", every, request)
-        return report
+        return await self._ask(Experiment.order_evals, every, request)
 
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
-        conversion: Conversion = await self._ask("convert", to, mean_tokens)
-        return conversion
+        return await self._ask(Experiment.convert, to, mean_tokens)
 
     async def note(self, text: str) -> JournalEntry:
-        entry: JournalEntry = await self._ask("note", text)
-        return entry
+        return await self._ask(Experiment.note, text)
 
     async def publication(self, what: str, repo: str) -> Publication:
-        found: Publication = await self._ask("publication", what, repo)
-        return found
+        return await self._ask(Experiment.publication, what, repo)
 
     async def publish(self, published: Publication, *, private: bool) -> None:
-        await self._ask("publish", published, private=private)
+        await self._ask(Experiment.publish, published, private=private)
 
     async def open_shell(self, like: str | None) -> str:
         """There; `attach_command` shows it here."""
-        component: str = await self._ask("open_shell", like)
-        return component
+        return await self._ask(Experiment.open_shell, like)
 
     async def journal(self) -> tuple[JournalEntry, ...]:
         """What is new of it is asked for; what is known, where nobody can be asked."""
@@ -184,15 +175,13 @@ class RemoteExperiment:
         return tuple(self._journal)
 
     def read_config(self, path: str) -> ConfigText:
-        text: ConfigText = self._ask_now("read_config", path)
-        return text
+        return self._ask_now(Experiment.read_config, path)
 
     def pins(self) -> tuple[str, ...]:
-        pins: tuple[str, ...] = self._ask_now("pins")
-        return pins
+        return self._ask_now(Experiment.pins)
 
     def keep_pins(self, pins: Sequence[str]) -> None:
-        self._ask_now("keep_pins", pins)
+        self._ask_now(Experiment.keep_pins, pins)
 
     # --- logs, metrics, rollouts --------------------------------------------------------------------------
 
@@ -200,8 +189,7 @@ class RemoteExperiment:
         return RemoteLog(self._link, {"key": self._key, "path": path})
 
     def logs(self) -> tuple[LogEntry, ...]:
-        logs: tuple[LogEntry, ...] = self._ask_now("logs")
-        return logs
+        return self._ask_now(Experiment.logs)
 
     def open_merged(self, logs: Sequence[LogEntry]) -> MergedSource:
         return RemoteLog(
@@ -209,8 +197,7 @@ class RemoteExperiment:
         )
 
     def log_offset_at(self, log: LogEntry, at: float) -> int | None:
-        offset: int | None = self._ask_now("log_offset_at", log, at)
-        return offset
+        return self._ask_now(Experiment.log_offset_at, log, at)
 
     def search_log(
         self, path: str, query: Query | None, level: Level | None, start: int, *, with_text: bool = True
@@ -244,7 +231,7 @@ class RemoteExperiment:
 
     def pager_command(self, path: str) -> list[str]:
         """A pager there, on this terminal."""
-        return self._link.host.running([_PAGER, path], terminal=True)
+        return self._link.host.running(["less", path], terminal=True)
 
     async def open_url(self, url: str) -> bool:
         """By the browser of this machine."""

@@ -221,14 +221,6 @@ class HostLink:
         ago = duration(max(0.0, time.time() - self._lost_at))
         return f"{self.host.name}: connection lost {ago} ago, trying again{why}"
 
-    @property
-    def traffic(self) -> tuple[int, int]:
-        """Bytes that this connection has sent and received, for measurements."""
-        connection = self._connection
-        return (
-            (0, 0) if connection is None else (connection.frames.bytes_sent, connection.frames.bytes_received)
-        )
-
     def wait_until_settled(self, timeout_s: float) -> None:
         """For the first attempt to connect to come to its end."""
         self._settled.wait(timeout_s)

@@ -45,13 +45,10 @@ class LogFeed:
         self._told_stop: int | None = None
         self._told_problem: str | None = None
         if known is not None:
-            self._go_on(known)
-
-    def _go_on(self, known: KnownLine) -> None:
-        number = self._index_to(known.offset)
-        if number is not None and self._source.line(number) == known.text:
-            self._shift, self._is_reset = known.number - number, False
-            self._told_stop = number + 1
+            number = self._index_to(known.offset)
+            if number is not None and self._source.line(number) == known.text:
+                self._shift, self._is_reset = known.number - number, False
+                self._told_stop = number + 1
 
     def news(self) -> dict[str, Any] | None:
         """What is new since the last call, the newest lines of it; `None` where nothing is."""

@@ -108,7 +108,6 @@ class RemoteLog:
 
     @property
     def is_waiting(self) -> bool:
-        """A place that was looked for is under way."""
         return any(not asked.startswith("lines") for asked in self._asked)
 
     def line(self, number: int) -> str:
@@ -141,7 +140,6 @@ class RemoteLog:
         return "" if number is None else self.line(number)
 
     def number_near(self, at: float) -> int | None:
-        """`None` until it is known, which is asked for."""
         if at not in self._near:
             self._ask(f"near {at!r}", "log.near", {"at": at})
         return self._near.get(at)
@@ -168,7 +166,7 @@ class RemoteLog:
         while self._came:
             channel, asked, answer = self._came.popleft()
             if channel == self._channel:
-                change = _more(change, self._take(asked, answer))
+                change = max(change, self._take(asked, answer), key=_ORDER.index)
         return change
 
     def _begin(self) -> None:
@@ -242,10 +240,6 @@ class RemoteLog:
 
 
 _ORDER = (LogChange.NONE, LogChange.GREW, LogChange.FILLED, LogChange.RESET)
-
-
-def _more(one: LogChange, other: LogChange) -> LogChange:
-    return max(one, other, key=_ORDER.index)
 
 
 class RemoteSearch:

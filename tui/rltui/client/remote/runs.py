@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from threading import Condition
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter
 
-from rltui.client.protocol import Experiment, Runs, SettingsText
+from rltui.client.protocol import Experiment, Runs
 from rltui.client.remote import calls
 from rltui.client.remote.experiment import RemoteExperiment
 from rltui.client.remote.frames import Packet, understood
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rltui.core.queue import QueueAction, RunQueue
     from rltui.core.report import Draw
 
+_Answer = TypeVar("_Answer")
 _FIRST_S = 5.0
 """For the first rows: who asks is a thread, and shows nothing meanwhile."""
 _UNSEEN_S = 10.0
@@ -41,27 +42,10 @@ class OwnFiles:
     def __init__(self, own: KnownRuns) -> None:
         self._own = own
         self.readonly = own.readonly
-
-    def kept(self, owner: str) -> Mapping[str, Any]:
-        return self._own.kept(owner)
-
-    def keep(self, owner: str, values: Mapping[str, Any]) -> None:
-        self._own.keep(owner, values)
-
-    def give_to_tmux(self, text: str) -> bool:
-        return self._own.give_to_tmux(text)
-
-    def keep_copy(self, text: str) -> str:
-        return self._own.keep_copy(text)
-
-    def settings(self) -> SettingsText:
-        return self._own.settings()
-
-    def edit_settings(self, text: str, line: int) -> str:
-        return self._own.edit_settings(text, line)
-
-    def replace_settings(self, seen: SettingsText, text: str) -> None:
-        self._own.replace_settings(seen, text)
+        self.kept, self.keep = own.kept, own.keep
+        self.give_to_tmux, self.keep_copy = own.give_to_tmux, own.keep_copy
+        self.settings, self.edit_settings = own.settings, own.edit_settings
+        self.replace_settings = own.replace_settings
 
 
 class RemoteRuns(OwnFiles):
@@ -152,26 +136,25 @@ class RemoteRuns(OwnFiles):
 
         return self._queue or RunQueue()
 
-    def _ask(self, name: str, *arguments: object, **named: object) -> Any:  # noqa: ANN401
-        call = calls.of_runs(name)
-        asked = {"name": name, "readonly": self.readonly, "arguments": call.asked(arguments, named)}
-        return call.result(self.link.call("runs", asked).data)
+    def _ask(self, method: Callable[..., _Answer], *arguments: object, **named: object) -> _Answer:
+        call = calls.of_runs(method.__name__)
+        given = call.asked(arguments, named)
+        asked = {"name": method.__name__, "readonly": self.readonly, "arguments": given}
+        result: _Answer = call.result(self.link.call("runs", asked).data)
+        return result
 
     def catch_up(self) -> tuple[str, ...]:
         """There. Nothing, while nobody can be asked: that is told all the time."""
         try:
-            told: tuple[str, ...] = self._ask("catch_up")
+            return self._ask(Runs.catch_up)
         except LinkDownError:
             return ()
-        return told
 
     def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
-        configs: Mapping[str, Mapping[str, Any]] = self._ask("configs", [*ids])
-        return configs
+        return self._ask(Runs.configs, [*ids])
 
     def change(self, id_: str, change: RunChange) -> RunRow:
-        row: RunRow = self._ask("change", id_, change)
-        return replace(row, host=self.host)
+        return replace(self._ask(Runs.change, id_, change), host=self.host)
 
     def opened(self, answer: Packet) -> Experiment | None:
         """What was named when the link was opened; of no name the only one that lives, `None` where it is not
@@ -184,23 +167,15 @@ class RemoteRuns(OwnFiles):
         return RemoteExperiment(self.link, said.data)
 
     def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
-        found: Comparison = self._ask("compare", [*ids], [*metrics])
-        return found
+        return self._ask(Runs.compare, [*ids], [*metrics])
 
     def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
-        plan: ForkPlan = self._ask("plan_fork", id_, wish)
-        return plan
+        return self._ask(Runs.plan_fork, id_, wish)
 
     def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
-        told: tuple[str, ...] = self._ask("fork", id_, wish)
-        return told
+        return self._ask(Runs.fork, id_, wish)
 
     def row(self, id_: str) -> RunRow:
-        """One of them.
-
-        Raises:
-            UsageError: if there is no such run any more.
-        """
         if (row := self._known.get(id_)) is None:
             raise UsageError("that run is not in the index any more")
         return row
@@ -225,7 +200,7 @@ class RemoteRuns(OwnFiles):
         )
 
     def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
-        self._ask("change_queue", action, entry, place=place)
+        self._ask(Runs.change_queue, action, entry, place=place)
 
 
 @cache
@@ -246,6 +221,7 @@ class AllRuns(OwnFiles):
 
     def __init__(self, own: KnownRuns, others: Sequence[RemoteRuns]) -> None:
         super().__init__(own)
+        self.queue, self.change_queue = own.queue, own.change_queue
         self._others = tuple(others)
         self.hosts = tuple(other.host for other in others)
         self._parts: tuple[tuple[RunRow, ...], ...] = ()
@@ -337,10 +313,3 @@ class AllRuns(OwnFiles):
 
     def export(self, id_: str, folder: str, draw: Draw, *, samples: int) -> str:
         return self._owner(id_).export(id_, folder, draw, samples=samples)
-
-    def queue(self) -> RunQueue:
-        """Of this machine."""
-        return self._own.queue()
-
-    def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
-        self._own.change_queue(action, entry, place=place)
