@@ -22,7 +22,7 @@ from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
 from rltui.ui.screens.dialogs import Box, Dialog, NoteDialog
 from rltui.ui.screens.eval_dialog import EvalDialog
 from rltui.ui.screens.fork_dialog import ForkDialog
-from rltui.ui.screens.help import HelpScreen, help_content
+from rltui.ui.screens.help import HelpScreen, all_rows, page, symbol_rows
 from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.screens.message_list import MessageList
 from rltui.ui.screens.overview import Overview
@@ -141,8 +141,12 @@ def test_what_changes_something_does_so_wherever_it_is_called() -> None:
     ).keys()
 
 
+def help_text(*, readonly: bool = False) -> str:
+    return page([*all_rows(readonly=readonly), *symbol_rows()], (), 10_000).plain
+
+
 def test_help_is_complete() -> None:
-    text = help_content().plain
+    text = help_text()
     for use in (use for use in uses() if use.help):
         assert use.help in text, use.id
         assert use.shown_keys in text
@@ -152,11 +156,11 @@ def test_help_is_complete() -> None:
 
 
 def test_help_says_what_readonly_lacks() -> None:
-    lines = help_content(readonly=True).plain.splitlines()
+    lines = help_text(readonly=True).splitlines()
     lacking = [line for line in lines if line.endswith("(not while read-only)")]
     for use in (use for use in uses() if use.changes):
         assert any(use.help in line for line in lacking), use.id
-    assert not any(line.endswith("(not while read-only)") for line in help_content().plain.splitlines())
+    assert not any(line.endswith("(not while read-only)") for line in help_text().splitlines())
 
 
 def test_a_palette_offers_what_its_screen_has() -> None:

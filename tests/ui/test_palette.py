@@ -84,6 +84,13 @@ def test_ranked_puts_whole_words_before_beginnings_parts_and_letters() -> None:
     assert labels([*runs, knob], "lr") == expected
 
 
+def test_ranked_puts_a_label_that_is_typed_in_full_first() -> None:
+    keys = ["inference.model.name", "orchestrator.model.name", "model.name"]
+    assert labels([entry(Kind.KNOB, key) for key in keys], "model.name")[0] == "model.name"
+    recent = (entry(Kind.KNOB, keys[0]).name,)
+    assert labels([entry(Kind.KNOB, key) for key in keys], "Model.Name ", recent)[0] == "model.name"
+
+
 def test_ranked_puts_labels_before_descriptions() -> None:
     entries = [entry(Kind.ACTION, "fork", "start another run"), entry(Kind.RUN, "restarted")]
     assert labels(entries, "start") == ["restarted", "fork"]
@@ -100,7 +107,7 @@ def test_ranked_takes_the_name_of_a_kind_for_a_word() -> None:
     entries = [entry(Kind.KNOB, "model.nord"), entry(Kind.THEME, "nord"), entry(Kind.THEME, "dracula")]
     assert labels(entries, "theme") == ["nord", "dracula"]
     assert labels(entries, "theme nord") == ["nord"]
-    assert labels(entries, "nord") == ["model.nord", "nord"]
+    assert labels(entries, "nord") == ["nord", "model.nord"]
 
 
 def test_ranked_keeps_the_order_of_whole_words() -> None:

@@ -165,7 +165,6 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             self._typing_clock.cancel()
 
     def get_default_screen(self) -> Screen[None]:
-        """The one at the bottom: of the experiment, or all runs."""
         screen: Screen[None] | None = self._overview
         if screen is None:
             from rltui.ui.screens.runs import RunsScreen  # an experiment's first frame need not wait for it
@@ -297,27 +296,24 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     @on(Overview.AttachRequested)
     def _open_terminal(self, request: Overview.AttachRequested) -> None:
         """Hand the terminal to the component's raw pane until the person detaches."""
-        try:
-            command = self._experiment.attach_command(request.component_id)
-        except RltuiError as error:
-            self.notify(clean(str(error)), severity="error", markup=False)
-            return
-        if not self._lend_terminal(command):
-            self.notify(f"Run this in another terminal:\n{' '.join(command)}", timeout=20, markup=False)
+        self._lend_terminal(self._experiment.attach_command, request.component_id)
 
     @on(LogPane.PagerWanted)
     def _open_pager(self, wanted: LogPane.PagerWanted) -> None:
         """Hand the terminal to the person's pager."""
+        self._lend_terminal(self._experiment.pager_command, wanted.path)
+
+    def _lend_terminal(self, made: Callable[[str], Sequence[str]], of: str) -> None:
+        """Step aside while the command runs that is `made`; tell it where this terminal cannot be lent."""
         try:
-            command = self._experiment.pager_command(wanted.path)
+            command = made(of)
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)
             return
-        if not self._lend_terminal(command):
+        if not self._is_lent(command):
             self.notify(f"Run this in another terminal:\n{' '.join(command)}", timeout=20, markup=False)
 
-    def _lend_terminal(self, command: Sequence[str]) -> bool:
-        """Step aside while the command runs; false where this terminal cannot be lent."""
+    def _is_lent(self, command: Sequence[str]) -> bool:
         if self._run_in_terminal is None:
             return False
         try:

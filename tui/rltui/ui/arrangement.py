@@ -76,12 +76,7 @@ class Arrangement:
                         for share in (*widths, *shares.values())
                     )
                 ):
-                    known = Arrangement(
-                        tuple(map(tuple, columns)),
-                        tuple(widths),
-                        shares,
-                        frozenset(hidden),
-                    )
+                    known = Arrangement(tuple(map(tuple, columns)), tuple(widths), shares, frozenset(hidden))
                     return known.with_new(usual)
         return usual
 

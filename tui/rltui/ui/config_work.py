@@ -223,7 +223,11 @@ class ConfigWork:
             try:
                 plan = await self._thorough_plan(request)
             except RltuiError as error:
-                return await self._refused(error, question)
+                if not question.may_edit_again:
+                    await show_error(self._app, error)
+                    return "kept"
+                # A text that is no TOML can be mended, and is not lost meanwhile.
+                return "again" if await self._app.push_screen_wait(EditAgain(error)) else "kept"
             if plan.conflicts:
                 if (settled := await self._ask_whose(plan, request)) is not None:
                     return settled
@@ -255,11 +259,7 @@ class ConfigWork:
                 plan = await self._experiment.execute(request)
             self._written(plan, request)
         except ConflictError as error:
-            try:
-                plan = await self._experiment.plan(request)
-            except RltuiError:
-                plan = Plan()
-            if plan.conflicts:
+            if await self._has_conflicts(request):
                 return None
             await show_error(self._app, error)
             return "kept"
@@ -270,14 +270,16 @@ class ConfigWork:
 
     async def _review_conflict(self, request: Request, question: Question, error: ConflictError) -> None:
         """A refused edit: ask whose version counts where that was why; else say why."""
-        try:
-            plan = await self._experiment.plan(request)
-        except RltuiError:
-            plan = Plan()
-        if plan.conflicts:
+        if await self._has_conflicts(request):
             await self._review(request, question)
         else:
             await show_error(self._app, error)
+
+    async def _has_conflicts(self, request: Request) -> bool:
+        try:
+            return bool((await self._experiment.plan(request)).conflicts)
+        except RltuiError:
+            return False
 
     async def _ask_whose(self, plan: Plan, request: Request) -> Outcome | None:
         """`None`: mine, onto the new file."""
@@ -288,13 +290,6 @@ class ConfigWork:
             return "kept"
         self._notify("Your edit is dropped, the file stays as it is")
         return self._dropped(request)
-
-    async def _refused(self, error: RltuiError, question: Question) -> Outcome:
-        """A text that is no TOML can be mended, and is not lost meanwhile."""
-        if not question.may_edit_again:
-            await show_error(self._app, error)
-            return "kept"
-        return "again" if await self._app.push_screen_wait(EditAgain(error)) else "kept"
 
     def _written(self, plan: Plan, request: Request) -> None:
         self._dropped(request)

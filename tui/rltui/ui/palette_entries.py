@@ -97,17 +97,19 @@ def ranked(
 ) -> tuple[PaletteEntry, ...]:
     """Those that answer what was typed, the best first; all of them where nothing was.
 
-    Of equals the one used last comes first, then by their kinds, then in the order they came in.
+    A label that was typed in full comes before all; of equals the one used last comes first, then by their
+    kinds, then in the order they came in.
     """
     kind, wanted = narrowed(typed)
-    words = fuzzy.words_of(wanted)
+    words, whole = fuzzy.words_of(wanted), fuzzy.folded(wanted).strip()
     used = {name: at for at, name in enumerate(recent)}
     found = []
     for at, entry in enumerate(entries):
         if (kind is None or entry.kind is kind) and (rank := _rank(entry, words)) is not None:
             how, place = rank
             place = 0 if how == fuzzy.WORD else place
-            found.append((how, used.get(entry.name, len(used)), _ORDER[entry.kind], place, at, entry))
+            how_used = used.get(entry.name, len(used))
+            found.append((entry.folded != whole, how, how_used, _ORDER[entry.kind], place, at, entry))
     found.sort(key=lambda each: each[:-1])
     return tuple(each[-1] for each in found)
 
@@ -180,11 +182,7 @@ def _knobs(screen: MainScreen) -> Iterable[PaletteEntry]:
 
 def sources(screen: MainScreen) -> tuple[Callable[[], Coroutine[Any, Any, list[PaletteEntry]]], ...]:
     """What has to be asked, each in its own time."""
-    return (
-        lambda: _checkpoints(screen),
-        lambda: _settings(screen),
-        lambda: asyncio.to_thread(_runs, screen),
-    )
+    return (lambda: _checkpoints(screen), lambda: _settings(screen), lambda: asyncio.to_thread(_runs, screen))
 
 
 async def _checkpoints(screen: MainScreen) -> list[PaletteEntry]:

@@ -61,7 +61,6 @@ _RESTARTS = {
 
 
 def finished_text() -> str:
-    """Why nothing can be changed in a run of which nothing lives."""
     opens = key_of("component.start-all")
     return f"Nothing of this run lives: it is read from its files. {opens} opens it with a supervisor."
 
@@ -274,7 +273,6 @@ class MainScreen(TalkingScreen[None]):
         """Another screen is to be shown: what only this one needs is not asked for any more."""
 
     def action_show_screen(self, name: str) -> None:
-        """In place of this one, unless it is this one."""
         self.show_screen(name)
 
     def action_show_overview(self) -> None:
@@ -392,7 +390,6 @@ class ExperimentScreen(MainScreen):
             await show_error(self.app, error)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A page that is known, a note that may be made."""
         if action == "open_links":
             return self.shared.status is not None and bool(self.shared.status.links)
         if action == "note":  # is none of the run's business
@@ -410,7 +407,6 @@ class ExperimentScreen(MainScreen):
         self.action_show_overview()
 
     def action_search_all(self) -> None:
-        """In the logs of all components and attempts."""
         self.show_screen("logs", aim=SEARCH_AIM)
 
     def action_note(self) -> None:
@@ -432,7 +428,6 @@ class ExperimentScreen(MainScreen):
             return
 
     def action_open_links(self) -> None:
-        """Of the pages that the programs of the run have named."""
         if self.shared.status is not None:
             self.work(self._open_link(self.shared.status.links), changes=False)
 
@@ -477,7 +472,6 @@ class ComponentActions(ExperimentScreen):
             self.carry_out(asked)
 
     def action_restart_menu(self) -> None:
-        """Which components, and where trainers begin."""
         if (item := self.component) is not None:
             self.work(self._restart_by_menu(item.id))
 
@@ -525,7 +519,6 @@ class ComponentActions(ExperimentScreen):
         return int(choice)
 
     def action_fix_memory(self) -> None:
-        """After an out-of-memory error: which edit, then its plan."""
         if (item := self.component) is not None:
             self.work(self._fix_memory(item))
 
@@ -544,7 +537,6 @@ class ComponentActions(ExperimentScreen):
         await self._carry_out(asked)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what makes sense for the selected component."""
         return self._component_allows(action, parameters) and super().check_action(action, parameters)
 
     def _component_allows(self, action: str, parameters: tuple[object, ...]) -> bool:

@@ -87,11 +87,6 @@ def _exit_text(status: ComponentStatus) -> str:
     return "0" if status.exit_code == 0 else f"code {status.exit_code}"
 
 
-def _retry_text(status: ComponentStatus, now: float) -> str:
-    """How long until it starts again, to the second; empty where nobody said when."""
-    return "" if status.retry_at is None else duration(status.retry_at - now)
-
-
 def _state_text(status: ComponentStatus, now: float) -> str:
     """`● ready 41m`, `✓ exited 0`, `↻ backoff 12s`, `✗ failed code 1`."""
     word = state_word(status.state, None if status.host is None else status.host.model_dump())
@@ -102,7 +97,7 @@ def _state_text(status: ComponentStatus, now: float) -> str:
         case ComponentState.EXITED | ComponentState.FAILED:
             extra = _exit_text(status)
         case ComponentState.BACKOFF:
-            extra = _retry_text(status, now)
+            extra = "" if status.retry_at is None else duration(status.retry_at - now)
     return f"{STATE_SYMBOLS[word]} {word} {extra}".rstrip()
 
 
@@ -172,13 +167,6 @@ def told_below(status: ComponentStatus, *, reason_is_told: bool) -> Content:
 TROUBLES = (BADGES[ComponentState.FAILED], BADGES[ComponentState.BACKOFF])
 
 
-def _trouble_style(status: Status) -> str:
-    """Of what is wrong with a run that goes on."""
-    concerns = status.progress.concerns
-    is_bad = bool(concerns) and status.word == concerns[0].word and concerns[0].severity == "error"
-    return "$text-error" if is_bad else STALLED.style
-
-
 def experiment_badge(status: Status) -> Badge:
     """One word for the whole experiment: what most needs a person's eye."""
     if status.observed:
@@ -192,7 +180,10 @@ def experiment_badge(status: Status) -> Badge:
             return Badge(RUN_SYMBOLS["running"], "running", "$text-success")
         case word:
             known = {state.value: badge for state, badge in BADGES.items()}
-            return known.get(word, Badge(STALLED.symbol, word, _trouble_style(status)))
+            concerns = status.progress.concerns
+            is_bad = bool(concerns) and status.word == concerns[0].word and concerns[0].severity == "error"
+            style = "$text-error" if is_bad else STALLED.style
+            return known.get(word, Badge(STALLED.symbol, word, style))
 
 
 def told_of_memory(status: ComponentStatus, *, readonly: bool = False) -> Content:

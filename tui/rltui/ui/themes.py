@@ -233,7 +233,9 @@ def corrected(theme: Theme, colors: ColorSystem = ColorSystem.TRUECOLOR) -> Them
     """The same look, with as little changed as makes text stand out by 4.5 and lines by 3, and focus differ
     from failure, on a terminal of so many colours.
     """
-    made = {name: _hex(color) for name, color in _Correction(theme, colors).made.items()}
+    made = {
+        name: "#{:02x}{:02x}{:02x}".format(*color) for name, color in _Correction(theme, colors).made.items()
+    }
     return replace(
         theme,
         primary=made["primary"],
@@ -376,7 +378,3 @@ def _faint_fits(color: Rgb, grounds: Iterable[Rgb], colors: ColorSystem) -> bool
     return all(
         ratio_shown(blend(ground, color, FAINT), ground, colors) >= _ROUNDED * TEXT for ground in grounds
     )
-
-
-def _hex(color: Rgb) -> str:
-    return "#{:02x}{:02x}{:02x}".format(*color)

@@ -54,10 +54,12 @@ def svg(picture: Picture, experiment: str) -> str:
     ]
     told = [shape for shape, style in shapes if style != "faint"]
     y_span = widened(value_span(told, robust=picture.robust) or (0.0, 1.0))
+    unit = shown_unit(picture.chart.unit)
+    title = f"{picture.chart.title}{f' ({unit})' if unit else ''} · {experiment}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif">',
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
-        _text(_LEFT, 24, _title(picture, experiment), anchor="start", size=16),
+        _text(_LEFT, 24, title, anchor="start", size=16),
         *_axes(picture, y_span),
         *_marks(picture),
         *(_path(shape, y_span, _COLOURS[style]) for shape, style in shapes),
@@ -82,11 +84,6 @@ def drawings(source: SeriesSource, experiment: str, marks: tuple[Mark, ...]) -> 
         for chart, picture in pictures
         if picture.strokes
     ]
-
-
-def _title(picture: Picture, experiment: str) -> str:
-    unit = shown_unit(picture.chart.unit)
-    return f"{picture.chart.title}{f' ({unit})' if unit else ''} · {experiment}"
 
 
 def _y(value: float, span: tuple[float, float]) -> float:

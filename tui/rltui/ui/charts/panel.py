@@ -93,7 +93,9 @@ class ChartPanel(Container, can_focus=True):
 
     async def _catch_up(self, board: Board) -> None:
         is_new = await asyncio.to_thread(board.look)
-        wanted = self._wanted(board)
+        found = {chart.id: chart for chart in charts(board.keys, pins=self._pins)}
+        first = [found[id_] for id_ in dict.fromkeys((*self._pins, *_IMPORTANT)) if id_ in found]
+        wanted = tuple((first or list(found.values()))[: self._room])
         if not is_new and wanted == self._charts:
             return
         self._charts = wanted
@@ -105,11 +107,6 @@ class ChartPanel(Container, can_focus=True):
         with self.app.batch_update():
             for plot, chart in zip(self._plots, wanted, strict=False):
                 plot.show(board.picture(chart, View()))
-
-    def _wanted(self, board: Board) -> tuple[Chart, ...]:
-        found = {chart.id: chart for chart in charts(board.keys, pins=self._pins)}
-        first = [found[id_] for id_ in dict.fromkeys((*self._pins, *_IMPORTANT)) if id_ in found]
-        return tuple((first or list(found.values()))[: self._room])
 
     @property
     def _columns(self) -> int:

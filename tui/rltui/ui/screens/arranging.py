@@ -53,7 +53,6 @@ class ArrangedPanes(PaneActions):
             await body.rearrange(body.arrangement.hiding(name))
 
     async def action_show_all_panes(self) -> None:
-        """Those that the layout shows, wherever they are now."""
         body = self.body
         names = set(body.arrangement.hidden) - self.usual.hidden
         await body.rearrange(body.arrangement.showing(*names))
@@ -135,7 +134,6 @@ class ArrangeLine(ModalScreen[None]):
         self._show_line()
 
     def action_end(self) -> None:
-        """The keys are for what they always are for."""
         self.dismiss()
 
 

@@ -22,7 +22,7 @@ from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.report_screen import ReportScreen
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.gpu_words import FAINT, hanging
+from rltui.ui.widgets.gpu_words import FAINT, hanging, labelled
 from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
 from rltui.wording import (
     CHECKPOINT_HEAD,
@@ -115,14 +115,8 @@ def _details(
         rows.append((label, f"{clean_line(entry.text)} ({duration(now - entry.at)} ago)"))
     if len(since) > _MOST_EDITS:
         rows.append(("", f"and {len(since) - _MOST_EDITS} more edits since"))
-    lines = []
-    for label, text in rows:
-        if not text:
-            continue
-        first, *more = hanging(text, width - _LABEL, "")
-        lines.append(Content.assemble((label.ljust(_LABEL), FAINT), first))
-        lines += [Content(" " * _LABEL) + line for line in more]
-    return lines
+    lines = [(label, hanging(text, width - _LABEL, "")) for label, text in rows if text]
+    return [line for label, below in lines for line in labelled(label, below, _LABEL)]
 
 
 def _back_text(each: Checkpoint, report: CheckpointReport) -> str:
@@ -209,7 +203,6 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         self._only: Only = "all"
 
     async def ask(self) -> None:
-        """What lies in the run's folder, and the edits."""
         self._report = await self.experiment.checkpoints()
         self._edits = [entry for entry in await self.experiment.journal() if entry.kind == "edit"]
         self.problem = self._report.problem
@@ -222,7 +215,6 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
             self.aim = ""
 
     def update_title(self) -> None:
-        """How far the run is; what the disk holds."""
         step = None if self._report is None else self._report.step
         facts = ["" if step is None else f"step {step}", _ONLY[self._only][0]]
         facts += [_ORDERS[self._order][0]] if self._order != "newest" else []

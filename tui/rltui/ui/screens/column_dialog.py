@@ -42,7 +42,6 @@ class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
         self._trouble = Static(id="columns-trouble", markup=False)
 
     def compose(self) -> ComposeResult:
-        """The list, and a line for what is not in it."""
         with Vertical(classes="box columns") as box:
             box.border_title = "Columns"
             yield self._list
@@ -92,7 +91,6 @@ class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
             self._list.reload()
 
     def action_usual(self) -> None:
-        """Those that are shown where nobody chose."""
         self._chosen = list(DEFAULT_COLUMNS)
         self._list.reload()
 

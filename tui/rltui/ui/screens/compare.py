@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
-from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
@@ -15,17 +14,17 @@ from rltui.core.compare import Comparison
 from rltui.core.rollouts import BatchKey, RolloutSource, Transcript, same_prompt_in
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
-from rltui.ui.background import in_background
 from rltui.ui.charts.board import Run
 from rltui.ui.messages import waiting
 from rltui.ui.requests import HomeScreen, show_error
 from rltui.ui.screens.metrics import MetricsScreen
+from rltui.ui.screens.report_screen import FollowingScreen
 from rltui.ui.screens.rollouts import FoundPrompt, RolloutScreen
 from rltui.ui.shared import Home, Shared
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.compare_table import compare_table
-from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
+from rltui.ui.widgets.row_list import Row, RowList
 
 _INTERVAL_S = 3.0
 """Between two looks, while one of the runs lives."""
@@ -35,7 +34,7 @@ _OF_ONE_RUN = frozenset(("show_screen", "search_all", "note", "open_links", "pin
 """Actions that lead away from runs that are looked at together, or belong to one of them."""
 
 
-class CompareScreen(CursorKeys, HomeScreen):
+class CompareScreen(FollowingScreen, HomeScreen):
     """In place of the runs screen, and back to it."""
 
     CSS_PATH: ClassVar = ["compare.tcss"]
@@ -52,29 +51,18 @@ class CompareScreen(CursorKeys, HomeScreen):
         self._all_keys = False
         self._title = Static(id="compare-title", markup=False)
         self._head = Static(id="compare-head", markup=False)
-        self._rows = RowList(self._make_rows, id="compare-rows")
-
-    @property
-    def moved_list(self) -> RowList:
-        return self._rows
+        self.rows = RowList(self._make_rows, id="compare-rows")
 
     def compose(self) -> ComposeResult:
         yield self._title
         yield KeyBar()
         yield self._head
-        yield self._rows
+        yield self.rows
 
     def on_mount(self) -> None:
-        self._rows.focus()
         self._show()
 
-    def on_screen_resume(self) -> None:
-        in_background(self, self._follow, group="compare")
-
-    def left(self) -> None:
-        self.workers.cancel_group(self, "compare")
-
-    async def _follow(self) -> None:
+    async def follow(self) -> None:
         """Read it all, and again while one of them goes on."""
         while True:
             try:
@@ -100,7 +88,7 @@ class CompareScreen(CursorKeys, HomeScreen):
         facts = "".join(f" · {word}" for word in words)
         title = (" rltui", "bold $accent"), " ", ("Compare", "bold"), facts
         self._title.update(Content.assemble(*title))
-        self._rows.reload()
+        self.rows.reload()
         self.refresh_bindings()
 
     def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
@@ -110,14 +98,9 @@ class CompareScreen(CursorKeys, HomeScreen):
         self._head.update(table.head)
         return table.rows
 
-    @on(RowList.Moved)
-    def _look_at_row(self) -> None:
-        self.refresh_bindings()
-
     # keys
 
     def action_shift(self, runs: int) -> None:
-        """Other runs, where there is no room for all."""
         first = min(max(0, self._first + runs), len(self._ids) - 1)
         if first != self._first:
             self._first = first

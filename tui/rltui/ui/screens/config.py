@@ -229,7 +229,11 @@ class ConfigScreen(CursorKeys, ConfigActions):
     def reload(self) -> None:
         if not self.is_open:
             return
-        self._update_title()
+        table = self.shared.table
+        files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
+        note = table_note(table, self.shared.staged, readonly=self.experiment.readonly)
+        only = "only changed" if self._filter.only_changed else ""
+        self._title.update(self.shared.heading("Config", (files, _FAINT), note or "", (only, "bold")))
         width = self._rows.scrollable_content_region.width
         knobs, staged = self.shared.knobs, self.shared.staged.edits
         self._heading.update(heading(columns_for(knobs, staged, width)))
@@ -243,13 +247,6 @@ class ConfigScreen(CursorKeys, ConfigActions):
         self._show_derived()
         self._show_detail()
         self.refresh_bindings()
-
-    def _update_title(self) -> None:
-        table = self.shared.table
-        files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
-        note = table_note(table, self.shared.staged, readonly=self.experiment.readonly)
-        only = "only changed" if self._filter.only_changed else ""
-        self._title.update(self.shared.heading("Config", (files, _FAINT), note or "", (only, "bold")))
 
     def _show_derived(self) -> None:
         derived = self.shared.table.derived

@@ -125,10 +125,7 @@ def _key_table(keys: Sequence[KeyConflict]) -> list[Content]:
     return lines
 
 
-_WITHOUT_CLASH = {
-    "set": "yours fits onto the new file",
-    "write": "your text takes the place of theirs",
-}
+_WITHOUT_CLASH = {"set": "yours fits onto the new file", "write": "your text takes the place of theirs"}
 
 
 def _conflict_content(plan: Plan) -> Content:

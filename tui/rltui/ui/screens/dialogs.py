@@ -324,12 +324,13 @@ class NoteDialog(Box[str]):
         placeholder: str = "what is to be remembered",
         done: str = "keep it with the events",
         may_be_empty: bool = False,
+        most: int = LONGEST_NOTE,
     ) -> None:
-        """`done`: what enter does."""
+        """`done`: what enter does. `most`: characters; 0: any number."""
         super().__init__()
         self._title, self._done = clean_line(title), done
         self._may_be_empty = may_be_empty
-        self._field = Input(text, placeholder=placeholder, max_length=LONGEST_NOTE)
+        self._field = Input(text, placeholder=placeholder, max_length=most)
         self._field.cursor_blink = False
 
     def compose(self) -> ComposeResult:
@@ -346,42 +347,25 @@ class NoteDialog(Box[str]):
 
     @on(Input.Submitted)
     def _keep(self, event: Input.Submitted) -> None:
-        text = event.value.strip()
-        self.dismiss(text if text or self._may_be_empty else None)
+        self.dismiss(self.answer(event.value))
+
+    def answer(self, typed: str) -> str | None:
+        text = typed.strip()
+        return text if text or self._may_be_empty else None
 
     def action_cancel(self) -> None:
         self.dismiss(None)
 
 
-class SearchPrompt(Box[str]):
-    """A line at the foot of the screen: what to look for. `None` where it is cancelled."""
-
-    BINDINGS = bindings(Place.NOTE)
+class SearchPrompt(NoteDialog):
+    """At the foot of the screen: what to look for, just as it was typed."""
 
     def __init__(self, text: str = "", *, where: str = "this log") -> None:
-        super().__init__()
-        self._where = where
-        self._field = Input(text, placeholder="text, or a regular expression; upper case counts")
-        self._field.cursor_blink = False
+        placeholder = "text, or a regular expression; upper case counts"
+        super().__init__(text, title=f"Search {where}", placeholder=placeholder, done="search", most=0)
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box") as box:
-            box.border_title = f"Search {self._where}"
-            yield self._field
-
-    def told_keys(self) -> Sequence[ToldKey]:
-        return ("enter", "search"), ("note.cancel", "")
-
-    def on_mount(self) -> None:
-        """To be typed at once."""
-        self._field.focus()
-
-    @on(Input.Submitted)
-    def _search(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value)
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)
+    def answer(self, typed: str) -> str | None:
+        return typed
 
 
 class _Choices(OptionList):

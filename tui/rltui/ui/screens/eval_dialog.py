@@ -86,7 +86,6 @@ class EvalDialog(Box[str]):
         self._refusal = ""
 
     def compose(self) -> ComposeResult:
-        """A line for each field, and what they come to."""
         with Vertical(classes="box") as box:
             box.border_title = "Evaluate"
             for name, (label, _) in _FIELDS.items():
@@ -96,7 +95,6 @@ class EvalDialog(Box[str]):
             yield Static(id="eval-words", classes="body")
 
     def told_keys(self) -> Sequence[ToldKey]:
-        """Of fields, the first of which has choices."""
         choices = ("evaluate.previous evaluate.next", "choices")
         return ("enter", "ask for it"), choices, ("tab", "next field"), ("evaluate.cancel", "")
 

@@ -20,7 +20,7 @@ from rltui.ui.screens.report_screen import ReportScreen
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line, progress_bar
-from rltui.ui.widgets.gpu_words import FAINT, hanging
+from rltui.ui.widgets.gpu_words import FAINT, hanging, labelled
 from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
 from rltui.wording import EVAL_HEAD, eval_cells
 
@@ -67,12 +67,7 @@ def _run_numbers(evaluations: Sequence[Evaluation]) -> Mapping[str, int]:
 
 
 def eval_rows(
-    report: EvalReport | None,
-    chosen: str | None,
-    order: Order,
-    width: int,
-    selected: str | None,
-    now: float,
+    report: EvalReport | None, chosen: str | None, order: Order, width: int, selected: str | None, now: float
 ) -> tuple[Row, ...]:
     """The queue, then a row per evaluation; the selected one says more. `chosen`: the baseline's id."""
     if report is None:
@@ -116,12 +111,7 @@ def eval_rows(
 
 
 def _evaluation_line(
-    each: Evaluation,
-    row: Sequence[str],
-    columns: Sequence[tuple[int, int]],
-    *,
-    is_selected: bool,
-    width: int,
+    each: Evaluation, row: Sequence[str], columns: Sequence[tuple[int, int]], *, is_selected: bool, width: int
 ) -> Content:
     text = shortened(f"{_CURSOR if is_selected else '  '}{cells_line(row, columns)}", width)
     line = Content.styled(text, "" if each.is_sound else "$text-warning")
@@ -174,13 +164,8 @@ def _details(each: Evaluation, report: EvalReport, chosen: str | None, width: in
         ("samples", each.results),
         ("command", shlex.join(each.command)),
     ]
-    lines = []
-    for label, text in rows:
-        if text:
-            first, *more = hanging(clean_line(text), width - _LABEL, "")
-            lines.append(Content.assemble((label.ljust(_LABEL), FAINT), first))
-            lines += [Content(" " * _LABEL) + line for line in more]
-    return lines
+    lines = [(label, hanging(clean_line(text), width - _LABEL, "")) for label, text in rows if text]
+    return [line for label, below in lines for line in labelled(label, below, _LABEL)]
 
 
 def _comparison(each: Evaluation, others: Sequence[Evaluation], chosen: str | None) -> str:

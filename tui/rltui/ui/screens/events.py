@@ -156,10 +156,7 @@ class EventScreen(CursorKeys, ExperimentScreen):
         marked = sum(mark_kind(entry.kind, entry.data) is not None for entry in self._entries)
         choices = {
             _ALL: ("everything", f"{len(self._items)} events"),
-            _MARKS: (
-                "what the charts mark",
-                f"{marked}: edits, crashes, alerts, notes, checkpoints …",
-            ),
+            _MARKS: ("what the charts mark", f"{marked}: edits, crashes, alerts, notes, checkpoints …"),
         }
         choices |= {f"kind {kind}": (kind, _times(count)) for kind, count in counts.most_common()}
         owners = Counter(entry.component for entry in self._entries if entry.component)
@@ -183,7 +180,6 @@ class EventScreen(CursorKeys, ExperimentScreen):
         self._show()
 
     def action_fold(self) -> None:
-        """Hide what stands below the entries, or show it."""
         self._list.fold(not self._list.is_folded)
 
     def action_search(self) -> None:

@@ -51,11 +51,7 @@ class ForkDialog(Box[str]):
         self._start = start
         self._steps = ["", *map(str, sorted(row.checkpoints, reverse=True))]
         steps = f"empty: the beginning; {listed(self._steps[1:4], 'or') or 'last'} ↑↓"
-        hints = {
-            _EDITS: "lr=1e-3 batch_size=64 …",
-            _BEGIN: steps,
-            _NAME: "by what is changed",
-        }
+        hints = {_EDITS: "lr=1e-3 batch_size=64 …", _BEGIN: steps, _NAME: "by what is changed"}
         self._fields = {
             name: Input(
                 begin if name == _BEGIN else "", placeholder=hints[name], id=f"fork-{name}", compact=True
@@ -68,7 +64,6 @@ class ForkDialog(Box[str]):
         self._is_busy = False
 
     def compose(self) -> ComposeResult:
-        """A line for each field, and what they come to."""
         with Vertical(classes="box") as box:
             box.border_title = clean_line(f"Fork {self._row.name}")
             for name, label in _LABELS.items():

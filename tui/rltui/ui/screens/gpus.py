@@ -288,7 +288,6 @@ class GpuScreen(CursorKeys, ExperimentScreen):
         self._chart = GpuChart()
 
     def compose(self) -> ComposeResult:
-        """Title, devices, notes, processes, chart, keys."""
         yield self._title
         yield KeyBar()
         yield self._devices

@@ -21,7 +21,6 @@ from rltui.ui.states import BADGES, MEANINGS, STALLED
 _KEY_WIDTH = 14
 _FAINT = "$foreground 60%"
 _NOT_NOW = "not while read-only"
-_ANY_WIDTH = 10_000
 _EVERYWHERE = (Scope.GLOBAL, Scope.SCREENS)
 _RULE = "Lower case is reversible or shows its plan first; upper case asks. Leaving stops nothing."
 _WORDS: dict[Place, str] = {
@@ -172,11 +171,6 @@ def _lines(row: HelpRow, places: Sequence[int], width: int) -> Iterator[Content]
                 text = text.stylize("bold $text-accent", place - at, place - at + 1)
         yield keys + Content("  ") + text
         keys, begin = Content(" " * _KEY_WIDTH), at + len(line)
-
-
-def help_content(*, readonly: bool = False) -> Content:
-    """The keys of all screens, and the symbols, each on a line of its own."""
-    return page([*all_rows(readonly=readonly), *symbol_rows()], (), _ANY_WIDTH)
 
 
 class _HelpLine(Input):

@@ -114,7 +114,6 @@ class LogScreen(ExperimentScreen):
         """Moment and component to go to, once it is open."""
 
     def compose(self) -> ComposeResult:
-        """Which logs there are, the one that is shown, keys."""
         yield self._title
         yield KeyBar()
         yield self._pane
@@ -209,7 +208,6 @@ class LogScreen(ExperimentScreen):
         self.refresh_bindings()
 
     def _update_title(self, width: int) -> None:
-        """The logs by name, the one that is shown set off."""
         names = [_MERGED, *(log.component for log in newest_logs(self._logs))]
         if self._found is not None:
             names.insert(1, _FOUND)
@@ -241,7 +239,6 @@ class LogScreen(ExperimentScreen):
         self._go(_MERGED)
 
     def action_show_beside(self, step: int) -> None:
-        """The next component's newest log, round and round."""
         newest = newest_logs(self._logs)
         names: list[LogEntry | str] = [_MERGED, *([_FOUND] if self._found is not None else []), *newest]
         known = [name.component if isinstance(name, LogEntry) else name for name in names]

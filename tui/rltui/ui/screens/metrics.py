@@ -79,7 +79,6 @@ class MetricsScreen(ExperimentScreen):
         self._line = Static(id="metrics-line", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Title, filter, charts and all readings beside them, marks, keys."""
         yield self._title
         yield KeyBar()
         yield self._filter
@@ -269,7 +268,6 @@ class MetricsScreen(ExperimentScreen):
             self._look(self._view.panned(direction * _PAN, board.whole(self._view)))
 
     def action_scale(self, factor: float) -> None:
-        """See less or more of the axis, around the cursor or else its end."""
         if (board := self._board) is not None:
             self._look(self._view.scaled(factor, board.whole(self._view)))
 
@@ -308,7 +306,6 @@ class MetricsScreen(ExperimentScreen):
             self.notify(clean(str(error)), severity="warning", markup=False)
 
     def action_save(self) -> None:
-        """The chosen chart, as a picture and as a table."""
         if self._board is not None and (chart := self._grid.chosen) is not None:
             self.work(self._save(self._board, chart), changes=False)
 

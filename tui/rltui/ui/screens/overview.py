@@ -60,13 +60,7 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
 
         component_id: str
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        home: Home,
-        *,
-        ask_to_start: bool,
-    ) -> None:
+    def __init__(self, experiment: Experiment, home: Home, *, ask_to_start: bool) -> None:
         super().__init__(Shared(experiment, home))
         self.shared.watch("config", self._show_config)
         self.shared.watch("connection", self._show_connection)
@@ -152,7 +146,6 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
             panel.show(report, self._clock(), hint="" if self._readonly else f" · {key_of('process.free')}")
 
     def _show_connection(self) -> None:
-        """Say in a banner that what is shown may be old."""
         problem = self.shared.connection_problem
         for banner in self.query("#banner").results(Static):  # none any more when the app is closing
             banner.update(f"⚠ {problem}" if problem else "")
@@ -321,7 +314,6 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
             self.show_screen("logs", aim=self.selected)
 
     def action_attach_component(self) -> None:
-        """Hand the terminal to tmux, and take it back."""
         if (item := self.component) is not None:
             self.post_message(self.AttachRequested(item.id))
 

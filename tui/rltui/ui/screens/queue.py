@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Mapping
 from typing import ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
@@ -18,14 +17,14 @@ from rltui.core.runs import RunRow
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
-from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import HomeScreen, show_error
+from rltui.ui.screens.report_screen import FollowingScreen
 from rltui.ui.shared import Home
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
-from rltui.ui.widgets.row_list import CursorKeys, Row, RowList, cells_line, fitting_columns
+from rltui.ui.widgets.row_list import Row, RowList, cells_line, fitting_columns
 from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order, queue_state
 
 _INTERVAL_S = 1.0
@@ -40,7 +39,7 @@ _STYLES = {"running": "$text-success", "failed": "$text-error", "done": FAINT, "
 _EMPTY = f"nothing is queued: {hints.QUEUE_ADD}, {hints.SWEEP}"
 
 
-class QueueScreen(CursorKeys, HomeScreen):
+class QueueScreen(FollowingScreen, HomeScreen):
     """Lies where the runs screen lies."""
 
     BINDINGS = bindings(Place.QUEUE)
@@ -54,29 +53,16 @@ class QueueScreen(CursorKeys, HomeScreen):
         """By folder."""
         self._problem = ""
         self._title = Static(id="queue-title", markup=False)
-        self._rows = RowList(self._make_rows, id="queue-rows")
+        self.rows = RowList(self._make_rows, id="queue-rows")
         self._notes = Static(id="queue-notes", markup=False)
-
-    @property
-    def moved_list(self) -> RowList:
-        return self._rows
 
     def compose(self) -> ComposeResult:
         yield self._title
         yield KeyBar()
-        yield self._rows
+        yield self.rows
         yield self._notes
 
-    def on_mount(self) -> None:
-        self._rows.focus()
-
-    def on_screen_resume(self) -> None:
-        in_background(self, self._follow, group="follow")
-
-    def left(self) -> None:
-        self.workers.cancel_group(self, "follow")
-
-    async def _follow(self) -> None:
+    async def follow(self) -> None:
         while True:
             await self._look()
             await asyncio.sleep(_INTERVAL_S)
@@ -109,11 +95,7 @@ class QueueScreen(CursorKeys, HomeScreen):
         notes = [] if self._queue is None else queue_notices(self._queue)
         self._notes.update("\n".join(map(clean_line, notes)))
         self._notes.display = bool(notes)
-        self._rows.reload()
-        self.refresh_bindings()
-
-    @on(RowList.Moved)
-    def _look_at_row(self) -> None:
+        self.rows.reload()
         self.refresh_bindings()
 
     def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
@@ -144,30 +126,19 @@ class QueueScreen(CursorKeys, HomeScreen):
 
     @property
     def _entry(self) -> QueueEntry | None:
-        return None if self._queue is None or self._rows.key is None else self._queue.entry(self._rows.key)
+        return None if self._queue is None or self.rows.key is None else self._queue.entry(self.rows.key)
 
     def action_open_queued(self) -> None:
         """In place of the experiment that is open."""
         if self._entry is not None and (row := self._run_of(self._entry)) is not None:
             self.post_message(self.RunWanted(row.id))
 
-    def action_pause_queue(self) -> None:
-        self.work(self._change("pause"))
-
-    def action_resume_queue(self) -> None:
-        self.work(self._change("resume"))
-
-    def action_move_queued(self, place: str) -> None:
-        if (entry := self._entry) is not None:
-            self.work(self._change("move", entry.id, place))
-
-    def action_retry_queued(self) -> None:
-        if (entry := self._entry) is not None:
-            self.work(self._change("retry", entry.id))
-
-    def action_remove_queued(self) -> None:
-        if (entry := self._entry) is not None:
-            self.work(self._change("remove", entry.id))
+    def action_change(self, action: QueueAction, place: str = "") -> None:
+        """Of the queue, or of the entry under the cursor."""
+        if action in ("pause", "resume"):
+            self.work(self._change(action))
+        elif self._entry is not None:
+            self.work(self._change(action, self._entry.id, place))
 
     async def _change(self, action: QueueAction, entry: str = "", place: str = "") -> None:
         try:
@@ -179,17 +150,17 @@ class QueueScreen(CursorKeys, HomeScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         entry = self._entry
-        match action:
-            case "pause_queue" | "resume_queue":
+        match action, *parameters:
+            case "change", "pause" | "resume" as change:
                 is_paused = self._queue is not None and bool(self._queue.paused)
-                possible = is_paused is (action == "resume_queue")
-            case "open_queued":
+                possible = is_paused is (change == "resume")
+            case "open_queued", *_:
                 possible = entry is not None and self._run_of(entry) is not None
-            case "move_queued":
+            case "change", "move", _:
                 possible = entry is not None and entry.state == "waiting"
-            case "retry_queued":
+            case "change", "retry":
                 possible = entry is not None and entry.state in ("failed", "stopped", "waiting")
-            case "remove_queued":
+            case "change", "remove":
                 possible = entry is not None and (entry.state == "waiting" or not entry.is_open)
             case _:
                 possible = True
@@ -197,7 +168,6 @@ class QueueScreen(CursorKeys, HomeScreen):
 
 
 def _details(entry: QueueEntry, width: int) -> list[Content]:
-    """What the row under the cursor says besides."""
     behind = ["--", *entry.overrides] if entry.overrides else []
     told = [entry.why, f"rltui up {shlex.join([*entry.words, *behind])}"]
     asked = []

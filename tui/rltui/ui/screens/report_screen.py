@@ -1,4 +1,4 @@
-"""A screen whose list is a report that is asked for again and again, while it is seen."""
+"""Screens whose list is asked for again and again, while they are seen."""
 
 from __future__ import annotations
 
@@ -12,13 +12,40 @@ from textual.widgets import Static
 from rltui.errors import RltuiError
 from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
-from rltui.ui.requests import ExperimentScreen
+from rltui.ui.requests import ExperimentScreen, MainScreen
 from rltui.ui.shared import Shared
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
 
 
-class ReportScreen(CursorKeys, ExperimentScreen):
+class FollowingScreen(CursorKeys, MainScreen):
+    """A title, keys and rows."""
+
+    rows: RowList
+
+    async def follow(self) -> None:
+        """Ask, and show what is answered, again and again."""
+        raise NotImplementedError
+
+    @property
+    def moved_list(self) -> RowList:
+        return self.rows
+
+    def on_mount(self) -> None:
+        self.rows.focus()
+
+    def on_screen_resume(self) -> None:
+        in_background(self, self.follow, group="follow")
+
+    def left(self) -> None:
+        self.workers.cancel_group(self, "follow")
+
+    @on(RowList.Moved)
+    def _look_at_row(self) -> None:
+        self.refresh_bindings()
+
+
+class ReportScreen(FollowingScreen, ExperimentScreen):
     """Lies on the overview, made once: title, rows, notes. A subclass asks and says what they show."""
 
     part: ClassVar[str]
@@ -73,18 +100,11 @@ class ReportScreen(CursorKeys, ExperimentScreen):
         yield self.rows
         yield self.notes
 
-    def on_mount(self) -> None:
-        self.rows.focus()
-
     def on_screen_resume(self) -> None:
-        in_background(self, self._follow, group="follow")
         self.show()
 
-    def left(self) -> None:
-        self.workers.cancel_group(self, "follow")
-
-    async def _follow(self) -> None:
-        """Ask again and again; an answer that takes long delays the next question."""
+    async def follow(self) -> None:
+        """An answer that takes long delays the next question."""
         while True:
             self.hurry.clear()
             await self.look()
@@ -93,11 +113,3 @@ class ReportScreen(CursorKeys, ExperimentScreen):
                     await self.hurry.wait()
             except TimeoutError:
                 continue
-
-    @on(RowList.Moved)
-    def _look_at_row(self) -> None:
-        self.refresh_bindings()
-
-    @property
-    def moved_list(self) -> RowList:
-        return self.rows

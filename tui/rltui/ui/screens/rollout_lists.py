@@ -334,7 +334,6 @@ class RolloutLists(ExperimentScreen):
         self._lay_out(0)
 
     def action_toggle_all(self) -> None:
-        """Of each step, all that came in, or what its batch took."""
         self._follows_newest = False
         self._wants_all = not self._wants_all
         if self._key is not None and self._key.step != NO_STEP and self._key.part in ("", ALL):

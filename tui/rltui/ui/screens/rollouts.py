@@ -210,7 +210,6 @@ class RolloutScreen(RolloutReading):
         self._progress = ""
 
     def compose(self) -> ComposeResult:
-        """Title, search, steps, samples, the sample, keys."""
         yield self._title
         yield KeyBar()
         yield self._search

@@ -374,7 +374,6 @@ class RunListScreen(CursorKeys, KeepActions):
         self._keep_view(replace(self._selection.view, is_reversed=not self._selection.view.is_reversed))
 
     def action_choose_columns(self) -> None:
-        """Which, and in what order; they are kept."""
         self.app.push_screen(ColumnDialog(self._selection.view.columns), self._take_columns)
 
     def _take_columns(self, columns: tuple[str, ...] | None) -> None:

@@ -94,7 +94,6 @@ class RunsScreen(RunListScreen, ForkActions):
         return CopyWanted("\n".join(row.folder for row in rows), f"the folder of {runs_named(rows)}")
 
     def action_export(self) -> None:
-        """A report of each, in the working folder."""
         if rows := self.chosen:
             self.work(self._export(rows), changes=False)
 

@@ -29,7 +29,6 @@ from rltui.ui.terminal.cells import Cells
 from rltui.ui.terminal.incoming import PATIENCE_S, Incoming
 
 if TYPE_CHECKING:
-    from rich.color import ColorSystem
     from textual.app import App
     from textual.geometry import Offset, Size
 
@@ -136,10 +135,17 @@ class TerminalDriver(LinuxDriver):
         if (self._cells.width, self._cells.height) != size:
             self._cells = Cells(*size, is_ascii=abilities.is_ascii)
         if isinstance(update, LayoutUpdate):
-            self._put_lines(update, abilities.colors)
+            for y, strips in enumerate(update.strips, update.region.y):
+                x = update.region.x
+                for strip in strips:
+                    self._cells.put(x, y, strip, abilities.colors)
+                    x += strip.cell_length
             self._hurry_until = max(self._hurry_until, time.monotonic() + _HURRY_S)
         else:
-            self._put_spans(update, abilities.colors)
+            for y, start, stop in update.spans:
+                for end, (x, chop) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+                    if chop is not None and x < stop and end > start:
+                        self._cells.put(x, y, chop.crop(0, min(end, stop) - x), abilities.colors)
         self._cursor = cursor
         self._paint()
 
@@ -270,19 +276,6 @@ class TerminalDriver(LinuxDriver):
     def _take_input(self, messages: Iterable[Message]) -> None:
         for message in messages:
             self.process_message(message)
-
-    def _put_lines(self, update: LayoutUpdate, colors: ColorSystem) -> None:
-        for y, strips in enumerate(update.strips, update.region.y):
-            x = update.region.x
-            for strip in strips:
-                self._cells.put(x, y, strip, colors)
-                x += strip.cell_length
-
-    def _put_spans(self, update: ChopsUpdate, colors: ColorSystem) -> None:
-        for y, start, stop in update.spans:
-            for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
-                if strip is not None and x < stop and end > start:
-                    self._cells.put(x, y, strip.crop(0, min(end, stop) - x), colors)
 
     def _paint(self) -> None:
         """Write what changed, or do so when that is possible."""

@@ -65,10 +65,12 @@ def _header_parts(
     step = status.step if progress.step is None else progress.step
     max_steps = status.max_steps if progress.max_steps is None else progress.max_steps
     reward = status.reward if progress.reward is None else progress.reward
+    failed = (each.id for each in status.components if each.state is ComponentState.FAILED)
+    to_trouble = next((f"focus_component({id_!r})" for id_ in failed), _TO_EVENTS)
     parts = [
         HeaderPart(0, ((clean_line(name), "bold"),), _TO_RUNS),
         HeaderPart(7, ((clean_line(status.title or status.framework), ""),), _TO_CONFIG),
-        HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),), _to_trouble(status)),
+        HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),), to_trouble),
     ]
     parts.extend(_trouble_beside(status))
     if access:
@@ -111,12 +113,6 @@ def _trouble_beside(status: Status) -> list[HeaderPart]:
         return []
     style = "$text-error" if worst.severity == "error" else STALLED.style
     return [HeaderPart(1, ((f"{STALLED.symbol} {clean_line(worst.word)}", f"bold {style}"),), _TO_EVENTS)]
-
-
-def _to_trouble(status: Status) -> str:
-    """The pane of the first component that failed; else what happened."""
-    failed = (each.id for each in status.components if each.state is ComponentState.FAILED)
-    return next((f"focus_component({id_!r})" for id_ in failed), _TO_EVENTS)
 
 
 _NAME = " rltui "
@@ -262,19 +258,17 @@ class OrphanBar(Static):
         """Add the time since they were told of; repaints only where the text is another one."""
         width = self.content_size.width or self.app.size.width - 2
         rows = _ROWS_ON_TALL_SCREENS if self.app.size.height >= _TALL_ROWS else 1
-        orphans = _aged(self.orphans, self._clock() - self._told_at)
+        since_told_s = self._clock() - self._told_at
+        orphans = [
+            orphan
+            if orphan.age_s is None
+            else orphan.model_copy(update={"age_s": orphan.age_s + since_told_s})
+            for orphan in self.orphans
+        ]
         lines = bar_lines(orphans, width, rows=rows, hint=self._hint)
         if lines != self._lines:
             self._lines = lines
             self.update(Content("\n".join(lines)))
-
-
-def _aged(orphans: Sequence[Orphan], by_s: float) -> list[Orphan]:
-    """As they are `by_s` seconds later."""
-    return [
-        orphan if orphan.age_s is None else orphan.model_copy(update={"age_s": orphan.age_s + by_s})
-        for orphan in orphans
-    ]
 
 
 def bar_lines(orphans: Sequence[Orphan], width: int, *, rows: int, hint: str) -> list[str]:
@@ -415,18 +409,14 @@ class KeyBar(Widget):
             self._active = self.screen.active_bindings
         return self._active
 
-    def _about(self) -> str:
-        """As the focused widget, or what holds it, says."""
-        focused = self.screen.focused
-        nodes = () if focused is None else focused.ancestors_with_self
-        return next((clean_line(node.about) for node in nodes if isinstance(node, Attended)), "")
-
     def render(self) -> Content:
-        """The line for the screen's present bindings."""
         active = self._now()
         opened = next((each for each in active.values() if each.binding.id == "open" and each.enabled), None)
         enter = "" if opened is None else f"{key_of('open')}: {opened.tooltip}"
-        return footer_line(footer_entries(active), self.size.width, about=self._about(), enter=enter)
+        focused = self.screen.focused
+        nodes = () if focused is None else focused.ancestors_with_self
+        about = next((clean_line(node.about) for node in nodes if isinstance(node, Attended)), "")
+        return footer_line(footer_entries(active), self.size.width, about=about, enter=enter)
 
     async def on_click(self, event: Click) -> None:
         x = event.x

@@ -131,7 +131,6 @@ class _RunColumns:
         return line
 
     def cuts(self, row: ComparedRow) -> bool:
-        """There is more to say than the line does."""
         is_cut = any(_cell_width(row, at) > width for at, width in enumerate(self._widths))
         hides = self.first > 0 or self.last < len(self._widths)
         return is_cut or hides or clean_line(row.label) != _tail(self._names[row.label], self._label)
@@ -144,12 +143,9 @@ def _whole(row: ComparedRow, names: list[str], width: int) -> list[Content]:
     lines = hanging(clean_line(row.label), room, "bold")
     widest = min(_WIDEST_NAME, max(map(cell_len, names)))
     for at, name in enumerate(names):
-        lines += hanging(f"{_cut(name, widest):<{widest}}  {_told(row, at)}", room, FAINT)
+        told = clean_line(row.cells[at]) + (BEST if at in row.best else "")
+        lines += hanging(f"{_cut(name, widest):<{widest}}  {told}", room, FAINT)
     return [Content(indent) + line for line in lines]
-
-
-def _told(row: ComparedRow, at: int) -> str:
-    return clean_line(row.cells[at]) + (BEST if at in row.best else "")
 
 
 def _cell_width(row: ComparedRow, at: int) -> int:

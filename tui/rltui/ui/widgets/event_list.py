@@ -241,7 +241,6 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def copied(self) -> CopyWanted | None:
-        """The entry under the cursor, with what stands below it."""
         if (item := self.item) is None:
             return None
         text = clean_line(first_line(item.entry.text))

@@ -50,8 +50,7 @@ def columns(history: GpuHistory, width: int) -> list[Sizes]:
         low = min(bisect_left(times, first + span * column / width), len(times) - 1)
         high = bisect_right(times, first + span * (column + 1) / width) if column + 1 < width else len(times)
         at = max(
-            range(low, max(high, low + 1)),
-            key=lambda index: sum(item.used_bytes[index] for item in series),
+            range(low, max(high, low + 1)), key=lambda index: sum(item.used_bytes[index] for item in series)
         )
         found.append(tuple(item.used_bytes[at] for item in series))
     return found
@@ -92,7 +91,12 @@ def chart_lines(
     # What somebody without a budget holds is not painted over: on a small chart it has no other row.
     engines = [marks[each.component] for each in device.budgets if each.component in marks]
     under_budget = {_EMPTY, *engines, *(CellMark(level, mark.style) for mark in engines for level in LEVELS)}
-    history = _in_drawing_order(history, device)
+    # With a budget at the bottom, so that its line lies where they have to end; `others` on top.
+    budgeted = {budget.component for budget in device.budgets}
+    series = sorted(
+        history.series, key=lambda item: (item.label not in budgeted, item.label == OTHERS, item.label)
+    )
+    history = history.model_copy(update={"series": tuple(series)})
     glyphs = [
         marks.get(item.label, UNREAD if item.label != OTHERS else marks[OTHERS]) for item in history.series
     ]
@@ -107,15 +111,6 @@ def chart_lines(
         )
         lines.append(Content.assemble((label + ("┊" if is_budget else "│"), FAINT), line))
     return [*lines, _time_axis(history, cells)]
-
-
-def _in_drawing_order(history: GpuHistory, device: GpuDevice) -> GpuHistory:
-    """Those with a budget at the bottom, so that its line lies where they have to end; `others` on top."""
-    budgeted = {budget.component for budget in device.budgets}
-    series = sorted(
-        history.series, key=lambda item: (item.label not in budgeted, item.label == OTHERS, item.label)
-    )
-    return history.model_copy(update={"series": tuple(series)})
 
 
 def _time_axis(history: GpuHistory, width: int) -> Content:

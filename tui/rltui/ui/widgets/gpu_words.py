@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -292,6 +292,13 @@ def hanging(text: str, width: int, style: str) -> list[Content]:
     return [
         Content.styled(line, style) for line in textwrap.wrap(text, max(8, width), subsequent_indent="  ")
     ]
+
+
+def labelled(label: str, lines: Iterable[Content], cells: int) -> Iterator[Content]:
+    """The lines in a column of their own, with the label before the first of them, which takes `cells`."""
+    for line in lines:
+        yield Content.assemble((label.ljust(cells), FAINT), line)
+        label = ""
 
 
 def verdict_lines(verdicts: Sequence[MemoryVerdict], width: int) -> list[Content]:

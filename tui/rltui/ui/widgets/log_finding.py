@@ -230,7 +230,6 @@ class SearchedLog(ScrolledLog):
         self._look_for(query, self._level)
 
     def action_toggle_only(self) -> None:
-        """Only the lines that match, or all of them."""
         if self._query is None:
             self.action_search()
             self._only = True
@@ -239,7 +238,6 @@ class SearchedLog(ScrolledLog):
         self._show_picked()
 
     def action_cycle_level(self) -> None:
-        """Only warnings and errors, only errors, or all lines."""
         if self._open_search is None:
             return
         self._level = _LEVELS[(_LEVELS.index(self._level) + 1) % len(_LEVELS)]
@@ -320,18 +318,15 @@ class SearchedLog(ScrolledLog):
         if is_first and finding.is_of_errors and not finding.offsets:
             self.post_message(self.NoErrors(self))
         if is_first and not self._is_picked and finding.offsets:
-            self._go_to_first(finding)
+            # From the end the newest; from elsewhere the next one below.
+            at = bisect_left(finding.offsets, self._place_before())
+            if self.follow or finding.level is Level.ERROR or at == len(finding.offsets):
+                at = len(finding.offsets) - 1
+            self.go_to_offset(finding.offsets[at])
         elif self._source is not None and self._is_picked:
             self.poll()
         self._lay_out()
         self.refresh_bindings()
-
-    def _go_to_first(self, finding: LogMatches) -> None:
-        """From the end the newest; from elsewhere the next one below."""
-        at = bisect_left(finding.offsets, self._place_before())
-        if self.follow or finding.level is Level.ERROR or at == len(finding.offsets):
-            at = len(finding.offsets) - 1
-        self.go_to_offset(finding.offsets[at])
 
     def _forget_finding(self) -> None:
         if self._finding is not None and (searching := self._finding.searching) is not None:
@@ -365,7 +360,6 @@ class SearchedLog(ScrolledLog):
         self.refresh()
 
     def action_next_match(self, step: int) -> None:
-        """To the next one below, or above, round and round."""
         finding = self._finding
         if finding is None or not finding.offsets or self._source is None:
             return

@@ -205,7 +205,10 @@ class PaintedLog(Widget):
             view.clamp()
         rows = self._rows = list(view.rows())
         painted, self._painted = self._painted, [self._strips.rows(row.line)[row.row] for row in rows]
-        self._show_position(self._position(view.stop - 1 - rows[-1].line if rows else 0))
+        position = Content(self._position(view.stop - 1 - rows[-1].line if rows else 0))
+        if self._border_subtitle != position:
+            self._border_subtitle = position  # as in `show_title`
+            self._refresh_border_row(self.outer_size.height - 1 - self.content_offset.y)
         self._repaint(painted)
 
     def _repaint(self, before: list[Strip]) -> None:
@@ -229,12 +232,6 @@ class PaintedLog(Widget):
             return ""
         lines = max(1, lines_below)  # none where only the rest of the last line is below
         return f"{lines:,} {'line' if lines == 1 else 'lines'} below, {key_of('cursor.last')} follows"
-
-    def _show_position(self, text: str) -> None:
-        position = Content(text)
-        if self._border_subtitle != position:
-            self._border_subtitle = position  # as in `show_title`
-            self._refresh_border_row(self.outer_size.height - 1 - self.content_offset.y)
 
     def _refresh_border_row(self, y: int) -> None:
         """Paint the row `y` of the border, counted from the first row of text."""
@@ -295,25 +292,12 @@ class ScrolledLog(PaintedLog):
         if not self._paint_is_due:
             self._lay_out()
 
-    def action_toggle_whole(self) -> None:
-        """Lines as they were written, or a narrow column before messages and short names of figures."""
-        self.whole = not self.whole
-
-    def action_toggle_raw(self) -> None:
-        """Every line as it was written, or only those that say something new."""
-        self.raw = not self.raw
-
     def action_toggle_follow(self) -> None:
-        """Stick to the newest lines, or stay here and say at once what is below."""
         self._stay()
         self.follow = not self.follow
         self.poll()
         if self._paint_is_due:
             self._lay_out()
-
-    def action_toggle_wrap(self) -> None:
-        """Break long lines into rows, or cut them."""
-        self.wrap = not self.wrap
 
     def action_to_end(self) -> None:
         self._stay()

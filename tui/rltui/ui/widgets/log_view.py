@@ -180,17 +180,14 @@ class LogStrips:
         """Return the strips of a line, uncut to the right unless wrapped; none where it is hidden."""
         rows = self._cache.get(number)
         if rows is None:
-            rows = [] if self._is_hidden(number) else self._paint(number)
+            is_hidden = (
+                not self._is_raw
+                and self._folds.is_hidden(number)
+                and next(self._found_in(self.text(number)), None) is None
+            )
+            rows = [] if is_hidden else self._paint(number)
             self._cache[number] = rows
         return rows
-
-    def _is_hidden(self, number: int) -> bool:
-        """Not where something is found in it."""
-        return (
-            not self._is_raw
-            and self._folds.is_hidden(number)
-            and next(self._found_in(self.text(number)), None) is None
-        )
 
     def _found_in(self, text: str) -> Iterator[tuple[int, int]]:
         return self._query.spans(text) if self._query is not None else iter(())

@@ -197,7 +197,6 @@ class ComponentPane(ReaderPane):
         self._told = ""
 
     def compose(self) -> ComposeResult:
-        """The log, and why the component does not run."""
         yield from super().compose()
         yield Static(classes="reason", markup=False)
 

@@ -154,7 +154,6 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
             self.go_to(key)
 
     def copied(self) -> CopyWanted | None:
-        """The row under the cursor, as it is shown."""
         return CopyWanted(rows_text(line.plain for key, line in self._lines if key and key == self.key))
 
     def row_at(self, y: int) -> str | None:

@@ -13,7 +13,7 @@ from rltui.core.runs import RunRow
 from rltui.core.secrets import masked
 from rltui.core.text import duration, figure, size_text, steps_text, value_text
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.gpu_words import FAINT, flow, hanging
+from rltui.ui.widgets.gpu_words import flow, hanging, labelled
 from rltui.ui.widgets.run_table import Line, group_text
 
 _LABEL = 10
@@ -50,15 +50,14 @@ def detail_lines(line: Line | None, names: Mapping[str, str], width: int, now: f
 
 
 def _drawn(facts: Iterable[_Fact], width: int) -> list[Content]:
-    lines = []
+    lines: list[Content] = []
     for label, texts in facts:
         texts, style = [clean_line(text) for text in texts if text], _STYLES.get(label, "")
         if len(texts) == 1:
             shown = hanging(texts[0], width - _LABEL, style)
         else:
             shown = flow([Content.styled(text, style) for text in texts], width - _LABEL, gap=" · ")
-        for at, line in enumerate(shown):
-            lines.append(Content.assemble(((label if at == 0 else "").ljust(_LABEL), FAINT), line))
+        lines += labelled(label, shown, _LABEL)
     return lines
 
 

@@ -87,7 +87,12 @@ def _conversation_lines(conversation: Conversation, width: int, *, is_folded: bo
         if message.reasoning:
             yield from _indented(message.reasoning, width, f"italic {FAINT}")
         if message.text and is_folded and message.role == "tool":
-            yield from _folded(message.text, width)
+            lines = list(_indented(message.text, width, FAINT))
+            yield from lines[:_FOLDED_LINES]
+            if len(lines) > _FOLDED_LINES:
+                yield Content.styled(
+                    f"{'':{_INDENT}}… {len(lines) - _FOLDED_LINES} more lines", f"italic {FAINT}"
+                )
         else:
             yield from _indented(message.text, width, "")
         for call in message.calls:
@@ -102,13 +107,6 @@ def _role_line(message: Message, width: int) -> Content:
         (role, _ROLES.get(message.role, "bold")),
         (" ◂ sampled" if message.sampled and message.role != "assistant" else "", FAINT),
     )[:width]
-
-
-def _folded(text: str, width: int) -> Iterator[Content]:
-    lines = list(_indented(text, width, FAINT))
-    yield from lines[:_FOLDED_LINES]
-    if len(lines) > _FOLDED_LINES:
-        yield Content.styled(f"{'':{_INDENT}}… {len(lines) - _FOLDED_LINES} more lines", f"italic {FAINT}")
 
 
 def _indented(text: str, width: int, style: str, *, indent: int = _INDENT) -> Iterator[Content]:
@@ -219,7 +217,6 @@ class TranscriptView(ScrollView, can_focus=True):
             self.lay_out()
 
     def copied(self) -> CopyWanted | None:
-        """The whole sample, or its record where that is shown."""
         if self._transcript is None:
             return None
         if self.is_raw:

@@ -199,7 +199,6 @@ class ListValue(Widget, can_focus=True):
         return self._items[self._at] if self._at < len(self._items) else ""
 
     def render(self) -> RenderResult:
-        """One line per item; the cursor's is marked."""
         lines = [self._render_line_of(at, item) for at, item in enumerate([*self._items, ""])]
         if not self._is_set:
             lines.append(Content.styled(f"out of the file: {self._default}", "$foreground 60%"))
@@ -343,7 +342,6 @@ class FractionBar(Widget):
     verdict: reactive[MemoryVerdict | None] = reactive(None, layout=True)
 
     def render(self) -> RenderResult:
-        """One line, and the figures below it where they are known."""
         verdict = self.verdict
         width = self.size.width
         safe = None if verdict is None else verdict.safe_utilization

@@ -95,7 +95,6 @@ class VirtualList(ScrollView, can_focus=True):
             self.go_to(at)
 
     def copied(self) -> CopyWanted | None:
-        """The line under the cursor, as it is shown."""
         if not (self.count and self._has_cursor):
             return None
         width = self.scrollable_content_region.width
