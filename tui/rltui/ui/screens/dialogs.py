@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -11,6 +11,7 @@ from textual.await_complete import AwaitComplete
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.button import ButtonVariant
 from textual.widgets.option_list import Option
@@ -366,6 +367,59 @@ class SearchPrompt(NoteDialog):
 
     def answer(self, typed: str) -> str | None:
         return typed
+
+
+class Field(NamedTuple):
+    """A line of a form."""
+
+    label: str
+    placeholder: str = ""
+    """What it says while it is empty."""
+    value: str = ""
+
+
+class FieldsDialog(Box[str]):
+    """A line for each field, and below what they come to: the words to say, `None` where it was cancelled."""
+
+    def __init__(
+        self, heading: str, fields: Mapping[str, Field], below: Widget, chosen: str, choices: Sequence[str]
+    ) -> None:
+        """`chosen`: the field whose `choices` up and down go through."""
+        super().__init__()
+        self._heading, self._labels, self._below = heading, fields, below
+        self.fields = {
+            name: Input(field.value, placeholder=field.placeholder, id=f"field-{name}", compact=True)
+            for name, field in fields.items()
+        }
+        for line in self.fields.values():
+            line.cursor_blink = False
+        self._chosen, self._choices = self.fields[chosen], choices
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box") as box:
+            box.border_title = self._heading
+            for name, field in self._labels.items():
+                with Horizontal(classes="field"):
+                    yield Static(field.label, classes="field-label", markup=False)
+                    yield self.fields[name]
+            yield self._below
+
+    @property
+    def said(self) -> dict[str, str]:
+        return {name: line.value.strip() for name, line in self.fields.items()}
+
+    def action_step(self, choices: int) -> None:
+        """The next choice; from a field that has none, the next field."""
+        line = self._chosen
+        if not line.has_focus:
+            self.focus_next(Input) if choices > 0 else self.focus_previous(Input)
+            return
+        at = self._choices.index(line.value) if line.value in self._choices else -choices
+        line.value = self._choices[(at + choices) % len(self._choices)]
+        line.cursor_position = len(line.value)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
 
 
 class _Choices(OptionList):

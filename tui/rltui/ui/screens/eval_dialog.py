@@ -8,8 +8,6 @@ from typing import ClassVar
 
 from pydantic import ValidationError
 from textual import on
-from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -19,7 +17,7 @@ from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen, show_error
-from rltui.ui.screens.dialogs import Box, ToldKey
+from rltui.ui.screens.dialogs import Field, FieldsDialog, ToldKey
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.gpu_words import FAINT
 
@@ -61,45 +59,31 @@ def target_of(text: str) -> EvalTarget:
     return EvalTarget(kind="model", model=name) if name else EvalTarget()
 
 
-class EvalDialog(Box[str]):
-    """Asks until it is done or refused no more: the words to say, `None` where it was cancelled."""
+class EvalDialog(FieldsDialog):
+    """Asks until it is done or refused no more."""
 
     BINDINGS: ClassVar = bindings(Place.EVALUATE)
 
     def __init__(self, choices: Sequence[str], ask: Ask, *, target: str = "now") -> None:
         """`choices`: what up and down go through, as `targets`."""
-        super().__init__()
-        self._choices = choices
-        self._ask = ask
         plain = EvalRequest()
         values = {
             "target": target,
             "examples": str(plain.num_examples),
             "rollouts": str(plain.rollouts_per_example),
         }
-        self._fields = {
-            name: Input(values.get(name, ""), placeholder=hint, id=f"eval-{name}", compact=True)
-            for name, (_, hint) in _FIELDS.items()
-        }
-        for field in self._fields.values():
-            field.cursor_blink = False
+        fields = {name: Field(*words, values.get(name, "")) for name, words in _FIELDS.items()}
+        self._words = Static(id="eval-words", classes="body")
+        super().__init__("Evaluate", fields, self._words, "target", choices)
+        self._ask = ask
         self._refusal = ""
-
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box") as box:
-            box.border_title = "Evaluate"
-            for name, (label, _) in _FIELDS.items():
-                with Horizontal(classes="eval-field"):
-                    yield Static(label, classes="eval-label", markup=False)
-                    yield self._fields[name]
-            yield Static(id="eval-words", classes="body")
 
     def told_keys(self) -> Sequence[ToldKey]:
         choices = ("evaluate.previous evaluate.next", "choices")
         return ("enter", "ask for it"), choices, ("tab", "next field"), ("evaluate.cancel", "")
 
     def on_mount(self) -> None:
-        self._fields["target"].focus()
+        self.fields["target"].focus()
         self._show()
 
     def _show(self) -> None:
@@ -111,7 +95,7 @@ class EvalDialog(Box[str]):
             lines.append(Content.styled(clean_line(error.title), "$text-warning"))
         if self._refusal:
             lines.append(Content.styled(f"✗ {self._refusal}", "$text-error"))
-        self.query_one("#eval-words", Static).update(Content("\n").join(lines))
+        self._words.update(Content("\n").join(lines))
 
     def _request(self) -> tuple[EvalRequest, int | None]:
         """What the fields say, and whether that is a standing order.
@@ -119,7 +103,7 @@ class EvalDialog(Box[str]):
         Raises:
             UsageError: where one of them cannot be understood.
         """
-        said = {name: field.value.strip() for name, field in self._fields.items()}
+        said = self.said
         try:
             arguments = tuple(shlex.split(said["arguments"]))
         except ValueError as error:
@@ -146,16 +130,6 @@ class EvalDialog(Box[str]):
         self._refusal = ""
         self._show()
 
-    def action_step(self, choices: int) -> None:
-        """The next choice for what is evaluated; from a field that has none, the next field."""
-        field = self._fields["target"]
-        if not field.has_focus:
-            self.focus_next(Input) if choices > 0 else self.focus_previous(Input)
-            return
-        at = self._choices.index(field.value) if field.value in self._choices else -choices
-        field.value = self._choices[(at + choices) % len(self._choices)]
-        field.cursor_position = len(field.value)
-
     @on(Input.Submitted)
     def _submit(self) -> None:
         in_background(self, self._carry_out, group="ask")
@@ -169,9 +143,6 @@ class EvalDialog(Box[str]):
             self._refusal = clean(str(error))
             self._show()
             self.app.bell()
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)
 
 
 class EvaluateActions(ExperimentScreen):

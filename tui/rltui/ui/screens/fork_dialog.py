@@ -9,8 +9,7 @@ from functools import partial
 from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -23,7 +22,7 @@ from rltui.ui.actions import Place, bindings
 from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import MainScreen, show_error
-from rltui.ui.screens.dialogs import Box, ToldKey
+from rltui.ui.screens.dialogs import Field, FieldsDialog, ToldKey
 from rltui.ui.text import clean, clean_line
 from rltui.wording import fork_lines
 
@@ -32,52 +31,38 @@ _PAUSE_S = 0.3
 _STYLES = {"+": "$text-success", "-": "$text-error", "@": "$foreground 60%"}
 """By the sign that a line of a diff begins with."""
 _EDITS, _BEGIN, _NAME = "edits", "begin", "name"
-_LABELS = {_EDITS: "set", _BEGIN: "from checkpoint", _NAME: "name"}
 
 Plan = Callable[[ForkWish], Awaitable[ForkPlan]]
 Start = Callable[[ForkWish], Awaitable[str]]
 
 
-class ForkDialog(Box[str]):
-    """Shows what it comes to, and asks until it is done or cancelled: the words to say."""
+class ForkDialog(FieldsDialog):
+    """Shows what it comes to, and asks until it is done or cancelled."""
 
     BINDINGS: ClassVar = bindings(Place.FORK)
 
     def __init__(self, row: RunRow, plan: Plan, start: Start, *, begin: str = "") -> None:
         """`begin`: the checkpoint, as a person types it."""
-        super().__init__()
-        self._row = row
+        steps = ["", *map(str, sorted(row.checkpoints, reverse=True))]
+        fields = {
+            _EDITS: Field("set", "lr=1e-3 batch_size=64 …"),
+            _BEGIN: Field(
+                "from checkpoint", f"empty: the beginning; {listed(steps[1:4], 'or') or 'last'} ↑↓", begin
+            ),
+            _NAME: Field("name", "by what is changed"),
+        }
+        self._words = Static(id="fork-words", classes="body")
+        below = VerticalScroll(self._words, classes="scroll")
+        super().__init__(clean_line(f"Fork {row.name}"), fields, below, _BEGIN, steps)
         self._plan = plan
         self._start = start
-        self._steps = ["", *map(str, sorted(row.checkpoints, reverse=True))]
-        steps = f"empty: the beginning; {listed(self._steps[1:4], 'or') or 'last'} ↑↓"
-        hints = {_EDITS: "lr=1e-3 batch_size=64 …", _BEGIN: steps, _NAME: "by what is changed"}
-        self._fields = {
-            name: Input(
-                begin if name == _BEGIN else "", placeholder=hints[name], id=f"fork-{name}", compact=True
-            )
-            for name in _LABELS
-        }
-        for field in self._fields.values():
-            field.cursor_blink = False
-        self._words = Static(id="fork-words", classes="body")
         self._is_busy = False
-
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box") as box:
-            box.border_title = clean_line(f"Fork {self._row.name}")
-            for name, label in _LABELS.items():
-                with Horizontal(classes="fork-field"):
-                    yield Static(label, classes="fork-label", markup=False)
-                    yield self._fields[name]
-            with VerticalScroll(classes="scroll"):
-                yield self._words
 
     def told_keys(self) -> Sequence[ToldKey]:
         return ("enter", "start it"), ("tab", "next field"), ("evaluate.cancel", "")
 
     def on_mount(self) -> None:
-        self._fields[_EDITS].focus()
+        self.fields[_EDITS].focus()
         self._look(0.0)
 
     @on(Input.Changed)
@@ -109,23 +94,13 @@ class ForkDialog(Box[str]):
         Raises:
             UsageError: where one of them cannot be understood.
         """
-        said = {name: field.value.strip() for name, field in self._fields.items()}
+        said = self.said
         try:
             edits = split_assignments(shlex.split(said[_EDITS]))
         except ValueError as error:
             raise UsageError(f"set: {error}") from None
         begin = checkpointed(said[_BEGIN]) if said[_BEGIN] else None
         return ForkWish(edits=edits, begin=begin, name=said[_NAME] or None)
-
-    def action_step(self, choices: int) -> None:
-        """The next checkpoint; from a field that has none, the next field."""
-        field = self._fields[_BEGIN]
-        if not field.has_focus:
-            self.focus_next(Input) if choices > 0 else self.focus_previous(Input)
-            return
-        at = self._steps.index(field.value) if field.value in self._steps else -choices
-        field.value = self._steps[(at + choices) % len(self._steps)]
-        field.cursor_position = len(field.value)
 
     @on(Input.Submitted)
     def _submit(self) -> None:
