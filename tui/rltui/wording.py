@@ -283,18 +283,8 @@ CHECKPOINT_HEAD = ("step", "age", "reward", "eval", "parts", "size", "attempt", 
 
 
 EVAL_HEAD = (
-    "id",
-    "what",
-    "on",
-    "asked",
-    "reward",
-    "spread",
-    "difference",
-    "cut off",
-    "failed",
-    "when",
-    "note",
-)
+    "id", "what", "on", "asked", "reward", "spread", "difference", "cut off", "failed", "when", "note",
+)  # fmt: skip
 """Above the columns of `eval_cells`."""
 
 

@@ -415,20 +415,6 @@ def _settings() -> _Finding:
 
 
 _CHECKS: tuple[Callable[[], _Finding], ...] = (
-    _python,
-    _tmux,
-    _state,
-    _sockets,
-    _terminal,
-    _logout,
-    _gpu,
-    _engine,
-    _uv,
-    _prime_rl,
-    _verifiers,
-    _slurm,
-    _kubernetes,
-    _open_files,
-    _disk,
-    _settings,
-)
+    _python, _tmux, _state, _sockets, _terminal, _logout, _gpu, _engine, _uv, _prime_rl, _verifiers, _slurm,
+    _kubernetes, _open_files, _disk, _settings,
+)  # fmt: skip

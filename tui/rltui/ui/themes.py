@@ -26,29 +26,14 @@ TINTS = {
 """Grounds with so much of a colour at most: the row with the cursor, the same in a list without the focus;
 a marked line, and a warning across the screen; a match; what is selected."""
 TEXTS = (
-    "foreground",
-    "foreground-muted",
-    "text-muted",
-    "text-disabled",
-    "text-primary",
-    "text-secondary",
-    "text-success",
-    "text-warning",
-    "text-error",
-    "text-accent",
-    "accent",
-)
+    "foreground", "foreground-muted", "text-muted", "text-disabled", "text-primary", "text-secondary",
+    "text-success", "text-warning", "text-error", "text-accent", "accent",
+)  # fmt: skip
 """What is written in, on grounds and tints."""
 SOLIDS = (
-    "primary",
-    "secondary",
-    "success",
-    "warning",
-    "error",
-    "footer-foreground",
-    "footer-key-foreground",
-    "footer-description-foreground",
-)
+    "primary", "secondary", "success", "warning", "error",
+    "footer-foreground", "footer-key-foreground", "footer-description-foreground",
+)  # fmt: skip
 """Bars, frames and keys on grounds; `background` is written in on them."""
 LINES = ("border", "border-blurred", "scrollbar", "scrollbar-hover", "scrollbar-active")
 """On grounds and tints."""
