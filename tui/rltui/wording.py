@@ -405,10 +405,11 @@ def restore_rows(aside: SetAside) -> list[tuple[str, str]]:
 
 def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:
     """What is deleted, what stays and why, what that frees: a label and its text each."""
-    rows = [
-        ("delete", f"checkpoint {each.step}{_size_in_brackets(each)}{_incomplete(each)}")
-        for each in plan.delete
-    ]
+    rows = []
+    for each in plan.delete:
+        size = "" if each.size_bytes is None else f" ({size_text(each.size_bytes)})"
+        lacks = f", {checkpoint_note(each)}" if each.missing else ""
+        rows.append(("delete", f"checkpoint {each.step}{size}{lacks}"))
     if plan.archive:
         rows.append(("delete", f"all that restarts have set aside in {plan.archive}"))
     if not rows:
@@ -418,14 +419,6 @@ def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:
     return [
         (label if at == 0 or rows[at - 1][0] != label else "", text) for at, (label, text) in enumerate(rows)
     ]
-
-
-def _size_in_brackets(checkpoint: Checkpoint) -> str:
-    return "" if checkpoint.size_bytes is None else f" ({size_text(checkpoint.size_bytes)})"
-
-
-def _incomplete(checkpoint: Checkpoint) -> str:
-    return f", {checkpoint_note(checkpoint)}" if checkpoint.missing else ""
 
 
 def rows_text(rows: Sequence[tuple[str, str]]) -> str:

@@ -14,8 +14,6 @@ from rltui.cli.colour import paint, switch
 from rltui.cli.parser import parse
 from rltui.errors import ExitCode, RltuiError, UsageError
 
-_SHOWN = 60
-
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
@@ -59,7 +57,7 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        shown = f"{str(error.filename)[:_SHOWN]} …"
+        shown = f"{str(error.filename)[:60]} …"
         return _report(UsageError(f"no file has so long a name: {shown}"), as_json=out.is_json)
     except KeyboardInterrupt:
         print("interrupted; what runs goes on", file=sys.stderr)

@@ -41,7 +41,6 @@ from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import known_experiments, name_if_needed
 from rltui.services.runs.observed import refuse_observed
 
-_MODEL = "model.name"
 _NAMES_MODEL = re.compile(r"^model$|(^|\.)model\.name$|\.vllm\.model$")
 """Keys that name the model which a run begins with."""
 _Ask = Callable[[Literal["plan", "execute"], Request], Plan]
@@ -119,7 +118,7 @@ def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str
         if role != "sft" and _NAMES_MODEL.search(key) and isinstance(value, str)
     }
     first = next(iter(found.values()), None)
-    return {key: str(folder) for key, value in found.items() if value == first} or {_MODEL: str(folder)}
+    return {key: str(folder) for key, value in found.items() if value == first} or {"model.name": str(folder)}
 
 
 def _request(

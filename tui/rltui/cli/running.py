@@ -49,7 +49,6 @@ from rltui.services.runs.experiments import check_name, find_experiment, forget,
 from rltui.services.runs.leases import users_of
 from rltui.services.runs.run_folder import next_free
 
-_DEMO_FOLDER = Path("outputs/demo")
 _DEMO_FILES = ("rl.toml", "sft.toml")
 _DEMO_EVALS = tuple(
     EvalRequest(target=target, max_tokens=112, when_done=True)
@@ -124,7 +123,7 @@ def demo(arguments: argparse.Namespace) -> int:
         )
     if not arguments.no_tui:
         need_terminal()
-    folder = Path(arguments.output_dir or _DEMO_FOLDER).absolute()
+    folder = Path(arguments.output_dir or "outputs/demo").absolute()
     known = find_experiment(folder.name)
     if known is not None and launch.lives(known):
         print(f"the demo runs already in {known.output_dir}", file=sys.stderr)

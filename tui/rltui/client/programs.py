@@ -15,10 +15,6 @@ from rltui.errors import RltuiError, UsageError
 from rltui.services import outside
 from rltui.services.outside import in_terminal
 
-_FALLBACK = "vi"
-_PAGER = "less"
-
-
 _TAKE_A_LINE = frozenset(
     {"vi", "vim", "nvim", "view", "nano", "pico", "emacs", "emacsclient", "micro", "joe", "kak", "ne", "mg"}
 )
@@ -34,7 +30,7 @@ def edit_text(path: str, text: str, *, line: int = 1) -> str:
         UsageError: if there is no such editor.
         RltuiError: if it failed, or left something that is no UTF-8 text.
     """
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _FALLBACK
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory(prefix="rltui-edit-") as folder:
         copy = Path(folder) / Path(path).name
         try:
@@ -62,7 +58,7 @@ def pager_command(path: str) -> list[str]:
     Raises:
         UsageError: if there is no such program.
     """
-    wanted = os.environ.get("PAGER") or _PAGER
+    wanted = os.environ.get("PAGER") or "less"
     try:
         words = shlex.split(wanted)
     except ValueError as error:
@@ -70,9 +66,6 @@ def pager_command(path: str) -> list[str]:
     if not words or shutil.which(words[0]) is None:
         raise UsageError(f"there is no pager {wanted!r}", hint="set PAGER to one that is installed")
     return [*words, path]
-
-
-_TMUX_TIMEOUT_S = 2.0
 
 
 def give_to_tmux(text: str) -> bool:
@@ -86,7 +79,7 @@ def give_to_tmux(text: str) -> bool:
     for options in (["-w"], []):
         with suppress(RltuiError):
             command = ["tmux", "load-buffer", *options, "-"]
-            outside.ask(command, timeout_s=_TMUX_TIMEOUT_S, stdin=text.encode(errors="replace"))
+            outside.ask(command, timeout_s=2.0, stdin=text.encode(errors="replace"))
             return True
     return False
 

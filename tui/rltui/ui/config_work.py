@@ -221,7 +221,10 @@ class ConfigWork:
         """Plan with everything that can be checked, show, ask, write. Conflicts are asked about, too."""
         while True:
             try:
-                plan = await self._thorough_plan(request)
+                # The framework's own validators take their time: it is said what is waited for.
+                asked = request.model_copy(update={"restart": True, "thorough": True})
+                async with waiting(self._app, "Asking the framework's own validators", cancels=True):
+                    plan = await self._experiment.plan(asked)
             except RltuiError as error:
                 if not question.may_edit_again:
                     await show_error(self._app, error)
@@ -245,12 +248,6 @@ class ConfigWork:
             done = await self._execute(agreed(request, plan))
             if done is not None:
                 return done
-
-    async def _thorough_plan(self, request: Request) -> Plan:
-        """With the framework's own validators, which take their time: then it is said what is waited for."""
-        asked = request.model_copy(update={"restart": True, "thorough": True})
-        async with waiting(self._app, "Asking the framework's own validators", cancels=True):
-            return await self._experiment.plan(asked)
 
     async def _execute(self, request: Request) -> Outcome | None:
         """`None` where the files changed while the review was open: it is asked about again."""

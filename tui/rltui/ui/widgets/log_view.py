@@ -227,7 +227,9 @@ class LogStrips:
         head, label, told = self._folds.head(number), self._label(number), self._folds.told(number)
         segments: list[Segment] = []
         if not self._is_whole and self._message_start(number, line):
-            segments = self._column(folded_head(head), head.level)
+            column, style = folded_head(head), self._level_styles.get(head.level) if head.level else None
+            letter = self._base + style if style else self._quiet
+            segments = [Segment(column[:-2], self._quiet), Segment(column[-2:], letter)]
         elif label and not self._is_whole:
             segments = [Segment(" " * COLUMN_CELLS, self._base)]
         if label:
@@ -250,11 +252,6 @@ class LogStrips:
         ):
             return whole
         return parts
-
-    def _column(self, column: str, level: Level | None) -> list[Segment]:
-        style = self._level_styles.get(level) if level else None
-        letter = self._base + style if style else self._quiet
-        return [Segment(column[:-2], self._quiet), Segment(column[-2:], letter)]
 
     def _segments(self, line: Line, start: int, end: int) -> list[Segment]:
         """A part of the text: in the colours of the line or its level, with what was found marked."""

@@ -223,12 +223,8 @@ class ComponentPane(ReaderPane):
             self.status, self._shared.clock(), selected=self.selected, width=self._title_width
         )
         self._show_title(title)
-        self._tell_below(
-            told_of_memory(self.status, readonly=self._shared.experiment.readonly)
-            or told_below(self.status, reason_is_told=is_told)
-        )
-
-    def _tell_below(self, words: Content) -> None:
+        words = told_of_memory(self.status, readonly=self._shared.experiment.readonly)
+        words = words or told_below(self.status, reason_is_told=is_told)
         if words.markup != self._told:
             self._told = words.markup
             self.query_one(".reason", Static).update(words)
