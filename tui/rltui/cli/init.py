@@ -25,7 +25,6 @@ from rltui.services.runs.experiment_files import NAME_PATTERN
 
 _SHELL = re.compile(r"[|&;<>`]|\$[\w({]")
 """What only a shell understands."""
-_WIDTH = 44
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ def _text(name: str, components: Sequence[_Component]) -> str:
 
 
 def _line(text: str, comment: str) -> str:
-    return f"{text:<{_WIDTH}} # {comment}"
+    return f"{text:<44} # {comment}"
 
 
 def _section(component: _Component, others: Sequence[str]) -> Iterator[str]:

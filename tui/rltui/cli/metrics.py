@@ -302,6 +302,7 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: a
         finite = [value for value in line.current.values if math.isfinite(value)]
         values = line.current.values
         unit = shown_unit(line.unit)
+        gaps = f", {len(values) - len(finite)} no number" if len(finite) < len(values) else ""
         at = (
             f"step {line.current.steps[-1]}"
             if line.has_steps
@@ -316,7 +317,7 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: a
                 at,
                 figure(min(finite), line.unit) if finite else "",
                 figure(max(finite), line.unit) if finite else "",
-                f"{len(values)}{_gaps(line)}",
+                f"{len(values)}{gaps}",
                 "" if line.label == _full(line.key) else _full(line.key),
             )
         )
@@ -324,11 +325,6 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: a
     others = len(reader.keys()) - len(lines)
     if others > 0 and not arguments.metric:
         print(f"\n{others} more series: {hints.METRICS_ALL}; {hints.METRICS_PLOT} draws some")
-
-
-def _gaps(line: _Printed) -> str:
-    gaps = sum(not math.isfinite(value) for value in line.current.values)
-    return f", {gaps} no number" if gaps else ""
 
 
 def _print_plots(lines: Iterable[_Printed], arguments: argparse.Namespace) -> None:

@@ -168,15 +168,8 @@ def _broken_row(one: ExperimentRecord | BrokenExperiment, state: str, error: Rlt
     """The keys of a status that can be told, and `problem`."""
     problem = {"title": error.title, "hint": error.hint}
     row = {"experiment": one.name, "state": state, "output_dir": one.output_dir, "problem": problem}
-    return {
-        **row,
-        "framework": None,
-        "step": None,
-        "max_steps": None,
-        "reward": None,
-        "components": [],
-        "created_at": None,
-    }
+    unknown = dict.fromkeys(("framework", "step", "max_steps", "reward"))
+    return {**row, **unknown, "components": [], "created_at": None}
 
 
 def read_status(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -173,32 +173,25 @@ class RunCurves(MetricsScreen):
         return action not in _OF_ONE_RUN and super().check_action(action, parameters)
 
 
-class _Elsewhere(NamedTuple):
-    """Where else prompts are looked for."""
-
-    name: str
-    source: RolloutSource
-
-
 class RunRollouts(RolloutScreen):
     """Lies on the comparison: the rollouts of the first run, and beside one the same prompt in the others."""
 
     def __init__(self, shared: Shared, others: Sequence[tuple[str, RolloutSource]]) -> None:
         names = [clean_line(shared.experiment.name), *(name for name, _ in others)]
         super().__init__(shared, of=f"beside {', '.join(names[1:])}")
-        self._others = [_Elsewhere(*each) for each in others]
+        self._others = others
 
     def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
         """In each other run at the nearest step that has it, then in each at the next one."""
-        looking = [(each, same_prompt_in(each.source, key, transcript)) for each in self._others]
+        looking = [(name, source, same_prompt_in(source, key, transcript)) for name, source in self._others]
         while looking:
-            for each, places in tuple(looking):
+            for name, source, places in tuple(looking):
                 for place, sample in places:
-                    yield FoundPrompt(each.source, place, sample, each.name)
+                    yield FoundPrompt(source, place, sample, name)
                     if sample is not None:
                         break
                 else:
-                    looking.remove((each, places))
+                    looking.remove((name, source, places))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Nothing that leads to another screen than back."""
