@@ -10,11 +10,10 @@ from textual import events
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.visual import Visual
 
 from rltui.ui.copying import CopyWanted, rows_text
+from rltui.ui.widgets.virtual_list import PaintedList
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +48,8 @@ def cells_line(cells: Sequence[str], shown: Sequence[tuple[int, int]]) -> str:
     return _GAP.join(cells[at].ljust(width) for at, width in shown).rstrip()
 
 
-class RowList(ScrollView, can_focus=True, inherit_bindings=False):
+class RowList(PaintedList, inherit_bindings=False):
     """Draws what `make_rows` answers. Its keys are the screen's: Textual's would only scroll."""
-
-    ALLOW_SELECT = False  # what is painted line by line is no text to Textual
-    COMPONENT_CLASSES = {"row-list--cursor", "row-list--cursor-unfocused"}  # noqa: RUF012 - as Textual declares it
 
     cursor_mark: ClassVar = ""
     """Takes the place of the first cell, while the list has the keys."""
@@ -145,10 +141,6 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     def on_resize(self) -> None:
         self.reload()
 
-    def watch_has_focus(self, _has_focus: bool) -> None:
-        super().watch_has_focus(_has_focus)
-        self.refresh()
-
     def on_click(self, event: events.Click) -> None:
         if (key := self.row_at(event.y)) is not None:
             self.go_to(key)
@@ -163,19 +155,13 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         at = y + self.scroll_offset.y
-        width = self.scrollable_content_region.width
         if at >= len(self._lines):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(self.scrollable_content_region.width, self.rich_style)
         key, line = self._lines[at]
-        line = line.pad_right(max(0, width - line.cell_length))
-        style = self.visual_style
-        if key is not None and key == self.key and (at == 0 or self._lines[at - 1][0] != key):
-            style = self.get_visual_style(
-                "row-list--cursor" if self.has_focus else "row-list--cursor-unfocused"
-            )
-            if self.has_focus and self.cursor_mark:
-                line = Content(self.cursor_mark) + line[len(self.cursor_mark) :]
-        return Visual.to_strips(self, line, line.cell_length, 1, style)[0]
+        has_cursor = key is not None and key == self.key and (at == 0 or self._lines[at - 1][0] != key)
+        if has_cursor and self.has_focus and self.cursor_mark:
+            line = Content(self.cursor_mark) + line[len(self.cursor_mark) :]
+        return self.painted(line, has_cursor=has_cursor)
 
 
 class _Movable(Protocol):

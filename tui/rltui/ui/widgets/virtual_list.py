@@ -19,11 +19,26 @@ MakeLine = Callable[[int, int], Content]
 """The line at a place, for a width in cells."""
 
 
-class VirtualList(ScrollView, can_focus=True):
-    """Asks `make_line` for what is in view; the cursor is on a place."""
+class PaintedList(ScrollView, can_focus=True):
+    """Is painted line by line, one of which has the cursor."""
 
     ALLOW_SELECT = False  # what is painted line by line is no text to Textual
     COMPONENT_CLASSES = {"row-list--cursor", "row-list--cursor-unfocused"}  # noqa: RUF012 - as Textual declares it
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        super().watch_has_focus(_has_focus)
+        self.refresh()
+
+    def painted(self, line: Content, *, has_cursor: bool) -> Strip:
+        """A line as wide as there is room, in the colours of the cursor where that is on it."""
+        name = "row-list--cursor" if self.has_focus else "row-list--cursor-unfocused"
+        style = self.get_visual_style(name) if has_cursor else self.visual_style
+        line = line.pad_right(max(0, self.scrollable_content_region.width - line.cell_length))
+        return Visual.to_strips(self, line, line.cell_length, 1, style)[0]
+
+
+class VirtualList(PaintedList):
+    """Asks `make_line` for what is in view; the cursor is on a place."""
 
     @dataclass
     class CursorMoved(Message):
@@ -85,10 +100,6 @@ class VirtualList(ScrollView, can_focus=True):
         self.refresh()
         self._scroll_to_cursor()
 
-    def watch_has_focus(self, _has_focus: bool) -> None:
-        super().watch_has_focus(_has_focus)
-        self.refresh()
-
     def on_click(self, event: events.Click) -> None:
         at = event.y + self.scroll_offset.y
         if at < self.count:
@@ -105,10 +116,5 @@ class VirtualList(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         if at >= self.count:
             return Strip.blank(width, self.rich_style)
-        line = self._make_line(at, width)
-        line = line.pad_right(max(0, width - line.cell_length))
-        style = self.visual_style
-        if at == self.at and self._has_cursor:
-            name = "row-list--cursor" if self.has_focus else "row-list--cursor-unfocused"
-            style = self.get_visual_style(name)
-        return Visual.to_strips(self, line, line.cell_length, 1, style)[0].crop(0, width)
+        has_cursor = at == self.at and self._has_cursor
+        return self.painted(self._make_line(at, width), has_cursor=has_cursor).crop(0, width)
