@@ -79,6 +79,7 @@ def test_down_all_ends_what_lives_and_is_asked_about_as_any_other(box: Box) -> N
         box.json("queue", "add", "run.toml", "-l", "sleeper.toml", "-n", name, "-o", name)
     retry_until(lambda: [entry["state"] for entry in box.json("queue")["entries"]] == ["running", "waiting"])
     assert "2 are running; end all of them: rltui down --all\n" in box.run("ls").stdout
+    assert "say which one with -n NAME; all of them: rltui down --all" in box.run("down").stderr
     plan = box.run("down", "--all", "--plan").stdout
     assert plan.splitlines()[::2] == ["two", "one", "queue: 1 run would start next; it is paused"]
     assert [each["experiment"] for each in box.json("down", "--all", "--plan")] == ["two", "one"]

@@ -80,6 +80,7 @@ def test_parts_of_a_checkpoint_are_copied_to_their_places(box: Box, generation: 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_a_fork_of_a_living_run_learns_on(box: Box, free_port: int) -> None:
     write_example(
         box.work, port=free_port, steps=5000, replaced={"interval = 10": "interval = 2"}, sft_steps=20

@@ -392,7 +392,11 @@ def down(arguments: argparse.Namespace) -> int:
         if name:
             raise UsageError(f"--all ends {name}, too", hint=f"one of them: {hints.DOWN(name=name)}")
         return _down_all(arguments)
-    record = choose_experiment(name, acts=not arguments.plan)
+    try:
+        record = choose_experiment(name, acts=not arguments.plan)
+    except launch.UnclearChoiceError as error:
+        error.hint += f"; all of them: {hints.DOWN_ALL}"
+        raise
     plan = _plan_down(record)
     if arguments.plan:
         sys.stdout.write(f"{plan.model_dump_json()}\n" if arguments.json else _plan_lines(plan))
@@ -428,7 +432,8 @@ def _down_all(arguments: argparse.Namespace) -> int:
         sys.stdout.write(f"{json.dumps(document)}\n" if arguments.json else shown or "nothing lives\n")
         return 0
     loss = max((loss_of_plan(plan, Request(action="stop")) for plan in plans.values()), default=Loss.NOTHING)
-    require_consent("down-all", arguments, "end all of these?", loss=loss, plan=shown)
+    sys.stderr.write(shown)
+    require_consent("down-all", arguments, "end all of these?", loss=loss)
     if waiting:
         asking.pause()
     statuses, problems = [], []
