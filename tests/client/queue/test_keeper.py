@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import retry_until
 
+from rltui.client.queue.asking import QueueWish, add_to_queue
 from rltui.client.queue.keeper import QueueKeeper, verdict
-from rltui.core.queue import QueueEntry
+from rltui.core.queue import QueueEntry, QueueOptions, QueueSurroundings
 from rltui.services import fingerprints, own_files
 from rltui.services.queue_file import change_queue, queue_file
 
@@ -107,6 +110,66 @@ def test_a_disk_that_does_not_answer_holds_up_nobody(
     keeper._files._readers[str(configs[0])].join()
     keeper.look()
     assert "does not answer" not in why(keeper)["a"]
+
+
+@pytest.mark.timeout(30)
+def test_a_folder_on_a_disk_that_does_not_answer_holds_up_nobody(
+    keeper: QueueKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own folder, the one that it was added in, and that of one that runs."""
+    config = tmp_path / "a.toml"
+    config.write_text("x = 1")
+    entries = [waiting(id_, config) for id_ in "abcd"]
+    entries[1] = entries[1].model_copy(update={"surroundings": "dead"})
+    entries[2] = entries[2].model_copy(update={"state": "running"})
+    dead = {"dead": QueueSurroundings(cwd="/dead", variables={})}
+    change_queue(
+        lambda queue: queue.model_copy(update={"surroundings": dead, "max_parallel": 4}).with_entries(entries)
+    )
+    answers, opened = threading.Event(), fingerprints._open_folder
+
+    def slow(folder: str) -> None:
+        if folder in ("/o/a", "/dead", "/o/c"):
+            answers.wait()
+        opened(folder)
+
+    def no_look(entry: QueueEntry) -> None:
+        assert entry.id == "d"
+
+    monkeypatch.setattr(fingerprints, "_open_folder", slow)
+    monkeypatch.setattr(fingerprints, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr("rltui.client.queue.keeper._record", no_look)
+    keeper.look()
+    assert why(keeper) == {
+        "a": "the disk of /o/a does not answer",
+        "b": "the disk of /dead does not answer",
+        "c": "the disk of /o/c does not answer",
+        "d": "starting",
+    }
+    answers.set()
+    retry_until(lambda: keeper._files.answers("/o/c"))
+    with pytest.raises(AssertionError):
+        keeper.look()
+
+
+@pytest.mark.timeout(30)
+def test_whoever_adds_a_run_does_not_touch_the_folders_of_others(
+    keeper: QueueKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_queue(lambda queue: queue.with_entries([waiting("a", tmp_path / "none.toml")]))
+    resolve = Path.resolve
+
+    def watched(path: Path, *, strict: bool = False) -> Path:
+        assert not path.is_relative_to("/o")
+        return resolve(path, strict=strict)
+
+    monkeypatch.setattr(Path, "resolve", watched)
+    monkeypatch.setattr("rltui.client.queue.asking.wake", lambda: None)
+    (tmp_path / "link").symlink_to(tmp_path)
+    wish = QueueWish(words=(), overrides=(), name="b", folder=tmp_path / "link/b", files=())
+    assert add_to_queue([wish], QueueOptions())[0].folder == str(tmp_path / "b")
+    wish = replace(wish, name="c", folder=tmp_path / "b")
+    assert add_to_queue([wish], QueueOptions())[0].folder == str(tmp_path / "b-2")
 
 
 def test_a_file_that_was_deleted_by_hand_comes_back(keeper: QueueKeeper, tmp_path: Path) -> None:

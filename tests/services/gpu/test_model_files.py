@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.gpu.budget import ModelShape
-from rltui.services.gpu.model_files import model_folder, model_shape, read_shape, read_training_shape
+from rltui.services.gpu.model_files import (
+    hub_commit,
+    model_folder,
+    model_shape,
+    read_shape,
+    read_training_shape,
+)
 
 QWEN3_8B: dict[str, Any] = {
     "hidden_size": 4096,
@@ -323,6 +330,23 @@ def test_a_name_is_found_in_the_hubs_cache(tmp_path: Path, variable: str, value:
     (cached / "refs").mkdir()
     (cached / "refs" / "main").write_text("bbb\n")
     assert model_folder("Qwen/Qwen3-8B", workspace=tmp_path, environment=environment) == wanted
+
+
+@pytest.mark.timeout(10)
+def test_a_commit_is_read_as_one(tmp_path: Path) -> None:
+    """Never as a path, and never for ever."""
+    cached = model(tmp_path / "hub/models--Qwen--Qwen3-8B/snapshots/aaa").parents[1]
+    model(tmp_path / "hub/other")
+    (cached / "refs").mkdir()
+    environment = {"HF_HOME": str(tmp_path)}
+    for text in ("../../other", "/", "a" * 10_000, ""):
+        (cached / "refs/main").write_text(text)
+        assert hub_commit("Qwen/Qwen3-8B", "models", environment) == ""
+        found = model_folder("Qwen/Qwen3-8B", workspace=tmp_path, environment=environment)
+        assert found == cached / "snapshots/aaa"
+    (cached / "refs/main").unlink()
+    os.mkfifo(cached / "refs/main")
+    assert hub_commit("Qwen/Qwen3-8B", "models", environment) == ""
 
 
 @pytest.mark.slow

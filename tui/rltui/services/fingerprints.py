@@ -1,11 +1,14 @@
-"""Whether users' files still say the same, for somebody who must not wait: a file may lie on a disk that does
-not answer, or be a pipe by now.
+"""Whether users' files still say the same, and folders answer, for somebody who must not wait: a file may lie
+on a disk that does not answer, or be a pipe by now.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,18 +51,31 @@ class Fingerprints:
 
     def of(self, path: str) -> Fingerprint:
         """Read anew where the file has changed."""
+        if not self._has_looked(self._read_file, path):
+            return Fingerprint(problem="cannot be read: its disk does not answer")
+        return self._read[path][1]
+
+    def answers(self, folder: str) -> bool:
+        """False where the disk of the folder, or of what is there of the way to it, does not answer."""
+        return self._has_looked(_open_folder, folder)
+
+    def _has_looked(self, look: Callable[[str], None], path: str) -> bool:
         reader = self._readers.get(path)
         if reader is None and time.monotonic() - self._looked_at.get(path, -_HOLDS_S) >= _HOLDS_S:
-            reader = threading.Thread(target=self._look, args=(path,), name=f"read {path}", daemon=True)
+            reader = threading.Thread(target=self._look, args=(look, path), name=f"read {path}", daemon=True)
             self._readers[path] = reader
             reader.start()
             reader.join(_PATIENCE_S)
         if reader is not None and reader.is_alive():
-            return Fingerprint(problem="cannot be read: its disk does not answer")
+            return False
         self._readers.pop(path, None)
-        return self._read[path][1]
+        return True
 
-    def _look(self, path: str) -> None:
+    def _look(self, look: Callable[[str], None], path: str) -> None:
+        look(path)
+        self._looked_at[path] = time.monotonic()
+
+    def _read_file(self, path: str) -> None:
         try:
             info = Path(path).stat()
             stamp = (info.st_ino, info.st_mtime_ns)
@@ -67,4 +83,11 @@ class Fingerprints:
             stamp = (0, 0)
         if stamp == (0, 0) or path not in self._read or self._read[path][0] != stamp:
             self._read[path] = (stamp, fingerprint(path))
-        self._looked_at[path] = time.monotonic()
+
+
+def _open_folder(folder: str) -> None:
+    """An NFS client asks its server at an `open`, where a `stat` may be answered from memory."""
+    for place in (Path(folder), *Path(folder).parents):
+        with suppress(OSError):
+            os.close(os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC))
+            return

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from rltui import paths
-from rltui.services.own_files import FileLock, make_folder, write_atomically
+from rltui.services.own_files import FileLock, make_folder, read_regular, write_atomically
 from rltui.services.slurm import directive
 
 _FILE = "array.json"
@@ -109,7 +109,7 @@ class ArrayPlace:
     def read(self) -> JobArray | None:
         """`None` where it is gone, or nothing that can be understood."""
         try:
-            values = json.loads((self.folder / _FILE).read_bytes())
+            values = json.loads(read_regular(self.folder / _FILE))
             tasks = {int(number): Task(**task) for number, task in values.pop("tasks").items()}
             return JobArray(**values, tasks=tasks)
         except (OSError, ValueError, TypeError, LookupError, AttributeError):
@@ -167,7 +167,7 @@ def array_script(array: JobArray, number: int, *, name: str = "") -> str:
 def _asked(script: str) -> tuple[str, ...]:
     """The lines of a script that ask SLURM for something, without those that are of one job alone."""
     found = []
-    for line in Path(script).read_text(encoding="utf-8").splitlines():
+    for line in read_regular(Path(script)).decode().splitlines():
         if line.startswith("#SBATCH"):
             found.append(line)
         elif line.strip() and not line.startswith("#"):

@@ -8,7 +8,7 @@ import secrets
 import string
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,7 @@ def add_to_queue(
     around = QueueSurroundings(cwd=os.getcwd(), variables=variables)  # noqa: PTH109 - as the child is told
     key = hashlib.sha256(around.model_dump_json().encode()).hexdigest()[:12]
     contents = [_contents(wish.files) for wish in wishes]
+    wishes = [replace(wish, folder=wish.folder.resolve()) for wish in wishes]
     added: list[QueueEntry] = []
 
     def change(queue: RunQueue) -> RunQueue:
@@ -132,14 +133,14 @@ def _contents(files: Iterable[Path | str]) -> dict[str, str]:
 def _place(wish: QueueWish, others: Sequence[QueueEntry]) -> tuple[str, Path]:
     """Its name and its folder, which nobody else has or will have."""
     taken_names = {each.name for each in others}
-    folders = [each.folder for each in others]
+    folders = {each.folder for each in others}
     folder = wish.folder
 
     def is_free(name: str, candidate: Path) -> bool:
         known = find_experiment(name)
         return (
             name not in taken_names
-            and not any(same_folder(str(candidate), other) for other in folders)
+            and str(candidate) not in folders  # both were resolved: other people's disks may not answer
             and (known is None or same_folder(known.output_dir, str(candidate)))
             and (wish.is_resumed or not (wish.is_taken if candidate == folder else _holds_files(candidate)))
         )

@@ -60,8 +60,7 @@ class _Program:
     def has_ended(self) -> bool:
         """By itself, or since its time is over."""
         if self.process.poll() is None and time.monotonic() > self.until:
-            self.process.kill()
-            self.process.wait()
+            self.process.kill()  # who waits for a disk goes only when that answers
         return self.process.poll() is not None
 
 
@@ -93,13 +92,17 @@ class QueueKeeper:
         self._change(lambda queue: queue)
         for entry in self.queue.entries:
             try:
-                self._mind(entry)
+                if entry.is_open and entry.state != "waiting":
+                    self._mind(entry)
             except (OSError, subprocess.TimeoutExpired) as error:  # a full disk; others go on
                 logger.error("%s: %s", entry.name, error)
         self._start_next()
 
     def _mind(self, entry: QueueEntry) -> None:
-        if entry.state == "starting":
+        if why := self._silent_folder(entry):
+            if why != entry.why and entry.state == "running":
+                self._replace(entry, lambda now: now.model_copy(update={"why": why}))
+        elif entry.state == "starting":
             self._settle_start(entry)
         elif entry.state == "running":
             self._follow(entry)
@@ -233,7 +236,16 @@ class QueueKeeper:
                 lambda now: now.model_copy(update={"retries": retries}).ended("failed", why, self.clock()),
             )
 
+    def _silent_folder(self, entry: QueueEntry) -> str:
+        """That the disk of a folder of the entry does not answer: whoever used it would wait for that."""
+        around = self.queue.surroundings.get(entry.surroundings)
+        folders = (entry.folder, "" if around is None else around.cwd)
+        silent = [folder for folder in folders if folder and not self._files.answers(folder)]
+        return f"the disk of {silent[0]} does not answer" if silent else ""
+
     def _changed_files(self, entry: QueueEntry) -> str:
+        if why := self._silent_folder(entry):
+            return why
         for name, sha256 in entry.files.items():
             now = self._files.of(name)
             if now.sha256 != sha256:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -12,6 +13,7 @@ from typing import Any, Literal
 
 from rltui.core.gpu.budget import ModelShape
 from rltui.core.gpu.training import TrainingShape
+from rltui.services.own_files import read_regular
 
 Config = Mapping[str, Any]
 HubKind = Literal["models", "datasets"]
@@ -19,6 +21,7 @@ HubKind = Literal["models", "datasets"]
 _BYTES = {"float64": 8, "float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2}
 _TEXT_PARTS = ("text_config", "llm_config", "language_config")
 _FULL = frozenset({"full_attention", "attention", "hybrid"})
+_COMMIT = re.compile(r"[0-9a-f]{1,64}")
 _WINDOWED = frozenset({"sliding_attention", "chunked_attention"})
 
 
@@ -187,9 +190,10 @@ def model_folder(name: str, *, workspace: Path, environment: Mapping[str, str]) 
 def hub_commit(name: str, kind: HubKind, environment: Mapping[str, str]) -> str:
     """The commit of what the hub's cache has under this name; empty where it has none."""
     try:
-        return (_cached(name, kind, environment) / "refs" / "main").read_text().strip()
+        commit = read_regular(_cached(name, kind, environment) / "refs" / "main", 100).decode().strip()
     except (OSError, UnicodeDecodeError):
         return ""
+    return commit if _COMMIT.fullmatch(commit) else ""
 
 
 def _cached(name: str, kind: str, environment: Mapping[str, str]) -> Path:
