@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Collection, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from rltui.client.actor import actor
 from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request, tokens
@@ -28,6 +28,7 @@ from rltui.core.api import (
     Request,
     Status,
 )
+from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
@@ -127,9 +128,7 @@ class SupervisedExperiment(ReadExperiment):
         params = {"every": every, "request": request.model_dump()}
         return EvalReport.model_validate(await self._call("order_evals", params, wished=True))
 
-    async def convert(
-        self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
-    ) -> Conversion:
+    async def convert(self, to: Way, mean_tokens: float | None = None) -> Conversion:
         answer = await self._call("convert", {"to": to, "mean_tokens": mean_tokens})
         return Conversion.model_validate(answer)
 

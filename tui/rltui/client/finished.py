@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from typing import Literal, Never
+from typing import Never
 
 from rltui.client import launch, offline
 from rltui.client.protocol import Event
 from rltui.client.reading import ReadExperiment
 from rltui.core import hints
 from rltui.core.api import Alert, JournalEntry, Status
+from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.evals import EvalReport
@@ -81,9 +82,7 @@ class FinishedRun(ReadExperiment):
     async def evals(self) -> EvalReport:
         return await asyncio.to_thread(EvalFolder(self._control).report, self.name)
 
-    async def convert(
-        self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
-    ) -> Conversion:
+    async def convert(self, to: Way, mean_tokens: float | None = None) -> Conversion:
         return await asyncio.to_thread(offline.offline_conversion, self.record, to, mean_tokens)
 
     async def note(self, text: str) -> JournalEntry:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rltui.core.api import Alert, JournalEntry, Plan, Publication, Request, Status
+from rltui.core.batch import Way
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.errors import RltuiError
@@ -152,9 +153,7 @@ class Experiment(Protocol):
         """Evaluate one of so many checkpoints as `request` says, whatever its target; 0: none any more."""
         ...
 
-    async def convert(
-        self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
-    ) -> Conversion:
+    async def convert(self, to: Way, mean_tokens: float | None = None) -> Conversion:
         """The batch counted the other way; nothing is written.
 
         `mean_tokens` of an accepted rollout; `None`: what was measured.

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from rltui.client import programs
 from rltui.client.protocol import ConfigText, Event, Experiment
@@ -15,6 +15,7 @@ from rltui.client.remote.frames import Packet, understood
 from rltui.client.remote.link import HostLink
 from rltui.client.remote.logs import RemoteLog, RemoteSearch
 from rltui.core.api import EVENT_MODELS, JournalEntry, Plan, Publication, Request
+from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
@@ -141,9 +142,7 @@ class RemoteExperiment:
     async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
         return await self._ask(Experiment.order_evals, every, request)
 
-    async def convert(
-        self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
-    ) -> Conversion:
+    async def convert(self, to: Way, mean_tokens: float | None = None) -> Conversion:
         return await self._ask(Experiment.convert, to, mean_tokens)
 
     async def note(self, text: str) -> JournalEntry:

@@ -146,6 +146,7 @@ class CompareScreen(FollowingScreen, HomeScreen):
         self.show_screen("runs")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        possible = True
         match action:
             case "curves" | "toggle_all_keys":
                 possible = self._found is not None
@@ -153,8 +154,6 @@ class CompareScreen(FollowingScreen, HomeScreen):
                 return self._found is not None
             case "shift":
                 possible = self._found is not None and len(self._ids) > 1
-            case _:
-                possible = True
         return possible and super().check_action(action, parameters)
 
 

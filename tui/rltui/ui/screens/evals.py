@@ -289,6 +289,7 @@ class EvalScreen(ReportScreen, EvaluateActions):
         self.show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        possible = True
         match action:
             case "cancel_eval":
                 possible = self._queued is not None
@@ -296,6 +297,4 @@ class EvalScreen(ReportScreen, EvaluateActions):
                 possible = self._ended(self.rows.key) is not None
             case "sort":
                 possible = self._report is not None and len(self._report.evaluations) > 1
-            case _:
-                possible = True
         return possible and super().check_action(action, parameters)

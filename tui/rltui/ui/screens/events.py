@@ -231,6 +231,7 @@ class EventScreen(CursorKeys, ExperimentScreen):
             self.show_screen(name, at=item.entry.at, component=item.entry.component)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        possible = True
         match action:
             case "jump":
                 possible = self._list.item is not None and bool({"logs", "metrics"} & SCREENS.keys())
@@ -238,8 +239,6 @@ class EventScreen(CursorKeys, ExperimentScreen):
                 possible = self._list.item is not None and str(parameters[0]) in SCREENS
             case "choose_kind" | "fold" | "search":
                 possible = bool(self._items)
-            case _:
-                possible = True
         return possible and super().check_action(action, parameters)
 
 

@@ -331,10 +331,9 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
             await show_error(self.app, error)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        possible = True
         match action:
             case "free_orphans":
                 has_orphans = self.status is not None and bool(self.status.orphans)
                 possible = has_orphans or bool(self._claim)
-            case _:
-                possible = True
         return possible and super().check_action(action, parameters)

@@ -150,6 +150,7 @@ class QueueScreen(FollowingScreen, HomeScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         entry = self._entry
+        possible = True
         match action, *parameters:
             case "change", "pause" | "resume" as change:
                 is_paused = self._queue is not None and bool(self._queue.paused)
@@ -162,8 +163,6 @@ class QueueScreen(FollowingScreen, HomeScreen):
                 possible = entry is not None and entry.state in ("failed", "stopped", "waiting")
             case "change", "remove":
                 possible = entry is not None and (entry.state == "waiting" or not entry.is_open)
-            case _:
-                possible = True
         return possible and super().check_action(action, parameters)
 
 

@@ -130,6 +130,7 @@ class RunsScreen(RunListScreen, ForkActions):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         line = self._table.line
+        possible = True
         match action:
             case "open":
                 possible = line is not None
@@ -147,6 +148,4 @@ class RunsScreen(RunListScreen, ForkActions):
                 possible = bool(self._known.rows)
             case "fold":
                 possible = self._selection.view.is_grouped
-            case _:
-                possible = True
         return possible and super().check_action(action, parameters)

@@ -186,6 +186,8 @@ class SearchedLog(ScrolledLog):
         search: OpenSearch | None = None,
     ) -> None:
         """Show another log from its end. Without `search` it is not searched here."""
+        if source is not self._whole:
+            self.forget_lines()
         if source is not self._whole or source is None:
             self._forget_finding()
             self._whole = source
@@ -194,6 +196,9 @@ class SearchedLog(ScrolledLog):
             super().set_source(source, placeholder)
         elif self._source is self._whole:
             super().set_source(source, placeholder)
+
+    def forget_lines(self) -> None:
+        """Another log is to be shown: what was noted of the lines of this one has no meaning there."""
 
     def mark_matches(self, query: Query) -> None:
         """Set off what it finds in the lines that are shown, which were found elsewhere."""

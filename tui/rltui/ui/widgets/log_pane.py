@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 
 from textual.message import Message
 
-from rltui.core.lines import Level, LogSource
+from rltui.core.lines import Level
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
-from rltui.ui.widgets.log_finding import OpenSearch
 from rltui.ui.widgets.log_selection import SelectingLog
 
 _SWITCHES = ("wrap", "whole", "raw")
@@ -45,16 +44,9 @@ class LogPane(SelectingLog, can_focus=True):
         self.log_path: str | None = None
         """The file that is shown, where it is one."""
 
-    def set_source(
-        self,
-        source: LogSource | None,
-        placeholder: str = "no output yet",
-        *,
-        search: OpenSearch | None = None,
-    ) -> None:
-        if source is not self._whole:
-            self._marks = set()
-        super().set_source(source, placeholder, search=search)
+    def forget_lines(self) -> None:
+        self._marks = set()
+        super().forget_lines()
 
     @property
     def look(self) -> dict[str, Any]:

@@ -12,10 +12,9 @@ from textual.geometry import Offset
 from textual.strip import Strip
 from textual.timer import Timer
 
-from rltui.core.lines import LogSource
 from rltui.ui.actions import key_of
 from rltui.ui.copying import CopyWanted
-from rltui.ui.widgets.log_finding import OpenSearch, SearchedLog
+from rltui.ui.widgets.log_finding import SearchedLog
 from rltui.ui.widgets.log_scroll import PaintedLog
 from rltui.ui.widgets.log_view import ViewRow
 
@@ -98,16 +97,9 @@ class SelectingLog(SearchedLog):
     def has_selection(self) -> bool:
         return self._selected is not None
 
-    def set_source(
-        self,
-        source: LogSource | None,
-        placeholder: str = "no output yet",
-        *,
-        search: OpenSearch | None = None,
-    ) -> None:
-        if source is not self._whole:
-            self._selected, self.has_cursor = None, False
-        super().set_source(source, placeholder, search=search)
+    def forget_lines(self) -> None:
+        self._selected, self.has_cursor = None, False
+        super().forget_lines()
 
     def line_meant(self) -> int | None:
         """Offset of the line that the selection goes to, the one gone to, or the newest in view."""
