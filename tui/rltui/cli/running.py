@@ -292,7 +292,9 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
             checkpoint=checkpoint,
             devices=devices,
             earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
-            inference=None if arguments.inference is None else _addresses(arguments.inference),
+            inference=()
+            if arguments.inference == ["config"]
+            else arguments.inference and tuple(arguments.inference),
             inference_of=arguments.inference_of,
             force=arguments.force,
             origin=RunOrigin(entry=getattr(arguments, "entry", ""), group=getattr(arguments, "group", "")),
@@ -378,11 +380,6 @@ def _on_devices(arguments: argparse.Namespace, asked: JobOptions, framework: Fra
     words = asked.get("arguments", ())
     assert isinstance(words, tuple)  # of words: `_asked_of_slurm`
     return {**asked, "arguments": (*words, *framework.job_on_one_gpu)}
-
-
-def _addresses(given: list[str]) -> tuple[str, ...]:
-    """Of `--inference`, which may come several times; `config`: none but what the config says."""
-    return () if given == ["config"] else tuple(given)
 
 
 def down(arguments: argparse.Namespace) -> int:

@@ -48,7 +48,11 @@ def tell(request: dict[str, Any]) -> None:
         "host": os.uname().nodename,
         "python": ".".join(map(str, sys.version_info[:3])),
         "cwd": os.path.isdir(cwd),  # noqa: PTH112
-        "lacking": [name for name in request["programs"] if not _is_found(name, cwd)],
+        "lacking": [
+            name
+            for name in request["programs"]
+            if shutil.which(os.path.join(cwd, name) if "/" in name else name) is None
+        ],
         "shared": _shared(request["shared"], request["written"]),
         "port": None if holder is None else str(holder),
         "interfaces": sorted(os.listdir("/sys/class/net")) if os.path.exists("/sys/class/net") else [],
@@ -70,10 +74,6 @@ def _shared(path: str, written: str) -> str:
     with contextlib.suppress(OSError), open(written, "w", encoding="utf-8") as file:
         file.write(text)
     return text
-
-
-def _is_found(program: str, cwd: str) -> bool:
-    return shutil.which(os.path.join(cwd, program) if "/" in program else program) is not None
 
 
 def _said(command: list[str]) -> list[str]:
