@@ -116,8 +116,6 @@ class HostStatus(Value):
 
 
 class ComponentStatus(Value):
-    """One component, as the supervisor sees it now."""
-
     id: str
     kind: Literal["service", "job"] = "job"
     state: ComponentState = ComponentState.STOPPED
@@ -233,8 +231,6 @@ class Bottleneck(Value):
 
 
 class Progress(Value):
-    """The headline figures of a run, read from its metrics."""
-
     step: int | None = None
     """Steps completed."""
     max_steps: int | None = None

@@ -300,7 +300,11 @@ def convert(
     way = _in_tokens if other_way(names, rows) == "tokens" else _in_rollouts
     to: Way = "tokens" if way is _in_tokens else "rollouts"
     values, lines = way(names, rows, mean_tokens)
-    edits = {name: value for name, value in values.items() if value != _held(rows[name])}
+    edits = {
+        name: value
+        for name, value in values.items()
+        if value != (rows[name].value if rows[name].is_set else None)
+    }
     return Conversion(to=to, edits=edits, mean_tokens=mean_tokens, measured=measured, arithmetic=tuple(lines))
 
 
@@ -365,11 +369,6 @@ def _factor(name: str | None, rows: Mapping[str, KnobInfo]) -> float | None:
     if not isinstance(held, int | float) or isinstance(held, bool) or not 1 <= held < math.inf:
         raise ValueError(f"{name} is {held!r}; it must be a number ≥ 1")
     return float(held)
-
-
-def _held(row: KnobInfo) -> object:
-    """What the file itself says."""
-    return row.value if row.is_set else None
 
 
 def _number(value: float) -> str:

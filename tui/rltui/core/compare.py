@@ -73,8 +73,6 @@ class ComparedMetric:
 
 @dataclass(frozen=True, slots=True)
 class ComparedEvals:
-    """The newest evaluations of all runs on one environment."""
-
     env: str
     evaluations: tuple[Evaluation | None, ...]
     """Of each run, in their order."""
@@ -112,7 +110,14 @@ class Comparison:
         keys = self.keys if all_keys else self.differing
         return (
             *_run_rows(self.runs),
-            *(ComparedRow("config", each.key, tuple(map(_value_cell, each.values))) for each in keys),
+            *(
+                ComparedRow(
+                    "config",
+                    each.key,
+                    tuple(_NOTHING if value is None else value_text(value) for value in each.values),
+                )
+                for each in keys
+            ),
             *(row for metric in self.metrics for row in _metric_rows(metric)),
             *(row for each in self.evaluations for row in _eval_rows(self.runs, each)),
         )
@@ -149,7 +154,10 @@ def comparison(
 ) -> Comparison:
     """`configs`: by id of a run, dotted key → value, as the index has them."""
     told = _with_defaults(runs, [configs.get(run.id, {}) for run in runs])
-    flat = [_own_folder_left_out(run, config) for run, config in zip(runs, told, strict=True)]
+    flat: list[Leaves] = []
+    for run, config in zip(runs, told, strict=True):
+        own = {folder: _OWN_FOLDER for folder in (run.folder, run.run_dir) if len(folder) > 1}
+        flat.append({key: replaced(value, own) for key, value in config.items()})
     keys = sorted({key for config in flat for key in config})
     return Comparison(
         runs=tuple(runs),
@@ -191,11 +199,6 @@ def _told(key: str, values: Sequence[TomlValue]) -> tuple[Any, ...]:
         OTHER_MASK if each == MASK and value != values[0] else each
         for each, value in zip(shown, values, strict=True)
     )
-
-
-def _own_folder_left_out(run: RunRow, config: Leaves) -> dict[str, Any]:
-    own = {folder: _OWN_FOLDER for folder in (run.folder, run.run_dir) if len(folder) > 1}
-    return {key: replaced(value, own) for key, value in config.items()}
 
 
 def _are_alike(one: TomlValue, other: TomlValue) -> bool:
@@ -252,7 +255,11 @@ def _compared(name: str, runs: Sequence[RunRow], sources: Sequence[SeriesSource 
 
 def _line(source: SeriesSource, name: str, concept: MetricConcept | None) -> Series | None:
     """The line that counts, without what is no number."""
-    key = _series_key(source, name, concept)
+    keys = source.keys()
+    if concept is not None:
+        key = find(concept.id, keys)
+    else:
+        key = next((key for key in keys if name in (key.name, f"{key.source}:{key.name}")), None)
     if key is None:
         return None
     line, _ = source.read(key).lines(source.rewinds())
@@ -261,13 +268,6 @@ def _line(source: SeriesSource, name: str, concept: MetricConcept | None) -> Ser
         if math.isfinite(value):
             kept.add(step, at, value)
     return kept
-
-
-def _series_key(source: SeriesSource, name: str, concept: MetricConcept | None) -> SeriesKey | None:
-    keys = source.keys()
-    if concept is not None:
-        return find(concept.id, keys)
-    return next((key for key in keys if name in (key.name, f"{key.source}:{key.name}")), None)
 
 
 def _figures(
@@ -325,10 +325,6 @@ _ALWAYS = ("state", "step", "duration", "gpu_hours")
 _WHERE_DIFFERENT = ("tags", "parent", "framework", "generation", "commit", "prime-rl", "verifiers", "vllm",
                     "torch", "driver", "host", "gpus")  # fmt: skip
 """Columns of a list of runs."""
-
-
-def _value_cell(value: object) -> str:
-    return _NOTHING if value is None else value_text(value)
 
 
 def _run_rows(runs: Sequence[RunRow]) -> Iterator[ComparedRow]:

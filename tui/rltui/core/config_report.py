@@ -143,7 +143,6 @@ class KnobTable(Value):
     the user's."""
 
     def learning_rate(self, reader: str) -> tuple[str, float] | None:
-        """The knob that `reader` takes it from, and its value."""
         for knob in self.knobs:
             is_rate = knob.key.rpartition(".")[2] in ("lr", "learning_rate") and reader in knob.readers
             if is_rate and isinstance(knob.value, float) and knob.value > 0:

@@ -142,8 +142,6 @@ class _Place:
 
 
 class _Walk:
-    """Goes through one file and its schema side by side."""
-
     def __init__(
         self, schema: ConfigSchema, role: str, file: str, namespace: str, reader: str, words: Words, *,
         is_brief: bool = False,

@@ -81,7 +81,6 @@ def _loses_more(plan: Plan) -> bool:
 
 
 def _is_plain_start(plan: Plan, request: Request) -> bool:
-    """Just what was asked for, and nothing speaks against it."""
     return (
         request.action == "start"
         and plan.start == request.components

@@ -90,7 +90,6 @@ class FailurePattern:
         return Cause(text, self.hopeless, self.out_of_memory(match))
 
     def out_of_memory(self, match: re.Match[str]) -> OutOfMemory | None:
-        """What `match` of this pattern says of device memory."""
         return None if self.memory is None else self.memory(self._groups(match))
 
     @staticmethod

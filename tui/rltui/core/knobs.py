@@ -100,16 +100,12 @@ class Knob:
 
     def fault(self, value: TomlValue) -> str | None:
         """What is wrong with a value from a config file, in words; `None` if nothing is."""
-        if not self._has_type(value):
+        is_choice = isinstance(value, str) and value in self.choices
+        if not is_choice and not is_of_kind(self.kind, value):
             return f"{self.name} must be {self.expected}, not {shown(value, key=self.key)}"
         if self.kind in ("int", "float") and not isinstance(value, str) and not self._in_bounds(value):
             return f"{self.name} must be {self.expected}, not {shown(value)}{self._nearest(value)}"
         return None
-
-    def _has_type(self, value: TomlValue) -> bool:
-        if isinstance(value, str) and value in self.choices:
-            return True
-        return is_of_kind(self.kind, value)
 
     def _in_bounds(self, value: float) -> bool:
         return (

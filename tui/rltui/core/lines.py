@@ -337,8 +337,6 @@ class LogEntry:
 
 
 class LogChange(StrEnum):
-    """What a poll found."""
-
     NONE = "none"
     GREW = "grew"
     """More text: line `stop - 1` of before may read differently, lines before it are unchanged."""

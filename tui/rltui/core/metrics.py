@@ -233,8 +233,6 @@ class NonFinite:
 
 @dataclass(slots=True)
 class NonFiniteWatch:
-    """Looks through rows for metrics that turn NaN or infinite."""
-
     writer: Callable[[Mapping[str, Any]], str | None]
     """Tells the component that wrote a row."""
     now: dict[str, NonFinite] = field(default_factory=dict)

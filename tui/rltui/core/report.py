@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from rltui.core.compare import Comparison
 from rltui.core.events import first_line
@@ -91,7 +92,7 @@ class RunReport:
             more = f"\n\nand {len(lines) - _LONGEST_DIFF} more lines" if len(lines) > _LONGEST_DIFF else ""
             shown = fenced("\n".join(lines[:_LONGEST_DIFF]), "diff")
             title = f"[{plain(diff.title)}]({diff.path})"
-            summary = f"<details><summary>{_in_html(diff.title)}</summary>"
+            summary = f"<details><summary>{escape(diff.title, quote=False)}</summary>"
             yield f"{summary}\n\n{title}\n\n{shown}{more}\n\n</details>"
 
     def _results(self) -> Iterator[str]:
@@ -127,11 +128,6 @@ class RunReport:
         has_better = any(row.best for row in self.comparison.rows())
         better = "; ▲ is better than the first run, by evaluations of the same examples" if has_better else ""
         yield f"Written by rltui on {_when(self.made_at)}{better}."
-
-
-def _in_html(text: str) -> str:
-    """Within `<summary>` Markdown is not read."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _facts(run: RunRow, parent: RunRow | None) -> Iterator[tuple[str, str]]:

@@ -99,8 +99,6 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class _HeldLevel:
-    """A value that a figure held over a window of steps."""
-
     value: float
     step: int
     """The last of the window."""

@@ -234,7 +234,16 @@ class Pulse:
 
     def look(self, signs: Signs, at: float) -> str | None:
         """Why it counts as stalled, in words; `None` where it does not."""
-        self._take_in(signs, at)
+        if signs.log_bytes is not None:
+            grew_before = self._output.newest is not None and self._output.newest == self._looked_at
+            self._output.see(signs.log_bytes, at, beats=math.inf if grew_before else 1)
+        if signs.metric_rows is not None:
+            # a resume repeats steps
+            self._rows.see(signs.metric_rows, at, beats=max(0, signs.metric_step - self._step))
+            self._step = signs.metric_step
+        if signs.beat is not None:
+            self._beats.see(signs.beat, at)
+        self._looked_at = at
         if self._rule.silence_s == 0:
             return None
         if signs.is_stopped:
@@ -259,18 +268,6 @@ class Pulse:
         if not silences or None in silences:
             return None
         return ", ".join(text for text in silences if text)
-
-    def _take_in(self, signs: Signs, at: float) -> None:
-        if signs.log_bytes is not None:
-            grew_before = self._output.newest is not None and self._output.newest == self._looked_at
-            self._output.see(signs.log_bytes, at, beats=math.inf if grew_before else 1)
-        if signs.metric_rows is not None:
-            # a resume repeats steps
-            self._rows.see(signs.metric_rows, at, beats=max(0, signs.metric_step - self._step))
-            self._step = signs.metric_step
-        if signs.beat is not None:
-            self._beats.see(signs.beat, at)
-        self._looked_at = at
 
     def _silent(self, what: str, sign: Sign, at: float) -> list[str | None]:
         if not sign.has_shown:

@@ -96,7 +96,6 @@ def _trained_bytes(user: MemoryUser) -> int:
 
 
 def _with_claims(verdict: MemoryVerdict | None, device: GpuDevice) -> MemoryVerdict | None:
-    """Also told: what of the free memory is not counted on."""
     if verdict is None or not (words := claim_text(device.claims)):
         return verdict
     text = f"{verdict.text} ({words})" if verdict.is_bad else verdict.text

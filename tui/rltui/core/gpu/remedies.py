@@ -124,8 +124,6 @@ Edits = dict[str, KnobValue]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is known of a failure when its remedies are sought."""
-
     memory: OutOfMemory
     """What the failed component said."""
     knobs: Sequence[KnobInfo]

@@ -157,7 +157,6 @@ class GpuDevice(Value):
 
     @property
     def claimed_bytes(self) -> int:
-        """What of the free memory others are about to take."""
         return sum(claim.left_bytes for claim in self.claims)
 
     @property

@@ -141,14 +141,15 @@ class ChangeEstimate:
         newcomers = [tenant for tenant in tenants if tenant.key not in self._living]
         self._living |= {tenant.key: 0 for tenant in newcomers}
         if used_bytes >= before:
-            self._grow(used_bytes - before, tenants)
+            for tenant in _youngest_first(tenants)[:1]:
+                self._living[tenant.key] += used_bytes - before
         else:
             self._fall(before - used_bytes, tenants)
-        self._seed([tenant for tenant in newcomers if self._is_adopted(tenant)], used_bytes, usable_bytes)
+        adopted = [
+            each for each in newcomers if each.started_at is not None and each.started_at < self._since
+        ]
+        self._seed(adopted, used_bytes, usable_bytes)
         return {tenant.component: self._living[tenant.key] for tenant in tenants}
-
-    def _is_adopted(self, tenant: Tenant) -> bool:
-        return tenant.started_at is not None and tenant.started_at < self._since
 
     def _hand_over(self, tenants: Iterable[Tenant]) -> None:
         """Tenants that are gone leave what they had to a successor, or are about to give it back."""
@@ -163,10 +164,6 @@ class ChangeEstimate:
                 self._living[successor] = held
             else:
                 self._ended[key], self._ended_age[key] = held, 0
-
-    def _grow(self, size: int, tenants: Sequence[Tenant]) -> None:
-        for tenant in _youngest_first(tenants)[:1]:
-            self._living[tenant.key] += size
 
     def _fall(self, size: int, tenants: Sequence[Tenant]) -> None:
         for ledger, keys in (

@@ -62,7 +62,13 @@ def format_value(value: TomlValue, *, replaces: str = "") -> str:
                 return repr(value)  # `inf`, `-inf` and `nan`, as TOML spells them
             return _PADDED_EXPONENT.sub(lambda match: f"e{match[1].replace('+', '')}", repr(value))
         case str():
-            return _format_string(value, replaces)
+            if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+                raise ConfigError(f"{value!r} is not valid text", hint="use UTF-8")
+            if "\n" in value and replaces.startswith(('"""', "'''")):
+                return _in_several_lines(value, replaces)
+            if replaces.startswith("'") and "'" not in value and value.isprintable():
+                return f"'{value}'"
+            return _basic(value)
         case datetime.datetime() | datetime.date() | datetime.time():
             return value.isoformat()
         case list():
@@ -88,16 +94,6 @@ def read_value(text: str) -> TomlValue:
 def same_value(one: TomlValue, other: TomlValue) -> bool:
     """Equal and of one type: `1`, `1.0` and `true` differ, and what is not a number equals itself."""
     return repr(one) == repr(other)
-
-
-def _format_string(value: str, replaces: str) -> str:
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise ConfigError(f"{value!r} is not valid text", hint="use UTF-8")
-    if "\n" in value and replaces.startswith(('"""', "'''")):
-        return _in_several_lines(value, replaces)
-    if replaces.startswith("'") and "'" not in value and value.isprintable():
-        return f"'{value}'"
-    return _basic(value)
 
 
 def _in_several_lines(value: str, replaces: str) -> str:
