@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def find(
     nearby = (
         folder
         for start in (*made_from(config_files), workspace / "any")
-        for above in _upward(start)
+        for above in start.absolute().parents
         for folder in (above, above / checkout.project)
     )
     return next((folder for folder in nearby if _is_checkout(folder, checkout)), None)
@@ -291,7 +291,3 @@ def programs(
         return Path(places[0]).resolve().parent if places else None
     python = interpreter(project_of(folder, checkout), environment=environment)
     return None if python is None else Path(python[0]).parent
-
-
-def _upward(start: Path) -> Iterator[Path]:
-    yield from start.absolute().parents

@@ -194,7 +194,8 @@ def _pod(document: Mapping[str, Any], container: str) -> Pod:
         (each for each in status.get("containerStatuses") or () if each["name"] == chosen["name"]), {}
     )
     state = found.get("state") or {}
-    end = _end((state if "terminated" in state else found.get("lastState") or {}).get("terminated"))
+    ended = (state if "terminated" in state else found.get("lastState") or {}).get("terminated")
+    end = None if ended is None else End(int(ended["exitCode"]), ended.get("reason", ""))
     owners = metadata.get("ownerReferences") or [{}]
     phase, why = _phase(status, state, end)
     return Pod(
@@ -214,12 +215,6 @@ def _pod(document: Mapping[str, Any], container: str) -> Pod:
         role=(metadata.get("labels") or {}).get("role", ""),
         is_ready=bool(found.get("ready")),
     )
-
-
-def _end(terminated: Mapping[str, Any] | None) -> End | None:
-    if terminated is None:
-        return None
-    return End(int(terminated["exitCode"]), terminated.get("reason", ""))
 
 
 def _phase(

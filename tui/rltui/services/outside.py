@@ -41,8 +41,6 @@ Take = Callable[[bytes], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a command ended, and what it printed."""
-
     code: int | None
     """asyncio's: of a signal, its number below zero; `None`: its time was over, and it was ended."""
     output: bytes

@@ -115,7 +115,6 @@ def _file() -> Path:
 
 
 def _listed() -> list[_Line]:
-    """What nobody can understand is passed over."""
     try:
         lines = _file().read_text(errors="replace").splitlines()
     except OSError:

@@ -30,8 +30,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LoadedFiles:
-    """The config files of an experiment as they were read, by role."""
-
     sources: Mapping[str, Source]
     passed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By role, of copies: what a component got in place of what they say."""
@@ -182,18 +180,15 @@ class OfFiles(Generic[*Args, T]):
         self._results: dict[tuple[*Args], T] = {}
 
     def __call__(self, files: ConfigFiles, *args: *Args) -> T:
-        if not _are_same(files, self._files):
+        # Of one reading. Equal values will not do: `1` equals `1.0` and `true`.
+        if files.keys() != self._files.keys() or any(
+            file.data is not self._files[role].data or file.path != self._files[role].path
+            for role, file in files.items()
+        ):
             self._files, self._results = files, {}
         if args not in self._results:
             self._results[args] = self._work(files, *args)
         return self._results[args]
-
-
-def _are_same(files: ConfigFiles, others: ConfigFiles) -> bool:
-    """From one reading. Equal values will not do: `1` equals `1.0` and `true`."""
-    return files.keys() == others.keys() and all(
-        file.data is others[role].data and file.path == others[role].path for role, file in files.items()
-    )
 
 
 # --- copies, as an attempt was started with them --------------------------------------------------------

@@ -18,8 +18,6 @@ _TOKENS, _ROLLOUTS = "tokens", "rollouts"
 
 
 class StepTimes:
-    """Remembers which steps were measured with which config."""
-
     def __init__(
         self, framework: Framework, control: ControlFolder, series: Callable[[], MetricSeries]
     ) -> None:

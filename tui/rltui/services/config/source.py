@@ -30,7 +30,6 @@ class Source:
 
     @property
     def text(self) -> str:
-        """The content with its line ends as they are."""
         return self.content.decode()
 
     @property

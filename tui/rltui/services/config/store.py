@@ -34,8 +34,6 @@ Changes = Mapping[str, tuple[TomlValue, TomlValue]]
 
 @dataclass(frozen=True)
 class EditPreview:
-    """Nothing has been written."""
-
     before: LoadedFiles
     after: LoadedFiles
     readers: Mapping[str, tuple[str, ...]]
@@ -59,7 +57,6 @@ class EditPreview:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """Names of the knobs that get another value."""
         return tuple(self.readers)
 
     @property

@@ -25,15 +25,11 @@ class LivingComponent(Tenant):
 
 
 class Holders(NamedTuple):
-    """Who holds the memory of a device, as `GpuDevice` has it."""
-
     processes: tuple[GpuProcess, ...]
     shares: tuple[GpuShare, ...]
 
 
 class _Claim(NamedTuple):
-    """Who a process belongs to, as `GpuProcess` has it."""
-
     owner: GpuOwner
     experiment: str | None = None
     component: str | None = None

@@ -130,7 +130,6 @@ def report_once(experiment: str | None = None) -> GpuReport:
 
 
 def claims_of_others(experiment: str | None = None) -> tuple[GpuClaim, ...]:
-    """All that count now, but for those of `experiment`."""
     return ClaimFiles(experiment or "").others()
 
 

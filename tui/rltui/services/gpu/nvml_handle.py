@@ -247,14 +247,12 @@ def merged(entries: Iterable[Entry], total_bytes: int | None) -> tuple[GpuProces
                 impossible = used is not None and total_bytes is not None and used > total_bytes
                 used_bytes[pid] = None if impossible else used
     return tuple(
-        GpuProcess(pid=pid, used_bytes=used, kind=_kind(kinds[pid]))
+        # as nvidia-smi names the kinds
+        GpuProcess(
+            pid=pid, used_bytes=used, kind="M+C" if "M" in kinds[pid] else "+".join(sorted(kinds[pid]))
+        )
         for pid, used in sorted(used_bytes.items())
     )
-
-
-def _kind(lists: set[str]) -> str:
-    """As nvidia-smi names it."""
-    return "M+C" if "M" in lists else "+".join(sorted(lists))
 
 
 def held_bytes(processes: Iterable[GpuProcess]) -> int:

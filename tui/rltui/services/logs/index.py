@@ -162,7 +162,8 @@ class LogFile:
         A line that is gone, since the file was truncated a moment ago, reads as empty.
         """
         try:
-            start, end = self.offset(number), self._line_end(number)
+            start = self.offset(number)
+            end = self._index.end if number == self.complete_stop else self._index.offset(number)
         except IndexError:
             return ""
         return self._text(start, end, complete=number < self.complete_stop)
@@ -221,9 +222,6 @@ class LogFile:
         if number == self.complete_stop and number > 0:
             return index.last_line_start
         return index.base if number - 1 < -index.newlines_behind else index.offset(number - 1) + 1
-
-    def _line_end(self, number: int) -> int:
-        return self._index.end if number == self.complete_stop else self._index.offset(number)
 
     def _text(self, start: int, end: int, *, complete: bool) -> str:
         length = end - start

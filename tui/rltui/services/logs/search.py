@@ -53,7 +53,6 @@ class LogSearch:
         self.is_cancelled = False
 
     def cancel(self) -> None:
-        """End it soon; it then yields nothing more."""
         self.is_cancelled = True
         if (process := self._process) is not None:
             process.kill()
@@ -199,7 +198,6 @@ class _Acceptance:
 
 
 def shown(line: bytes) -> str:
-    """The text of a raw line as it is shown."""
     return plain_text(decode_line(line))
 
 

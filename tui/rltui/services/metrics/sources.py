@@ -227,7 +227,8 @@ def earlier_logs(control: ControlFolder, components: Sequence[str]) -> list[tupl
 
     Only since the run last began anew.
     """
-    anew = max((e.at for e in read_journal(control.journal_file) if _is_anew(e.kind, e.data)), default=0.0)
+    resumes = (entry for entry in read_journal(control.journal_file) if entry.kind == "resume")
+    anew = max((entry.at for entry in resumes if entry.data.get("step") is None), default=0.0)
     found: list[tuple[float, str, Path]] = []
     for component in components:
         for attempt in control.attempts(component)[-_EARLIER_ATTEMPTS - 1 : -1]:
@@ -241,7 +242,3 @@ def newest_logs(control: ControlFolder, components: Sequence[str]) -> dict[str, 
     """Component → output of its newest attempt."""
     attempts = ((component, control.attempts(component)) for component in components)
     return {component: control.log_file(component, numbers[-1]) for component, numbers in attempts if numbers}
-
-
-def _is_anew(kind: str, data: Mapping[str, Any]) -> bool:
-    return kind == "resume" and data.get("step") is None

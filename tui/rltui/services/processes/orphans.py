@@ -62,18 +62,17 @@ def find_leftovers(
     other people are never among them. Reads all of `/proc`: some 15 µs per process of the box.
     """
     traces = processes.Traces()
-    folders = [folder for name in components for folder in _newest_attempts(control, name)]
+    folders = [
+        control.attempt_dir(name, number)
+        for name in components
+        for number in control.attempts(name)[-_NEWEST_ATTEMPTS:]
+    ]
     attempts = (traces.attempt(folder, record.tag) for folder in folders)
     records = [attempt for attempt in attempts if attempt is not None]
     kept = [leftover for found in records for leftover in processes.kept(found)]
     known = {leftover.id for leftover in kept}
     strays = processes.leftovers(record.tag, records, exclude=living)
     return [*kept, *(leftover for leftover in strays if leftover.id not in known)]
-
-
-def _newest_attempts(control: ControlFolder, component: str) -> list[Path]:
-    numbers = control.attempts(component)[-_NEWEST_ATTEMPTS:]
-    return [control.attempt_dir(component, number) for number in numbers]
 
 
 def described(leftovers: Sequence[Leftover], gpus: GpuReport) -> tuple[Orphan, ...]:

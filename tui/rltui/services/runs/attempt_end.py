@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -35,12 +36,26 @@ class OomKills:
 
 
 def oom_kills(root: Path = Path("/")) -> OomKills | None:
-    """The control group's count, else the machine's (`/proc/vmstat`, Linux 4.13 on); `None` where the kernel
-    does not tell.
+    """The control group's count (`memory.events` of version 2, `memory.oom_control` of version 1), else the
+    machine's (`/proc/vmstat`, Linux 4.13 on); `None` where the kernel does not tell.
+
+    A container often sees its own group mounted as the root of the tree, whatever `/proc/self/cgroup` says.
     """
-    for file in (*_group_files(root), root / "proc/vmstat"):
-        if (count := _count(file)) is not None:
-            return OomKills(count, is_own=file.name != "vmstat")
+    groups, tree = "", root / "sys/fs/cgroup"
+    with suppress(OSError):
+        groups = (root / "proc/self/cgroup").read_text(encoding="utf-8")
+    places: list[Path] = []
+    for _, controllers, path in (line.split(":", 2) for line in groups.splitlines()):
+        if controllers == "":
+            places.append(tree / path.lstrip("/") / "memory.events")
+        elif "memory" in controllers.split(","):
+            places.append(tree / "memory" / path.lstrip("/") / "memory.oom_control")
+    places += [tree / "memory.events", tree / "memory/memory.oom_control"]
+    own = [file for file in places if file.exists()][:1]
+    for file in (*own, root / "proc/vmstat"):
+        with suppress(OSError):
+            if found := _KILLS.search(file.read_text(encoding="ascii", errors="replace")):
+                return OomKills(int(found[1]), is_own=file in own)
     return None
 
 
@@ -52,37 +67,6 @@ def killed_since(before: OomKills | None) -> Literal["own", "machine", ""] | Non
     if before is None or now is None:
         return None
     return ("own" if now.is_own else "machine") if now.count > before.count else ""
-
-
-def _group_files(root: Path) -> list[Path]:
-    """`memory.events` (version 2) or `memory.oom_control` (version 1), nearest first; one that exists.
-
-    A container often sees its own group mounted as the root of the tree, whatever `/proc/self/cgroup` says.
-    """
-    try:
-        entries = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        entries = []
-    candidates: list[Path] = []
-    for entry in entries:
-        _, controllers, path = entry.split(":", 2)
-        if controllers == "":
-            candidates.append(root / "sys/fs/cgroup" / path.lstrip("/") / "memory.events")
-        elif "memory" in controllers.split(","):
-            candidates.append(root / "sys/fs/cgroup/memory" / path.lstrip("/") / "memory.oom_control")
-    candidates += [
-        root / "sys/fs/cgroup/memory.events",
-        root / "sys/fs/cgroup/memory/memory.oom_control",
-    ]
-    return [file for file in candidates if file.exists()][:1]
-
-
-def _count(file: Path) -> int | None:
-    try:
-        found = _KILLS.search(file.read_text(encoding="ascii", errors="replace"))
-    except OSError:
-        return None
-    return int(found[1]) if found else None
 
 
 TAIL_BYTES = 64 * 1024
@@ -127,7 +111,9 @@ def cause_of_end(
         return _OOM[host_oom]
     cause = find_cause(lines, patterns)
     if exit_code == _USAGE_ERROR and not (cause and cause.hopeless) and _USAGE.search(output):
-        return _usage_error(output)
+        errors = [match["what"] for match in _ERROR_LINE.finditer(output)]
+        what = f": {' '.join(errors[-1].split())[:200]}" if errors else "; see the end of the log"
+        return Cause(f"config error: wrong arguments{what}", hopeless=True)
     return cause or (_outside(host_oom) if is_kill else None)
 
 
@@ -154,12 +140,6 @@ def last_lines(log: Path, *, end: int | None = None) -> list[str]:
     if size > TAIL_BYTES and len(lines) > 1:
         lines = lines[1:]
     return [piece for line in lines for piece in plain_text(decode_line(line)).split(LINE_BREAK)]
-
-
-def _usage_error(output: str) -> Cause:
-    errors = [match["what"] for match in _ERROR_LINE.finditer(output)]
-    what = f": {' '.join(errors[-1].split())[:200]}" if errors else "; see the end of the log"
-    return Cause(f"config error: wrong arguments{what}", hopeless=True)
 
 
 logger = logging.getLogger(__name__)

@@ -149,15 +149,12 @@ def find_run(index: RunIndex, word: str) -> RunRow:
         with suppress(RltuiError):  # a damaged one: it cannot tell
             record = find_experiment(word)
             if record is not None:
-                present = [row for row in present if _is_of(row, record)] or present
+                control = str(ControlFolder(Path(record.output_dir)).path)
+                present = [row for row in present if row.control == control] or present
     if len(present) > 1:
         listed = [f"{row.id}  {row.state}  {row.folder}" for row in present[:_MOST_NAMED]]
         raise UsageError(f"{len(present)} runs are called {word}", details=listed, hint="say which by its id")
     return present[0]
-
-
-def _is_of(row: RunRow, record: ExperimentRecord) -> bool:
-    return row.control == str(ControlFolder(Path(record.output_dir)).path)
 
 
 def record_of(row: RunRow) -> ExperimentRecord:

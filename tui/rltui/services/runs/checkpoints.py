@@ -83,7 +83,11 @@ class CheckpointReader:
         listed = [self._checkpoint(each, scores, attempts) for each in found]
         complete = [each for each in listed if each.complete]
         newest = complete[-1] if complete else None
-        highest = max((each for each in complete if each.reward is not None), key=_reward, default=None)
+        highest = max(
+            (each for each in complete if each.reward is not None),
+            key=lambda each: each.reward or 0.0,
+            default=None,
+        )
         resumed = folder.latest_checkpoint()
         listed = [_noted(each, newest, highest, news, resumed=resumed) for each in listed]
         size = newest.size_bytes if newest is not None else None
@@ -170,10 +174,6 @@ class CheckpointReader:
                     self._ended[folder] = record
                 found.append(record)
         return found
-
-
-def _reward(checkpoint: Checkpoint) -> float:
-    return checkpoint.reward or 0.0
 
 
 def _noted(

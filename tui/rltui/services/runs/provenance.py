@@ -41,6 +41,7 @@ _GIT_S = 30.0
 """A workspace on a slow disk: what git has not said by then stays unknown."""
 _GIT_VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 """It never takes the lock of the person's own git."""
+_PACKAGE_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _PACKAGES = ("prime-rl", "verifiers", "verifiers-rl", "vllm", "torch", "transformers", "rltui")
 _ENVIRONMENT_KEYS = frozenset({"id", "env_id"})
 """Last part of keys that name an environment, which is a package."""
@@ -175,7 +176,7 @@ class Surveyor:
         programs = self._programs()
         models = self.framework.config_models
         names = (*_PACKAGES, *(models.packages if models is not None else ()), *environments)
-        versions = checkout.installed(programs, tuple(dict.fromkeys(filter(_is_package, names))))
+        versions = checkout.installed(programs, tuple(dict.fromkeys(filter(_PACKAGE_NAME.fullmatch, names))))
         if python := _python_of(programs):
             versions["python"] = python
         return versions, dict(self._prints(leaves))
@@ -211,10 +212,6 @@ class Surveyor:
                 continue
             if (found := _print_of(path, value, "models" if is_model else "datasets")) is not None:
                 yield value, found
-
-
-def _is_package(name: str) -> bool:
-    return re.fullmatch(r"[A-Za-z0-9][\w.-]*", name) is not None
 
 
 def _is_around(place: Path, folder: Path) -> bool:

@@ -38,7 +38,10 @@ def recorded_config(row: RunRow) -> Iterator[Staged]:
         texts: dict[Path, str] = {}
         notes: dict[str, ConfigOrigin] = {}
         for file in row.configs:
-            copy = _free(folder, Path(file.path), texts)
+            path = Path(file.path)
+            copy = folder / path.name
+            if copy in texts:  # two of them may have one name
+                copy = folder / f"{path.parent.name}-{path.name}"
             texts[copy] = _text(file, copy)
             known = origins.origin(Path(file.path))
             notes[copy.name] = known or ConfigOrigin((file.path,), texts[copy])
@@ -56,12 +59,6 @@ def _sha_now(path: Path) -> str:
         return read_file(path).sha
     except RltuiError:
         return ""
-
-
-def _free(folder: Path, path: Path, taken: dict[Path, str]) -> Path:
-    """A place for a file of that name, which two of them may have."""
-    wanted = folder / path.name
-    return folder / f"{path.parent.name}-{path.name}" if wanted in taken else wanted
 
 
 def _text(file: RunConfigFile, copy: Path) -> str:

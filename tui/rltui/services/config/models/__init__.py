@@ -20,7 +20,7 @@ from rltui.core.config_schema import ConfigSchema
 from rltui.core.toml.scan import BOM
 from rltui.core.toml.values import format_key
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Checkout, ConfigModels, Framework
+from rltui.frameworks.base import ConfigModels, Framework
 from rltui.services import checkout, trust
 from rltui.services.config.files import LoadedFiles, located
 from rltui.services.config.models.state import Schemas, keep, kept, state_of
@@ -146,7 +146,11 @@ class FrameworkModels:
                     f"{project} has no {checkout.VENV_PROGRAMS}/python: cd {project} && uv sync --all-extras"
                 )
                 return None
-            _refuse_untrusted(known, interpreter)
+            # only what a person named, or trusts, is run
+            owner, named = Path(interpreter[0]).parents[2], os.environ.get(known.variable)
+            is_named = named is not None and owner == Path(named).expanduser().absolute()
+            if not is_named and not trust.is_trusted(owner):
+                raise ConfigError(trust.untrusted(owner))
         except ConfigError as error:
             self.reason = error.title
             return NotAsked(error.title)
@@ -259,18 +263,6 @@ class FrameworkModels:
         if self._closed:
             worker.end()
         return worker
-
-
-def _refuse_untrusted(known: Checkout, interpreter: Sequence[str]) -> None:
-    """Only what a person named, or trusts, is run.
-
-    Raises:
-        ConfigError: saying how to trust it.
-    """
-    folder, named = Path(interpreter[0]).parents[2], os.environ.get(known.variable)
-    is_named = named is not None and folder == Path(named).expanduser().absolute()
-    if not is_named and not trust.is_trusted(folder):
-        raise ConfigError(trust.untrusted(folder))
 
 
 def _why_not(answer: Answer) -> str | None:

@@ -24,8 +24,6 @@ _OTHER_SOURCES = ("pyproject.toml", "uv.lock")
 
 @dataclass(frozen=True, slots=True)
 class Schemas:
-    """What the classes of a checkout say of themselves."""
-
     by_role: Mapping[str, Mapping[str, Any]]
     versions: Mapping[str, str]
     """Of python and of packages that are installed."""
