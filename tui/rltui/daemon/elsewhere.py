@@ -43,7 +43,6 @@ class Elsewhere:
             self._changed(before)
 
     async def watch(self, attempt: Attempt) -> None:
-        """Look at it by the clock, for ever."""
         while True:
             self.look(attempt)
             await asyncio.sleep(_LOOK_INTERVAL_S)

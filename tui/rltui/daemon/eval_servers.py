@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from rltui.core import hints
 from rltui.core.api import ComponentState
 from rltui.core.evals import COMPONENT, SERVER, EvalRequest, EvalTarget
-from rltui.core.gpu.report import GpuDevice
 from rltui.core.servers import ServerAddress
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
@@ -199,11 +198,14 @@ class EvalServers:
         engine = framework.engine_memory(files)
         names = self._config.launcher.context(files).devices
         devices = [(name, found[0]) for name in names if (found := self._readings.chosen(name))]
-        if not devices or not self._computes_on_gpu(files):
+        # where nothing of the run has devices, the server of an evaluation needs none, either
+        automatic = (spec.id for spec in self._setup.layout.automatic)
+        if not devices or not any(self._config.launcher.gpus(name, files) for name in automatic):
             return _Spot("", "")
         share = _UTILIZATION if engine is None else engine.utilization
         try:
-            return self._tried(model, [name for name, _ in sorted(devices, key=_free)], share, files)
+            most_free_first = sorted(devices, key=lambda each: -(each[1].unclaimed_bytes or 0))
+            return self._tried(model, [name for name, _ in most_free_first], share, files)
         finally:
             self._config.launcher.give(SERVER, {})
 
@@ -226,16 +228,6 @@ class EvalServers:
                 worst = worst or bad.text
                 share = bad.suggested_utilization
         return f"GPU memory: {worst}"
-
-    def _computes_on_gpu(self, files: ConfigFiles) -> bool:
-        """Something of the run has devices: the server of an evaluation needs one, too."""
-        automatic = (spec.id for spec in self._setup.layout.automatic)
-        return any(self._config.launcher.gpus(name, files) for name in automatic)
-
-
-def _free(device: tuple[str, GpuDevice]) -> int:
-    """Most first."""
-    return -(device[1].unclaimed_bytes or 0)
 
 
 def _has_weights(folder: Path, marker: str) -> bool:

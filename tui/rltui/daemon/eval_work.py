@@ -137,7 +137,9 @@ class EvalWork:
                 tell(running.model_copy(update={"why": f"making weights of {model.label}"}))
                 await self._make_weights(model.step)
                 model = self._servers.model(request.target, files)
-            draft = draft.model_copy(update=self._of_model(model))
+            draft = draft.model_copy(
+                update={"kind": model.kind, "label": model.label, "model": model.name, "step": model.step}
+            )
             tell(running.model_copy(update={"why": f"loading {model.label}"}))
             address = ServerAddress(await self._started_server(model, files))
         now = await _served(address)
@@ -306,10 +308,6 @@ class EvalWork:
             rollouts_per_example=request.rollouts_per_example,
             verdict="empty",
         )
-
-    @staticmethod
-    def _of_model(model: EvalModel) -> dict[str, object]:
-        return {"kind": model.kind, "label": model.label, "model": model.name, "step": model.step}
 
     def _step(self) -> int | None:
         return self._observation.progress.progress.step

@@ -103,7 +103,6 @@ class EvalKeeper:
     # --- the work -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Carry out what is in the queue, for ever."""
         left, begun = self._queue.running, self._queue.begun  # of an earlier supervisor
         if left is not None and begun is not None:
             await self._carry_out(left, begun)

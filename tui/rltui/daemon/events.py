@@ -234,7 +234,6 @@ class EventBus:
             publish()
 
     def trouble(self, text: str) -> None:
-        """Something of rltui itself failed and goes on."""
         self.alert(Alert(kind="notice", severity="warning", title="an error in rltui itself", text=text))
 
     def alert(self, alert: Alert) -> None:

@@ -6,6 +6,7 @@ import math
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,10 @@ class Observation:
         """What the living inference servers were last seen doing."""
         self.resume_step = self.folder.latest_checkpoint()
         """Checkpoint that jobs started from now on continue from; `None`: the beginning."""
-        self.run_id = self._known_id()
+        self.run_id = ""
         """Changes only when the run begins anew; empty before its first start."""
+        with suppress(OSError, ValueError):  # none yet, or not readable: the next beginning writes one
+            self.run_id = read_own(setup.control.run_id_file).decode()
 
     # --- processes of the run -----------------------------------------------------------------------------
 
@@ -148,12 +151,6 @@ class Observation:
         point = "the beginning" if step is None else f"checkpoint {step}"
         moved = f"; earlier files are in {aside}" if aside else ""
         self._events.journal.add("resume", f"from {point}{moved}", step=step)
-
-    def _known_id(self) -> str:
-        try:
-            return read_own(self._setup.control.run_id_file).decode()
-        except (OSError, ValueError):  # none yet, or not readable: the next beginning writes one
-            return ""
 
     # --- what metrics are read from -----------------------------------------------------------------------
 
@@ -255,7 +252,6 @@ class ProgressTracker:
 
     @property
     def non_finite_now(self) -> tuple[NonFinite, ...]:
-        """The metrics whose newest value is NaN or infinite."""
         return tuple(self._non_finite.now.values())
 
     def take_non_finite(self) -> tuple[NonFinite, ...]:

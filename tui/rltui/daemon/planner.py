@@ -133,7 +133,9 @@ class Planner:
         refuse_observed(self._setup.record)
         restarts = request.action == "restart" or (request.action in EDITS and request.restart)
         if restarts and request.resume_step is not None and not request.components:
-            request = request.model_copy(update={"components": self._run_jobs()})
+            # going back to a checkpoint restarts these; a server that lives need not load its model again
+            jobs = tuple(name for name in self._setup.components if name in self._setup.run_jobs)
+            request = request.model_copy(update={"components": jobs})
         for name in request.components:
             if name not in self._processes.runners:
                 raise unknown("component", name, self._processes.runners)
@@ -146,10 +148,6 @@ class Planner:
             if draft.plan.start:  # by the files as they are now; what only ends something needs none
                 draft = self._draft(request, store.load())
         return Planned(self._completed(draft, automatic=automatic), draft.edit, draft.point.step)
-
-    def _run_jobs(self) -> tuple[str, ...]:
-        """Whose restart goes back to a checkpoint; a server that lives need not load its model again."""
-        return tuple(name for name in self._setup.components if name in self._setup.run_jobs)
 
     def _running(self) -> dict[str, ConfigFiles]:
         return self._config.running(self._processes.attempts())
@@ -195,7 +193,10 @@ class Planner:
         resume_problem = draft.resume_problem
         told_of_point = (point.because, point.passed_over) if draft.begins and point.problem is None else ()
         because = tuple(filter(None, told_of_point))
-        unseen = map(_unseen, self._processes.remote(plan.stop))
+        unseen = (
+            f"{what} by ssh: whether it ends there cannot be seen (on a [[node]], without tty, it can)"
+            for what in self._processes.remote(plan.stop)
+        )
         pods = [name for name in plan.stop if self._setup.layout[name].pod is not None]
         reasons = (*plan.reasons, *unseen, *([f"{listed(pods)}: {_OF_PODS}"] if pods else []), *because)
         told: dict[str, object] = {"reasons": reasons}
@@ -329,10 +330,6 @@ class _Draft:
 _OF_PODS = (
     "a pod that runs by itself is taken away (its StatefulSet is scaled below it), one that sleeps stays"
 )
-
-
-def _unseen(what: str) -> str:
-    return f"{what} by ssh: whether it ends there cannot be seen (on a [[node]], without tty, it can)"
 
 
 def _without(pending: Sequence[PendingKnob], stopped: Sequence[str]) -> tuple[PendingKnob, ...]:

@@ -51,7 +51,6 @@ _START_INTERVAL_S = 3.0
 
 
 async def watch_stalls(supervisor: Supervisor) -> None:
-    """Look at every component by the clock, for ever."""
     watch = StallWatch(supervisor.processes, supervisor.observation, supervisor.events)
     while True:
         watch.look(time.monotonic())
@@ -74,7 +73,10 @@ class StallWatch:
         for name, runner in self._processes.runners.items():
             watched = self._watched.get(name)
             if watched is not None and not watched.is_of(runner):
-                self._forget(name)
+                watched = self._watched.pop(name)
+                watched.is_over = True
+                if watched.activity is not None:
+                    self._observation.set_activity(name, None)
                 watched = None
             if not _can_be_watched(runner):
                 continue
@@ -84,16 +86,8 @@ class StallWatch:
                 )
             watched.look(at)
 
-    def _forget(self, name: str) -> None:
-        watched = self._watched.pop(name)
-        watched.is_over = True
-        if watched.activity is not None:
-            self._observation.set_activity(name, None)
-
 
 class _Watched:
-    """One ready attempt of one component."""
-
     def __init__(
         self,
         runner: ComponentRunner,
@@ -128,7 +122,6 @@ class _Watched:
         return runner.life.epoch == self._epoch and _can_be_watched(runner)
 
     def look(self, at: float) -> None:
-        """Take in its signs of life, and tell what changed."""
         pause = 0.0 if len(self._events.broadcast) else _ACTIVITY_INTERVAL_UNWATCHED_S
         due = self._asked_at is None or at - self._asked_at >= pause
         if self._url is not None and due and not self._is_asking:
@@ -247,7 +240,6 @@ async def _write_stacks(
 
 
 async def watch_starts(supervisor: Supervisor) -> None:
-    """Look at every component that is starting, for ever."""
     watched: dict[str, _WatchedStart] = {}
     while True:
         for name, runner in supervisor.processes.runners.items():
@@ -267,8 +259,6 @@ async def watch_starts(supervisor: Supervisor) -> None:
 
 
 class _WatchedStart:
-    """One start of one component."""
-
     def __init__(self, runner: ComponentRunner) -> None:
         self.epoch = runner.life.epoch
         self._runner = runner

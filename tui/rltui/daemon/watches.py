@@ -127,8 +127,6 @@ def _stamps(supervisor: Supervisor) -> list[tuple[int, int] | None]:
 
 
 async def watch_gpus(supervisor: Supervisor) -> None:
-    """Read the GPUs, and tell what they hold."""
-
     def publish(report: GpuReport) -> None:
         supervisor.events.publish("gpus", report)
         supervisor.observation.sampler.gpus(report)
@@ -175,7 +173,6 @@ async def watch_disk(supervisor: Supervisor) -> None:
 
 
 async def carry_out_evals(supervisor: Supervisor) -> None:
-    """Evaluate what somebody asked for."""
     await supervisor.evals.run()
 
 

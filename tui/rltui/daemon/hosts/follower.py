@@ -41,8 +41,6 @@ class UnreachedError(Exception):
 
 
 class ProcessHost(Protocol):
-    """Where components run."""
-
     async def __call__(self, follower: Follower) -> None:
         """Start the component there, unless `follower.remote.id` says that it was; stay until it ended.
 
