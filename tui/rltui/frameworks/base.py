@@ -506,7 +506,6 @@ class Framework:
         return {}
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
-        """What the inference engine will do with its devices' memory."""
         return None
 
     def training(self, files: ConfigFiles) -> Training | None:
@@ -525,7 +524,6 @@ class Framework:
         return None
 
     def run_files(self, files: ConfigFiles) -> RunFiles:
-        """Where a run with these config files leaves its own."""
         return self.files
 
     def weights_of(self, files: ConfigFiles, run_dir: str, step: int) -> WeightsMaker | None:

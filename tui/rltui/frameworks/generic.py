@@ -127,7 +127,6 @@ class Generic(Framework):
     # --- lines that the layout describes ---
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
-        """What the first pattern of the component finds in it."""
         for pattern in self._patterns.get(component, ()):
             if found := pattern.search(line[:LONGEST_LINE]):
                 return _row(found, completes=component == self._completing)

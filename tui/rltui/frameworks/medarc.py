@@ -101,7 +101,12 @@ class MedArc(PrimeRl):
         if "sft" in files:
             wanted = max(1, count(files["sft"].data, "deployment.num_gpus", 1))
             devices = context.devices[:wanted]
-            lack = None if not devices or len(devices) == wanted else _too_few(wanted, len(devices))
+            lack = None
+            if devices and len(devices) != wanted:
+                lack = Missing(
+                    f"the config asks for {wanted} GPUs, and {len(devices)} can be used here",
+                    hint="lower deployment.num_gpus, or make more visible with CUDA_VISIBLE_DEVICES",
+                )
             gpus = lack or _not_the_first(devices) or _too_many(wanted, _MOST) or ("--gpus", str(wanted))
             return {**values, "gpu_count.sft": lack or str(wanted), "medarc.gpus": gpus, **_option(context)}
         return {**values, "medarc.gpus": _rl_gpus(files["rl"].data, values), **_option(context, is_rl=True)}
@@ -153,13 +158,6 @@ def _too_many(wanted: int, most: int) -> Missing | None:
         None
         if wanted <= most
         else Missing(f"medarc_train takes {most} GPUs at most there, not {wanted}", _BY_PARTS)
-    )
-
-
-def _too_few(wanted: int, usable: int) -> Missing:
-    return Missing(
-        f"the config asks for {wanted} GPUs, and {usable} can be used here",
-        hint="lower deployment.num_gpus, or make more visible with CUDA_VISIBLE_DEVICES",
     )
 
 

@@ -258,7 +258,13 @@ class SchemaFramework(Framework):
         return (*found.problems, *rules)
 
     def _of_rules(self, files: ConfigFiles, found: _Found) -> Iterator[Problem]:
-        for rule in self._in_force(found):
+        # the rules whose keys are all there: equal for files with the same schemas and spellings
+        key = (*found.schemas.items(), *found.names.spelled)
+        if key not in self._of_schemas:
+            rules, has = self.rules(found.names), found.names.has
+            self._of_schemas[key] = tuple(rule for rule in rules if all(map(has, (rule.key, *rule.needs))))
+            _forget_oldest(self._of_schemas)
+        for rule in self._of_schemas[key]:
             is_faulty = any(f"{need}.".startswith(f"{bad}.") for bad in found.faulty for need in rule.needs)
             if is_faulty or not found.values.keys() >= {*rule.needs}:
                 continue
@@ -268,15 +274,6 @@ class SchemaFramework(Framework):
                     severity=rule.severity, key=rule.key, message=message,
                     file=self._path(rule.key, files), instead=instead,
                 )  # fmt: skip
-
-    def _in_force(self, found: _Found) -> tuple[Rule, ...]:
-        """The rules whose keys are all there. Equal for files with the same schemas and spellings."""
-        key = (*found.schemas.items(), *found.names.spelled)
-        if key not in self._of_schemas:
-            rules, has = self.rules(found.names), found.names.has
-            self._of_schemas[key] = tuple(rule for rule in rules if all(map(has, (rule.key, *rule.needs))))
-            _forget_oldest(self._of_schemas)
-        return self._of_schemas[key]
 
     def _path(self, name: str, files: ConfigFiles) -> str:
         by_space = {self.namespaces.get(role, ""): file.path for role, file in files.items()}

@@ -134,17 +134,6 @@ async def _run(config: EvalConfig) -> int:
         started = time.monotonic()
         rows = await _evaluate(config, client, folder / "results.jsonl")
         seconds = time.monotonic() - started
-    _write_metadata(config, folder, rows, seconds)
-    failed = [row["error"] for row in rows if row["error"]]
-    if failed:
-        log_lines.warning(f"{len(failed)} of {len(rows)} rollouts failed: {failed[0]}")
-    log_lines.info(f"Results saved to {folder}")
-    log_lines.success(f"Evaluation completed in {seconds:.2f} seconds")
-    return 1 if len(failed) == len(rows) else 0
-
-
-def _write_metadata(config: EvalConfig, folder: Path, rows: list[Row], seconds: float) -> None:
-    """And the figure that everybody looks for, as `vf-eval` prints it."""
     rewards = [row["reward"] for row in rows]
     mean = statistics.fmean(rewards)
     metadata = {
@@ -163,9 +152,15 @@ def _write_metadata(config: EvalConfig, folder: Path, rows: list[Row], seconds: 
     }
     with new_file(folder / "metadata.json") as partial:
         partial.write_text(json.dumps(metadata), encoding="utf-8")
+    # the figure that everybody looks for, as `vf-eval` prints it
     sys.stdout.write(f"reward: avg - {mean:.3f}, std - {statistics.pstdev(rewards):.3f}\n")
+    failed = [row["error"] for row in rows if row["error"]]
+    if failed:
+        log_lines.warning(f"{len(failed)} of {len(rows)} rollouts failed: {failed[0]}")
+    log_lines.info(f"Results saved to {folder}")
+    log_lines.success(f"Evaluation completed in {seconds:.2f} seconds")
+    return 1 if len(failed) == len(rows) else 0
 
 
 def run(config: EvalConfig) -> int:
-    """Evaluate; 1 where every rollout failed."""
     return asyncio.run(_run(config))

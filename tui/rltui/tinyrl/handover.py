@@ -102,7 +102,6 @@ def _producer(folder: Path) -> str | None:
 
 
 def remove_broadcasts_through(output_dir: Path, version: int) -> None:
-    """Delete broadcasts of versions up to `version`."""
     for number, folder in step_folders(output_dir / "broadcasts").items():
         if number <= version:
             (folder / STABLE_NAME).unlink(missing_ok=True)

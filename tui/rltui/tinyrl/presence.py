@@ -57,8 +57,6 @@ class Presence:
 
 
 class Peer:
-    """Watches the other side."""
-
     def __init__(self, output_dir: Path, role: str) -> None:
         self._path = _path(output_dir, role)
         self.last_seen: Session | None = None

@@ -71,9 +71,8 @@ def model(
     if target.kind == "checkpoint":
         folders = tuple(f"{context.run_folder}/{place.format(step=target.step)}" for place in _WEIGHTS)
         label = f"sft, {target.label}" if is_sft else target.label
-        return EvalModel(
-            "sft" if is_sft else "checkpoint", label, folders[0], target.step, folders, _marker(g)
-        )
+        marker = _STABLE if g.has_launchers and not g.run_folders else ""  # in 2025 there was none
+        return EvalModel("sft" if is_sft else "checkpoint", label, folders[0], target.step, folders, marker)
     if target.kind == "sft":
         raise ConfigError(
             "the SFT of a prime-rl model is an experiment of its own",
@@ -95,11 +94,6 @@ def weights_maker(data: Mapping[str, Any], run_dir: str, step: int, *, is_sft: b
     source, folder = f"{checkpoint}/trainer", f"{checkpoint}/weights"
     script = str(Path(__file__).with_name("make_weights.py"))
     return WeightsMaker(("python", script, source, folder, name, *words), f"{source}/.metadata", folder)
-
-
-def _marker(g: Generation) -> str:
-    """Weights are whole once it is there; in 2025 there was none."""
-    return _STABLE if g.has_launchers and not g.run_folders else ""
 
 
 def server(g: Generation, model: EvalModel, port: int, share: str) -> EvalCommand:

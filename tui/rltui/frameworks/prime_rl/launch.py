@@ -178,7 +178,26 @@ class PrimeRlLaunch(SchemaFramework):
             return {name: value for name, value in found.items() if name != "CUDA_VISIBLE_DEVICES"}
         g = self._of(files)
         split = _split(g, self._rl(files), context.devices)
-        return _environment(g, component, files, context, split)
+        # the generation's own, then what the config says, then what cannot be chosen; little for a launcher
+        part = "env" if component.startswith(_ENV_SERVERS) else component
+        parts = ("env", "inference", *_LOGGING) if g.has_launchers else ("inference", *_LOGGING, "sft")
+        if part not in parts or (g.has_launchers and "rl" not in files):
+            return {"PYTHONUNBUFFERED": "1"}
+        data = files["rl"].data if "rl" in files else {}
+        found = {**g.environment[""], **g.environment.get(part, {})}
+        if part in (*_LOGGING, "sft"):
+            found |= {"LOGURU_FORCE_COLORS": "1", **_typed(part, files)}
+        if g.run_folders:
+            of_part = f"{'orchestrator' if part == 'env' else part}.env_vars"
+            found |= texts(value_at(data, "env_vars")) | texts(value_at(data, of_part))
+            found |= {"PRL_RUN_ID": context.run_id or context.name, "PRL_RUN_NAME": _run_name(files, context)}
+            found["PRL_ATTEMPT_CONFIG_DIR"] = ports.attempt_configs(context)
+            found["PRL_ATTEMPT_LOG_DIR"] = ports.attempt_logs(context)
+        if part in _LOGGING and g.shared_wandb and _shares(g, data):
+            found |= {"WANDB_SHARED_MODE": "1", "WANDB_SHARED_LABEL": part}
+            found[g.shared_wandb] = context.run_id or context.name
+        devices = {"inference": split.inference, "trainer": split.trainer}.get(part)
+        return {**found, "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else found
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What vLLM takes; `None` without a server, and where the utilization is no share."""
@@ -542,31 +561,6 @@ def _arguments(data: Mapping[str, Any], name: str) -> list[TomlValue]:
 def _argument(data: Mapping[str, Any], name: str) -> int | None:
     found = (optional_count({name: value}, name) for value in _arguments(data, name))
     return next((number for number in found if number is not None), None)
-
-
-def _environment(
-    g: Generation, component: str, files: ConfigFiles, context: RunContext, split: _GpuSplit
-) -> Mapping[str, str]:
-    """The generation's own, then what the config says, then what cannot be chosen; little for a launcher."""
-    part = "env" if component.startswith(_ENV_SERVERS) else component
-    parts = ("env", "inference", *_LOGGING) if g.has_launchers else ("inference", *_LOGGING, "sft")
-    if part not in parts or (g.has_launchers and "rl" not in files):
-        return {"PYTHONUNBUFFERED": "1"}
-    data = files["rl"].data if "rl" in files else {}
-    found = {**g.environment[""], **g.environment.get(part, {})}
-    if part in (*_LOGGING, "sft"):
-        found |= {"LOGURU_FORCE_COLORS": "1", **_typed(part, files)}
-    if g.run_folders:
-        of_part = f"{'orchestrator' if part == 'env' else part}.env_vars"
-        found |= texts(value_at(data, "env_vars")) | texts(value_at(data, of_part))
-        found |= {"PRL_RUN_ID": context.run_id or context.name, "PRL_RUN_NAME": _run_name(files, context)}
-        found["PRL_ATTEMPT_CONFIG_DIR"] = ports.attempt_configs(context)
-        found["PRL_ATTEMPT_LOG_DIR"] = ports.attempt_logs(context)
-    if part in _LOGGING and g.shared_wandb and _shares(g, data):
-        found |= {"WANDB_SHARED_MODE": "1", "WANDB_SHARED_LABEL": part}
-        found[g.shared_wandb] = context.run_id or context.name
-    devices = {"inference": split.inference, "trainer": split.trainer}.get(part)
-    return {**found, "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else found
 
 
 def _run_name(files: ConfigFiles, context: RunContext) -> str:

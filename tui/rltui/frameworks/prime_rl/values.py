@@ -68,7 +68,6 @@ def is_table(data: Mapping[str, Any], key: str) -> bool:
 
 
 def max_steps(files: ConfigFiles) -> int | None:
-    """Steps of the run: the shared value, or that of a part."""
     return first_count(files, "max_steps", "trainer.max_steps", "orchestrator.max_steps")
 
 

@@ -202,7 +202,6 @@ class _TinyRl(SchemaFramework):
         return named if isinstance(named, str) and named else None
 
     def max_steps(self, files: ConfigFiles) -> int | None:
-        """Steps of the run, the default where the file does not say."""
         steps = self.sound_value(files, "max_steps")
         return steps if isinstance(steps, int) else None
 

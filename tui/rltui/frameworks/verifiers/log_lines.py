@@ -36,8 +36,6 @@ FACTS = (
 
 
 class StepLines:
-    """Reads the lines of runs in their order."""
-
     def __init__(self) -> None:
         self._totals: dict[str, int] = {}
         """By component, the steps of its run, as its bars last said."""
