@@ -90,6 +90,7 @@ def test_the_journal_with_its_diffs(journal: Path, capsys: pytest.CaptureFixture
         (("--kind", "server"), []),
         (("--grep", "LR 1e-4"), [2]),
         (("--grep", "trainer killed"), [3]),
+        (("--limit", "2"), [3, 4]),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -123,9 +124,12 @@ def test_of_a_long_log_the_newest_lines_are_shown(
     assert main(["logs", "trainer"]) == 0
     text, note = capsys.readouterr()
     assert (text.splitlines()[0], len(text.splitlines())) == ("line 500", 1000)
-    assert note.startswith("earlier lines are left out, the log has 14 KiB: --full")
+    assert note.startswith("the last 1000 lines of 14 KiB; all of them: --full")
     assert main(["logs", "trainer", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["left_out"] == note.rstrip()
+    with Path("all").open("w") as file, contextlib.redirect_stdout(file):
+        assert main(["logs", "trainer"]) == 0
+    assert (len(Path("all").read_text().splitlines()), capsys.readouterr().err) == (1500, "")
     for words, count in ((("--full",), 1500), (("-N", "1200"), 1200), (("--grep", "line"), 1500)):
         assert main(["logs", "trainer", *words]) == 0
         text, note = capsys.readouterr()

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -42,7 +43,7 @@ def events(arguments: argparse.Namespace) -> int:
     record = choose_experiment(arguments.name)
     journal = ControlFolder(Path(record.output_dir)).journal_file
     wanted = _filter(arguments, record, journal)
-    entries = _admitted(read_entries(journal), wanted)
+    entries = deque(_admitted(read_entries(journal), wanted), arguments.limit)
     if not arguments.follow:
         if arguments.json:
             print(json.dumps(list(entries), ensure_ascii=False))

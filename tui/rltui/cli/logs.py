@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import re
 import shutil
+import stat
 import sys
 import threading
 import time
@@ -64,7 +67,7 @@ def logs(arguments: argparse.Namespace) -> int:
                 print(json.dumps(_line_document(line)) if arguments.json else line, flush=True)
         return 0
     lines, left_out = tail_lines(path, arguments.lines, line_filter), ""
-    if arguments.lines is None and line_filter.is_open and not arguments.full:
+    if arguments.lines is None and line_filter.is_open and not (arguments.full or _is_written_to_a_file()):
         lines, left_out = _newest(path)
     if arguments.json:
         head = {"path": str(path), "left_out": left_out}
@@ -84,7 +87,16 @@ def _newest(path: Path) -> tuple[Iterator[str], str]:
     if len(lines) <= _DEFAULT_LINES:
         return iter(lines), ""
     size = _size(path.stat().st_size)
-    return iter(lines[1:]), f"earlier lines are left out, the log has {size}: --full, -N, --grep, --level"
+    return iter(
+        lines[1:]
+    ), f"the last {_DEFAULT_LINES} lines of {size}; all of them: --full (or -N, --grep, --level)"
+
+
+def _is_written_to_a_file() -> bool:
+    """Standard output is a file, in which nothing may be missing."""
+    with contextlib.suppress(OSError):
+        return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+    return False
 
 
 def _list(record: ExperimentRecord, arguments: argparse.Namespace) -> int:

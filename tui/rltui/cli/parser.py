@@ -525,7 +525,7 @@ def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     flag(logs, "-f --follow", "go on as it grows")
     argument(logs, "-N --lines", "N", "only the last N lines (default: 1000)", type=count)
-    flag(logs, "--full", "all lines, not only the last 1000")
+    flag(logs, "--full", "all lines, not only the last 1000; a file has all")
     argument(logs, "--attempt", "K", "an earlier start, counted from 1", type=int)
     flag(logs, "--all", "search all components and attempts, with --grep or --level")
     argument(logs, "--grep", "RE", "only lines that match the regular expression")
@@ -552,6 +552,7 @@ def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
     argument(
         events, "--since", "T", "only from then on: 2h or 1d12h ago, 14:30, 2026-11-22, '2026-11-22 14:30'"
     )
+    argument(events, "--limit", "N", "only the last N of them", type=positive)
     argument(events, "--grep", "WORDS", "only with all these words", default="")
     flag(events, "--brief", "a line for each, without diffs")
     add_name(events)
