@@ -110,7 +110,7 @@ async def severities(watch: DiskWatch, meter: FakeMeter, readings: int) -> list[
 
 async def test_only_what_becomes_worse_is_told() -> None:
     meter = FakeMeter(9, 3, 3, 1, 1, 3, 9, 1, 9, 3)
-    watch = DiskWatch("/run", meter)
+    watch = DiskWatch("/run", meter, "one")
     assert await severities(watch, meter, 10) == [
         None, "warning", None, "error", None, None, None, "error", None, "warning"
     ]  # fmt: skip
@@ -118,7 +118,7 @@ async def test_only_what_becomes_worse_is_told() -> None:
 
 async def test_it_measures_after_a_checkpoint_and_now_and_then() -> None:
     meter = FakeMeter(9, 1)
-    watch = DiskWatch("/run", meter)
+    watch = DiskWatch("/run", meter, "one")
     answers = [await watch.look(1000) for _ in range(LOOKS_PER_READING)]
     assert answers == [None] * LOOKS_PER_READING
     told = await watch.look(1000)
@@ -204,7 +204,7 @@ async def test_a_job_that_ends_before_the_next_checkpoint_is_told_once(
 
 
 async def test_a_folder_that_is_gone_does_not_end_the_watch(tmp_path: Path) -> None:
-    watch = DiskWatch(str(tmp_path / "gone"), DiskMeter(RunFolder(tmp_path / "gone", RunFiles())))
+    watch = DiskWatch(str(tmp_path / "gone"), DiskMeter(RunFolder(tmp_path / "gone", RunFiles())), "one")
     assert await watch.look(100) is None
     (tmp_path / "gone").mkdir()
     assert await watch.look(100) is None

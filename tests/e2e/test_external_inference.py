@@ -16,7 +16,10 @@ from tests.e2e.test_prime_rl_layouts import LAYOUTS
 from tests.fakes.nvml import double
 from tests.fakes.prime_rl.boxed import PrimeBox, prime_box
 from tests.fakes.prime_rl.generation import NAMES, Name
+from tests.following import follow
 from tests.waiting import retry_until
+
+from rltui.core import hints
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.tmux]
 
@@ -65,6 +68,9 @@ def test_the_warm_server_of_another_experiment_is_lent(box: Box, generation: Nam
         assert prime.attempt("inference") == 1, "it is left alone"
         theirs = box.run("eval", "reverse-text", "--now", "--name", "one")
         assert (theirs.returncode, "has the weights of two" in theirs.stderr) == (4, True), theirs.stderr
+        follow(box, theirs, hints.RESTART_INFERENCE, "--wait", code=0, name="one")
+        own = box.run("eval", "reverse-text", "--now", "--name", "one", "--no-wait")
+        assert "has the weights of two" not in own.stderr
 
 
 def test_a_server_is_not_lent_while_its_own_run_trains(box: Box) -> None:

@@ -261,6 +261,8 @@ def test_collapsed_after_an_edit(box: Box, free_port: int) -> None:
     assert box.run("up", "rl.toml", "-n", "one", "-o", "out", timeout_s=200).returncode == 0
     path = box.work / "rl.toml"
     retry_until(lambda: box.json("status")["step"] >= 30, timeout_s=200)
+    curves = box.run("status", "--json")
+    follow(box, curves, hints.METRICS_JSON, code=0)
     for newer, hint in ((None, hints.UNDO_AND_GO_BACK), ("max_steps=3000", hints.SET_AND_GO_BACK)):
         inference = box.component("inference")["pid"]
         assert box.run("set", "optim.lr=2.5", "--restart", "--yes", "--wait", timeout_s=200).returncode == 0

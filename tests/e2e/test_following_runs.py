@@ -8,9 +8,9 @@ import pytest
 from tests.conftest import Box
 from tests.e2e.test_config_copies import LAYOUT, MINE
 from tests.e2e.test_evals import started, table
+from tests.e2e.test_watch import write_run
 from tests.fakes.prime_rl.boxed import prime_box
 from tests.following import follow
-from tests.waiting import retry_until
 
 from rltui.core import hints
 from rltui.core.hints import Hint
@@ -53,6 +53,11 @@ def test_where_to_look(counters: Box) -> None:
     assert counters.run("down", "one").returncode == 0
     nothing = counters.run("diff")
     follow(counters, nothing, hints.DIFF, code=0, fill={"COMPONENT": "trainer"})
+    settings = counters.root / "config/rltui/settings.toml"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('[keys]\n"find.erors" = "x"\n')
+    assert "find.errors" in follow(counters, counters.run("keys"), hints.KEYS, code=3).stdout
+    settings.unlink()
     no_gpus = counters.run("gpus", "-n", "one")
     assert no_gpus.returncode == 2
     assert "NVIDIA" in follow(counters, no_gpus, hints.GPUS, code=0).stdout
@@ -114,19 +119,40 @@ def test_evaluations(box: Box) -> None:
     assert box.run("eval", "reverse-text", "-n", "2", "-r", "1").returncode == 0
 
 
+def test_runs_of_others_and_other_frameworks(box: Box) -> None:
+    for name in ("first", "second"):
+        write_run(box.work / "runs" / name)
+    which = box.run("watch", "runs", "--no-tui")
+    assert which.returncode == 2
+    follow(box, which, hints.WATCH_RUN, "--no-tui", code=0, folder=box.work / "runs/first")
+    assert box.run("down").returncode == 0
+    which = box.run("fork", "first")
+    assert (which.returncode, hints.UP() in which.stderr) == (2, True)
+    assert box.run("init", "--from", "verifiers", "V").returncode == 0
+    (config,) = (box.work / "V/configs").rglob("*.toml")
+    needs = box.run("convert", "--to", "prime-rl")
+    follow(box, needs, hints.CONVERT_FILE, code=0, fill={"FILE": str(config)})
+
+
 @pytest.mark.slow
 def test_what_restarts_set_aside(box: Box) -> None:
+    """What was advised deleted all but three of the run's checkpoints as well, and of another run where two
+    were there.
+    """
     prime = prime_box(box, "C")
     prime.up("prime-rl")
     prime.wait_for_steps("trainer", 6)
     assert box.run("restart", "--from-scratch", "--yes", "--wait", timeout_s=120).returncode == 0
+    elsewhere = box.run("set", "output_dir=elsewhere", "--dry-run")
+    follow(box, elsewhere, hints.FORK_INTO, "--no-wait", code=0, run="one", fill={"DIR": "elsewhere"})
+    assert box.run("down", "elsewhere").returncode == 0
     down = box.run("down", "one")
     first = next(each for each in box.json("checkpoints", "one")["set_aside"] if each["steps"])
     listed = box.run("checkpoints", "one")
     follow(box, listed, hints.RESTORE_ASIDE, code=0, name="one", stamp=first["name"])
-    steps = [each["step"] for each in box.json("checkpoints", "one")["complete"]]
+    steps = [each["step"] for each in box.json("checkpoints", "one")["checkpoints"]]
     assert set(first["steps"]) <= set(steps)
-    refused = follow(box, down, hints.PRUNE_ASIDE, code=2)
-    done = follow(box, down, hints.PRUNE_ASIDE, "--yes", code=0)
+    refused = follow(box, down, hints.PRUNE_ASIDE, code=2, name="one")
+    done = follow(box, down, hints.PRUNE_ASIDE, "--yes", code=0, name="one")
     assert not box.json("checkpoints", "one")["set_aside"], (refused.stderr, done.stdout)
-    retry_until(lambda: [each["step"] for each in box.json("checkpoints", "one")["complete"]] == steps)
+    assert [each["step"] for each in box.json("checkpoints", "one")["checkpoints"]] == steps

@@ -15,8 +15,11 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 @pytest.fixture
 def run(box: Box) -> Path:
-    """A folder as prime-rl of today leaves it, the second attempt under way."""
-    folder = box.work / "outputs" / "reverse-text--0bff9f83"
+    return write_run(box.work / "outputs" / "reverse-text--0bff9f83")
+
+
+def write_run(folder: Path) -> Path:
+    """As prime-rl of today leaves it, the second attempt under way."""
     logs = folder / "logs" / "attempt_2"
     (logs / "envs" / "train").mkdir(parents=True)
     (folder / "logs" / "latest").symlink_to("attempt_2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from pathlib import Path
 
 from rltui import settings
 from rltui.cli.arguments import KEYMAP_VARIABLE
@@ -24,17 +25,23 @@ def show_keys(arguments: argparse.Namespace) -> int:
         ConfigError: if the settings give two actions one key on a screen, or name none there is.
     """
     path = settings.settings_file()
-    actions.remap(keymap.load(path, os.environ.get(KEYMAP_VARIABLE, "")))
+    try:
+        actions.remap(keymap.load(path, os.environ.get(KEYMAP_VARIABLE, "")))
+    finally:  # the usual ones where that is wrong: they hold, and its message sends people here
+        _list(path, arguments)
+    return 0
+
+
+def _list(path: Path, arguments: argparse.Namespace) -> None:
     if arguments.json:
         document = {"settings": str(path), "keys": [_record(action) for action in actions.ACTIONS]}
         print(json.dumps(document, ensure_ascii=False))
-        return 0
+        return
     wanted = [word.lower() for word in arguments.word]
     rows = [row for action in actions.ACTIONS for row in _rows(action) if _matches(row, wanted)]
     print_table(_COLUMNS, rows)
     if any(action.keys != action.default_keys for action in actions.ACTIONS):
         print("* differs from the usual keys")
-    return 0
 
 
 def _matches(row: tuple[str, ...], words: list[str]) -> bool:

@@ -45,7 +45,13 @@ from rltui.services.config.own_copy import Staged
 from rltui.services.own_files import make_folder
 from rltui.services.queue_file import read_queue
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
-from rltui.services.runs.experiments import check_name, find_experiment, forget, known_experiments
+from rltui.services.runs.experiments import (
+    check_name,
+    find_experiment,
+    forget,
+    known_experiments,
+    name_if_needed,
+)
 from rltui.services.runs.leases import users_of
 from rltui.services.runs.run_folder import next_free
 
@@ -478,7 +484,7 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
     if record.observed:
         forget(record)
         ended = f"{record.name} is not observed any more; the run in {record.run_dir} was left alone"
-    elif aside := _set_aside(ControlFolder(Path(record.output_dir)).archive):
+    elif aside := _set_aside(record):
         print(aside, file=sys.stderr)
     return status, ended
 
@@ -508,11 +514,13 @@ _PLAN_S = 10.0
 """A supervisor that takes longer hangs."""
 
 
-def _set_aside(archive: Path) -> str:
+def _set_aside(record: ExperimentRecord) -> str:
     """What restarts moved out of the way of the run; empty where they did not."""
-    from rltui.services.runs.disk import FORGET_ASIDE, size_of
+    from rltui.services.runs.disk import size_of
 
+    archive = ControlFolder(Path(record.output_dir)).archive
     size_bytes = size_of(archive)
     if not size_bytes:
         return ""
-    return f"restarts have set {size_text(size_bytes)} aside in {archive}: {FORGET_ASIDE}"
+    prune = hints.PRUNE_ASIDE(name=name_if_needed(record.name))
+    return f"restarts have set {size_text(size_bytes)} aside in {archive}: `{prune}` deletes that"

@@ -152,9 +152,9 @@ EVAL_NEVER = Hint("standing-order", "eval --every 0")
 EVALS = Hint("queued-evaluation", "evals [-n {name}]")
 EVALS_CANCEL = Hint("evaluation-goes-on", "evals --cancel {id} [-n {name}]")
 PRUNE_PLAN = Hint("prune-option-alone", "checkpoints --prune --plan")
-PRUNE = Hint("disk-full", "checkpoints --prune")
+PRUNE = Hint("disk-full", "checkpoints --prune [-n {name}]")
 RESTORE_ASIDE = Hint("set-aside", "checkpoints {name} --restore {stamp}")
-PRUNE_ASIDE = Hint("disk-full", "checkpoints --prune --set-aside")
+PRUNE_ASIDE = Hint("disk-full", "checkpoints --prune --set-aside --keep-every 1 [-n {name}]")
 
 # --- all runs -----------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Collection
 from pathlib import Path
 
+from rltui.core import hints
 from rltui.core.api import Alert, RollbackOffer
 from rltui.core.checkpoints import GOOD, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.health import damages
@@ -21,7 +22,8 @@ from rltui.services.runs.checkpoints import (
     pruned_text,
     take_away,
 )
-from rltui.services.runs.disk import FORGET_ASIDE, DiskForecast, DiskMeter, disk_forecast
+from rltui.services.runs.disk import DiskForecast, DiskMeter, disk_forecast
+from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.observed import refuse_observed
 from rltui.services.runs.run_folder import named_step
 
@@ -97,8 +99,9 @@ class DiskWatch:
     file system is asked in a thread.
     """
 
-    def __init__(self, folder: str, meter: DiskMeter) -> None:
+    def __init__(self, folder: str, meter: DiskMeter, experiment: str) -> None:
         self._folder = folder
+        self._experiment = experiment
         self._meter = meter
         self._newest: int | None = None
         self._looks = 0
@@ -117,14 +120,16 @@ class DiskWatch:
         except OSError as error:  # the run's folder may be gone, or on a server that is away
             logger.warning("cannot measure %s: %s", self._folder, error.strerror)
             return None
-        now = disk_forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps)
+        name = name_if_needed(self._experiment)
+        now = disk_forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps, name)
         alert = self._judge(now)
         if alert is None:
             return None
         archive, aside_bytes = await asyncio.to_thread(self._meter.archived)
         if not aside_bytes:
             return alert
-        more = f" Restarts have set {size_text(aside_bytes)} aside in {archive}: {FORGET_ASIDE}."
+        forget = hints.PRUNE_ASIDE(name=name)
+        more = f" Restarts have set {size_text(aside_bytes)} aside in {archive}: `{forget}` deletes that."
         return alert.model_copy(update={"text": alert.text + more})
 
     def _judge(self, now: DiskForecast) -> Alert | None:

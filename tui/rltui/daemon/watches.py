@@ -163,7 +163,7 @@ async def watch_servers(supervisor: Supervisor) -> None:
 async def watch_disk(supervisor: Supervisor) -> None:
     """While something runs, alert when the forecast becomes worse. It is told again after it was well."""
     folder = supervisor.observation.folder
-    watch = DiskWatch(str(folder.path), DiskMeter(folder))
+    watch = DiskWatch(str(folder.path), DiskMeter(folder), supervisor.setup.record.name)
     while True:
         if supervisor.processes.alive():
             alert = await watch.look(supervisor.observation.progress.max_steps)

@@ -21,7 +21,6 @@ _LEAST_FREE_BYTES = GIB
 """With less, logs and metrics are at risk as well."""
 _KEPT = 3
 """As many as `rltui checkpoints --prune` keeps of the newest, where nothing else is said."""
-FORGET_ASIDE = f"`{hints.PRUNE_ASIDE}` deletes that"
 _WISHED_CHECKPOINTS = 2
 """With room for fewer, there is little time left to react."""
 
@@ -68,11 +67,12 @@ def still_to_come(steps: Sequence[int], max_steps: int | None) -> int | None:
 
 
 def disk_forecast(
-    folder: str, free_bytes: int, checkpoints: Checkpoints, max_steps: int | None
+    folder: str, free_bytes: int, checkpoints: Checkpoints, max_steps: int | None, name: str | None = None
 ) -> DiskForecast:
     """An error where the next checkpoint does not fit; a warning where fewer than two do, or little is free.
 
-    Where old checkpoints are pruned, room for one is enough: it is written before the oldest goes.
+    Where old checkpoints are pruned, room for one is enough: it is written before the oldest goes. `name`: of
+    the experiment, where a command has to say it.
     """
     size = checkpoints.newest_bytes
     left = still_to_come(checkpoints.steps, max_steps)
@@ -84,7 +84,7 @@ def disk_forecast(
         state += f", a checkpoint takes {size_text(size)}"
     if left is not None:
         state += f", {left} more to come" if left else ", no more to come"
-    advice = _advice(folder, max(0, len(checkpoints.steps) - _KEPT) * (size or 0))
+    advice = _advice(folder, max(0, len(checkpoints.steps) - _KEPT) * (size or 0), name)
     if size is not None and fitting == 0 and needed:
         return DiskForecast("error", "the next checkpoint does not fit on the disk", f"{state}. {advice}")
     if fitting is not None and fitting < needed:
@@ -109,8 +109,8 @@ def _when(fitting: int, checkpoints: Checkpoints) -> str:
     return f": full in about {duration(left_s)}"
 
 
-def _advice(folder: str, prunable_bytes: int) -> str:
-    prune = f"`{hints.PRUNE}` frees about {size_text(prunable_bytes)}; " if prunable_bytes else ""
+def _advice(folder: str, prunable_bytes: int, name: str | None) -> str:
+    prune = f"`{hints.PRUNE(name=name)}` frees about {size_text(prunable_bytes)}; " if prunable_bytes else ""
     return (
         f"Make room there ({prune}see what is big: du -sh {folder}/* | sort -h), or keep fewer checkpoints "
         "or save them less often"
