@@ -174,14 +174,9 @@ def _up(arguments: argparse.Namespace) -> int:
         if arguments.dry_run:
             return _print_jobs(wanted)
         if (living := _living_run_of(arguments, wanted)) is not None:
-            asked = {
-                "action": "start",
-                "component": components,
-                "name": living.name,
-                "plan": False,
-                "yes": True,
-            }
-            return change(argparse.Namespace(**asked, wait=arguments.wait, json=arguments.json))
+            given = {"name": living.name, "component": components, "wait": arguments.wait}
+            asked = argparse.Namespace(action="start", plan=False, yes=True, json=arguments.json, **given)
+            return change(asked)
         return start_headless(
             wanted,
             Request(action="start", components=components, resume_step=arguments.resume_step),

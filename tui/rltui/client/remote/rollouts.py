@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from re import Pattern
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,6 +18,7 @@ from rltui.core.rollouts import Batch, BatchKey, RolloutSource, Sample, SampleTa
 from rltui.errors import RltuiError
 from rltui.services.runs.rollouts import export_transcripts, keep_transcripts
 
+_Value = TypeVar("_Value")
 _NOT_UNDERSTOOD = "the rollouts that the other end says are not understood"
 _TRANSCRIPT: TypeAdapter[Transcript] = TypeAdapter(Transcript)
 _SAMPLE: TypeAdapter[Sample] = TypeAdapter(Sample)
@@ -75,8 +76,7 @@ class RemoteRollouts:
 
     def open(self, key: BatchKey, sample: Sample) -> Transcript:
         answer = self._ask("rollouts.open", {"key": key, "sample": sample})
-        found: Transcript = _checked(_TRANSCRIPT, answer.data)
-        return found
+        return _checked(_TRANSCRIPT, answer.data)
 
     def search(self, key: BatchKey, samples: Iterable[Sample], pattern: Pattern[str]) -> Iterator[bool]:
         asked = {"key": key, "samples": list(samples), "pattern": pattern.pattern, "flags": pattern.flags}
@@ -165,13 +165,11 @@ def batches_mark(batches: Sequence[Batch]) -> str:
 
 def key_of(said: object) -> BatchKey:
     """Of what an end has said; raises RltuiError where it is none."""
-    key: BatchKey = _checked(_KEY, said)
-    return key
+    return _checked(_KEY, said)
 
 
 def sample_of(said: object) -> Sample:
-    sample: Sample = _checked(_SAMPLE, said)
-    return sample
+    return _checked(_SAMPLE, said)
 
 
 def looked(source: RolloutSource, asked: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
@@ -201,7 +199,7 @@ def opened(source: RolloutSource, asked: Mapping[str, Any]) -> tuple[object, byt
     return _TRANSCRIPT.dump_python(source.open(key_of(asked["key"]), sample_of(asked["sample"]))), b""
 
 
-def _checked(adapter: TypeAdapter[Any], value: object) -> Any:  # noqa: ANN401 - of the adapter's type
+def _checked(adapter: TypeAdapter[_Value], value: object) -> _Value:
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
