@@ -24,7 +24,6 @@ from rltui.services.runs.journal import Journal
 
 _LOOK_S = 3.0
 """Between two looks whether somebody has started it."""
-_NOT_ASKED = "nothing of this run lives"
 
 
 class FinishedRun(ReadExperiment):
@@ -43,7 +42,7 @@ class FinishedRun(ReadExperiment):
     async def events(self) -> AsyncGenerator[Event, None]:
         """What there is to know, and then a word when it lives again. A config that is broken becomes one."""
         yield await asyncio.to_thread(self._status)
-        yield GpuReport(available=False, reason=_NOT_ASKED)
+        yield GpuReport(available=False, reason="nothing of this run lives")
         yield await asyncio.to_thread(self._knobs)
         is_alive = False
         while True:

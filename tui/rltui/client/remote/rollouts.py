@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from queue import SimpleQueue
 from re import Pattern
 from typing import Any, NamedTuple, TypeVar
@@ -91,11 +90,8 @@ class RemoteRollouts:
                 other, found = said
             yield key_of(other), None if found is None else sample_of(found)
 
-    def export(self, transcripts: Sequence[Transcript], path: Path) -> None:
-        export_transcripts(transcripts, path)
-
-    def keep(self, transcripts: Sequence[Transcript], ending: str) -> Path:
-        return keep_transcripts(transcripts, ending)
+    export = staticmethod(export_transcripts)
+    keep = staticmethod(keep_transcripts)
 
     def _ask(self, method: str, asked: dict[str, Any]) -> Packet:
         return self._link.call(method, {"folder": self._folder, **asked})
