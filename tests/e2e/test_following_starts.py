@@ -12,6 +12,7 @@ from tests.fakes.past_run import made
 from tests.fakes.prime_rl.boxed import prime_box
 from tests.following import follow
 from tests.terminal import Terminal
+from tests.waiting import retry_until
 
 from rltui.core import hints
 from rltui.core.interpreter import module_command
@@ -66,12 +67,18 @@ def test_a_missing_checkout(box: Box) -> None:
 
     prime = prime_box(box, "C")
     folder = box.env.pop("RLTUI_PRIME_RL")
+    no_checkout = box.run("shell", "--", "true")
+    follow(box, no_checkout, hints.SHELL_IN, "--", "true", code=0, fill={"DIR": folder})
+    follow(box, box.run("up", *prime.files, "--slurm", "--time", "1\n2"), hints.UP_HELP, code=0)
     up = ("up", *prime.files, "-l", "prime-rl", "-n", "one", "-o", "out")
     refused = box.run(*up)
     assert (refused.returncode, "export RLTUI_PRIME_RL=FOLDER before up" in refused.stderr) == (5, True)
     follow(box, refused, hints.EVENTS, code=0)
     box.env["RLTUI_PRIME_RL"] = folder
     assert box.run(*up).returncode == 0
+    counted = box.run("convert", "rollouts")
+    retry_until(lambda: box.json("status")["step"], timeout_s=30)
+    follow(box, counted, hints.CONVERT, "--dry-run", code=0, way="tokens")
 
 
 def test_a_port_that_another_run_has(counters: Box) -> None:

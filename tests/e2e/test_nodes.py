@@ -15,9 +15,11 @@ import pytest
 from tests.conftest import Box
 from tests.fakes.nodes import FakeNode
 from tests.fakes.prime_rl.boxed import prime_box
+from tests.following import follow
 from tests.waiting import retry_until
 
 from rltui import paths
+from rltui.core import hints
 from rltui.services import processes
 from rltui.services.processes import AttemptRecord
 from rltui.services.remote import read_remote
@@ -185,14 +187,15 @@ def test_what_ran_on_a_machine_that_is_gone_for_good_is_forgotten_on_request(clu
     (lost,) = cluster.records()
     refused = cluster.box.run("orphans", "one", "--forget", "trainer", "--yes")
     assert refused.returncode == 2
-    assert "rltui stop trainer -n one" in refused.stderr
+    assert hints.STOP(components="trainer", name="one") in refused.stderr
     cluster.nodes[0].close()
     assert cluster.box.run("down", "one", timeout_s=120).returncode == 1
     assert lost.shim is not None
     processes.send_signal(lost.shim, signal.SIGUSR1)
     retry_until(lambda: not cluster.records())
     cluster.nodes[0].open()
-    assert cluster.box.run("orphans", "one", "--forget", "trainer", "--yes").returncode == 0
+    listed = cluster.box.run("orphans", "one")
+    follow(cluster.box, listed, hints.FORGET, "--yes", code=0, component="trainer")
     assert "trainer was given up, at n1" in cluster.events()
     assert cluster.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out", "--resume").returncode == 0
     assert cluster.box.component("trainer")["attempt"] == 2

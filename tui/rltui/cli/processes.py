@@ -153,9 +153,13 @@ def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     name = arguments.forget
     found = _unfollowed(record)
     if name not in found:
+        attempts = ControlFolder(Path(record.output_dir)).newest_attempts()
+        followed = {folder.parent.name for folder in attempts if read_remote(folder) is not None}
         raise UsageError(
             f"nothing of {name} goes on elsewhere without being followed from here",
-            hint=f"see what does: {hints.ORPHANS(name=record.name)}",
+            hint=f"end what is followed: {hints.STOP(components=name, name=record.name)}"
+            if name in followed
+            else f"see what does: {hints.ORPHANS(name=record.name)}",
         )
     folder, remote = found[name]
     print(
