@@ -55,6 +55,7 @@ def test_from_nothing_to_a_layout_and_its_run(box: Box, own_user: Path) -> None:
     assert "theirs" in box.run("runs").stdout
 
 
+@pytest.mark.slow
 def test_a_missing_checkout(box: Box) -> None:
     """What was advised, to set a variable, helped nothing while the supervisor of the first try lived."""
     files = box.run("init", "--from", "prime-rl", "W")
@@ -134,6 +135,7 @@ def test_out_of_memory(box: Box) -> None:
     assert "out of memory" not in box.run("status").stdout
 
 
+@pytest.mark.slow
 def test_a_run_that_is_open_and_its_shell(counters: Box) -> None:
     counters.json(*UP)
     before = counters.component("trainer")["pid"]
