@@ -413,7 +413,7 @@ def test_engine_is_what_the_config_says() -> None:
     engine = TINYRL.engine_memory(files(BASE + "gpu_memory_utilization = 0.4\nmax_num_seqs = 7\n"))
     assert engine is not None
     assert (engine.component, engine.utilization, engine.model) == ("inference", 0.4, "outputs/base")
-    assert (engine.utilization_knob, engine.max_num_seqs) == ("inference.gpu_memory_utilization", 7)
+    assert engine.max_num_seqs == 7
 
 
 def test_engine_with_a_faulty_value_is_unknown() -> None:

@@ -16,8 +16,6 @@ class VllmRule:
     """Holds from version `since` up to the next rule."""
 
     since: tuple[int, int]
-    default_utilization: float
-    """`gpu_memory_utilization` where nobody sets it."""
     graphs_in_budget: bool
     """CUDA graphs count within the budget. Else they come on top, commonly 0.3 to 3 GiB."""
     names_device: bool
@@ -35,9 +33,9 @@ class VllmRule:
 
 
 RULES = (
-    VllmRule((0, 21), default_utilization=0.92, graphs_in_budget=True, names_device=True),
-    VllmRule((0, 14), default_utilization=0.9, graphs_in_budget=False, names_device=True),
-    VllmRule((0, 0), default_utilization=0.9, graphs_in_budget=False, names_device=False),
+    VllmRule((0, 21), graphs_in_budget=True, names_device=True),
+    VllmRule((0, 14), graphs_in_budget=False, names_device=True),
+    VllmRule((0, 0), graphs_in_budget=False, names_device=False),
 )
 """Newest first. The last one also stands for what is older than 0.10."""
 
@@ -56,8 +54,6 @@ class EngineMemory:
     component: str
     utilization: float
     """`gpu_memory_utilization`: share of each device's total, per instance."""
-    utilization_knob: str = ""
-    """Knob that sets it, as `rltui set` takes it; empty where there is none."""
     model: str | None = None
     """Folder, relative to the workspace, or name on the hub."""
     dtype: str | None = None

@@ -211,7 +211,6 @@ class PrimeRlLaunch(SchemaFramework):
         return EngineMemory(
             "inference",
             float(share),
-            utilization_knob=g.utilization,
             model=text(data, *_MODEL),
             dtype=text(data, "inference.vllm.dtype", "inference.model.dtype"),
             kv_cache_dtype=text(data, "inference.vllm.kv_cache_dtype", "inference.vllm_extra.kv_cache_dtype"),
@@ -362,7 +361,6 @@ class _GpuSplit:
 
     @property
     def is_shared(self) -> bool:
-        """They have a device in common."""
         return not set(self.inference).isdisjoint(self.trainer)
 
     def value(self, component: str) -> TemplateValue:

@@ -188,7 +188,6 @@ class _TinyRl(SchemaFramework):
         return EngineMemory(
             "inference",
             utilization,
-            utilization_knob=_UTILIZATION,
             model=self.sound_value(files, "model.name"),
             max_model_len=max_model_len,
             max_num_seqs=max_num_seqs,

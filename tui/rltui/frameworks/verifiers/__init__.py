@@ -214,7 +214,6 @@ class VfRl(SchemaFramework):
         return EngineMemory(
             "inference",
             float(args["gpu_memory_utilization"]),
-            utilization_knob=_UTILIZATION,
             model=v["model"],
             dtype=args["dtype"],
             kv_cache_dtype=args["kv_cache_dtype"],
