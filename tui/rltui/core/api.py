@@ -364,8 +364,6 @@ class Loss(IntEnum):
 
 
 class Lost(Value):
-    """What a plan throws away."""
-
     steps: int = 0
     """Completed steps since the checkpoint that the restarted components resume from."""
     resume_step: int | None = None
@@ -523,8 +521,6 @@ AlertKind = Literal[
 
 
 class Alert(Value):
-    """Something a person should notice."""
-
     kind: AlertKind = "notice"
     severity: Literal["error", "warning", "information"]
     title: str

@@ -69,8 +69,6 @@ class _Told(Value):
 
 
 class KnobInfo(_Told):
-    """One row of the knob table."""
-
     key: str
     file: str
     value: Any = None

@@ -60,7 +60,6 @@ class EvalRequest(Value):
 
     @property
     def rollouts(self) -> int:
-        """How many there will be."""
         return self.num_examples * self.rollouts_per_example
 
 
@@ -122,8 +121,6 @@ class Evaluation(Value):
 
 
 class QueuedEval(Value):
-    """An evaluation that has not ended."""
-
     id: str
     request: EvalRequest
     by: str = "you"
@@ -173,8 +170,6 @@ _Z = 1.959964
 
 
 class Difference(Value):
-    """How much better one evaluation is than another."""
-
     value: float
     stderr: float | None = None
     """`None` where one of the two has none."""
@@ -256,8 +251,6 @@ def baseline(evaluations: Sequence[Evaluation], of: Evaluation) -> Evaluation | 
 
 
 class Figures(Value):
-    """The rewards of an evaluation in figures."""
-
     rollouts: int = 0
     examples: int = 0
     mean: float | None = None

@@ -37,8 +37,6 @@ class Weight(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a program ended, by its own words."""
-
     text: str
     """One line, in words that say what to do."""
     hopeless: bool
@@ -55,8 +53,6 @@ Groups = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FailurePattern:
-    """A text by which a failure is recognised."""
-
     name: str
     regex: str
     """Searched in the whole output at once, so that it may span lines; `^` and `$` mean those of a line.

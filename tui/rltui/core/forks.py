@@ -18,8 +18,6 @@ _MOST_DIGITS = 15
 
 @dataclass(frozen=True, slots=True)
 class ForkWish:
-    """What a person asks for."""
-
     edits: Mapping[str, str] = field(default_factory=dict)
     """By the name of a knob: its value, as `rltui set` takes them."""
     begin: Checkpointed | None = None
@@ -34,8 +32,6 @@ class ForkWish:
 
 @dataclass(frozen=True, slots=True)
 class ForkPlan:
-    """What it comes to."""
-
     parent: str
     name: str
     folder: str

@@ -62,8 +62,6 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Property:
-    """A key of a table."""
-
     name: str
     node: Node
     default: TomlValue
@@ -186,7 +184,6 @@ def _alternatives(found: Json) -> Iterator[Json]:
 
 
 def _any_of(nodes: Iterable[Node]) -> Node:
-    """What is one of these."""
     kinds: dict[KnobKind, None] = {}
     words: dict[str, None] = {}
     bounds: dict[str, float] = {}

@@ -33,17 +33,14 @@ class Kind(NamedTuple):
 
     @property
     def or_none(self) -> Kind:
-        """This, or nothing."""
         return Kind(lambda value: value is None or self.fits(value), f"{self.words} or nothing")
 
 
 def list_of(kind: Kind, words: str) -> Kind:
-    """Of a list whose items are of one kind."""
     return Kind(lambda value: type(value) is list and all(map(kind.fits, value)), words)
 
 
 def table_of(kind: Kind, words: str) -> Kind:
-    """Of a table whose values are of one kind."""
     return Kind(lambda value: isinstance(value, dict) and all(map(kind.fits, value.values())), words)
 
 

@@ -409,8 +409,6 @@ class MergedSource(LogSource, Protocol):
 
 
 class LogHit(NamedTuple):
-    """A line that was searched for."""
-
     offset: int
     """Where it begins in its file, in bytes."""
     text: str

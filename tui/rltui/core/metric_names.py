@@ -18,8 +18,6 @@ from rltui.core.series import OWN_SOURCE, SeriesKey
 
 @dataclass(frozen=True, slots=True)
 class MetricConcept:
-    """One meaning."""
-
     id: str
     title: str
     group: Literal["reward", "loss", "rollouts", "time", "inference", "memory"]

@@ -51,8 +51,6 @@ class QueueSurroundings(Value):
 
 
 class QueueOptions(Value):
-    """What somebody wants of the queue for a run."""
-
     gpus: int | None = None
     """So many devices it needs; `None`: it needs none, or nobody knows."""
     is_job: bool = False
@@ -191,8 +189,6 @@ def _after_reboot(entry: QueueEntry) -> QueueEntry:
 
 @dataclass(frozen=True, slots=True)
 class NextStart:
-    """What is to be done about those that wait."""
-
     start: QueueEntry | None = None
     """The one that starts now, with its devices."""
     waits: Mapping[str, str] = field(default_factory=dict)

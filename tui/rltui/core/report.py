@@ -26,8 +26,6 @@ _QUIET = (MarkKind.CHECKPOINT, MarkKind.ALERT)
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
-    """One that lies beside the report."""
-
     title: str
     path: str
     """Relative to the report."""
@@ -41,8 +39,6 @@ Draw = Callable[[SeriesSource, str, tuple[Mark, ...]], Sequence[ReportFile]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """All that is told of a run."""
-
     run: RunRow
     parent: RunRow | None = None
     comparison: Comparison
@@ -58,7 +54,6 @@ class RunReport:
     journal: ReportFile | None = None
 
     def text(self) -> str:
-        """The whole report."""
         parts = [
             *self._head(), *self._figures(), *self._config(), *self._results(), *self._story(), *self._foot()
         ]  # fmt: skip

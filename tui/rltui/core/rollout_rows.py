@@ -182,7 +182,6 @@ def episode_kind(record: Mapping[str, Any]) -> str:
 
 
 def trace_ids(record: Mapping[str, Any]) -> list[str]:
-    """Of the traces of an episode."""
     return [name for trace in _list(record, "traces") if isinstance(name := _table(trace).get("id"), str)]
 
 

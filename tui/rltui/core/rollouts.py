@@ -24,8 +24,6 @@ ABANDONED = "abandoned"
 
 
 class BatchKey(NamedTuple):
-    """What names a batch."""
-
     kind: Kind
     step: int = NO_STEP
     part: str = ""
@@ -41,8 +39,6 @@ class BatchKey(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch as it is listed."""
-
     key: BatchKey
     samples: int | None
     """How many; `None` until its file was read."""
@@ -205,8 +201,6 @@ def mean_and_spread(values: Iterable[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class BatchSummary:
-    """A batch in figures."""
-
     count: int
     mean: float
     spread: float
@@ -298,8 +292,6 @@ def narrowed(table: SampleTable, only: Only) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that the model called."""
-
     name: str
     arguments: str
 

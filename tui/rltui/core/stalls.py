@@ -137,8 +137,6 @@ class WatchClock:
 
 @dataclass(frozen=True, slots=True)
 class StallRule:
-    """What counts, for one component."""
-
     silence_s: float
     """Shortest silence that counts; 0: never stalled."""
     factor: float
@@ -149,8 +147,6 @@ class StallRule:
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What is seen of a component at one look."""
-
     pid: int | None = None
     is_stopped: bool = False
     """By a signal: state `T` in `/proc`."""

@@ -85,7 +85,6 @@ class ClaimDesk:
             logger.warning("claims on GPU memory are made anew: %s", error)
 
     def others(self) -> tuple[GpuClaim, ...]:
-        """What experiments besides this one claim now."""
         return self._files.others()
 
     async def take(self, component: str, seen: Collection[GpuClaim]) -> Unmet | None:

@@ -72,7 +72,6 @@ class Elsewhere:
                 return
 
     def why_it_goes_on(self) -> str:
-        """Why it could not be ended there, in words."""
         remote = self.remote
         where = remote.where if remote is not None and remote.where else "its host"
         if remote is None or remote.lost_at is None:

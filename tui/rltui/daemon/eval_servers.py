@@ -55,7 +55,6 @@ class EvalServers:
 
     @property
     def is_up(self) -> bool:
-        """That for evaluations runs."""
         return SERVER in self._runners and self._runners[SERVER].life.busy
 
     def programs(self) -> dict[str, Program]:
@@ -141,7 +140,6 @@ class EvalServers:
         return runner if runner is not None and runner.life.state is ComponentState.READY else None
 
     def is_coming(self) -> bool:
-        """The server of the run is about to be ready."""
         runner = self._runners.get(_INFERENCE)
         return runner is not None and runner.life.expected and self._ready_inference() is None
 

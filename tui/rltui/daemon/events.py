@@ -311,5 +311,4 @@ def encoded(value: Value) -> bytes:
 
 
 def config_alert(error: ConfigError) -> Alert:
-    """An unreadable config, for people."""
     return Alert(kind="config", severity="error", title="a config file cannot be read", text=str(error))

@@ -56,7 +56,7 @@ class Observation:
         self.sampler = RunSampler(self.recorder.sample)
         self.progress = ProgressTracker(metrics, setup.framework, setup.components)
         events.journal.step = lambda: self.progress.series.completed or None
-        self.times = StepTimes(setup.framework, setup.control, self._series)
+        self.times = StepTimes(setup.framework, setup.control, lambda: self.progress.series)
         self.health = RunHealth(
             None if record.observed else record.name,
             self.folder,
@@ -160,9 +160,6 @@ class Observation:
 
     def _earlier_logs(self) -> list[tuple[str, Path]]:
         return earlier_logs(self._setup.control, self._setup.components)
-
-    def _series(self) -> MetricSeries:
-        return self.progress.series
 
 
 def _run_files(setup: Setup) -> RunFiles:

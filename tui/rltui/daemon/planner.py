@@ -39,8 +39,6 @@ _NEWEST_ENTRIES = 500
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, and what it was made from."""
-
     plan: Plan
     edit: EditPreview | None = None
     """For edits: what would be written."""

@@ -43,8 +43,6 @@ _USERS_INTERVAL_S = 5.0
 
 @dataclass(slots=True)
 class _SeenServer:
-    """One server, as it was last seen."""
-
     id: str
     address: ServerAddress
     state: ServerState = "unknown"
@@ -83,7 +81,6 @@ class Servers:
 
     @property
     def source(self) -> str:
-        """Who says where it is."""
         record = self._setup.record
         return record.inference_of or ("--inference" if record.inference else "config")
 

@@ -198,7 +198,6 @@ class Transactions:
         self._observation.resume_from(step)
 
     def _run_jobs_of(self, plan: Plan) -> set[str]:
-        """Those that it starts."""
         return {job.spec.id for job in self._processes.run_jobs()} & set(plan.start)
 
     async def _call_services(self, plan: Plan) -> None:

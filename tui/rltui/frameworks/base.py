@@ -237,8 +237,6 @@ class ConfigModels:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A config of one framework, written for another."""
-
     text: str
     """TOML."""
     notes: tuple[str, ...]
@@ -287,8 +285,6 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class EvalCall:
-    """What the evaluator is to do."""
-
     request: EvalRequest
     """With an environment."""
     base_url: str

@@ -63,7 +63,6 @@ class Overlay:
 
     @classmethod
     def parse(cls, text: str) -> Overlay:
-        """From TOML with these tables."""
         data = tomllib.loads(text)
         concepts = {
             name: Concept(**{**each, "keys": tuple(each.get("keys", (name,)))})
@@ -183,7 +182,6 @@ class SchemaFramework(Framework):
         self._of_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
 
     def schema(self, file: ConfigFile) -> ConfigSchema:
-        """The one in force for a file."""
         raise NotImplementedError
 
     def none_text(self, file: ConfigFile) -> str | None:
@@ -208,7 +206,6 @@ class SchemaFramework(Framework):
     # --- what follows from them ---
 
     def names(self, files: ConfigFiles) -> Names:
-        """What things are called in these files."""
         return self._found(files).names
 
     def knobs(self, files: ConfigFiles) -> tuple[Knob, ...]:
@@ -362,8 +359,6 @@ def _forget_oldest(kept: dict[tuple[object, ...], Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was found out of one reading of the files."""
-
     files: ConfigFiles
     schemas: Mapping[str, ConfigSchema]
     readings: Mapping[str, Reading]

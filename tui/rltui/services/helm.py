@@ -29,8 +29,6 @@ _BETWEEN_DOCUMENTS = re.compile(r"^---\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Helm:
-    """Helm where kubectl is."""
-
     kubectl: Kubectl
 
     def words(self, *words: str) -> tuple[str, ...]:
@@ -105,8 +103,6 @@ class Helm:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseWish:
-    """What a release is to be."""
-
     name: str
     chart: str
     """Path or address, as helm takes it."""

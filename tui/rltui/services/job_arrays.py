@@ -41,8 +41,6 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class JobArray:
-    """As it lies on disk."""
-
     name: str
     """What it is called in SLURM."""
     component: str

@@ -314,7 +314,6 @@ async def asked(command: Sequence[str]) -> bytes:
 
 
 def failure(errors: bytes, otherwise: str = "kubectl failed") -> RltuiError:
-    """What the last words of kubectl mean."""
     lines = [line.strip() for line in errors.decode(errors="replace").splitlines() if line.strip()]
     said = _short(lines[-1]) if lines else otherwise
     said = re.sub(r"^(error: |Error from server(?: \(\w+\))?: )", "", said)
@@ -401,8 +400,6 @@ def _set(document: Mapping[str, Any]) -> PodSet:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim to storage."""
-
     name: str
     phase: str
     size: str

@@ -441,7 +441,6 @@ def is_no_answer(errors: str) -> bool:
 
 
 def is_forgotten(errors: str) -> bool:
-    """SLURM does not know the job any more."""
     return bool(re.search(r"invalid job id specified|^job \S+ not found", errors, re.IGNORECASE))
 
 
@@ -454,5 +453,4 @@ def fault(errors: str) -> str:
 
 
 def is_absent() -> bool:
-    """There is no SLURM on this machine."""
     return shutil.which("sbatch") is None

@@ -105,7 +105,6 @@ def distrust(folder: Path) -> None:
 
 
 def untrusted(folder: Path) -> str:
-    """Why nothing in it was run."""
     return f"{folder} is not trusted; to let rltui run what it holds: {hints.TRUST(folder=folder)}"
 
 

@@ -157,7 +157,6 @@ class EngineFit:
         return f"{what}; no gpu_memory_utilization is safe: {advice}"
 
     def trainer_tight(self, suggested: float | None) -> str:
-        """Nobody knows, and it does not look well."""
         what = (
             f"{self.name} takes {gib(self.budget_bytes)} GiB ({self.share}) of"
             f" {self.gpu} and leaves {gib(self.left_bytes)} for {self.trainer}, whose need is not"
@@ -166,7 +165,6 @@ class EngineFit:
         return f"{what}: begin with gpu_memory_utilization = {suggested:g}" if suggested is not None else what
 
     def refusal_note(self) -> str:
-        """The error to look for."""
         rule = engine_rule(self.engine, self.user.figures)
         said = rule.refusal(
             free_bytes=self.free_bytes,
@@ -186,12 +184,10 @@ class EngineFit:
         )
 
     def close_peak(self, peak_bytes: int) -> str:
-        """The trainer has little to spare."""
         spare = _mib(self.left_bytes - peak_bytes)
         return f"close: only {spare} MiB remain beyond the peak of {self.trainer}"
 
     def user_notes(self) -> tuple[str, ...]:
-        """What the figures rest on."""
         overhead = gib(self.overhead_bytes)
         notes = [f"beside its budget {self.name} takes about {overhead} GiB (context, graphs)"]
         key = self.device.key

@@ -453,7 +453,9 @@ class _Lines:
     def begin(self) -> None:
         """The output comes again, from the second on that `options` names."""
         self._partial = b""
-        self._known = Counter(self._here(self._from).splitlines(keepends=True))
+        self._known = Counter(
+            self._follower.tail(self._follower.written - self._from).splitlines(keepends=True)
+        )
 
     def take(self, data: bytes) -> None:
         *lines, self._partial = (self._partial + data).split(b"\n")
@@ -513,9 +515,6 @@ class _Lines:
         if stamp is not None and stamp > self._newest:
             self._is_exact = True
         return False
-
-    def _here(self, begin: int) -> bytes:
-        return self._follower.tail(self._follower.written - begin)
 
 
 def _stamped(line: bytes) -> tuple[int | None, bytes]:

@@ -88,7 +88,6 @@ def best_alone(part: str, data: Mapping[str, Any]) -> tuple[ConfigSchema, Fit]:
 
 
 def fit(schema: ConfigSchema, data: Mapping[str, Any]) -> Fit:
-    """How a file with this content suits."""
     strange = schema.strange(data, FREE)
     return Fit(strange, sum(1 for _ in leaves(data)) - strange)
 

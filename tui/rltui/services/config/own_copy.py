@@ -64,8 +64,6 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class ConfigLine:
-    """The config as a command line gives it."""
-
     files: tuple[Path, ...] = ()
     """Files that stand by themselves, each for what it is."""
     parts: tuple[ConfigPart, ...] = ()

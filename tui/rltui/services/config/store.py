@@ -151,7 +151,6 @@ class ConfigStore:
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        """The framework's knobs for these files."""
         return self._catalog.of(self.files).knobs
 
     def load(self) -> ConfigFiles:

@@ -42,7 +42,6 @@ class Identity:
 
 
 def _problem_row(identity: Identity, problem: str) -> GpuDevice:
-    """A device of which there are no figures."""
     return GpuDevice(
         index=identity.index, mig=identity.mig, uuid=identity.uuid, name=identity.name, problem=problem
     )
@@ -93,8 +92,6 @@ class _Listing:
 
 
 class Partition:
-    """One handle, and what is remembered of it."""
-
     def __init__(self, handle: Handle, identity: Identity) -> None:
         self.handle = handle
         self.identity = identity

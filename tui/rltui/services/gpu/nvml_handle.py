@@ -87,7 +87,6 @@ def session_reason(code: int) -> str:
 
 
 def device_problem(code: int) -> str:
-    """Why one device cannot be read, in a few words."""
     return _DEVICE_PROBLEMS.get(code, f"cannot be read: NVML error {code}")
 
 
@@ -256,7 +255,6 @@ def merged(entries: Iterable[Entry], total_bytes: int | None) -> tuple[GpuProces
 
 
 def held_bytes(processes: Iterable[GpuProcess]) -> int:
-    """Sum of what is known."""
     return sum(process.used_bytes or 0 for process in processes)
 
 

@@ -216,7 +216,6 @@ class _Source:
 
     @property
     def state(self) -> GpuSource:
-        """For clients."""
         return GpuSource(name=self.spec.name, problem=self._problem, sampled_at=self._reported_at)
 
     async def run(self) -> None:

@@ -86,7 +86,6 @@ class _LineStream:
             yield from self._passing(data[:-1].split(b"\n"))
 
     def finish(self) -> Iterator[str]:
-        """Yield the unfinished line, if there is one."""
         rest = self._lines.finish()
         yield from self._passing([rest] if rest else [])
 

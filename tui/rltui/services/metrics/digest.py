@@ -131,7 +131,6 @@ class RunDigest:
             seen.best = _better([*known, *finite], concept)
 
     def _evaluated(self) -> LastAndBest:
-        """The mean over all environments, step by step."""
         by_step: dict[int, list[float]] = {}
         for key in self._evals:
             line, _ = self._source.read(key).lines(self._rewinds)

@@ -31,7 +31,6 @@ class Listener:
 
 
 def _listeners() -> Iterator[Listener]:
-    """Every listening socket."""
     for table in ("tcp", "tcp6"):
         try:
             lines = (PROC / "net" / table).read_text(encoding="ascii").splitlines()[1:]

@@ -91,7 +91,6 @@ class ControlFolder:
 
     @property
     def intent_file(self) -> Path:
-        """What its supervisor has in hand."""
         return self.path / "intent.json"
 
     @property
@@ -126,7 +125,6 @@ class ControlFolder:
 
     @property
     def supervisor_log(self) -> Path:
-        """What its supervisors had to say."""
         return self.path / "supervisor.log"
 
     def attempts(self, component: str) -> list[int]:

@@ -85,7 +85,6 @@ def _names(folder: Path) -> list[str]:
 
 
 def _nearest(place: Path) -> Path:
-    """The nearest folder above that is there."""
     return next((parent for parent in place.parents if parent.is_dir()), Path("/"))
 
 

@@ -77,8 +77,6 @@ def latest(control: Path) -> Provenance | None:
 
 @dataclass(frozen=True, slots=True)
 class Surveyor:
-    """Finds it for one experiment, and keeps it."""
-
     control: Path
     workspace: Path
     output_dir: Path

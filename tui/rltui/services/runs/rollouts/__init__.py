@@ -60,7 +60,6 @@ class _Rollouts:
         return sorted(found, key=_rank)
 
     def table(self, key: BatchKey) -> SampleTable:
-        """The samples that were read of a batch."""
         with self._lock:
             tables = (reader.table(key) for reader in self._readers)
             return next((table for table in tables if table is not None), SampleTable())

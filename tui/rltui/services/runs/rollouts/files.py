@@ -6,10 +6,9 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from rltui.core import rollout_rows
 from rltui.core.metrics import LARGEST_STEP
@@ -62,7 +61,8 @@ class RolloutFile:
             self.table = SampleTable()
         for offset, line in lines:
             if (row := record(line)) is not None:
-                self.table.append(_sample(row, offset))
+                sample_of = rollout_rows.episode_sample if "traces" in row else rollout_rows.flat_sample
+                self.table.append(sample_of(row, offset))
         self.is_read = True
         return self._lines.is_behind
 
@@ -86,12 +86,6 @@ def _found_file(path: Path) -> RolloutFile | None:
     except OSError:
         return None
     return RolloutFile(path, status.st_size) if stat.S_ISREG(status.st_mode) else None
-
-
-def _sample(row: Mapping[str, Any], where: int) -> Sample:
-    if "traces" in row:
-        return rollout_rows.episode_sample(row, where)
-    return rollout_rows.flat_sample(row, where)
 
 
 class BatchFiles:
