@@ -46,6 +46,8 @@ MERGED = (
     knob("trainer.model.ac.freq", None, "trainer", nullable=True, is_set=False),
     switch("trainer.model.optim_cpu_offload", False, "trainer"),
     switch("trainer.model.fsdp_cpu_offload", False, "trainer"),
+    knob("trainer.model.lora.rank", None, "trainer", nullable=True, is_set=False),
+    knob("orchestrator.model.lora.rank", None, "orchestrator", nullable=True, is_set=False),
     share(0.9),
     knob("inference.model.max_model_len", 16384, "inference"),
     knob("inference.max_num_seqs", 256, "inference"),
@@ -73,6 +75,15 @@ def test_a_trainer_is_given_shorter_sequences_then_checkpointing_then_offload() 
     assert "tried to allocate 2.0 GiB, 0.3 GiB of 80.0 GiB free; it held 70.0 GiB" in found[0].reason
     assert found[1].title == "trainer.model.ac.freq unset → 1"
     assert not found[0].components, "it reads that knob, and restarts for it"
+
+
+def test_adapters_are_advised_once_the_rest_is_used_up() -> None:
+    rank = MERGED[6]
+    on = switch("trainer.model.optim_cpu_offload", True, "trainer")
+    (found,) = advice(TORCH, on, rank, component="trainer")
+    assert found.edits == {"trainer.model.lora.rank": 16}
+    assert "adapters" in found.reason
+    assert advice(TORCH, MERGED[7], component="trainer") == (), "not a table of the orchestrator"
 
 
 def test_what_excludes_another_switch_is_not_advised_beside_it() -> None:

@@ -41,13 +41,6 @@ LEVERS: tuple[Lever, ...] = (
         _RUNNING,
     ),
     Lever(
-        ("trainer",),
-        "turn_on",
-        ("use_lora",),
-        "trains adapters in place of all weights, with a higher learning rate",
-        _RUNNING,
-    ),
-    Lever(
         _TRAINING,
         "turn_on",
         ("model.ac_offloading.max_inflight_activations", "model.ac_offloading"),
@@ -70,6 +63,15 @@ LEVERS: tuple[Lever, ...] = (
         "keeps the weights in the machine's memory; a step takes much longer",
         _RUNNING,
         unless=("model.optim_cpu_offload", "model.full_offload"),
+    ),
+    Lever(
+        _TRAINING,
+        "turn_on",
+        ("use_lora", "model.lora.rank"),
+        "trains adapters in place of all weights, with a higher learning rate; no checkpoint of all weights "
+        "goes on with them",
+        _RUNNING,
+        on=16,  # prime-rl's own default where the table is there
     ),
     Lever(
         ("inference",),
