@@ -97,7 +97,7 @@ def test_rewards_evaluations_and_what_speaks_for_it(tmp_path: Path) -> None:
     report = reader(folder(tmp_path, CURRENT.rl_files)).report("x", news)
     first, second, third = report.checkpoints
     assert (first.notes, second.notes, third.notes) == (("mine",), (HIGHEST,), (NEWEST,))
-    assert (first.evals, second.evals) == ({"math": 0.2}, {"math": 0.4})
+    assert (first.evals, second.evals, third.evals) == ({"math": 0.2}, {"math": 0.4}, {})
     assert second.reward is not None
     assert second.reward_after is not None
     assert second.reward > 0.8 > 0.2 > second.reward_after

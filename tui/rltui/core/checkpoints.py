@@ -32,7 +32,7 @@ class Checkpoint(Value):
     reward_after: float | None = None
     """Mean over the steps behind it, at most `WINDOW`; `None` where there are none yet."""
     evals: dict[str, float] = Field(default_factory=dict)
-    """Newest score of each evaluation up to its step."""
+    """Newest score of each evaluation up to its step and after that of the checkpoint before."""
     notes: tuple[str, ...] = ()
     """Why it is of interest: `highest reward`, `being written` …"""
 

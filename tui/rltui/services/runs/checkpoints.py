@@ -80,7 +80,11 @@ class CheckpointReader:
         except OSError as error:
             free, problem = None, f"{folder.path}: {error.strerror}"
         attempts, scores = self._attempts(), self._scores()
-        listed = [self._checkpoint(each, scores, attempts) for each in found]
+        steps = [0, *(each.step for each in found)]
+        listed = [
+            self._checkpoint(each, scores, attempts, before)
+            for each, before in zip(found, steps, strict=False)
+        ]
         complete = [each for each in listed if each.complete]
         newest = complete[-1] if complete else None
         highest = max(
@@ -110,13 +114,13 @@ class CheckpointReader:
         )
 
     def _checkpoint(
-        self, files: CheckpointFiles, scores: _Scores, attempts: Sequence[AttemptRecord]
+        self, files: CheckpointFiles, scores: _Scores, attempts: Sequence[AttemptRecord], before_step: int
     ) -> Checkpoint:
         at = files.written_at()
         before, after = levels_around(scores.reward.items(), files.step)
         evals = {}
         for name, by_step in scores.evals.items():
-            if known := [step for step in by_step if step <= files.step]:
+            if known := [step for step in by_step if before_step < step <= files.step]:
                 evals[name] = by_step[max(known)]
         return Checkpoint(
             step=files.step,
