@@ -33,6 +33,8 @@ PACKAGES = ("rltui.core", "rltui.frameworks", "rltui.client", "rltui.cli")
 FROM_THE_START = ("LD_", "PYTHON", "LANG", "LC_", "COVERAGE_")
 MOST_BYTES = 1 << 18
 OFTEN = 3
+CLOCK = "RLTUI_TEST_CLOCK"
+"""In an environment: the time that stands still for this command, in seconds since 1970."""
 USUAL = {**os.environ, "LANG": "C.UTF-8"}
 asked: Counter[frozenset[tuple[str, str]]] = Counter()
 
@@ -164,6 +166,9 @@ def _become(request: dict[str, Any], pipes: Sequence[int]) -> NoReturn:
         os.chdir(request["cwd"])
         os.environ.clear()
         os.environ.update(request["env"])
+        if CLOCK in os.environ:
+            now = float(os.environ.pop(CLOCK))
+            time.time = lambda: now
         sys.argv = ["rltui", *request["argv"]]
         from rltui.cli import main
 

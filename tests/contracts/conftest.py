@@ -1,0 +1,89 @@
+"""The recorded box as a machine on which it is always the same time of the same day."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests import forked
+from tests.contracts.recorded import unpacked
+
+LATER_S = 86_400.0
+"""Between the newest recorded file and the time at which it is looked at."""
+PATIENCE = ("checks, and asks the framework's own validators", "reads what is new of the runs")
+"""Said where that takes long."""
+REPOSITORY = Path(__file__).parents[2]
+ROOM = re.compile(r'[\d.]+ [GT]iB free: \d+ more fit|(?<="free_bytes":) ?\d+|(?<="fits":) ?\d+')
+AGE = re.compile(r"⚠ \S+ old")
+OUTSIDE = ("RLTUI_", "TMUX", "XDG_", "LINES", "CUDA", "HF_")
+
+
+class RecordedBox:
+    """Commands in the recorded box; what they print has `BOX` where its root stands."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.work = root, root / "work"
+        newest = max(path.stat().st_mtime for path in self.work.rglob("*"))
+        env = {name: value for name, value in os.environ.items() if not name.startswith(OUTSIDE)}
+        self.env = env | {
+            "HOME": str(root / "home"),
+            "XDG_RUNTIME_DIR": str(root / "run"),
+            "XDG_STATE_HOME": str(root / "state"),
+            "XDG_CONFIG_HOME": str(root / "config"),
+            "XDG_CACHE_HOME": str(root / "cache"),
+            "TMUX_TMPDIR": str(root / "tmux"),
+            "RLTUI_TMUX_SOCKET": f"t{uuid.uuid4().hex[:8]}",
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "COLUMNS": "120",
+            forked.CLOCK: str(round(newest + LATER_S)),
+        }
+
+    def said(self, *words: str) -> str:
+        """Of a command: its exit code, stdout, stderr."""
+        done = forked.run(words, cwd=self.work, env=self.env, stdin="", timeout_s=60.0)
+        errors = "".join(line for line in done.stderr.splitlines(True) if not line.startswith(PATIENCE))
+        text = f"$ rltui {' '.join(words)}\n[exit {done.returncode}]\n{done.stdout}"
+        return self.placed(f"{text}--- stderr\n{errors}" if errors else text)
+
+    def document(self, *words: str) -> Any:
+        """What `--json` prints."""
+        done = forked.run((*words, "--json"), cwd=self.work, env=self.env, stdin="", timeout_s=60.0)
+        assert done.returncode == 0, done.stderr
+        return json.loads(self.placed(done.stdout))
+
+    def placed(self, text: str) -> str:
+        """Without the path of its root, the room on this disk, and spaces at the ends of lines."""
+        text = text.replace(str(self.root), "BOX").replace(str(REPOSITORY), "REPOSITORY")
+        text = AGE.sub("⚠ old", ROOM.sub("0", text))
+        return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
+
+
+@contextmanager
+def recorded_box() -> Iterator[RecordedBox]:
+    """A new one, to be changed at will."""
+    with unpacked() as root:
+        (root / "home").mkdir()
+        yield RecordedBox(root)
+
+
+@pytest.fixture(scope="session")
+def looked_at() -> Iterator[RecordedBox]:
+    """One for all tests that only look."""
+    with recorded_box() as box:
+        yield box
+
+
+@pytest.fixture
+def own_box() -> Iterator[RecordedBox]:
+    """One of its own, for a test that changes it."""
+    with recorded_box() as box:
+        yield box

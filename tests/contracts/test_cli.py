@@ -1,0 +1,130 @@
+"""What the command line prints of runs that have ended, byte by byte, and its exit codes."""
+
+from __future__ import annotations
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from tests.contracts.conftest import RecordedBox
+
+pytestmark = pytest.mark.xdist_group("contracts")
+
+TEXTS = """\
+ls
+status first
+status second
+runs
+runs --all --group
+runs tag:good
+runs 'state = failed' --columns name,state,step,reward,seed
+runs --sort reward --csv
+compare first second
+compare first second --all-keys
+compare first second --md
+checkpoints first
+checkpoints first --prune --keep-last 1 --plan
+evals first
+evals first --against 1
+events -n first --brief
+events -n first --kind edit,note
+events -n second --kind exit,alert
+metrics -n first
+metrics -n first reward --last 5
+metrics -n first reward kl --csv
+rollouts outputs/first/run --step 24 --worst 2
+rollouts -n first --step 24 --best 1 --full
+rollouts -n first --eval --worst 1
+knobs -n first lr
+knobs -n first batch -v
+diff first second
+diff -n first trainer#1
+diff -n first original
+logs trainer -n first --last 3
+queue
+tag
+describe first
+best
+trash
+restart trainer -n first --plan
+restart --from 8 -n first --plan
+restart --from-scratch -n first --plan
+set -n first batch_size=64 --dry-run
+set -n first lr=50 --dry-run
+set -n first trainer.optim.weight_decay=0.1 --dry-run
+undo -n first --dry-run
+fork first --from best --plan -n fourth
+fork first --set lr=1e-4 --plan -n fourth
+check rl.toml
+layouts
+keys
+""".splitlines()
+DOCUMENTS = """\
+ls
+status first
+status second
+runs
+compare first second
+checkpoints first
+evals first
+events -n first --kind edit,note,checkpoint
+metrics -n first reward
+rollouts -n first --step 24 --worst 1
+knobs -n first lr
+diff first second
+queue
+restart --from 8 -n first --plan
+set -n first lr=50 --dry-run
+check rl.toml
+""".splitlines()
+REFUSALS = """\
+status nosuch
+runs --sort nosuch
+runs 'reward >'
+compare first
+compare first nosuch
+checkpoints nosuch
+restart --from 7 -n first
+restart nosuch -n first
+set -n first nosuch=1
+set -n first batch_size=five
+set -n first batch_size=33
+set -n first lr
+fork nosuch
+evals first --against 9
+logs nosuch -n first
+metrics nosuch -n first
+rollouts --step 99 -n first
+up nosuch.toml
+up rl.toml --set nosuch=1
+check nosuch.toml
+queue rm nosuch
+describe nosuch
+tag +a+,b first
+rm nosuch
+help nosuch
+statsu
+""".splitlines()
+
+
+def words_of(line: str) -> list[str]:
+    """As a shell takes them apart."""
+    import shlex
+
+    return shlex.split(line)
+
+
+@pytest.mark.parametrize("line", TEXTS)
+def test_text(line: str, looked_at: RecordedBox, snapshot: SnapshotAssertion) -> None:
+    assert looked_at.said(*words_of(line)) == snapshot
+
+
+@pytest.mark.parametrize("line", DOCUMENTS)
+def test_document(line: str, looked_at: RecordedBox, snapshot: SnapshotAssertion) -> None:
+    assert looked_at.document(*words_of(line)) == snapshot
+
+
+@pytest.mark.parametrize("line", REFUSALS)
+def test_refusal(line: str, looked_at: RecordedBox, snapshot: SnapshotAssertion) -> None:
+    """Nothing is done, and stderr says why and what to do."""
+    said = looked_at.said(*words_of(line))
+    assert "[exit 0]" not in said
+    assert said == snapshot
