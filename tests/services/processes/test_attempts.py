@@ -19,6 +19,8 @@ from rltui.services.processes import (
     AttemptRecord,
     ProcessId,
     Traces,
+    attempt_tags,
+    attempts,
     boot_identity,
     descendants,
     is_alive,
@@ -30,6 +32,8 @@ from rltui.services.processes import (
     send_signal,
 )
 from rltui.services.processes.ending import end_processes, wait_for_exit
+from rltui.services.processes.identity import read_stat
+from rltui.services.processes.origin import origin, read_trace
 
 NAME = f"test-{os.getpid()}"
 """Other test processes look for theirs at the same time."""
@@ -293,3 +297,24 @@ async def test_a_living_shim_tells_what_its_record_told(tmp_path: Path) -> None:
         assert str(tmp_path / "out") in living_output_dirs()
         assert Traces().attempt(folder.with_name("attempt-2"), before.experiment) is None
         assert Traces().attempt(folder, "another") is None
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "²", "٣", "-1", ""], ids=range(5))
+def test_the_environment_of_a_process_is_read_as_what_it_is(number: str) -> None:
+    """Anybody can put anything there; Python refuses to read a number of 5,000 digits."""
+    tags = {"RLTUI_EXPERIMENT": f"{NAME}@/nowhere", "RLTUI_COMPONENT": "trainer", "RLTUI_ATTEMPT": number}
+    with subprocess.Popen(["sleep", "1000"], env={**os.environ, **tags}) as process:
+        try:
+            retry_until(lambda: attempt_tags(process.pid).get("RLTUI_COMPONENT"))
+            stat = read_stat(process.pid)
+            assert stat is not None
+            leftover = attempts._recognise(stat, tags["RLTUI_EXPERIMENT"], [])
+            assert leftover is not None
+            assert leftover.attempt is None
+            trace = read_trace(process.pid)
+            assert trace is not None
+            found = origin([trace])
+            assert found is not None
+            assert (found.experiment, found.attempt) == (NAME, None)
+        finally:
+            process.kill()

@@ -103,3 +103,9 @@ def _empty(folder: Path) -> Path:
     folder.mkdir()
     (folder / "config.json").write_text("{}")
     return folder
+
+
+def test_only_numbers_that_a_framework_writes_are_steps(tmp_path: Path) -> None:
+    for name in ("step_7", "step_" + "9" * 200, "step_٣", "step_-1", "step_7.tmp", "step_"):
+        (tmp_path / "weights" / name).mkdir(parents=True)
+    assert weights._steps(tmp_path) == [7]

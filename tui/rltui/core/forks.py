@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rltui.core.text import whole_number
 from rltui.errors import UsageError
 
 Checkpointed = int | Literal["last", "best"]
 _LONGEST_NAME = 40
 """Leaves room for a number behind it."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
-_MOST_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ def checkpointed(text: str) -> Checkpointed:
         return "last"
     if text == "best":
         return "best"
-    if text.isdecimal() and len(text) <= _MOST_DIGITS:
-        return int(text)
+    if (step := whole_number(text)) is not None:
+        return step
     raise UsageError(f"{text!r} is no checkpoint", hint="the step of one, last, or best")
 
 

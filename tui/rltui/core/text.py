@@ -302,7 +302,7 @@ _MOST_DIGITS = 15
 
 def whole_number(text: str) -> int | None:
     """What the digits of a text say; `None` for anything else, and for more of them than anybody means."""
-    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def number(text: str) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rltui.core.text import whole_number
 from rltui.errors import RltuiError
 from rltui.services import outside
 from rltui.services.remote import read_remote
@@ -442,7 +443,8 @@ class PodHandle:
     def owner(self) -> tuple[str, int]:
         """Its StatefulSet, and its number there; -1 where its name is none of such a pod."""
         owner, _, number = self.name.rpartition("-")
-        return (owner, int(number)) if owner and number.isdecimal() else (self.name, -1)
+        ordinal = whole_number(number)
+        return (owner, ordinal) if owner and ordinal is not None else (self.name, -1)
 
     async def read(self) -> Pod:
         """As it is now. Raises NoPodError, NoContainerError."""

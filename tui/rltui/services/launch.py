@@ -20,6 +20,7 @@ from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.knobs import KnobValue
 from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
+from rltui.core.text import whole_number
 from rltui.errors import ConfigError
 from rltui.frameworks.base import (
     ConfigFiles,
@@ -546,6 +547,6 @@ def _port_number(text: str, where: str) -> int:
     Raises:
         ConfigError: if it is none.
     """
-    if text.isdigit() and 0 < int(text) < 65536:
-        return int(text)
+    if (port := whole_number(text)) is not None and 0 < port < 65536:
+        return port
     raise ConfigError(f"{where}: port is {text!r}, which is no port number", hint="use 1 to 65535")

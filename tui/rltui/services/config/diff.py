@@ -8,7 +8,7 @@ import os
 from rltui.core.config_data import Leaves, changed_keys, deep_leaves
 from rltui.core.config_report import ConfigDiff, KeyDifference
 from rltui.core.secrets import masked_text
-from rltui.core.text import unknown
+from rltui.core.text import unknown, whole_number
 from rltui.core.toml.scan import BOM
 from rltui.errors import UsageError
 from rltui.frameworks.base import Framework, as_passed
@@ -72,7 +72,7 @@ def of_attempt(name: str, control: ControlFolder, framework: Framework) -> Loade
     """
     component, _, number = name.partition("#")
     numbers = control.attempts(component)
-    wanted = int(number) if number.isdecimal() else None if number else numbers[-1] if numbers else None
+    wanted = whole_number(number) if number else numbers[-1] if numbers else None
     if wanted not in numbers:
         started = ", ".join(f"{component}#{each}" for each in numbers)
         if not started:

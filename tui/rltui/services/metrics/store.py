@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from rltui.core.lines import LogChange
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey
+from rltui.core.text import whole_number
 from rltui.errors import RltuiError
 from rltui.services.own_files import open_own, write_atomically
 
@@ -103,8 +104,10 @@ def _segment_files(folder: Path) -> list[tuple[int, Path]]:
         names = os.listdir(folder)  # noqa: PTH208 - ten times a minute
     except OSError:
         return []
-    numbers = (name.removesuffix(".rows") for name in names if name.endswith(".rows"))
-    return sorted((int(number), folder / f"{number}.rows") for number in numbers if number.isdecimal())
+    files = (
+        (whole_number(name.removesuffix(".rows")), folder / name) for name in names if name.endswith(".rows")
+    )
+    return sorted((number, path) for number, path in files if number is not None)
 
 
 class _Head(NamedTuple):

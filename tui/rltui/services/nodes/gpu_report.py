@@ -113,13 +113,13 @@ def _attempt(pid: int) -> dict[str, Any] | None:
             except (OSError, ValueError, KeyError):
                 return None
         variables = _variables(pid, "RLTUI_")
-        if variables.get("RLTUI_ATTEMPT", "").isdigit() and {"RLTUI_EXPERIMENT", "RLTUI_COMPONENT"} <= set(
-            variables
-        ):
+        attempt = variables.get("RLTUI_ATTEMPT", "")
+        known = {"RLTUI_EXPERIMENT", "RLTUI_COMPONENT"} <= set(variables)
+        if known and attempt.isdecimal() and len(attempt) < 10:
             return {
                 "experiment": variables["RLTUI_EXPERIMENT"],
                 "component": variables["RLTUI_COMPONENT"],
-                "attempt": int(variables["RLTUI_ATTEMPT"]),
+                "attempt": int(attempt),
             }
         stat = _read(pid, "stat")
         pid = int(stat[stat.rindex(b")") + 2 :].split()[1]) if stat else 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.core import hints
-from rltui.core.text import short_command
+from rltui.core.text import short_command, whole_number
 from rltui.services import processes
 from rltui.services.hiding import without_secrets
 from rltui.services.processes import PortHolder, ProcessId
@@ -72,11 +72,11 @@ def origin(traces: Iterable[Trace]) -> Origin | None:
 
 def _record(tags: Mapping[str, str]) -> processes.AttemptRecord | None:
     output_dir = tags.get(_TAG, "").partition("@")[2]
-    attempt = tags.get("RLTUI_ATTEMPT", "")
+    attempt = whole_number(tags.get("RLTUI_ATTEMPT", ""))
     component = tags.get("RLTUI_COMPONENT", "")
-    if not output_dir or "/" in component or not attempt.isdecimal():
+    if not output_dir or "/" in component or attempt is None:
         return None
-    return processes.read_attempt(ControlFolder(Path(output_dir)).attempt_dir(component, int(attempt)))
+    return processes.read_attempt(ControlFolder(Path(output_dir)).attempt_dir(component, attempt))
 
 
 def _of_record(record: processes.AttemptRecord, *, lives: bool) -> Origin:
@@ -86,8 +86,7 @@ def _of_record(record: processes.AttemptRecord, *, lives: bool) -> Origin:
 def _of_tags(tags: Mapping[str, str], *, lives: bool) -> Origin | None:
     if _TAG not in tags or "RLTUI_COMPONENT" not in tags:
         return None
-    attempt = tags.get("RLTUI_ATTEMPT", "")
-    number = int(attempt) if attempt.isdecimal() else None
+    number = whole_number(tags.get("RLTUI_ATTEMPT", ""))
     return Origin(_name(tags[_TAG]), tags["RLTUI_COMPONENT"], number, lives)
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from rltui.core.evals import EvalReport, EvalRequest, Evaluation, Figures, QueuedEval, figures
 from rltui.core.rollouts import ALL, BatchKey, RolloutSource, prompt_text
-from rltui.core.text import unknown
+from rltui.core.text import unknown, whole_number
 from rltui.core.values import Value
 from rltui.services.own_files import make_folder, read_own, write_atomically
 from rltui.services.runs.experiment_files import ControlFolder
@@ -142,7 +142,8 @@ class EvalFolder:
             names = os.listdir(self.path)  # noqa: PTH208 - names only
         except OSError:
             return []
-        return sorted((int(name), self.path / name) for name in names if name.isdecimal())
+        numbers = ((whole_number(name), self.path / name) for name in names)
+        return sorted((number, folder) for number, folder in numbers if number is not None)
 
     def _make(self) -> None:
         self._control.make()

@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
+from rltui.core.text import whole_number
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import Place, bindings, key_of
 from rltui.ui.background import in_background
@@ -52,8 +53,8 @@ def targets(steps: Iterable[int], report: EvalReport | None, *, has_sft: bool) -
 
 def target_of(text: str) -> EvalTarget:
     name = text.strip().removeprefix("checkpoint ").strip()
-    if name.isascii() and name.isdecimal():
-        return EvalTarget(kind="checkpoint", step=int(name))
+    if (step := whole_number(name)) is not None:
+        return EvalTarget(kind="checkpoint", step=step)
     if name in _WORDS:
         return EvalTarget.model_validate({"kind": name})
     return EvalTarget(kind="model", model=name) if name else EvalTarget()
@@ -181,9 +182,9 @@ class EvaluateActions(ExperimentScreen):
 
 
 def _number(name: str, text: str, *, least: int = 1) -> int:
-    if not (text.isascii() and text.isdecimal()) or int(text) < least:
+    if (number := whole_number(text)) is None or number < least:
         raise UsageError(f"{name}: a whole number from {least} on, not {text!r}")
-    return int(text)
+    return number
 
 
 def _summary(request: EvalRequest, every: int | None) -> str:
