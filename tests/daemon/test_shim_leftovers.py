@@ -11,6 +11,7 @@ import pytest
 from tests.daemon.shim_harness import Attempt, attempt, program
 from tests.waiting import retry_until
 
+from rltui.daemon.shim import tree
 from rltui.services.processes import (
     AttemptRecord,
     ProcessId,
@@ -140,3 +141,22 @@ async def test_kept_ones_are_found_when_their_shim_is_killed(tmp_path: Path) -> 
         found = leftovers(record.experiment, [record])
         assert {leftover.id for leftover in found} == living
         assert await end_processes([leftover.id for leftover in found], grace_s=5.0) == ()
+
+
+def test_who_loses_its_parent_while_all_are_read_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def listed(folder: str) -> list[str]:
+        nonlocal looks
+        looks += 1
+        return ["11"] if looks > 1 else ["10", "11"]
+
+    def stat(pid: int) -> list[bytes] | None:
+        parent = os.getpid() if looks > 1 else 10
+        return None if pid == 10 else [b"S", b"%d" % parent, b"10", *[b"7"] * 17]
+
+    monkeypatch.setattr(os, "listdir", listed)
+    monkeypatch.setattr(tree, "read_stat", stat)
+    shown = tree.Tree()
+    shown.refresh()
+    assert (shown.members, shown.groups) == ({11: 7}, {10})

@@ -54,15 +54,16 @@ def alpha(runs: RemoteRuns) -> Experiment:
     return runs.open(listed(runs)["alpha"].id)
 
 
-async def first(experiment: Experiment, count: int) -> list[Event]:
-    found: list[Event] = []
+async def first(experiment: Experiment, *kinds: type[Event]) -> tuple[Event, ...]:
+    """The first of each kind: how many others come before is a matter of time."""
+    found: dict[type[Event], Event] = {}
     events: AsyncIterator[Event] = experiment.events()
     async with contextlib.aclosing(events):  # type: ignore[type-var]
         async for event in events:
-            found.append(event)
-            if len(found) == count:
+            found.setdefault(type(event), event)
+            if found.keys() >= {*kinds}:
                 break
-    return found
+    return tuple(found[kind] for kind in kinds)
 
 
 def test_rows_are_those_of_that_machine_and_kept_up_to_date(runs: RemoteRuns, there: KnownRuns) -> None:
@@ -95,12 +96,10 @@ def test_a_finished_run_is_as_it_is_there(alpha: Experiment, there: KnownRuns) -
     ):
         assert getattr(alpha, name) == getattr(own, name), name
     assert (alpha.run_id, alpha.host, own.host) == (row.id, "gpubox", "")
-    status, _, table = asyncio.run(first(alpha, 3))
+    status, table = asyncio.run(first(alpha, Status, KnobTable))
     assert isinstance(status, Status)
     assert isinstance(table, KnobTable)
-    assert (status, table) == tuple(
-        each for each in asyncio.run(first(own, 3)) if not hasattr(each, "devices")
-    )
+    assert (status, table) == asyncio.run(first(own, Status, KnobTable))
     assert alpha.logs() == own.logs()
     path = table.files[0]
     assert alpha.read_config(path) == own.read_config(path)
@@ -192,7 +191,7 @@ def test_an_experiment_is_the_same_after_the_link_was_cut(machine: Machine, own_
                     async for _ in events:
                         pass
             retry_until(lambda: link.is_up, timeout_s=10)
-            assert (await first(alpha, 1))[0] == status
+            assert await first(alpha, Status) == (status,)
 
         before = runs.rows()
         asyncio.run(watched())

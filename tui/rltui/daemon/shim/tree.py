@@ -56,6 +56,10 @@ _FULL_SCAN_EVERY = 30
 """Scans between two that forget who is foreign, should a foreign pid have been reused in between."""
 
 
+_LISTINGS = 3
+"""Of all processes, at most, for one look."""
+
+
 class Tree:
     """The living descendants of this process.
 
@@ -75,6 +79,12 @@ class Tree:
         self._scans += 1
         if self._scans % _FULL_SCAN_EVERY == 0:
             self._foreign.clear()
+        for _ in range(_LISTINGS):
+            if self._scan():
+                break
+
+    def _scan(self) -> bool:
+        """False where the parent of a process ended meanwhile, which therefore belongs to nobody yet."""
         listed = {int(name) for name in os.listdir("/proc") if name.isdigit()}
         self._foreign &= listed
         parents: dict[int, int] = {}
@@ -87,8 +97,8 @@ class Tree:
         family = _take_below({os.getpid()}, parents)
         self.members = {pid: starts[pid] for pid in sorted(family)}
         self.groups = {groups[pid] for pid in family if groups[pid] > 1} - {os.getpgrp()}
-        # The rest whose parent vanished during the scan stays undecided and is read again.
         self._foreign |= _take_below(self._foreign | {0, os.getppid()}, parents)
+        return listed.isdisjoint(parents.values())
 
     def wake(self) -> None:
         """SIGCONT to all, as systemd sends it beside SIGTERM: a stopped process takes no signal but SIGKILL.
