@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -109,3 +110,15 @@ def test_only_numbers_that_a_framework_writes_are_steps(tmp_path: Path) -> None:
     for name in ("step_7", "step_" + "9" * 200, "step_٣", "step_-1", "step_7.tmp", "step_"):
         (tmp_path / "weights" / name).mkdir(parents=True)
     assert weights._steps(tmp_path) == [7]
+
+
+@pytest.mark.timeout(10)
+def test_an_index_names_files_of_its_own_folder(tmp_path: Path) -> None:
+    index = tmp_path / "step_1/model.safetensors.index.json"
+    index.parent.mkdir()
+    (tmp_path / "other.bin").touch()
+    index.write_text(json.dumps({"weight_map": {"a": "../other.bin"}}))
+    assert weights._files(index.parent) == {"model.safetensors"}
+    index.unlink()
+    os.mkfifo(index)
+    assert weights._files(index.parent) == {"model.safetensors"}

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal
 
+from rltui.services.own_files import read_regular
+
 _FILE = "remote.json"
 
 
@@ -51,7 +53,7 @@ class Remote:
 def read_remote(attempt: Path) -> Remote | None:
     """`None` where nothing was written yet, or nothing that can be understood."""
     try:
-        values = json.loads((attempt / _FILE).read_bytes())
+        values = json.loads(read_regular(attempt / _FILE))
         known = {field.name for field in fields(Remote)}
         return Remote(**{name: value for name, value in values.items() if name in known})
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):

@@ -17,6 +17,7 @@ from rltui.core.text import whole_number
 from rltui.errors import ConfigError, RltuiError
 from rltui.services import checkout
 from rltui.services.config.files import load_files
+from rltui.services.own_files import read_regular
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
@@ -148,7 +149,10 @@ def _files(folder: Path) -> set[str]:
     """Names of those that hold weights: what an index lists, or what is there."""
     for index in sorted(folder.glob("*.index.json")):
         try:
-            return set(map(str, json.loads(index.read_bytes())["weight_map"].values()))
+            names = set(map(str, json.loads(read_regular(index))["weight_map"].values()))
+            if any("/" in name for name in names):
+                raise ValueError("it names files elsewhere")
+            return names
         except (OSError, ValueError, LookupError, AttributeError, RecursionError):
             return {index.name.removesuffix(".index.json")}  # which is missing: the index is still written
     kinds = ("*.safetensors", "*.bin")
