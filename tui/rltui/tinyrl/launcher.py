@@ -56,7 +56,16 @@ def run(config: RlConfig, words: list[str]) -> int:
             _wait_for_end(programs)
         ended = {name: code for name, each in programs.items() if (code := each.poll()) is not None}
     finally:
-        _end(programs)
+        for program in programs.values():
+            if program.poll() is None:
+                program.terminate()
+        deadline = time.monotonic() + _GRACE_S
+        for program in programs.values():
+            try:
+                program.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                program.kill()
+                program.wait()
     if all(ended.get(name) == 0 for name in _JOBS):
         return 0
     name = next((name for name, code in ended.items() if code), _SERVER)
@@ -113,16 +122,3 @@ def _wait_for_end(programs: dict[str, subprocess.Popen[bytes]]) -> None:
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     return next((line for line in reversed(lines) if line.strip()), "it wrote nothing")
-
-
-def _end(programs: dict[str, subprocess.Popen[bytes]]) -> None:
-    for program in programs.values():
-        if program.poll() is None:
-            program.terminate()
-    deadline = time.monotonic() + _GRACE_S
-    for program in programs.values():
-        try:
-            program.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            program.kill()
-            program.wait()

@@ -123,10 +123,6 @@ class PairingGuard:
             self._accepted, self._mismatch_since_s = seen, None
             log_lines.info(f"Paired with the {self._role} (pid {seen.pid})")
             return seen
-        self._complain(seen, finished_steps)
-        return None
-
-    def _complain(self, seen: Session, finished_steps: int) -> None:
         now = time.monotonic()
         message = (
             f"The {self._role} (pid {seen.pid}) starts after step {seen.start_step}, but this process"
@@ -138,3 +134,4 @@ class PairingGuard:
             log_lines.warning(message)
         elif self._peer.is_alive and now - self._mismatch_since_s > _MISMATCH_PATIENCE_S:
             raise TinyrlError(message)
+        return None
