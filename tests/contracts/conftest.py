@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 from tests import forked
-from tests.contracts.recorded import unpacked
+from tests.contracts.recorded import REPOSITORY, unpacked
 
 LATER_S = 86_400.0
 """Between the newest recorded file and the time at which it is looked at."""
 PATIENCE = ("checks, and asks the framework's own validators", "reads what is new of the runs")
 """Said where that takes long."""
-REPOSITORY = Path(__file__).parents[2]
 ROOM = re.compile(r'[\d.]+ [GT]iB free: \d+ more fit|(?<="free_bytes":) ?\d+|(?<="fits":) ?\d+')
 AGE = re.compile(r"⚠ \S+ old")
 OUTSIDE = ("RLTUI_", "TMUX", "XDG_", "LINES", "CUDA", "HF_")
@@ -62,7 +61,8 @@ class RecordedBox:
 
     def placed(self, text: str) -> str:
         """Without the path of its root, the room on this disk, and spaces at the ends of lines."""
-        text = text.replace(str(self.root), "BOX").replace(str(REPOSITORY), "REPOSITORY")
+        wrapped = r"\s*".join(map(re.escape, str(self.root)))
+        text = re.sub(wrapped, "BOX", text).replace(REPOSITORY, "REPOSITORY")
         text = AGE.sub("⚠ old", ROOM.sub("0", text))
         return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
 

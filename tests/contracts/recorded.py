@@ -10,13 +10,16 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 ARCHIVE = Path(__file__).with_name("box.tar.xz")
 PLACEHOLDER = "/tmp/rlt-RECORDED"
 """As long as the path of a box: offsets in files hold."""
+REPOSITORY = str(Path(__file__).parents[2])
+NOT_HERE = "/REPOSITORY"
+"""In the place of the folder with the layouts that the runs were started with."""
 KEPT = ("work", "state", "config")
 LEFT_OUT = (".sqlite", ".sqlite-journal", ".lock", ".pyc")
 """The index of runs is made again from the folders."""
@@ -27,7 +30,8 @@ HEAD_BYTES = 4096
 
 def pack(root: Path) -> None:
     """Keep what lies in a box."""
-    with tarfile.open(ARCHIVE, "w:xz", format=tarfile.PAX_FORMAT) as archive:
+    packed = ARCHIVE.with_suffix(".new")
+    with tarfile.open(packed, "w:xz", format=tarfile.PAX_FORMAT) as archive:
         for folder in KEPT:
             for path in sorted((root / folder).rglob("*")):
                 if path.is_symlink() or path.name.endswith(LEFT_OUT) or "__pycache__" in path.parts:
@@ -39,17 +43,19 @@ def pack(root: Path) -> None:
                     data = path.read_bytes().replace(os.environ["PATH"].encode(), b"/usr/bin:/bin")
                     if path.suffix in WEIGHTS:
                         data = data[:HEAD_BYTES].ljust(len(data), b"\0")
-                    data = _replaced(data, str(root), PLACEHOLDER)
+                    data = _placed(data, {str(root): PLACEHOLDER, REPOSITORY: NOT_HERE})
                     entry.size = len(data)
                     archive.addfile(entry, io.BytesIO(data))
                 elif path.is_dir():
                     archive.addfile(entry)
+    packed.replace(ARCHIVE)
 
 
 @contextmanager
 def unpacked() -> Iterator[Path]:
     """A folder with the recorded box; gone afterwards."""
     root = Path(tempfile.mkdtemp(prefix="rlt-", dir="/tmp"))
+    assert len(str(root)) == len(PLACEHOLDER)
     try:
         for name in ("run", "cache", "tmux", *KEPT):
             (root / name).mkdir(mode=0o700)
@@ -57,14 +63,16 @@ def unpacked() -> Iterator[Path]:
             archive.extractall(root, filter="data")
         for path in [each for folder in KEPT for each in (root / folder).rglob("*") if each.is_file()]:
             info, data = path.stat(), path.read_bytes()
-            if PLACEHOLDER.encode() in data:
-                path.write_bytes(_replaced(data, PLACEHOLDER, str(root)))
+            placed = _placed(data, {PLACEHOLDER: str(root), NOT_HERE: REPOSITORY})
+            if placed != data:
+                path.write_bytes(placed)
                 os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
         yield root
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _replaced(data: bytes, old: str, new: str) -> bytes:
-    assert len(old) == len(new), (old, new)
-    return data.replace(old.encode(), new.encode())
+def _placed(data: bytes, names: Mapping[str, str]) -> bytes:
+    for old, new in names.items():
+        data = data.replace(old.encode(), new.encode())
+    return data

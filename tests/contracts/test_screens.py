@@ -23,7 +23,6 @@ SCREENS = (
     ("5", "Sample 1 of 32"),
     ("6", "· Config ·"),
     ("9", "· Checkpoints ·"),
-    ("V", "· Evaluations"),
     ("7", "rltui Runs ·"),
     ("Q", "· Queue ·"),
 )

@@ -147,7 +147,7 @@ def test_a_finished_run_of_which_a_server_lives(counters: Box) -> None:
     assert follow(counters, counters.run("status"), hints.DOWN, name="one").returncode == 0
     assert counters.tagged("one") == []
     missing = counters.run("undo", "-n", "one")
-    assert missing.returncode == 3
+    assert missing.returncode == 4
     assert follow(counters, missing, hints.EVENTS).returncode == 0
 
 
