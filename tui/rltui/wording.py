@@ -422,7 +422,6 @@ def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:
 
 
 def rows_text(rows: Sequence[tuple[str, str]]) -> str:
-    """Labels and texts in lines."""
     return "".join(f"{label:<{_LABEL_WIDTH}}{text}".rstrip() + "\n" for label, text in rows)
 
 
@@ -495,7 +494,6 @@ _FILES_NAMED = 8
 
 
 def publication_text(published: Publication) -> str:
-    """What an upload consists of, line by line."""
     count = len(published.files)
     files = f"{count} file{'' if count == 1 else 's'}, {size_text(published.size_bytes)}"
     more = f" and {count - _FILES_NAMED} more" if count > _FILES_NAMED else ""
@@ -547,7 +545,6 @@ def queue_state(entry: QueueEntry) -> str:
 
 
 def queue_notices(queue: RunQueue) -> list[str]:
-    """What a person should know of the queue as a whole."""
     told = [f"⚠ {queue.told}"] if queue.told else []
     if queue.paused:
         told.append(f"paused, {queue.paused}; it goes on with: {hints.QUEUE_RESUME}")

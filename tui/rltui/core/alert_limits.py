@@ -9,7 +9,6 @@ from rltui.core.api import Alert
 from rltui.core.text import duration
 
 _SEVERITIES = ("information", "warning", "error")
-"""From the least to the most severe."""
 _GOOD_NEWS = frozenset({"recovered", "finished"})
 """Kinds that end a trouble: they always pass, and what comes after them is new."""
 _OWN_TITLES = frozenset({"notice", "config", "health"})

@@ -59,7 +59,6 @@ class RollbackOffer(Value):
     """The edit in words; empty where none is to blame."""
     component: str
     reason: str
-    """Why that ended, or what is wrong with the run."""
     resume_step: int | None = None
     """The last good checkpoint, from before the edit; `None`: the newest will do, as the run is well."""
     edits: dict[str, str | None] = Field(default_factory=dict)
@@ -78,13 +77,10 @@ class Concern(Value):
     """Of the rule, as the settings name it."""
     severity: Literal["error", "warning"] = "warning"
     component: str | None = None
-    """Whose figures tell it."""
     since: int | None = None
     """The first step of which it holds, counted from 1."""
     evidence: str = ""
-    """The figures alone."""
     advice: str = ""
-    """What to do alone."""
     last_good: int | None = None
     """The newest complete checkpoint from before `since`; `None` where there is none."""
     edits: tuple[str, ...] = ()
@@ -104,13 +100,11 @@ class HostStatus(Value):
     """In words; of a running one, what its host wants to be known."""
     since: float
     starts: int = 0
-    """How often its host has started it."""
     ends_at: float | None = None
     """When its host will end it, whatever it does: the time limit of a job."""
     lost_at: float | None = None
     """Since when nobody answers there: all else that is said of it is as old."""
     problem: str = ""
-    """Why nobody answers, in words."""
     script: str = ""
     """The file that was submitted, where it is a job."""
 
@@ -210,14 +204,12 @@ class Orphan(Value):
     gpu_bytes: int | None = None
     """Memory it holds on all devices; `None` where NVML does not say."""
     ports: tuple[int, ...] = ()
-    """TCP ports it listens on."""
 
 
 class Bottleneck(Value):
     """Who waits for whom in a run, over its last steps."""
 
     waits: str
-    """The component that waits."""
     waits_for: str
     """In words: `a batch`, `weights`."""
     share_frac: float
@@ -284,7 +276,6 @@ class Status(Value):
     """The framework's or layout's name for people, such as `tinyrl (embedded)`."""
     config_files: tuple[str, ...] = ()
     workspace: str = ""
-    """Folder the components run in."""
     progress: Progress = Progress()
     run_dir: str = ""
     """Where the framework writes the run; mostly the output folder."""
@@ -293,13 +284,11 @@ class Status(Value):
     logs: tuple[FollowedLog, ...] = ()
     """Log files that no component here prints."""
     servers: tuple[ServerStatus, ...] = ()
-    """Inference servers that this run uses and somebody else runs."""
     transaction: str | None = None
     """The plan that is being carried out, until all its starts have begun."""
     down: Down | None = None
     """It is being taken down, or was, since its last start."""
     rollback: RollbackOffer | None = None
-    """An edit that was applied and that a component did not survive."""
     orphans: tuple[Orphan, ...] = ()
     """Processes that outlived their attempt. A start of their component waits until they are gone."""
     evals: tuple[QueuedEval, ...] = ()
@@ -341,7 +330,6 @@ class OrphanReport(Value):
 
     experiment: str
     orphans: tuple[Orphan, ...] = ()
-    """Those that live now."""
     ended: tuple[Orphan, ...] = ()
     """Those that `--free` ended."""
     elsewhere: dict[str, str] = Field(default_factory=dict)
@@ -428,7 +416,6 @@ class Request(Value):
 
 
 EDITS = frozenset({"set", "write", "undo", "redo"})
-"""Actions that write config files."""
 
 
 class Plan(Value):
@@ -442,7 +429,6 @@ class Plan(Value):
     pending: tuple[PendingKnob, ...] = ()
     """Knobs that will differ between the files and what runs when this is done."""
     derived: tuple[DerivedValue, ...] = ()
-    """Figures that an edit changes, with their new values."""
     conflicts: tuple[FileConflict, ...] = ()
     """Files that are not what `Request.base` says any more. `execute` refuses then; the same request without
     `base` writes onto what is there now."""
@@ -506,7 +492,6 @@ class JournalEntry(Value):
     """`start`, `ready`, `exit`, `stop`, `edit`, `plan`, `resume`, `checkpoint`, `link`, `alert`, `note`,
     `supervisor` …"""
     text: str
-    """The event in words."""
     component: str | None = None
     attempt: int | None = None
     step: int | None = None

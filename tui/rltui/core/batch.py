@@ -108,7 +108,6 @@ def _factor_needs_batch(names: BatchKnobs, factor: str) -> Rule:
 
 
 def _inflight_rules(names: BatchKnobs, inflight: str, also: Collection[str]) -> Iterator[Rule]:
-    """On the number of rollouts in flight."""
     batch, tokens, factor = names.batch_size, names.token_batch_size, names.oversampling
     group, seq_len = names.group_size, names.seq_len
     both = (batch, tokens, *([factor] if factor else []))

@@ -27,9 +27,7 @@ class BottleneckKnobs:
     """Dotted keys of the knobs that move a bottleneck; `None` for those that this config cannot have."""
 
     in_flight: str | None = None
-    """Rollouts that are generated at the same time."""
     kv_memory: str | None = None
-    """GPU memory of the inference server."""
     sequences: str | None = None
     """Requests that the inference server works on at the same time."""
     lead: str | None = None

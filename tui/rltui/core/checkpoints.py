@@ -21,7 +21,6 @@ class Checkpoint(Value):
     parts: tuple[str, ...] = ()
     """What is there: `trainer`, `orchestrator`, the marker `STABLE`, `weights` beside it …"""
     missing: tuple[str, ...] = ()
-    """What must be there before it is complete."""
     attempt: int | None = None
     """Of the program that wrote it, counted from 1; `None` where nobody knows."""
     path: str = ""
@@ -62,7 +61,6 @@ class CheckpointReport(Value):
 
     experiment: str
     folder: str = ""
-    """Where they lie."""
     checkpoints: tuple[Checkpoint, ...] = ()
     """By step, ascending."""
     step: int | None = None
@@ -105,7 +103,6 @@ class Retention(Value):
     keep_every: int | None = Field(default=None, ge=1)
     """Those of steps that are multiples of it."""
     keep: tuple[int, ...] = ()
-    """Those of these steps."""
     archive: bool = False
     """What restarts moved aside goes as well."""
 
@@ -125,7 +122,6 @@ class PrunePlan(Value):
     """The folder whose content goes too; empty: it stays."""
     frees_bytes: int = 0
     done: bool = False
-    """It has been carried out."""
 
     @property
     def is_empty(self) -> bool:

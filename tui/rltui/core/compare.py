@@ -64,7 +64,6 @@ class ComparedMetric:
     title: str
     unit: str
     better: Literal["higher", "lower", ""]
-    """As of its concept."""
     figures: tuple[MetricFigures, ...]
     """Of each run, in their order."""
     common_step: int | None

@@ -99,7 +99,6 @@ class KnobInfo(_Told):
     """Smallest and largest allowed value, inclusive."""
     unit: str = ""
     readers: tuple[str, ...] = ()
-    """Components that read it at their start."""
     help: str = ""
 
     @property
@@ -128,11 +127,9 @@ class KnobTable(Value):
     `known` is false."""
     derived: tuple[DerivedValue, ...] = ()
     problems: tuple[Problem, ...] = ()
-    """What is wrong with the files as they are now."""
     undo: str | None = None
     """The edit that `undo` would take back, in words; `None` where there is none."""
     redo: str | None = None
-    """The edit that `redo` would make again."""
     converts_to: Literal["tokens", "rollouts"] | None = None
     """The other way of batching that this config could be converted to; `None` where the framework has
     one."""
@@ -178,7 +175,6 @@ class KeyDifference(_Told):
     """`None` where it is not set."""
     after: Any = None
     readers: tuple[str, ...] = ()
-    """Who reads it, as far as known."""
     overridden: bool = False
     """rltui passed the first in place of what the file says, and would again."""
 
@@ -240,13 +236,10 @@ class ForeignConfig(Value):
 
     framework: str
     path: str
-    """Of the new file."""
     text: str
-    """What it holds, or would."""
     diff: str = ""
     """Unified diff from the old file."""
     notes: tuple[str, ...] = ()
     """What has no counterpart there, or means something else."""
     problems: tuple[Problem, ...] = ()
-    """What the other framework's rules say of it."""
     valid: bool = True

@@ -48,9 +48,7 @@ class Reading:
     """By name, what each knob amounts to: the file's value as pydantic reads it, else the default. Also every
     table that is there, an empty one where it is there by default, and `None` for one that is off."""
     problems: tuple[Problem, ...]
-    """Unknown keys, wrong types, values out of bounds, what is missing."""
     unknown: tuple[str, ...]
-    """Keys that the schema lacks where they stand."""
     held: frozenset[str]
     """Names of the knobs that the file sets, if only to no value."""
     faulty: frozenset[str]
@@ -133,11 +131,9 @@ class _Place:
         return _Place(name, known, self.depth + 1, self.around)
 
     def element(self, index: int) -> _Place:
-        """One of the array here."""
         return _Place(f"{self.name}.{index}", self.key + ENTRY, self.depth + 1, self.around)
 
     def within(self, table: str) -> _Place:
-        """The same, in a further table."""
         return _Place(self.name, self.key, self.depth, self.around | {table})
 
 

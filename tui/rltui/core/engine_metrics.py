@@ -63,9 +63,7 @@ class EngineMeter:
         self._since: float | None = None
         """When the last row ended."""
         self._counted: Reading = {}
-        """As of then."""
         self._gauges: dict[str, dict[str, list[float]]] = {}
-        """Since then."""
 
     def add(self, exposition: bytes, at: float) -> dict[str, dict[str, float]]:
         """One answer of the server. Returns the rows that are due: values by full name, by source suffix

@@ -27,7 +27,6 @@ class EvalTarget(Value):
     """`now`: the newest weights, by the server of the run. `base`: what the training began from. `sft`: what
     the SFT of this experiment made. The others by a server of their own."""
     step: int | None = None
-    """Of a checkpoint."""
     model: str = ""
     """A folder of weights, or a name on the hub."""
 
@@ -54,7 +53,6 @@ class EvalRequest(Value):
     max_tokens: int | None = Field(default=None, ge=1)
     """Of an answer; `None`: what the config samples with, else what the evaluator thinks right."""
     arguments: tuple[str, ...] = ()
-    """For the evaluator, as they are."""
     when_done: bool = False
     """Not before the run is done: it takes nothing from the training."""
 
@@ -100,7 +98,6 @@ class Evaluation(Value):
     """Of the longest prompt, or of a whole conversation where it has turns."""
     verdict: Verdict
     words: str = ""
-    """What is wrong with it, or what to know of it."""
     results: str = ""
     """Folder with its samples."""
     seconds: float = 0.0

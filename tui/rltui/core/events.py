@@ -55,7 +55,6 @@ def shown_kind(kind: str, data: Mapping[str, Any]) -> str:
 
 
 def first_line(text: str) -> str:
-    """What stands in a list."""
     return text.strip().partition("\n")[0].rstrip()
 
 

@@ -65,7 +65,6 @@ class FailurePattern:
     hopeless: bool = False
     weight: Weight = Weight.EXACT
     memory: Callable[[Groups], OutOfMemory] | None = None
-    """What the groups say of device memory."""
     ends_well: bool = False
     """Not of a failure: what a job that ends with code 0 left to others, so that nothing is done yet."""
     last_words: bool = False
@@ -77,7 +76,6 @@ class FailurePattern:
         return re.compile(self.regex, re.MULTILINE)
 
     def cause(self, match: re.Match[str]) -> Cause:
-        """The cause that `match` of this pattern tells."""
         groups = self._groups(match)
         told = self.text(groups) if callable(self.text) else self.text.format_map(groups)
         text = " ".join(told.split())

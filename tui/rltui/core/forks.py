@@ -38,12 +38,10 @@ class ForkPlan:
     diff: str
     """What the config says in place of what the parent last ran with."""
     step: int | None = None
-    """Of the checkpoint that is copied."""
     copied: tuple[str, ...] = ()
     """The folders that belong to it, relative to the run's."""
     copied_bytes: int = 0
     notes: tuple[str, ...] = ()
-    """What else a person should know, in words."""
 
 
 def checkpointed(text: str) -> Checkpointed:

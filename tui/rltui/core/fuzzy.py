@@ -91,7 +91,6 @@ def _spread(word: str, text: str) -> int | None:
 
 
 def _scattered(word: str, text: str) -> list[int]:
-    """Places of those letters."""
     at = -1
     for letter in word:
         at = text.find(letter, at + 1)

@@ -89,13 +89,10 @@ class Finding:
     """Such as `reward collapsed`."""
     severity: Severity
     role: Literal["trainer", "orchestrator"]
-    """Whose figures tell it."""
     since: int
     """The first step of which it holds, counted from 1."""
     evidence: str
-    """The figures, in words."""
     advice: str
-    """What to do, in words."""
 
 
 _USUAL = 50

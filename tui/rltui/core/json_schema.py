@@ -79,7 +79,6 @@ class SchemaTable:
     by_key: Mapping[str, Property]
     """The same by their names and aliases."""
     extra: Extra
-    """What becomes of further keys."""
 
 
 class SchemaTables:

@@ -61,15 +61,12 @@ class ExitInfo:
     error: str | None = None
     """Why it could not be run at all."""
     on_request: bool = False
-    """It was asked to stop."""
     cause: str | None = None
     """What its output says of the end: `out of memory: …`."""
     hopeless: bool = False
-    """Another start would end the same way: an error in the config, or too little memory."""
     memory: OutOfMemory | None = None
     """Set where it ended for want of device memory. `device` is left open."""
     from_outside: bool = False
-    """As of `Cause`."""
     port_lost: bool = False
     """Another program took its port between the choice and the start, which can be made with the next one."""
 

@@ -412,7 +412,6 @@ class LogHit(NamedTuple):
     offset: int
     """Where it begins in its file, in bytes."""
     text: str
-    """As it is shown."""
 
 
 class LogSearching(Protocol):

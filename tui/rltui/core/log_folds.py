@@ -40,7 +40,6 @@ class _Known(NamedTuple):
     again: str
     """Equal for lines of which the newest nearby is enough; of bars it begins with `_BAR`."""
     may_be_of_traceback: bool
-    """By its head."""
     is_traceback: bool
 
 
@@ -82,7 +81,6 @@ class LogFolds:
         self._repeated: dict[int, bool] = {}
         """Of tracebacks, by their first lines."""
         self.start = self.stop = 0
-        """The lines there are."""
 
     def clear(self) -> None:
         self._known.clear()
@@ -130,7 +128,6 @@ class LogFolds:
         return [number for number, block in blocks if block is not None and block.lines[0] >= lowest]
 
     def head(self, number: int) -> LogHead:
-        """What stands before its message."""
         return self._at(number).head
 
     def is_hidden(self, number: int) -> bool:
@@ -211,7 +208,6 @@ class LogFolds:
     # tracebacks
 
     def _block(self, number: int) -> _Block | None:
-        """The traceback that a line is of."""
         known = self._at(number)
         if not known.may_be_of_traceback:
             return None

@@ -41,9 +41,7 @@ class Query:
 
     pattern: re.Pattern[str]
     text: str
-    """As it was typed."""
     is_plain: bool = False
-    """It was no regular expression."""
 
     @classmethod
     def typed(cls, text: str) -> Query:
@@ -73,7 +71,6 @@ class Query:
 
     @cached_property
     def candidates(self) -> Candidates:
-        """What raw lines that match have in them."""
         return _Translation(self.pattern).candidates
 
 

@@ -120,7 +120,6 @@ class Situation:
         )
 
     def busy(self, component: str) -> bool:
-        """It runs, or is about to."""
         return self.lives[component].busy
 
     def expected(self, component: str) -> bool:

@@ -17,7 +17,6 @@ EntryState = Literal["waiting", "starting", "running", "ending", "done", "failed
 """`ending`: what it will be is known (`outcome`), and what still runs of it is being ended. `stopped`: by a
 rule, or somebody took it down."""
 QueueAction = Literal["pause", "resume", "remove", "retry", "move"]
-"""What people do about a queue."""
 Outcome = Literal["done", "failed", "stopped"]
 
 OPEN_STATES: frozenset[EntryState] = frozenset({"waiting", "starting", "running", "ending"})
@@ -58,7 +57,6 @@ class QueueOptions(Value):
     gpu_bytes: int = 0
     """Memory that it needs of each, as far as that is known."""
     retries: int = 0
-    """How often it is started again after it failed."""
     stop_if: tuple[str, ...] = ()
     """Rules, each enough to end it: `reward < 0.2 at 50`."""
     priority: int = 0
@@ -75,9 +73,7 @@ class QueueEntry(QueueOptions):
     name: Annotated[str, Field(pattern=f"^{EXPERIMENT_NAME}$")]
     """Of the experiment."""
     folder: Annotated[str, Field(pattern=r"^/[^\x00]*$")]
-    """Its output folder."""
     group: str = ""
-    """The sweep that it is one of."""
     words: tuple[str, ...] = ()
     """What `rltui up` is told: files and options."""
     overrides: tuple[str, ...] = ()
@@ -97,9 +93,7 @@ class QueueEntry(QueueOptions):
     why: str = ""
     """Why it waits (also in the queue of SLURM), failed or was stopped, in words."""
     failure: str = ""
-    """Why it failed last, in words."""
     failures: int = 0
-    """Starts and runs of it that failed."""
     not_before: float | None = None
     """It waits until then, after a failure."""
     attempts_before: int = 0
@@ -113,7 +107,6 @@ class QueueEntry(QueueOptions):
 
     @property
     def is_open(self) -> bool:
-        """Something is still to be done."""
         return self.state in OPEN_STATES
 
     def ended(self, outcome: Outcome, why: str, now: float) -> QueueEntry:

@@ -30,7 +30,6 @@ class ReportFile:
     path: str
     """Relative to the report."""
     text: str = ""
-    """What the report shows of it."""
 
 
 Draw = Callable[[SeriesSource, str, tuple[Mark, ...]], Sequence[ReportFile]]

@@ -62,7 +62,6 @@ def flat_sample(row: Mapping[str, Any], where: int) -> Sample:
 
 
 def flat_transcript(row: Mapping[str, Any], sample: Sample) -> Transcript:
-    """The same row in full."""
     messages = [
         *_messages(row.get("prompt"), "user", sampled=False),
         *_messages(row.get("completion"), "assistant", sampled=True),
@@ -243,7 +242,6 @@ def live_sample(trace: Mapping[str, Any], where: int) -> Sample:
 
 
 def live_transcript(trace: Mapping[str, Any], sample: Sample) -> Transcript:
-    """What there is of it."""
     return episode_transcript({"traces": [trace]}, sample)
 
 

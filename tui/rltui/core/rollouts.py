@@ -274,7 +274,6 @@ def _last_if_unknown(column: array[Any], sign: int) -> Callable[[int], float]:
 
 
 def drawn(places: Sequence[int], count: int, seed: int | None = None) -> list[int]:
-    """So many of the places by chance."""
     return random.Random(seed).sample(places, min(count, len(places)))
 
 
@@ -336,7 +335,6 @@ class Transcript:
     """What else is known of it, name and value: parts of the reward, the expected answer, staleness."""
     errors: tuple[str, ...] = ()
     raw: Mapping[str, Any] = field(default_factory=dict)
-    """The record as it was written."""
 
     @property
     def text(self) -> str:

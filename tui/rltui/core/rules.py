@@ -23,8 +23,6 @@ _MOST_TRIED = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A condition over several knobs."""
-
     key: str
     """Name of the knob that is blamed."""
     needs: tuple[str, ...]

@@ -39,7 +39,6 @@ class RunColumn:
     value: Callable[[RunRow, Mapping[str, Any]], Any]
     """Of a run and its config; `None` where it has none. It is sorted and compared, and scripts get it."""
     about: str = ""
-    """What it is, for whoever chooses."""
     widest: int = 24
     """Characters that are worth showing where there is room."""
     unit: str = ""
@@ -164,7 +163,6 @@ _SETTINGS_TOO = frozenset({"lr", "seq_len"})
 """Metrics that are config keys as well: those are meant where a run has them; the metric is `lr.last`,
 `seq_len.level`."""
 DEFAULT_COLUMNS = ("name", "state", "step", "trend", "reward", "age", "duration", "changed", "tags", "gpus")
-"""Those that are shown where nobody chose."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,6 @@ class _Levels:
             self._records.append(_HeldLevel(value, track.steps[-1]))
 
     def cut(self, step: int) -> None:
-        """Forget what was held beyond `step`."""
         while self._records and self._records[-1].step > step:
             self._records.pop()
 

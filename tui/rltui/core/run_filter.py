@@ -57,7 +57,6 @@ _EXAMPLE = (
 class RunFilter:
     text: str
     columns: tuple[RunColumn, ...]
-    """Those that it asks for."""
     _test: _Test
 
     @property

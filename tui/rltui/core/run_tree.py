@@ -73,7 +73,6 @@ def _list_tree(
     lines: list[TreeLine],
     seen: set[str],
 ) -> None:
-    """Add it and what is below it to `lines`."""
     waiting = [(top, "", "")]
     while waiting:
         key, before, sign = waiting.pop()

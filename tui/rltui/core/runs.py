@@ -55,7 +55,6 @@ class RunSheet(RunOrigin):
     """Sorted."""
     note: str = ""
     is_best: bool = False
-    """A person marked it."""
     archived_at: float | None = None
     """Since when it is not listed unless asked for."""
     trashed_at: float | None = None
@@ -101,7 +100,6 @@ class RunConfigFile:
     """A config file as a run last read it."""
 
     path: str
-    """Where it lay."""
     sha256: str
     """Of its content, which is kept under this name."""
 

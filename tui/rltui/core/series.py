@@ -251,7 +251,6 @@ class ThinnedLine:
             self._kept.pop()
 
     def points(self) -> tuple[tuple[int, float], ...]:
-        """Of the whole line."""
         if self._given is None:
             self._given = tuple(thinned(self._kept, self._most))
         return self._given

@@ -94,7 +94,6 @@ class ServerStatus(Value):
     """`down`: it does not answer, and may yet. `refused`: it cannot serve this run, as `reason` says."""
     reason: str | None = None
     models: tuple[str, ...] = ()
-    """That it serves."""
     model: str | None = None
     """That the run asks for."""
     source: str = "config"
@@ -133,7 +132,6 @@ def judged(address: ServerAddress, answer: Answer, *, key_is_set: bool) -> tuple
 
 
 def doubts(address: ServerAddress, answer: Answer) -> tuple[str, ...]:
-    """What may go wrong with a server that is ready."""
     found = []
     if answer.updates_weights is False:
         found.append(

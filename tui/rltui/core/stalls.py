@@ -72,7 +72,6 @@ class InferenceActivity:
     running: int = 0
     """Requests in the running batch."""
     waiting: int = 0
-    """Requests queued."""
     generated_tokens: int | None = None
     """Since the server started; falls back to 0 with a new one."""
     kv_usage_frac: float | None = None

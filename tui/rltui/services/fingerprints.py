@@ -25,7 +25,6 @@ _HOLDS_S = 1.0
 class Fingerprint:
     sha256: str = ""
     problem: str = ""
-    """Why it has none, in words."""
 
 
 def fingerprint(path: str) -> Fingerprint:

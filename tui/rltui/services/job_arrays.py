@@ -42,9 +42,7 @@ class Task:
 @dataclass(frozen=True, slots=True)
 class JobArray:
     name: str
-    """What it is called in SLURM."""
     component: str
-    """Whose jobs they are."""
     size: int
     """So many tasks are expected."""
     limit: int | None = None
@@ -70,7 +68,6 @@ class JobArray:
         return replace(self, tasks=left, size=self.size - 1)
 
     def has(self, number: int, script: str) -> bool:
-        """That attempt is one of its tasks."""
         return number in self.tasks and self.tasks[number].script == script
 
     def closed(self, number: int) -> JobArray:

@@ -356,7 +356,6 @@ class PodSet:
     name: str
     role: str
     replicas: int
-    """How many pods it shall have."""
     container: str
     command: tuple[str, ...]
     gpus: int

@@ -81,7 +81,6 @@ class Launch:
     gpu_memory: float | None = None
     """Fraction of each device's memory that must be free before it starts."""
     check: tuple[str, ...] = ()
-    """What must succeed before."""
     given: Given = field(default_factory=dict)
     """What the request said that started it, where it is manual."""
     host: Mapping[str, Any] | None = None
@@ -275,7 +274,6 @@ class Launcher:
         return self._framework.service_calls(files, self._context(files, _Start(resume_step)))
 
     def context(self, files: ConfigFiles) -> RunContext:
-        """What the framework needs to know besides the config."""
         return self._context(files, _Start())
 
     def run_prefix(self, files: ConfigFiles) -> tuple[str, ...] | Missing:
@@ -290,7 +288,6 @@ class Launcher:
         return next((value for value in found if isinstance(value, Missing)), None)
 
     def port(self, component: str, files: ConfigFiles) -> int | None:
-        """The TCP port that `component` will listen on."""
         text = self._one(component, self._layout[component].port, files)
         return _port_number(text, self._where(component)) if text else None
 

@@ -36,7 +36,6 @@ class Remote:
     lost_at: float | None = None
     """Since when nobody answers there; what else is said here is as old."""
     problem: str = ""
-    """Why nobody answers, in words."""
     exit_code: int | None = None
     signal: str | None = None
     error: str | None = None

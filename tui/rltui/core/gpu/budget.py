@@ -61,7 +61,6 @@ class EngineMemory:
     kv_cache_dtype: str | None = None
     """`None` or `auto`: that of the model."""
     tensor_parallel: int = 1
-    """Devices that share each copy of the model."""
     max_model_len: int | None = None
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
@@ -128,7 +127,6 @@ class MemoryUser:
     figures: EngineFigures | None = None
     """Of the engine's last attempt with the same model."""
     shape: ModelShape | None = None
-    """Of the engine's model."""
     peak_bytes: Mapping[str, int] = field(default_factory=dict)
     """By device key: most it held in its last attempt."""
     training: TrainingNeed | None = None

@@ -29,7 +29,6 @@ def pressing(device: GpuDevice, claims: Iterable[GpuClaim]) -> tuple[GpuClaim, .
 
 
 def held_bytes(device: GpuDevice, claim: GpuClaim) -> int:
-    """What whoever claims it has of the device, by this reading."""
     return sum(
         share.used_bytes
         for share in device.shares

@@ -47,8 +47,6 @@ def chosen_devices(choice: GpuChoice, devices: Sequence[GpuDevice]) -> tuple[Gpu
 
 @dataclass(frozen=True, slots=True)
 class _Gpu:
-    """One card of this machine."""
-
     whole: GpuDevice | None
     """Itself; `None` where a report lists its slices only."""
     slices: tuple[GpuDevice, ...]

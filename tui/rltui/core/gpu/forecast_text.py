@@ -69,9 +69,7 @@ class EngineFit:
     overhead_bytes: int
     """Beside its budget."""
     left_bytes: int
-    """For the trainers."""
     trainers: tuple[MemoryUser, ...]
-    """Those that run there or will."""
     trainers_peak: int | None
     """Of them together, where it is known of each."""
     stopped: frozenset[str]
@@ -108,7 +106,6 @@ class EngineFit:
         return f"{start}, leaves {left} for {self.trainer}, {history}"
 
     def will_refuse(self, suggested: float | None) -> str:
-        """VLLM's start check will fail."""
         needed, free = _two(self.budget_bytes, self.free_bytes)
         will_take = [f"{gib(size)} will be taken by {name}" for name, size in self.taken_before if size]
         holders = [words for words in (_holders_text(self.device, self.stopped), *will_take) if words]
@@ -200,7 +197,6 @@ class EngineFit:
 
 
 def unreadable(device: GpuDevice, component: str) -> str:
-    """For a device that gives no figures."""
     why = f" ({device.problem})" if device.problem else ""
     return f"{component}: the memory of {_gpu(device)} cannot be read{why}"
 

@@ -28,12 +28,10 @@ class Lever:
     """
 
     roles: tuple[Role, ...]
-    """What the component does whose memory it saves."""
     move: Move
     knobs: tuple[str, ...]
     """The first of these that there is."""
     reason: str
-    """Why it saves memory and what it costs, for people."""
     kinds: frozenset[str]
     """`OutOfMemory.kind`s against which it helps."""
     on: int = 1
@@ -125,9 +123,7 @@ Edits = dict[str, KnobValue]
 @dataclass(frozen=True, slots=True)
 class Case:
     memory: OutOfMemory
-    """What the failed component said."""
     knobs: Sequence[KnobInfo]
-    """All that the config has, as it is now."""
     component: str
     """That failed."""
     shares_with: tuple[str, ...] = ()

@@ -133,7 +133,6 @@ class GpuDevice(Value):
     recent: tuple[int, ...] = ()
     """Used memory in percent of the total, newest last, at most 60 values, `GpuReport.interval_s` apart."""
     problem: str | None = None
-    """Why this device cannot be read, in words."""
 
     @property
     def key(self) -> str:
@@ -179,7 +178,6 @@ class MemoryVerdict(Value):
     text: str
     """One line with the figures: `inference needs 71.9 GiB free, 60.1 are free`."""
     component: str
-    """Whose start is in question."""
     device: int
     uuid: str = ""
     total_bytes: int | None = None
@@ -205,7 +203,6 @@ class MemoryVerdict(Value):
 
     @property
     def is_bad(self) -> bool:
-        """A person should think again before starting."""
         return self.verdict in ("will_refuse", "no_kv_cache", "trainer_short", "trainer_tight")
 
 
@@ -214,7 +211,6 @@ class GpuSource(Value):
 
     name: str
     problem: str | None = None
-    """Why it gives no figures now, in words."""
     sampled_at: float | None = None
 
 
@@ -283,7 +279,6 @@ class OutOfMemory(Value):
     """NVML's index, where the devices of the component are known."""
     total_bytes: int | None = None
     tried_bytes: int | None = None
-    """What was asked for."""
     free_bytes: int | None = None
     in_use_bytes: int | None = None
     """What the failing process held itself, at least."""
@@ -306,7 +301,6 @@ class Remedy(Value):
     title: str
     """What it does: `seq_len 4096 → 2048`."""
     reason: str
-    """Why it helps, with the measured figures."""
     edits: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
     """As `Request.edits`."""
     components: tuple[str, ...] = ()

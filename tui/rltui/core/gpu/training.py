@@ -93,7 +93,6 @@ class TrainingNeed:
         return _BYTES_PER_PARAMETER * self.shape.parameters // max(1, self.training.processes)
 
     def is_far_too_much(self, free_bytes: int) -> bool:
-        """However rough the figure is."""
         needed = self.estimate_bytes()
         return needed is not None and needed > _FAR_OFF * free_bytes
 

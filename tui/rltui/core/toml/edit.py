@@ -344,7 +344,6 @@ class _Item:
 
 
 def _items(entry: Entry, section: TomlTable) -> list[_Item]:
-    """The items of a list, placed in its own text."""
     depth = len(entry.path) + 1
     return [
         _Item(inner.value_start - entry.value_start, inner.value_end - entry.value_start)

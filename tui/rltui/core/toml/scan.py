@@ -37,7 +37,6 @@ class Entry:
 
     path: KeyPath
     start: int
-    """Where the key begins."""
     key_end: int
     value_start: int
     value_end: int

@@ -44,7 +44,6 @@ class KnobCatalog:
         self._lists: dict[tuple[tuple[str, str, int], ...], KnobLists] = {}
 
     def of(self, files: ConfigFiles) -> KnobLists:
-        """The knobs of `files`, and their other keys."""
         key = tuple((role, file.path, id(file.data)) for role, file in files.items())
         if key not in self._lists:  # what is kept holds the data, so that no other can come to have its id
             self._lists[key] = self._list(files)
@@ -128,7 +127,6 @@ class KnobCatalog:
         return in_copies, got
 
     def with_known_readers(self, knob: Knob) -> Knob:
-        """The knob with readers that are components."""
         if ANY_COMPONENT in knob.readers:
             return replace(knob, readers=self._components)
         if self._launched.keys().isdisjoint(knob.readers):

@@ -78,7 +78,6 @@ class ConfigLine:
 
     @property
     def is_plain(self) -> bool:
-        """It just names files."""
         return not (self.parts or self.overrides or self.edits or self.is_copied or self.program)
 
 
@@ -187,7 +186,6 @@ class OwnCopy:
     # --- merging ------------------------------------------------------------------------------------------
 
     def _documents(self, folder: Path) -> list[_Document]:
-        """One for each file of the run."""
         if self._line.program:
             name = f"{self._line.program}.toml"
             return [_Document(name, (self._workspace.absolute() / name,), "", began_as="")]
@@ -251,7 +249,6 @@ class OwnCopy:
     # --- overriding ---------------------------------------------------------------------------------------
 
     def _override(self, files: tuple[Path, ...]) -> None:
-        """Write what the options and edits say into the copies."""
         if not self._line.overrides and not self._line.edits:
             return
         framework = informed(self._choose(files), self._workspace, files)
@@ -426,7 +423,6 @@ def _tables(key: str, knobs: Sequence[Knob]) -> list[tuple[str, str]]:
 
 
 def _value(override: Override, knob: Knob, values: Sequence[str]) -> TomlValue:
-    """In the words of an edit."""
     if not values:
         if knob.kind != "bool":
             raise ConfigError(f"{override.option} needs a value: {knob.name} is {knob.expected}")

@@ -39,9 +39,7 @@ class EditPreview:
     readers: Mapping[str, tuple[str, ...]]
     """Name of each changed knob → components that read it."""
     problems: tuple[Problem, ...]
-    """What is wrong with the files after the edit."""
     derived: tuple[DerivedValue, ...] = ()
-    """Figures that get another value."""
     old_values: Mapping[str, Mapping[str, TomlValue]] = field(default_factory=dict)
     """Role → key of each changed knob → its value before, set or not."""
     wanted: Mapping[str, Mapping[str, TomlValue]] | None = None

@@ -47,8 +47,6 @@ class _Kept(Value):
 
 
 class FreeDevices(NamedTuple):
-    """Devices that can be given to one who starts now."""
-
     devices: tuple[str, ...]
     """As `--devices` takes them; empty where there are not enough."""
     why: str

@@ -141,7 +141,6 @@ class EngineKnowledge:
         self._attempts: dict[Path, _Attempt] = {}
 
     def added(self, user: MemoryUser, engine: EngineMemory) -> MemoryUser:
-        """`user` with `engine`, and all that is known of that."""
         figures = self._figures(engine)
         version = engine.version or (figures.version if figures is not None else None)
         return replace(
@@ -173,7 +172,6 @@ class EngineKnowledge:
         return known
 
     def _engine(self, snapshot: Path) -> EngineMemory | None:
-        """What ran with this config."""
         try:
             return self._framework.engine_memory(load_snapshot(snapshot, self._framework))
         except ConfigError:  # damaged since

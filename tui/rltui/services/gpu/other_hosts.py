@@ -185,7 +185,6 @@ class GpuCommand:
     """What reads the GPUs of another machine: a `[[gpu_source]]` of the layout, a node, a pod, a job."""
 
     name: str
-    """What its GPUs are shown under."""
     command: tuple[str, ...]
     """Prints a report, once or again and again."""
     stdin: bytes = b""

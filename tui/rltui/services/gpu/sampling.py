@@ -38,9 +38,7 @@ class GpuReader(Protocol):
         """A bare reading: figures of devices, and processes without owners. Never raises; may block."""
         ...
 
-    def close(self) -> None:
-        """Give the driver back."""
-        ...
+    def close(self) -> None: ...
 
 
 class GpuSampler:

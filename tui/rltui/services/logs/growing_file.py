@@ -171,7 +171,6 @@ class AppendedLines:
         return line
 
     def close(self) -> None:
-        """Give the file back."""
         self._file.close()
 
 

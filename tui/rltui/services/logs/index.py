@@ -127,14 +127,12 @@ class LogFile:
 
     @property
     def start(self) -> int:
-        """Number of the oldest line known."""
         index = self._index
         oldest = -index.newlines_behind + (1 if index.base > 0 else 0)
         return min(oldest, max(0, self.stop - 1))
 
     @property
     def stop(self) -> int:
-        """One past the newest line, an unfinished one included."""
         return self.complete_stop + (1 if self._index.end > self._index.last_line_start else 0)
 
     @property
@@ -144,7 +142,6 @@ class LogFile:
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be read, in a few words."""
         return self._file.problem
 
     @property
@@ -169,7 +166,6 @@ class LogFile:
         return self._text(start, end, complete=number < self.complete_stop)
 
     def number_at(self, offset: int) -> int | None:
-        """The line that the byte `offset` is in; `None` while that part of the file is not indexed."""
         if not self._index.base <= offset < self._index.end:
             return None
         return max(self.start, min(self._index.count_before(offset), self.stop - 1))

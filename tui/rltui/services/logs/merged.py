@@ -131,7 +131,6 @@ class MergedLog:
         return self.line(offset)
 
     def number_near(self, at: float) -> int | None:
-        """The first line written at the moment `at` or later; `None` where that is further back."""
         if self._new_times and at > self._new_times[0]:
             return min(bisect_left(self._new_times, at), self.stop - 1)
         count = bisect_right(self._old_times, -at)

@@ -197,7 +197,6 @@ class RunRecorder:
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be written, in words."""
         return self._problem
 
     def poll(self) -> bool:

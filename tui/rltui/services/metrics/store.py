@@ -222,14 +222,12 @@ class SeriesReader:
         )
 
     def keys(self) -> tuple[SeriesKey, ...]:
-        """All series, sorted."""
         return tuple(sorted(self._of_key))
 
     def prepare(self, keys: Iterable[SeriesKey]) -> None:
         """They are read from the disk when they are asked for."""
 
     def rewinds(self) -> tuple[Rewind, ...]:
-        """When the run went back, oldest first: what `Series.lines` takes."""
         return self._rewinds
 
     def read(self, key: SeriesKey, start: int = 0) -> Series:
@@ -296,7 +294,6 @@ def _chunks(descriptor: int, segment: _Segment, first: int, count: int) -> Itera
 
 
 def _take(data: bytes, width: int, column: int, numbers: array[int], series: Series) -> None:
-    """Append the points of one column."""
     whole = memoryview(data).cast("q")
 
     def taken(place: int) -> bytes:
@@ -427,11 +424,9 @@ class SeriesWriter:
         return self._added.get(origin, self._cursors.get(origin, 0))
 
     def origins(self) -> tuple[str, ...]:
-        """All that rows came from."""
         return tuple(origin for origin in {**self._cursors, **self._added} if origin)
 
     def names_of(self, origin: str) -> frozenset[str]:
-        """What its rows have."""
         entries = (entry for group in self._open.values() for entry in group)
         return frozenset().union(
             *(entry.columns for entry in entries if entry.segment.layout.origin == origin)

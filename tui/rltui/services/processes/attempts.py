@@ -168,7 +168,6 @@ def leftovers(
 
 
 def _with_parents(pid: int, living: dict[int, ProcessStat]) -> set[ProcessId]:
-    """The process itself, its parent, and so on."""
     chain: set[ProcessId] = set()
     while pid in living and living[pid].id not in chain:
         chain.add(living[pid].id)

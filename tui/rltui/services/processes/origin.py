@@ -24,7 +24,6 @@ _SHIM = "/daemon/shim/__main__.py"
 @dataclass(frozen=True, slots=True)
 class Origin:
     experiment: str
-    """Its name."""
     component: str
     attempt: int | None
     lives: bool

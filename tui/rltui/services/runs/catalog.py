@@ -54,7 +54,6 @@ _NOTE_KINDS: Mapping[str, Kind] = {"name": TEXT, "folder": PATH, "control": PATH
 @dataclass(frozen=True, slots=True)
 class Found:
     runs: int
-    """That are in the index now."""
     read: int
     """Of those, read again from their folders."""
     told: tuple[str, ...] = ()

@@ -40,7 +40,6 @@ class EvalQueue(Value):
     every: int = 0
     """The standing order: every so many checkpoints."""
     order: EvalRequest = EvalRequest()
-    """What it asks, of each of them."""
     seen: int = 0
     """Checkpoints since it was given."""
 

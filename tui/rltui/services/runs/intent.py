@@ -40,7 +40,6 @@ class AppliedEdit(BaseModel):
     """Of its record."""
     words: str
     components: tuple[str, ...]
-    """Those that were started with it."""
     ready_at: dict[str, float] = {}
     """When each became ready, in seconds since the epoch."""
     offer: RollbackOffer | None = None
