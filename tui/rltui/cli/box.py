@@ -108,8 +108,6 @@ _NAME_WIDTH = 15
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """The result of one check."""
-
     name: str
     ok: bool
     text: str

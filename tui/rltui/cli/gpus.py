@@ -137,8 +137,6 @@ _HOLDERS = (
 
 
 class _HolderRow(NamedTuple):
-    """One holder of memory, as columns."""
-
     memory: str
     pid: str
     user: str

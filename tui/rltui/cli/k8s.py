@@ -186,7 +186,6 @@ def _why_awaited(pod: Pod | None, *, is_new: bool) -> str:
 
 
 def _where(kubectl: Kubectl) -> str:
-    """The options that lead there."""
     words = [("--namespace", kubectl.namespace), ("--context", kubectl.context)]
     return "".join(f" {option} {value}" for option, value in words if value)
 

@@ -121,7 +121,6 @@ def _table(row: _Row) -> str:
 
 
 def _changed(row: _Row) -> bool:
-    """The file differs from what runs, and a restart would change that."""
     return bool(row["is_running"] and row["running"] != row["value"] and not row.get("overridden"))
 
 

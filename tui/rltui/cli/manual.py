@@ -56,8 +56,6 @@ _EXIT = {
 
 
 class Block(NamedTuple):
-    """A paragraph of the page."""
-
     kind: Literal["section", "part", "text", "item", "verbatim"]
     text: str
     term: str = ""

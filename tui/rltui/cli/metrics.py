@@ -45,8 +45,6 @@ _SUMMARY = (
 
 @dataclass(frozen=True, slots=True)
 class _Printed:
-    """A series that is printed."""
-
     key: SeriesKey
     label: str
     """Short, and unlike those of the others that are printed with it."""

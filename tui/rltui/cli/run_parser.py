@@ -24,7 +24,6 @@ from rltui.cli.arguments import (
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
-    """Add them all."""
     some = (_add_listing, _add_adding, _add_keeping, _add_queue)
     for add_some in (*some, _add_comparing, _add_rerun, _add_forking, _add_k8s):
         add_some(commands)

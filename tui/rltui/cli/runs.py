@@ -48,8 +48,6 @@ _PRUNING = ("keep_best", "keep_last", "keep_tag", "older_than", "plan", "yes")
 
 @dataclass(frozen=True, slots=True)
 class _ListedRuns:
-    """What is to be shown."""
-
     rows: Sequence[RunRow]
     columns: Sequence[RunColumn]
     configs: Mapping[str, Mapping[str, Any]]

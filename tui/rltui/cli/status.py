@@ -73,7 +73,6 @@ _LONG_REASON = 56
 
 
 def print_status(status: dict[str, Any], *, as_json: bool) -> None:
-    """For people, or as one document."""
     if as_json:
         sys.stdout.write(f"{json.dumps(document(status), ensure_ascii=False)}\n")
     else:
@@ -269,7 +268,6 @@ def _progress(status: dict[str, Any]) -> str:
 
 
 def state_text(status: Mapping[str, Any]) -> str:
-    """Of the whole experiment."""
     if status.get("observed"):
         return f"observed · {'its logs grow' if status['state'] == 'running' else 'quiet'}"
     if status.get("done"):

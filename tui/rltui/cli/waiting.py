@@ -34,7 +34,6 @@ _ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
 
 
 def plan_of(wire: Wire, method: Literal["plan", "execute"], request: Request) -> Plan:
-    """What the supervisor would do, or now does."""
     told = request.model_copy(update={"by": actor()}).model_dump(mode="json")
     return Plan.model_validate(wire.call(method, told))
 

@@ -12,7 +12,6 @@ from rltui.errors import RltuiError
 
 
 def main() -> int:
-    """Start it, or say in words why not."""
     try:
         record = launch.choose(sys.argv[1])
         if not launch.is_alive(record):

@@ -48,7 +48,6 @@ def _usual(layout: Layout) -> str:
 
 
 def login_shell() -> str:
-    """What a person types into."""
     return os.environ.get("SHELL") or shutil.which("bash") or "sh"
 
 

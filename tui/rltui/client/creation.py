@@ -60,7 +60,6 @@ class ExperimentRequest:
     output_dir: Path | None = None
     workspace: Path | None = None
     earlier_run: Literal["ask", "resume", "new"] = "ask"
-    """What to do where the output folder holds an earlier run."""
     checkpoint: int | None = None
     """The checkpoint to resume from; `None`: the one that the config asks for, else the newest."""
     inference: tuple[str, ...] | None = None
@@ -83,11 +82,8 @@ class ExperimentRequest:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """What lies in the output folder already."""
-
     output_dir: Path
     point: ResumePoint
-    """Where it would be resumed."""
     next_free: Path
     owner: str | None = None
     """Name of the experiment it was, where that is another than the one to be created."""
@@ -229,7 +225,6 @@ class _Inference:
 
     urls: tuple[str, ...] = ()
     owner: str = ""
-    """The experiment whose server it is."""
 
 
 def _inference(request: ExperimentRequest, output_dir: Path, name: str) -> _Inference:

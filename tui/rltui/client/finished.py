@@ -36,7 +36,6 @@ class FinishedRun(ReadExperiment):
         """`is_done`: it came to its end. `may_write`: also notes and pins, which are the person's own."""
         super().__init__(record)
         self.is_done = is_done
-        """It came to its end."""
         self._may_write = may_write
 
     async def events(self) -> AsyncGenerator[Event, None]:

@@ -94,10 +94,8 @@ class Fork:
 
     plan: ForkPlan
     start: Request
-    """What starts it."""
     request: creation.ExperimentRequest
     record: ExperimentRecord
-    """The experiment that it would be."""
     begin: Beginning | None
 
 

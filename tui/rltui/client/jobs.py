@@ -30,8 +30,6 @@ _LAUNCHER_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class JobPreview:
-    """What would be submitted for a component."""
-
     component: str
     command: tuple[str, ...]
     script: str

@@ -38,8 +38,6 @@ _OF_ONE = ("_IFNAME", "_IP")
 
 @dataclass(frozen=True, slots=True)
 class NodeFinding:
-    """The result of one check."""
-
     node: str
     """Empty: of all of them."""
     name: str
@@ -51,10 +49,7 @@ class NodeFinding:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What the components of one node need there."""
-
     experiment: str
-    """Whose they are."""
     env: Mapping[str, str]
     cwd: str
     ports: tuple[int, ...]

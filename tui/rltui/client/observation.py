@@ -95,8 +95,6 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
 
 @dataclass(frozen=True, slots=True)
 class AddedRuns:
-    """What was found on the disk."""
-
     new: tuple[RunRow, ...]
     """In the index from now on."""
     known: tuple[RunRow, ...]

@@ -41,8 +41,6 @@ _SHA = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """What would be written, and what would not."""
-
     run: str
     control: Path
     files: Mapping[Path, tuple[Source, Source]]
@@ -50,7 +48,6 @@ class Promotion:
     refused: tuple[str, ...]
     """Keys that stay as they are, and why, in words."""
     notes: tuple[str, ...]
-    """What else a person should know."""
     undoes: bool = False
     """It takes an earlier one back."""
 

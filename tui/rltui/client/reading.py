@@ -49,7 +49,6 @@ class ReadExperiment:
     def __init__(self, record: ExperimentRecord) -> None:
         """Raises RltuiError if its layout cannot be understood."""
         self.record = record
-        """What makes it."""
         self.name = record.name
         self.observed = record.observed
         self._control = ControlFolder(Path(record.output_dir))
@@ -72,7 +71,6 @@ class ReadExperiment:
         return read_config(path)
 
     def edit_text(self, path: str, text: str) -> str:
-        """What a person made of `text`."""
         return programs.edit_text(path, text)
 
     def open_log(self, path: str) -> LogSource:

@@ -32,8 +32,6 @@ _SHARED = ("shell", "sft")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What the cluster has of one."""
-
     name: str
     kubectl: Kubectl
     sets: tuple[PodSet, ...]

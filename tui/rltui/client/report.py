@@ -40,8 +40,6 @@ _LONGEST_READING_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSources:
-    """What a report is made of."""
-
     run: RunRow
     parent: RunRow | None
     comparison: Comparison

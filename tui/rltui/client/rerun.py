@@ -32,11 +32,8 @@ from rltui.services.runs.run_folder import next_free, run_folder_of
 
 @dataclass(frozen=True, slots=True)
 class RerunPlan:
-    """What would be started."""
-
     request: creation.ExperimentRequest
     record: ExperimentRecord
-    """The experiment that it would be."""
     begin: Beginning | None
     """What it begins with, where the run began with a checkpoint of another."""
     differences: tuple[str, ...]

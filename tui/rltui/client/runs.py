@@ -151,7 +151,6 @@ class KnownRuns:
         return edit_text(str(settings_file()), text, line=line)
 
     def replace_settings(self, seen: SettingsText, text: str) -> None:
-        """Checked first."""
         from rltui.client import settings_text
 
         settings_text.replace_text(seen, text)
@@ -165,7 +164,6 @@ class KnownRuns:
         return row
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:
-        """Through its supervisor, or from its files."""
         from rltui.client.finished import FinishedRun
         from rltui.services.runs.catalog import record_of
 
@@ -218,7 +216,6 @@ class KnownRuns:
             return carry_out(planned)[1]
 
     def open_series(self, id_: str) -> SeriesSource:
-        """As its supervisor writes them, or wrote them."""
         return self._series(self._row(id_))
 
     @staticmethod

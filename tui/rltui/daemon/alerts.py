@@ -30,7 +30,6 @@ WAITING_ALERTS = 50
 _LONGEST_VARIABLE = 4000
 """Characters of a value in the command's environment; the JSON has all of it."""
 _COMMAND_S = 10.0
-"""How long the user's command may take."""
 _SHOWN_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 """How long tmux shows a line that no key takes away."""
 

@@ -230,12 +230,10 @@ class ComponentRunner:
 
     @property
     def launch(self) -> Launch | None:
-        """What the newest attempt was started with."""
         return self.newest.launch if self.newest is not None else None
 
     @property
     def record(self) -> processes.AttemptRecord | None:
-        """What the shim last wrote of the newest attempt."""
         return self.newest.record if self.newest is not None else None
 
     @property

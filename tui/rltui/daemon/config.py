@@ -77,7 +77,6 @@ class Setup:
 
     @property
     def workspace(self) -> Path:
-        """Where the commands of the layout run."""
         return Path(self.record.workspace)
 
     def layout_problems(self) -> tuple[Problem, ...]:

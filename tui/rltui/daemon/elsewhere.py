@@ -48,7 +48,6 @@ class Elsewhere:
             await asyncio.sleep(_LOOK_INTERVAL_S)
 
     async def until_running(self) -> None:
-        """Return when its host has begun to run it."""
         while self.remote is None or self.remote.phase == "pending":
             await self._news.wait()
 

@@ -313,7 +313,6 @@ class EvalWork:
         return self._observation.progress.progress.step
 
     def _how_it_ended(self) -> str:
-        """The evaluator, where that was not well."""
         life = self._processes.runners[COMPONENT].life
         if life.state is ComponentState.EXITED:
             return ""

@@ -229,7 +229,6 @@ class EventBus:
         self._publishers[kind] = publish
 
     def changed(self, kind: EventKind) -> None:
-        """A part of that state is another now."""
         if (publish := self._publishers.get(kind)) is not None:
             publish()
 
@@ -287,7 +286,6 @@ class EventBus:
                 self._release(other)
 
     def _release(self, name: str) -> None:
-        """Tell a failure that was held back."""
         if (alert := self._held.pop(name, None)) is not None:
             self.alert(alert)
 

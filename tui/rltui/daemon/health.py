@@ -228,7 +228,6 @@ def _data(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _told_before(journal_file: Path) -> dict[str, _KnownTrouble]:
-    """What an earlier supervisor told and was not over."""
     told: dict[str, _KnownTrouble] = {}
     for entry in read_entries(journal_file):
         data = _data(entry)

@@ -49,7 +49,6 @@ class IndexFeed:
         """Monotonic."""
         self._stamp = -1
         self._trouble = ""
-        """Why the last look failed."""
 
     async def watch(self) -> None:
         while True:

@@ -66,7 +66,6 @@ class Observation:
         )
         self.link_finder = LinkFinder()
         self.links = links_in_journal(read_journal(setup.control.journal_file))
-        """Pages about the run that its programs have named."""
         self.activities: dict[str, InferenceActivity] = {}
         """What the living inference servers were last seen doing."""
         self.resume_step = self.folder.latest_checkpoint()

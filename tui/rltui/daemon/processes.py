@@ -71,7 +71,6 @@ class Processes:
         self.record = setup.record
         self.control = setup.control
         self.failure_patterns = setup.framework.failures
-        """What its components print when they fail."""
         self.changes = Signal()
         """Some component, or what outlived one, has changed."""
         self._making: dict[str, FileLock] = {}
@@ -192,7 +191,6 @@ class Processes:
     # --- what components ask of it ------------------------------------------------------------------------
 
     def life_changed(self, runner: ComponentRunner, before: Life) -> None:
-        """Record, tell and wake."""
         life, name = runner.life, runner.spec.id
         if not life.busy and (making := self._making.pop(name, None)) is not None:
             making.release()
@@ -214,7 +212,6 @@ class Processes:
         self.changes.notify()
 
     def remote_changed(self, runner: ComponentRunner, before: Remote | None) -> None:
-        """Something else is known of what runs elsewhere: show it, and tell what a person should notice."""
         name, remote = runner.spec.id, runner.elsewhere.remote
         assert remote is not None
         if remote.id and (before is None or before.id != remote.id):
@@ -224,7 +221,6 @@ class Processes:
         self._events.changed("status")
 
     def keeper_lost(self, runner: ComponentRunner) -> None:
-        """Its shim was killed and it goes on."""
         self._events.alert(_keeper_alert(runner.spec.id, runner.pid))
 
     def why_held(self, component: str) -> tuple[bool, str] | None:
@@ -250,13 +246,9 @@ class Processes:
         return not life.expected and (life.state is ComponentState.EXITED or self.is_made(component))
 
     def is_made(self, component: str) -> bool:
-        """What this job makes is there."""
         return self._config.is_made(component)
 
     async def wait_for_turn(self, component: str, hold: Callable[[str], None]) -> bool:
-        """Of a job that makes something: `hold` until no other experiment makes it; false where it is there
-        by then.
-        """
         if (other := self.claim_turn(component)) is None:
             return True
         while other is not None:
@@ -266,7 +258,6 @@ class Processes:
         return not self.is_made(component)
 
     def claim_turn(self, component: str) -> str | None:
-        """It makes something: others wait from now on. The one that does so already, where there is one."""
         path = self._config.launcher.creates(component, self._config.store.files)
         if path is None:
             return None
@@ -283,7 +274,6 @@ class Processes:
         return name or "another experiment"
 
     async def unmet(self, component: str, launch: Launch) -> Unmet | None:
-        """What on this box is in the way of a start; `None` where the way is free."""
         seen = self.claims.others() if launch.gpus else ()
         text = await unmet_precondition(
             component, launch, self.orphans, self._readings, name_if_needed(self.record.name)
@@ -306,11 +296,9 @@ class Processes:
         )
 
     def can_move(self, component: str) -> bool:
-        """Its next start may take another port."""
         return bool(self._config.launcher.movable_ports(component, self._config.store.files, self.alive()))
 
     async def open_window(self, component: str, attempt_dir: Path) -> None:
-        """Run the shim for `attempt_dir` in the component's window of the private tmux server."""
         await self._terminal.open_window(component, attempt_dir, takes_keys=self.runners[component].spec.tty)
 
 
@@ -356,7 +344,6 @@ def _keeper_alert(component: str, pid: int | None) -> Alert:
 
 
 def _done_alert(progress: Progress, still_running: Sequence[str] = ()) -> Alert:
-    """The run has come to its end; its servers may go on."""
     reward = f", reward {progress.reward:.3f}" if progress.reward is not None else ""
     more = f"; still running: {', '.join(still_running)}" if still_running else ""
     text = f"step {progress.step}/{progress.max_steps}{reward}{more}"

@@ -76,7 +76,6 @@ class Servers:
 
     @property
     def is_external(self) -> bool:
-        """The run uses a server that is none of its components."""
         return "inference" in self._setup.record.external
 
     @property

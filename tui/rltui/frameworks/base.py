@@ -62,7 +62,6 @@ class RunContext:
     python: str
     """Interpreter of rltui itself."""
     name: str = "run"
-    """The experiment's name."""
     run_dir: str = ""
     """Absolute folder that the framework writes this run into; empty: `output_dir`."""
     run: tuple[str, ...] | Missing = ()
@@ -92,7 +91,6 @@ class RunContext:
 
     @property
     def run_folder(self) -> str:
-        """Where the framework writes this run."""
         return self.run_dir or self.output_dir
 
     @property
@@ -110,7 +108,6 @@ class PortKnob:
     knob: str
     """Name of the knob that holds it, which is also the name of the option."""
     port: int
-    """What the config says."""
     readers: tuple[str, ...]
     """Components whose command lines need the option."""
     by_option: bool = True
@@ -211,7 +208,6 @@ class Checkout:
     """By the versions of all packages that are installed there: why those have no such programs; empty where
     they have."""
     instead: str = ""
-    """What to do then."""
     merges_tables: str = ""
     """Path in the tree whose programs do not merge several config files key by key: a later file takes the
     place of whole tables."""
@@ -278,7 +274,6 @@ class Program:
     """A console script of an installed package."""
 
     version: str
-    """Of the package."""
     target: str
     """What it calls: `verifiers.v1.cli.eval.main:main`."""
 
@@ -406,7 +401,6 @@ class Framework:
     metrics: MetricNames = MetricNames()
     facts: tuple[Fact, ...] = ()
     failures: Sequence[FailurePattern] = COMMON
-    """Texts in a component's output that tell why it failed."""
     signs: tuple[str, ...] = ()
     """Names in the output folder, with `/` and wildcards, any of which tells that it wrote a run there."""
 

@@ -335,4 +335,3 @@ _GENERIC: tuple[FailurePattern, ...] = (
 """Told where nothing better is known; the first is told rather than the last."""
 
 COMMON: tuple[FailurePattern, ...] = (*MEMORY, *_CONFIG, *_ENVIRONMENT, *_GENERIC)
-"""Of every framework."""

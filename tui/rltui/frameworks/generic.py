@@ -63,7 +63,6 @@ class Generic(Framework):
         return _NOT_IN_PLACEHOLDERS.sub("-", PurePath(path).stem.lower())
 
     def fitted(self, layout: Layout) -> Framework:
-        """The same, for this layout."""
         return Generic(layout)
 
     def knobs(self, files: ConfigFiles) -> tuple[Knob, ...]:

@@ -213,11 +213,9 @@ class SchemaFramework(Framework):
         return self._found(files).knobs
 
     def defaults(self, files: ConfigFiles) -> Mapping[str, TomlValue]:
-        """By name, defaults that follow from other values; they go before those of the knobs."""
         return self._found(files).defaults
 
     def renamed(self, files: ConfigFiles) -> Mapping[str, str]:
-        """By keys of other releases, what they are called here, or that they are gone."""
         names = self.names(files)
         known = dict.fromkeys((*self.overlay.by_name, *self.overlay.gone))
         return {key: said for key in known if not names.has(key) and (said := names.now(key))}
@@ -370,5 +368,4 @@ class _Found:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """With keys, types and bounds."""
         return tuple(problem for each in self.readings.values() for problem in each.problems)

@@ -198,7 +198,6 @@ def describe_keys(config_type: type[BaseModel]) -> Iterator[tuple[str, str, str]
 
 
 def _fields(config_type: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    """Every dotted key."""
     for name, info in config_type.model_fields.items():
         if (inner := _nested_model(info.annotation)) is not None:
             yield from _fields(inner, f"{prefix}{name}.")

@@ -145,7 +145,6 @@ class BatchTarget:
         return self.rollouts or self.tokens or 0
 
     def measure(self, group: Group) -> int:
-        """What a group adds to the total."""
         return len(group) if self.rollouts else sum(rollout.token_count for rollout in group)
 
 

@@ -29,8 +29,6 @@ _LOOKS = {
 
 
 class TypedLine(NamedTuple):
-    """A command line as far as it is typed."""
-
     parser: argparse.ArgumentParser
     words: Words
     """Values so far, by `dest` of the argument; those of options and those without."""

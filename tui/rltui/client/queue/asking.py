@@ -43,7 +43,6 @@ class QueueWish:
     folder: Path
     """As `rltui up` would have them now."""
     files: tuple[Path, ...] = ()
-    """The user's config files."""
     is_named: bool = False
     """A person chose the name."""
     own: str = ""
@@ -53,7 +52,6 @@ class QueueWish:
     needs: tuple[int | None, int] = (None, 0)
     """Devices, and memory of each in bytes, where nobody says how many."""
     is_job: bool = False
-    """It is submitted to SLURM."""
     jobs: tuple[str, ...] = ()
     """Components that would be jobs now, where somebody asked."""
     array: str = ""
@@ -61,7 +59,6 @@ class QueueWish:
     is_taken: bool = False
     """Its folder holds an earlier run."""
     is_resumed: bool = False
-    """It goes on with that."""
 
 
 def add_to_queue(

@@ -70,7 +70,6 @@ class QueueKeeper:
 
     clock: Callable[[], float] = time.time
     queue: RunQueue = RunQueue()
-    """As it was known last."""
     _programs: dict[str, _Program] = field(default_factory=dict)
     _rules: StopRules = field(default_factory=StopRules)
     _files: Fingerprints = field(default_factory=Fingerprints)
@@ -256,7 +255,6 @@ class QueueKeeper:
     # --- following ----------------------------------------------------------------------------------------
 
     def _follow(self, entry: QueueEntry) -> None:
-        """Does it run, has it ended, is it to be ended?"""
         record = _record(entry)
         if record is None:
             self._replace(entry, lambda now: now.ended("failed", f"{entry.folder} is gone", self.clock()))

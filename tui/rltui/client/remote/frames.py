@@ -50,8 +50,6 @@ _LEVEL = 5
 
 
 class PacketKind(IntEnum):
-    """What a packet is."""
-
     CALL = 1
     CANCEL = 2
     ITEM = 3
@@ -63,8 +61,6 @@ class PacketKind(IntEnum):
 
 
 class Packet(NamedTuple):
-    """What travels."""
-
     channel: int
     """Of the call that it is, or answers."""
     kind: PacketKind
@@ -101,8 +97,6 @@ def understood(whose: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who is at an end."""
-
     version: str
     """Of its rltui."""
     link: int
@@ -146,8 +140,6 @@ def _is_readable(descriptor: int, within_s: float) -> bool:
 
 
 class _Pending(NamedTuple):
-    """What is to be sent on a channel."""
-
     kind: PacketKind
     content: memoryview
     on_sent: Callable[[], None] | None

@@ -104,7 +104,6 @@ class HostLink:
         self._settled = threading.Event()
         """The first attempt has come to its end."""
         self.connections = 0
-        """How often it was connected."""
 
     # --- coming and going ---------------------------------------------------------------------------------
 
@@ -207,7 +206,6 @@ class HostLink:
 
     @property
     def is_up(self) -> bool:
-        """It can be asked."""
         return self._connection is not None
 
     def told(self) -> str:
@@ -282,7 +280,6 @@ def _taker(future: Future[Packet]) -> Take:
 
 
 def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
-    """What the other end refused something with."""
     try:
         said = checked(data, _REFUSAL_KINDS, frozenset(_REFUSAL_KINDS))
         kind = ERROR_TYPES.get(ExitCode(said["exit_code"]), RltuiError)

@@ -111,7 +111,6 @@ class RemoteLog:
         return any(not asked.startswith("lines") for asked in self._asked)
 
     def line(self, number: int) -> str:
-        """Empty until it is there."""
         text = self._lines.texts.get(number)
         if text is None and self.start <= number < self.stop:
             self._looked_at = number
@@ -135,7 +134,6 @@ class RemoteLog:
         return number
 
     def line_at(self, offset: int) -> str:
-        """Empty until it is there."""
         number = self.number_at(offset)
         return "" if number is None else self.line(number)
 

@@ -27,7 +27,6 @@ class Host:
     command: tuple[str, ...]
     """The start of a command line that runs there what is its last word, by a shell: `ssh box`."""
     rltui: str = "rltui"
-    """The program there."""
 
     @property
     def is_ssh(self) -> bool:
@@ -88,5 +87,4 @@ def host_of(text: str, known: Mapping[str, HostSettings]) -> Host:
 
 
 def configured(name: str, settings: HostSettings) -> Host:
-    """One of the settings."""
     return Host(name, settings.reach or ("ssh", name), settings.rltui)

@@ -70,7 +70,6 @@ class RemoteRuns(OwnFiles):
 
     @property
     def trouble(self) -> str:
-        """Why they may be old."""
         return self.link.told() or self._problem
 
     def rows(self) -> tuple[RunRow, ...]:
@@ -229,7 +228,6 @@ class AllRuns(OwnFiles):
 
     @property
     def trouble(self) -> str:
-        """Of those that cannot be reached."""
         return "; ".join(other.trouble for other in self._others if other.trouble)
 
     def rows(self) -> tuple[RunRow, ...]:

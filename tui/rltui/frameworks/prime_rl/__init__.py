@@ -121,7 +121,6 @@ class PrimeRl(PrimeRlLaunch):
         return configs.defaults(values, names)
 
     def further(self, files: ConfigFiles, values: Values, names: Names) -> Iterator[Problem]:
-        """On whole tables, sources and ports."""
         return table_problems(files, values, names)
 
     def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:

@@ -165,7 +165,6 @@ class PrimeRlLaunch(SchemaFramework):
         return instances(files)
 
     def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
-        """Of everything that listens and can be moved."""
         if "sft" in files:
             return ()
         found = ports.knobs(self._of(files), self._rl(files), sources(files))
@@ -224,7 +223,6 @@ class PrimeRlLaunch(SchemaFramework):
         )
 
     def output_dir(self, files: ConfigFiles) -> str | None:
-        """The run's own folder, as far as the config names it."""
         for role in ("rl", *_WRITERS):
             data = files[role].data if role in files else {}
             group = text(data, "output_dir")

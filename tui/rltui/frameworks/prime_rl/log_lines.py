@@ -92,7 +92,6 @@ FACTS = (
     *(Fact(name, metric, template) for name in ("trainer", "sft") for metric, template in _OF_TRAINING),
     *(Fact("rl", metric, template) for metric, template in (*_OF_ROLLOUTS, *_OF_TRAINING)),
 )
-"""Figures for the titles of panes."""
 
 
 def log_row(component: str, line: str) -> Mapping[str, Any] | None:

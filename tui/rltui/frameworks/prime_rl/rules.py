@@ -242,7 +242,6 @@ def _half(table: str, why: str, severity: Severity = "error") -> Rule:
 
 
 def _shared_rules(names: Names) -> Iterator[Rule]:
-    """Values that are set at the top, and for one program."""
     tables = [("rollout_transport", f"{part}.rollout_transport") for part in PAIR]
     for shared, name in (*names.shared(), *tables):
         if shared == BROADCAST and names.has("rollout_transport"):
@@ -325,7 +324,6 @@ def _needs_slurm(kind: str, slurm: str) -> Rule:
 
 
 def _weight_rules(names: Names) -> Iterator[Rule]:
-    """How weights get from the trainer to inference."""
     lora, trained = names("lora"), f"trainer.{BROADCAST}"
     yield bad_if(lambda v: is_on(v.get(lora)) and v[BROADCAST] in _IN_MEMORY, BROADCAST, (lora,),
         lambda v: f"{BROADCAST} ({shown(v[BROADCAST])}) cannot carry {lora}: set it to filesystem",

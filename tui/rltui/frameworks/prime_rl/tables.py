@@ -47,7 +47,6 @@ _ENV_SERVERS = "orchestrator.env_server_base_port"
 
 
 def table_problems(files: ConfigFiles, values: Values, names: Names) -> Iterator[Problem]:
-    """What concerns whole tables, sources and ports."""
     for role, file in files.items():
         at = "sft." if role == "sft" else ""
         told: list[tuple[Severity, str, str]] = [

@@ -196,7 +196,6 @@ class _TinyRl(SchemaFramework):
         )
 
     def output_dir(self, files: ConfigFiles) -> str | None:
-        """The folder of the run, relative to the workspace."""
         named = self.sound_value(files, "output_dir")
         return named if isinstance(named, str) and named else None
 

@@ -308,7 +308,6 @@ class VfRl(SchemaFramework):
         return tokens if isinstance(tokens, int) else None
 
     def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
-        """The model of the config, or the weights of a checkpoint."""
         name = str(files["rl"].data.get("model", ""))
         if target.kind == "base" and name:
             return EvalModel("base", "base", name, step=0)
