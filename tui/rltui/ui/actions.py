@@ -89,8 +89,6 @@ class Footer(Enum):
 
 
 class _Keyed:
-    """Has the keys of an action."""
-
     __slots__ = ()
     id: str
     label: str
@@ -134,8 +132,6 @@ class Use(_Keyed):
 
 @dataclass(frozen=True, slots=True)
 class Action(_Keyed):
-    """One thing a person can do."""
-
     id: str
     """Stable: keymaps name it."""
     default_keys: str
@@ -147,12 +143,10 @@ class Action(_Keyed):
     scope: Scope
     uses: tuple[Use, ...]
     palette: bool = True
-    """The palette offers it."""
     changes: bool = False
     """Changes the experiment wherever it works."""
 
     def __post_init__(self) -> None:
-        """Its uses know all that they need."""
         method = self.id.rpartition(".")[2].replace("-", "_")
         completed = (
             replace(
@@ -833,7 +827,6 @@ def offered_on(screen: Place) -> tuple[Use, ...]:
 
 
 def offered_in(pane: Place) -> tuple[Use, ...]:
-    """What it offers besides, while that pane has the focus."""
     named = {action.id for action in ACTIONS if action.palette}
     return tuple(use for use in uses(pane) if use.id in named and not use.palette)
 

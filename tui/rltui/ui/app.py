@@ -177,7 +177,6 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     @property
     def _experiment(self) -> Experiment:
-        """The one that is open, for what its screens ask."""
         assert self._overview is not None, "there is no such screen"
         return self._overview.experiment
 
@@ -300,7 +299,6 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     @on(LogPane.PagerWanted)
     def _open_pager(self, wanted: LogPane.PagerWanted) -> None:
-        """Hand the terminal to the person's pager."""
         self._lend_terminal(self._experiment.pager_command, wanted.path)
 
     def _lend_terminal(self, made: Callable[[str], Sequence[str]], of: str) -> None:

@@ -27,7 +27,6 @@ class ConfigActions(ExperimentScreen):
 
     @property
     def cursor_knob(self) -> KnobInfo | None:
-        """The knob that the keys act on."""
         raise NotImplementedError
 
     def copied(self) -> CopyWanted | None:

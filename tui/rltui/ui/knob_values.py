@@ -60,7 +60,6 @@ def _items(value: object) -> list[object]:
 
 
 def _clamped(knob: KnobInfo, number: float) -> float:
-    """The nearest value within the knob's bounds."""
     low, high = knob.bounds
     return max(number if low is None else low, min(number, number if high is None else high))
 

@@ -42,8 +42,6 @@ _GOOD_NEWS = ("recovered", "finished")
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Something that a person was told."""
-
     number: int
     """Counts all that is said."""
     at: float
@@ -99,8 +97,6 @@ def alert_mark(alert: Alert) -> tuple[str, str]:
 
 @dataclass(eq=False)
 class _Live:
-    """What the line may show."""
-
     said: Said
     since: float
     until: float
@@ -108,8 +104,6 @@ class _Live:
 
 @dataclass(eq=False)
 class _Wait:
-    """Something that takes its time."""
-
     order: int
     what: str
     since: float
@@ -278,8 +272,6 @@ class MessageLine(Widget):
 
 
 class TalkingScreen(Screen[ScreenResultType]):
-    """A screen with a line for what is said."""
-
     def _extend_compose(self, widgets: list[Widget]) -> None:
         super()._extend_compose(widgets)
         widgets.append(MessageLine())

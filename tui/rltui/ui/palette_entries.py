@@ -58,8 +58,6 @@ _WORSE = 8
 
 @dataclass(frozen=True, slots=True)
 class PaletteEntry:
-    """One thing to choose."""
-
     kind: Kind
     target: str
     """What enter acts on: an action's id, a knob's key, a run's id …; unique among its kind."""

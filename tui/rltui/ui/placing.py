@@ -28,8 +28,6 @@ _NOTHING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class PanelState:
-    """What is to know of a panel for its place."""
-
     rows: Callable[[int], int] | None = None
     """Rows that show all of it in a frame, at a width in cells; `None`: it has a use for any number."""
     is_idle: bool = False
@@ -47,7 +45,6 @@ class PanelPlace:
     width: int
     height: int
     is_folded: bool = False
-    """Only its title is to be seen."""
     is_full: bool = False
     """It shows all it has, and would have more room otherwise."""
 
@@ -74,8 +71,6 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where everything is."""
-
     places: Mapping[str, PanelPlace] = field(default_factory=dict)
     """Of the panels that are seen."""
     is_flat: bool = False
@@ -97,8 +92,6 @@ class _Wish:
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """What a person looks at."""
-
     focused: str | None
     selected: str | None
 
@@ -152,8 +145,6 @@ def place(
 
 
 class _Stack:
-    """One column."""
-
     def __init__(
         self,
         names: list[str],

@@ -63,7 +63,6 @@ def derived_lines(derived: Sequence[DerivedValue], before: Iterable[DerivedValue
 
 
 def pending_lines(pending: Iterable[PendingKnob]) -> list[Content]:
-    """What will still run with another value than the file's."""
     return [
         Content.assemble(
             (f"{clean_line(knob.key)} ", ""),

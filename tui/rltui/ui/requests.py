@@ -67,8 +67,6 @@ def finished_text() -> str:
 
 @dataclass(frozen=True, slots=True)
 class AskedRequest:
-    """A request, and how a person is asked about it."""
-
     request: Request
     heading: str
     verb: str = ""
@@ -120,7 +118,6 @@ def makes_sense(what: str, status: Status | None, component: ComponentStatus | N
 
 
 def done_text(plan: Plan, *, restarts: bool = True) -> str:
-    """What is said once the plan is being carried out."""
     match plan.action:
         case "start":
             return f"Starting {listed(plan.start)}"
@@ -326,7 +323,6 @@ class HomeScreen(MainScreen):
 
     @property
     def home(self) -> Home:
-        """What outlives the experiment that is open."""
         return self._home
 
     @property
@@ -335,8 +331,6 @@ class HomeScreen(MainScreen):
 
 
 class ExperimentScreen(MainScreen):
-    """One that shows the experiment that is open."""
-
     def __init__(self, shared: Shared) -> None:
         super().__init__()
         self.shared = shared
@@ -455,7 +449,6 @@ class ComponentActions(ExperimentScreen):
         raise NotImplementedError
 
     def action_show_script(self) -> None:
-        """In the person's pager."""
         if script := self._job_script:
             self.post_message(LogPane.PagerWanted(script))
 

@@ -56,8 +56,6 @@ def edit_request(staged: StagedEdits, key: str, value: KnobValue, seen: Plan | N
 
 @dataclass(frozen=True, slots=True)
 class TextDraft:
-    """A file's text as it left the editor."""
-
     seen: ConfigText
     """The file as it was when it was first opened."""
     text: str

@@ -25,8 +25,6 @@ from rltui.wording import (
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """Symbol, word and style of a state."""
-
     symbol: str
     word: str
     style: str
@@ -61,7 +59,6 @@ RUN_BADGES: dict[RunState, Badge] = {
     "damaged": Badge(RUN_SYMBOLS["damaged"], "damaged", "$text-warning"),
     "gone": Badge(RUN_SYMBOLS["gone"], "gone", "$text-warning"),
 }
-"""Of whole runs, as they are listed."""
 STALLED = Badge(STALLED_SYMBOL, "stalled", "$text-warning")
 SEPARATOR = (" · ", "$foreground 60%")
 _SEVERITY_STYLES = {"error": "$text-error", "warning": STALLED.style}

@@ -31,8 +31,6 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A line as it is drawn."""
-
     x: Floats
     y: Floats
     style: str
@@ -41,8 +39,6 @@ class Stroke:
 
 @dataclass(frozen=True, slots=True)
 class LineReading:
-    """What a line says where it is read."""
-
     label: str
     style: str
     value: float
@@ -50,16 +46,12 @@ class LineReading:
 
 @dataclass(frozen=True, slots=True)
 class PlacedMark:
-    """A mark and its place on the axis."""
-
     x: float
     mark: Mark
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """All that a chart shows."""
-
     chart: Chart
     strokes: tuple[Stroke, ...] = ()
     readings: tuple[LineReading, ...] = ()
@@ -115,8 +107,6 @@ class _Track:
 
 @dataclass(slots=True)
 class _RunTracks:
-    """What was read of a run."""
-
     tracks: dict[SeriesKey, _Track] = field(default_factory=dict)
     clock: Points = _NOTHING
     """Points with steps, by which a time has a step and a step a time."""

@@ -15,8 +15,6 @@ _MOST_LINES = 24
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What is drawn into one rectangle."""
-
     id: str
     """Of the concept, or `source:name` of a single series; stable, since pins name it."""
     title: str

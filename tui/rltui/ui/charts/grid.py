@@ -54,7 +54,6 @@ class ChartGrid(Container):
 
     @property
     def chosen(self) -> Chart | None:
-        """The one that the keys act on."""
         return self.charts[self._at] if self.charts else None
 
     @property

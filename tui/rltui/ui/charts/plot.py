@@ -33,7 +33,6 @@ MARK_SIGNS = {
     MarkKind.CHECKPOINT: "▴",
     MarkKind.EVAL: "v",
 }
-"""A mark on a chart."""
 _LEFT = 7
 """Cells of the labels at the left and the axis."""
 _CELLS_PER_CHECKPOINT = 5

@@ -46,7 +46,6 @@ def title_facts(count: int, series: int | None, view: View, words: str) -> list[
 
 
 def legend(board: Board) -> Content:
-    """The names of several runs in the colours of their lines."""
     names = [
         Content.styled(f"━ {clean_line(run.label)}", LINE_COLOURS[f"line-{at % len(LINE_COLOURS)}"])
         for at, run in enumerate(board.runs)

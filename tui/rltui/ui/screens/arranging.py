@@ -147,7 +147,6 @@ _WORDS = {
     "as usual": ("usual",),
     "next": ("next",),
 }
-"""What is said of the keys of these actions."""
 
 
 def arrange_words(name: str, width: int) -> Content:

@@ -186,8 +186,6 @@ def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]
 
 
 class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
-    """What there is, and what to do with it."""
-
     CSS_PATH: ClassVar = ["checkpoints.tcss"]
     BINDINGS = bindings(Place.CHECKPOINTS)
     place = Place.CHECKPOINTS

@@ -45,8 +45,6 @@ _EXTRA = (("default", 10), ("running", 10), ("unit", 9), ("readers", 12), ("mean
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """What a person wants to see."""
-
     words: str = ""
     """All of them must be in the key, the meaning or the value."""
     only_changed: bool = False

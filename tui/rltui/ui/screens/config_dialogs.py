@@ -33,8 +33,6 @@ _FAINT = "$foreground 60%"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """How a person is asked about edits."""
-
     heading: str
     reason: str = ""
     """Why it is asked at all, where nobody pressed a key for it."""

@@ -343,7 +343,6 @@ class NoteDialog(Box[str]):
         return ("enter", self._done), ("note.cancel", "")
 
     def on_mount(self) -> None:
-        """To be typed at once."""
         self._field.focus()
 
     @on(Input.Submitted)
@@ -370,11 +369,8 @@ class SearchPrompt(NoteDialog):
 
 
 class Field(NamedTuple):
-    """A line of a form."""
-
     label: str
     placeholder: str = ""
-    """What it says while it is empty."""
     value: str = ""
 
 

@@ -147,8 +147,6 @@ class EvalDialog(FieldsDialog):
 
 
 class EvaluateActions(ExperimentScreen):
-    """A screen from which an evaluation can be asked for."""
-
     def evaluate(self, target: str) -> None:
         """Ask what exactly, beginning with `target`, and have it done."""
         self.work(self._evaluate(target))

@@ -169,7 +169,6 @@ def _details(each: Evaluation, report: EvalReport, chosen: str | None, width: in
 
 
 def _comparison(each: Evaluation, others: Sequence[Evaluation], chosen: str | None) -> str:
-    """With what, and how."""
     to = None if each.id == chosen else _baseline(each, others, chosen)
     if to is None or not each.is_sound:
         return ""
@@ -181,7 +180,6 @@ def _comparison(each: Evaluation, others: Sequence[Evaluation], chosen: str | No
 
 
 def _spread(each: Evaluation) -> str:
-    """How the rewards lie, and what went wrong."""
     if each.mean is None:
         return ""
     std = "" if each.std is None else f", spread {each.std:.3f}"
@@ -191,8 +189,6 @@ def _spread(each: Evaluation) -> str:
 
 
 class EvalScreen(ReportScreen, EvaluateActions):
-    """The table and the queue."""
-
     CSS_PATH: ClassVar = ["evals.tcss"]
     BINDINGS = bindings(Place.EVALS)
     place = Place.EVALS

@@ -129,14 +129,11 @@ class ForkDialog(FieldsDialog):
 
 
 class ForkActions(MainScreen):
-    """A screen from which a run can be forked."""
-
     def fork(self, row: RunRow, *, begin: str = "") -> None:
         """Ask with what, show what it comes to, and have it done."""
         self.work(self._fork(row, begin))
 
     def fork_open(self, *, begin: str = "") -> None:
-        """Likewise, the run of the experiment that is open."""
         self.work(self._fork_open(begin))
 
     def action_fork(self) -> None:

@@ -268,7 +268,6 @@ class GpuScreen(CursorKeys, ExperimentScreen):
 
     place = Place.GPUS
     can_free: reactive[bool] = reactive(False, init=False, bindings=True)
-    """The process under the cursor may be ended."""
 
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
@@ -328,7 +327,6 @@ class GpuScreen(CursorKeys, ExperimentScreen):
         self._show_notes()
 
     def _show_notes(self) -> None:
-        """What the rows of one device do not tell."""
         width, report = self.size.width - 2, self.shared.gpus
         lines = [] if report is None else verdict_lines(report.verdicts, width)
         if report is not None and len(report.devices) > 1:

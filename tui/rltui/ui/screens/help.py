@@ -99,7 +99,6 @@ def _row_here(heading: str, use: Use, situation: Whereabouts) -> HelpRow:
 
 
 def all_rows(*, readonly: bool) -> list[HelpRow]:
-    """Those of all screens and dialogs."""
     told = [action for action in ACTIONS if action.help]
     return [
         row
@@ -128,7 +127,6 @@ def _told(action: Action, keys: str, text: str, *, lacks: bool, label: str = "")
 
 
 def symbol_rows() -> list[HelpRow]:
-    """What the symbols of states mean, and marks."""
     rows = [
         HelpRow("States", f"{badge.symbol} {badge.word}", MEANINGS[state], badge.style)
         for state, badge in BADGES.items()
@@ -206,7 +204,6 @@ class HelpScreen(TypingScreen[None]):
 
     @on(Input.Changed)
     def _show(self) -> None:
-        """What answers to what was typed."""
         box, scroll = self.query_one(".box"), self.query_one(".page")
         here = self._situation
         rows = all_rows(readonly=here.readonly) if self._shows_all else here_rows(here)

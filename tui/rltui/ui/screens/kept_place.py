@@ -87,7 +87,6 @@ class KeptPlace(ArrangedPanes):
                     self._run_memory.note(key, value)
 
     async def keep_place(self) -> None:
-        """Write down what has changed since the last time."""
         self.note_place()
         await self._write()
 
@@ -142,5 +141,4 @@ class KeptPlace(ArrangedPanes):
         self.refresh_bindings()
 
     def show_kept_screen(self, name: str) -> None:
-        """On top of this one."""
         raise NotImplementedError

@@ -43,8 +43,6 @@ Planner = Callable[[Request], Awaitable[Plan]]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A text in the field, and what came of it."""
-
     text: str
     value: Any = None
     plan: Plan | None = None
@@ -58,8 +56,6 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a person wants done with a value."""
-
     request: Request
     """Holds all edits: what was collected before, and this one."""
     how: How

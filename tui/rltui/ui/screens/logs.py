@@ -28,7 +28,6 @@ from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.log_pane import LogPane
 
 _LOOK_INTERVAL_S = 2.0
-"""How often it looks for logs that are new."""
 _PROGRESS_INTERVAL_S = 0.2
 _WAIT_INTERVAL_S = 0.05
 """Between two looks for a place in a log that is on another machine."""

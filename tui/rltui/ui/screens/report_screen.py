@@ -19,8 +19,6 @@ from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
 
 
 class FollowingScreen(CursorKeys, MainScreen):
-    """A title, keys and rows."""
-
     rows: RowList
 
     async def follow(self) -> None:
@@ -81,7 +79,6 @@ class ReportScreen(FollowingScreen, ExperimentScreen):
         raise NotImplementedError
 
     def show(self) -> None:
-        """What was asked last."""
         self.update_title()
         self.rows.reload()
         self.refresh_bindings()

@@ -63,8 +63,6 @@ _ONLY_WORDS: dict[Only, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """What is known of a batch that was read."""
-
     count: int
     summary: BatchSummary
     table: SampleTable
@@ -72,14 +70,11 @@ class _Figures:
 
 @dataclass(frozen=True, slots=True)
 class _News:
-    """What a look found."""
-
     is_behind: bool
     batches: list[Batch]
     table: SampleTable
     """Of the batch under the cursor."""
     figures: dict[BatchKey, _Figures]
-    """Those that are new."""
 
 
 class RolloutLists(ExperimentScreen):
@@ -250,7 +245,6 @@ class RolloutLists(ExperimentScreen):
         self.look_at_sample()
 
     def look_at_sample(self) -> None:
-        """Show what is under the cursor in full."""
         raise NotImplementedError
 
     @property

@@ -268,7 +268,6 @@ class RolloutScreen(RolloutReading):
         return super().check_action(action, parameters)
 
     def action_back(self) -> None:
-        """One thing after the other."""
         if self._search.has_class("-shown"):
             self._search.remove_class("-shown")
             self._samples.focus()
@@ -299,7 +298,6 @@ class RolloutScreen(RolloutReading):
         return focused if isinstance(focused, VirtualList | TranscriptView) else self._samples
 
     def action_cursor(self, lines: int) -> None:
-        """In what has the keys."""
         here = self._lines
         if isinstance(here, TranscriptView):
             here.move(lines)
@@ -307,11 +305,9 @@ class RolloutScreen(RolloutReading):
             here.go_to(here.at + lines)
 
     def action_page(self, pages: int) -> None:
-        """In what has the keys."""
         self._lines.move_pages(pages)
 
     def action_cursor_to_end(self, last: bool) -> None:
-        """In what has the keys."""
         here = self._lines
         if isinstance(here, TranscriptView):
             here.scroll_to(y=here.max_scroll_y if last else 0, animate=False)
@@ -332,7 +328,6 @@ class RolloutScreen(RolloutReading):
             self._steps.go_to(self._steps.at + batches)
 
     def action_next_sample(self, samples: int) -> None:
-        """Also while one is read."""
         self._samples.go_to(self._samples.at + samples)
 
     # search

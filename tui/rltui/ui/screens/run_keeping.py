@@ -25,8 +25,6 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class DoneChange:
-    """Something that can be taken back."""
-
     what: str
     """In words: `tags of a and b`."""
     back: tuple[tuple[str, RunChange], ...]
@@ -78,7 +76,6 @@ class KeepActions(HomeScreen):
         raise NotImplementedError
 
     async def look(self) -> None:
-        """Show what is there now."""
         raise NotImplementedError
 
     # keys

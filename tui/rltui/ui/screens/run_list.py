@@ -58,7 +58,6 @@ class RunSelection:
 
     @property
     def needs_configs(self) -> bool:
-        """It asks for config keys."""
         sort = columns_of([self.view.sort] if self.view.sort else [])
         filtered = self.filter is not None and self.filter.needs_config
         return filtered or any(column.of_config for column in (*self.columns, *sort))
@@ -103,8 +102,6 @@ def _living_lines(tree: Sequence[TreeLine]) -> int:
 
 @dataclass
 class _ReadRuns:
-    """What was read last."""
-
     rows: tuple[RunRow, ...] = ()
     names: dict[str, str] = field(default_factory=dict)
     configs: dict[str, Any] = field(default_factory=dict)

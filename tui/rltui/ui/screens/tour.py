@@ -27,8 +27,6 @@ _LEAST_ROOM = Size(62, 14)
 
 @dataclass(frozen=True, slots=True)
 class TourStep:
-    """One of the five."""
-
     title: str
     text: str
     """Three lines, as for `with_keys`."""
@@ -103,7 +101,6 @@ class TourBox(Static):
     def __init__(self) -> None:
         super().__init__(markup=False)
         self.at = 0
-        """The step that is shown."""
 
     def on_mount(self) -> None:
         self.styles.width, self.styles.height = _SIZE
@@ -134,7 +131,6 @@ class TourActions(PaneActions, ExperimentScreen):
         return next(iter(self.query(TourBox)), None)
 
     def on_resize(self, event: Resize) -> None:
-        """There may be room now, and what it stands beside elsewhere."""
         del event
         self.call_after_refresh(self.begin_tour)
 
@@ -153,7 +149,6 @@ class TourActions(PaneActions, ExperimentScreen):
             self.refresh_bindings()
 
     def action_show_tour(self) -> None:
-        """From its first step."""
         self.home.wants_tour = True
         if (tour := self.tour) is None:
             self.begin_tour()

@@ -142,7 +142,6 @@ class CellRow:
             chars[-1] = " "
 
     def copy(self) -> CellRow:
-        """Another row of the same cells."""
         return CellRow(self.chars[:], self.styles[:])
 
     def differs(self, shown: CellRow, x: int) -> bool:

@@ -79,7 +79,6 @@ class Incoming:
         return ESCAPE_DELAY if self._held in _TYPED else PATIENCE_S
 
     def take(self, text: str) -> list[Message]:
-        """What has come by now."""
         if self._was_escape and (rest := _REST.match(text)):
             text = text[rest.end() :]
         self._was_escape = False

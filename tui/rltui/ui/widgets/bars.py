@@ -147,7 +147,6 @@ class HeaderBar(Widget):
 
     status: reactive[Status | None] = reactive(None)
     graph: reactive[bool] = reactive(True)
-    """The newest rewards are drawn in it."""
 
     def __init__(self, *, access: str = "", host: str = "") -> None:
         """As for `header_line`."""
@@ -162,7 +161,6 @@ class HeaderBar(Widget):
         )
 
     async def on_click(self, event: Click) -> None:
-        """Go to what tells more of the part there."""
         if self.status is None:
             return
         x = event.x - len(_NAME) + 2  # the first part has one blank before it, not three cells
@@ -330,7 +328,6 @@ class FooterEntry:
     """A key that works now."""
 
     id: str
-    """Of the action."""
     name: str
     """What is called."""
     key: str

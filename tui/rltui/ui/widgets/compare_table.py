@@ -26,8 +26,6 @@ _HEADINGS = {"run": "Runs", "config": "Config", "metric": "Metrics", "eval": "Ev
 
 @dataclass(frozen=True, slots=True)
 class CompareTable:
-    """What the list and the line above it show."""
-
     head: Content
     """The names of the runs, over their columns."""
     rows: tuple[Row, ...]
@@ -137,7 +135,6 @@ class _RunColumns:
 
 
 def _whole(row: ComparedRow, names: list[str], width: int) -> list[Content]:
-    """The label and every value in full."""
     indent = " " * (len(_CURSOR) + 2)
     room = max(1, width - len(indent))
     lines = hanging(clean_line(row.label), room, "bold")

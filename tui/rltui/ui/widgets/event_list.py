@@ -50,11 +50,8 @@ _LONGEST_S = 1e10
 
 @dataclass(frozen=True, slots=True)
 class EventItem:
-    """An entry with what stands below it."""
-
     entry: JournalEntry
     kind: str
-    """The word for it."""
     day: str
     """As the clock on the wall has it."""
     below: tuple[Content, ...]

@@ -123,8 +123,6 @@ def _time_axis(history: GpuHistory, width: int) -> Content:
 
 
 class GpuChart(Widget):
-    """Shows `history` of `device`."""
-
     history: reactive[GpuHistory | None] = reactive(None)
     device: reactive[GpuDevice | None] = reactive(None, repaint=False)
     range_s: reactive[float | None] = reactive(FINE_RANGE_S)

@@ -263,7 +263,6 @@ def load_texts(device: GpuDevice) -> list[str]:
 
 
 def _warnings(device: GpuDevice) -> list[str]:
-    """What is wrong with a device that can be read."""
     texts = []
     if device.throttle:
         texts.append(f"slowed: {listed([clean_line(reason) for reason in device.throttle])}")

@@ -309,7 +309,6 @@ class KnobRows(RowList):
 
     @property
     def about(self) -> str:
-        """What the knob under the cursor means."""
         knob = self.knob
         return "" if knob is None else f"{knob.key}: {knob.help}" if knob.help else knob.key
 
@@ -414,7 +413,6 @@ class KnobPanel(Vertical):
         self._readonly = readonly
         self._shown: tuple[object, ...] = ()
         self.rows = KnobRows()
-        """The table."""
 
     def compose(self) -> ComposeResult:
         yield self.rows

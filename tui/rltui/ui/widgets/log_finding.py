@@ -40,7 +40,6 @@ class LogMatches:
     offsets: array[int] = field(default_factory=lambda: array("Q"))
     """Where the lines begin, ascending."""
     searching: LogSearching | None = None
-    """The search that goes on."""
     next_start: int = 0
     """Where the next one is to begin: before it all lines are decided."""
     is_first: bool = True
@@ -54,7 +53,6 @@ class LogMatches:
 
     @property
     def words(self) -> str:
-        """What is looked for."""
         parts = [] if self.query is None else [f"“{shortened(clean_line(self.query.text), _TEXT_WIDTH)}”"]
         if self.level is not None:
             parts.append("errors" if self.level is Level.ERROR else f"{self.level}s")
@@ -123,7 +121,6 @@ class PickedLines:
         return ""
 
     def poll(self, *, may_skip: bool) -> LogChange:
-        """Those that were found since."""
         is_filled = self._whole.poll(may_skip=may_skip) is LogChange.FILLED
         before, self._told = self._told, len(self._finding.offsets)
         if self._told < before:
@@ -398,7 +395,6 @@ class SearchedLog(ScrolledLog):
         return self._source.offset(self._rows[-1].line) + 1 if self._source and self._rows else 0
 
     def poll(self) -> None:
-        """Take up what is new in the log, and look through it."""
         super().poll()
         whole, finding = self._whole, self._finding
         if whole is None or finding is None or finding.searching is not None or not self._can_be_seen():

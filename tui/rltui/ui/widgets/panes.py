@@ -56,7 +56,6 @@ class ReaderPane(Vertical):
         self._in_turn = asyncio.Lock()
         """Each key goes on from the attempt that the one before has come to."""
         self._wanted_look: Mapping[str, Any] = {}
-        """What is to be restored."""
         self._title = ""
         self.log_pane = LogPane(classes="frame")
         """Takes the focus."""
@@ -161,7 +160,6 @@ class ReaderPane(Vertical):
         self.update_title()
 
     def on_resize(self) -> None:
-        """The title may have room for more now, or for less."""
         self.update_title()
 
     def on_unmount(self) -> None:

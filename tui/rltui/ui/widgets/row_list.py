@@ -56,8 +56,6 @@ class RowList(PaintedList, inherit_bindings=False):
 
     @dataclass
     class Moved(Message):
-        """The cursor is on another row."""
-
         rows: RowList
 
         @property
@@ -177,7 +175,6 @@ class CursorKeys:
 
     @property
     def moved_list(self) -> _Movable:
-        """The list that they act on now."""
         raise NotImplementedError
 
     def action_cursor(self, rows: int) -> None:

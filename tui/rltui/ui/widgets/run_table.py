@@ -57,8 +57,6 @@ def line_key(line: Line) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunListing:
-    """What the table shows."""
-
     lines: Sequence[Line] = ()
     columns: Sequence[RunColumn] = ()
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -118,7 +116,6 @@ class RunTable(VirtualList, inherit_bindings=False):
         return lines
 
     def on_resize(self) -> None:
-        """There may be room for other columns."""
         self._lay_out(self.scrollable_content_region.width)
         super().on_resize()
 

@@ -37,8 +37,6 @@ How = Literal["write", "restart", "collect"]
 
 @dataclass
 class ValueEdited(Message):
-    """The field holds another text."""
-
     text: str
 
 

@@ -42,8 +42,6 @@ class VirtualList(PaintedList):
 
     @dataclass
     class CursorMoved(Message):
-        """The cursor is at another place."""
-
         list: VirtualList
 
         @property
