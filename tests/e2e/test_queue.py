@@ -81,7 +81,8 @@ class Queue:
         """Pids of the programs that start an entry of this queue."""
         pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
         here = str(self.box.work).encode()
-        return [pid for pid in pids if b"--entry" in (words := _words_of(pid)) and here in b" ".join(words)]
+        words_of = {pid: b" ".join(_words_of(pid)) for pid in pids}
+        return [pid for pid, words in words_of.items() if b" --entry=" in words and here in words]
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
         """Returns how many there were."""

@@ -118,7 +118,7 @@ def test_policies_of_components_that_fail(box: Box) -> None:
     # A stop during the back-off is the end of it.
     found = box.wait_for("waits", "backoff")
     assert found["retry_at"] > 0
-    assert box.json("status")["state"] == "running"
+    assert box.json("status")["state"] == "failed", "of others"
     assert box.run("stop", "waits", "--yes", "--wait").returncode == 0
     assert box.component("waits")["state"] == "stopped"
     assert (box.work / "waits").read_text() == "1"

@@ -118,7 +118,8 @@ async def test_a_checkpoint_is_chosen_from_those_there_are(
         assert isinstance(pilot.app.screen, PlanDialog)
         await press(pilot, "y")
         await until(pilot, lambda: experiment.executed and is_idle(pilot))
-        assert experiment.executed == [Request(action="restart", components=("trainer",), resume_step=20)]
+        (request,) = experiment.executed
+        assert (request.action, request.components, request.resume_step) == ("restart", ("trainer",), 20)
     experiment.planner = lambda request: Plan(stop=("trainer",), start=("trainer",))
     async with open_app(experiment) as pilot:
         await press(pilot, "t", "R", "down", "down", "enter")
