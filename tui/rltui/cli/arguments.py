@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from rltui.cli.colour import When
 from rltui.core import hints
-from rltui.core.forks import Checkpointed, checkpointed
 from rltui.core.text import number, unknown
 from rltui.errors import UsageError
+
+if TYPE_CHECKING:
+    from rltui.core.forks import Checkpointed
 
 Commands = argparse._SubParsersAction  # noqa: SLF001  (argparse has no public name for it)
 
@@ -281,6 +283,8 @@ def step(text: str) -> int:
 
 def checkpoint(text: str) -> Checkpointed:
     """A checkpoint: its step, `last` or `best`."""
+    from rltui.core.forks import checkpointed
+
     try:
         return checkpointed(text)
     except UsageError as error:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from rltui.core.toml.scan import scan
 from rltui.errors import ConfigError
 
 MASK = "(hidden)"
@@ -108,6 +107,8 @@ def _is_secret_name(name: str) -> bool:
 
 def _without_strings(text: str) -> str:
     """Secret strings of a valid TOML text masked, wherever they stand; other texts as they are."""
+    from rltui.core.toml.scan import scan  # `logs` masks lines alone, and its start counts
+
     try:
         sections = scan(text)
     except (IndexError, ValueError, ConfigError, RecursionError):  # no TOML
