@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
 
 
+@pytest.mark.slow
 def test_where_to_look(counters: Box) -> None:
     counters.json(*UP)
     assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
@@ -63,6 +64,7 @@ def test_where_to_look(counters: Box) -> None:
     assert "NVIDIA" in follow(counters, no_gpus, hints.GPUS, code=0).stdout
 
 
+@pytest.mark.slow
 def test_copies_of_a_config(box: Box) -> None:
     (box.work / "lay.toml").write_text(LAYOUT)
     mine = box.work / "mine.toml"
@@ -94,6 +96,7 @@ def test_a_queue_and_its_sweep(counters: Box) -> None:
     assert listed.stdout.count("max_steps=") >= 2
 
 
+@pytest.mark.slow
 def test_evaluations(box: Box) -> None:
     started(box)
     no_environment = box.run("eval")

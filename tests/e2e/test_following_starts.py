@@ -82,6 +82,7 @@ def test_a_missing_checkout(box: Box) -> None:
     follow(box, counted, hints.CONVERT, "--dry-run", code=0, way="tokens")
 
 
+@pytest.mark.slow
 def test_a_port_that_another_run_has(counters: Box) -> None:
     """What was advised, to end that process, would have killed the server of the other run without a word
     of whose it is.

@@ -79,6 +79,7 @@ def goes_on_from(box: Box, name: str, step: int) -> bool:
 # --- a loss, and back --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> None:
     walking(box, "one")
     before = (box.work / "out-one/metrics.jsonl").read_text()
