@@ -151,17 +151,11 @@ def box() -> Iterator[Box]:
         yield made
 
 
-@contextmanager
-def made_box() -> Iterator[Box]:
-    """A new one. Afterwards nothing of it is left, and nothing of it may run."""
-    # Short, since the sockets below it may have at most 107 bytes of path.
-    root = Path(tempfile.mkdtemp(prefix="rlt-"))
-    for name in ("run", "state", "config", "cache", "work", "tmux"):
-        (root / name).mkdir(mode=0o700)
+def environment_of(root: Path) -> dict[str, str]:
+    """Of a user whose folders lie in `root`."""
     # pytest sets COLUMNS and LINES, which Textual believes rather than the terminal.
     outer = ("RLTUI_", "TMUX", "COLUMNS", "LINES")
-    env = {key: value for key, value in os.environ.items() if not key.startswith(outer)}
-    env |= {
+    return {key: value for key, value in os.environ.items() if not key.startswith(outer)} | {
         "XDG_RUNTIME_DIR": str(root / "run"),
         "XDG_STATE_HOME": str(root / "state"),
         "XDG_CONFIG_HOME": str(root / "config"),
@@ -171,6 +165,16 @@ def made_box() -> Iterator[Box]:
         "TERM": "xterm-256color",
         "LANG": "C.UTF-8",
     }
+
+
+@contextmanager
+def made_box() -> Iterator[Box]:
+    """A new one. Afterwards nothing of it is left, and nothing of it may run."""
+    # Short, since the sockets below it may have at most 107 bytes of path.
+    root = Path(tempfile.mkdtemp(prefix="rlt-"))
+    for name in ("run", "state", "config", "cache", "work", "tmux"):
+        (root / name).mkdir(mode=0o700)
+    env = environment_of(root)
     seen = root / "state/rltui/screen/app.json"
     seen.parent.mkdir(mode=0o700, parents=True)
     seen.write_text('{"tour": "seen"}')  # keys are for what is tested, not for the tour

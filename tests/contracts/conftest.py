@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests import forked
+from tests.conftest import environment_of
 from tests.contracts.recorded import REPOSITORY, unpacked
 
 LATER_S = 86_400.0
@@ -21,7 +20,7 @@ PATIENCE = ("checks, and asks the framework's own validators", "reads what is ne
 """Said where that takes long."""
 ROOM = re.compile(r'[\d.]+ [GT]iB free: \d+ more fit|(?<="free_bytes":) ?\d+|(?<="fits":) ?\d+')
 AGE = re.compile(r"⚠ \S+ old")
-OUTSIDE = ("RLTUI_", "TMUX", "XDG_", "LINES", "CUDA", "HF_")
+OUTSIDE = ("CUDA", "HF_")
 
 
 class RecordedBox:
@@ -30,17 +29,9 @@ class RecordedBox:
     def __init__(self, root: Path) -> None:
         self.root, self.work = root, root / "work"
         newest = max(path.stat().st_mtime for path in self.work.rglob("*"))
-        env = {name: value for name, value in os.environ.items() if not name.startswith(OUTSIDE)}
+        env = {key: value for key, value in environment_of(root).items() if not key.startswith(OUTSIDE)}
         self.env = env | {
             "HOME": str(root / "home"),
-            "XDG_RUNTIME_DIR": str(root / "run"),
-            "XDG_STATE_HOME": str(root / "state"),
-            "XDG_CONFIG_HOME": str(root / "config"),
-            "XDG_CACHE_HOME": str(root / "cache"),
-            "TMUX_TMPDIR": str(root / "tmux"),
-            "RLTUI_TMUX_SOCKET": f"t{uuid.uuid4().hex[:8]}",
-            "TERM": "xterm-256color",
-            "LANG": "C.UTF-8",
             "TZ": "UTC",
             "COLUMNS": "120",
             forked.CLOCK: str(round(newest + LATER_S)),

@@ -399,7 +399,7 @@ def aside_text(aside: SetAside) -> str:
 
 
 def restore_rows(aside: SetAside) -> list[tuple[str, str]]:
-    """What bringing it back does: a label and its text each."""
+    """Say what bringing it back does, as labels and texts."""
     return [("restore", aside_text(aside)), ("set aside", "what the run has written since")]
 
 

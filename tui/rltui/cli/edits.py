@@ -234,7 +234,7 @@ def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace, name:
 
 
 def _outcome(plan: Plan, request: Request, *, dry_run: bool, name: str | None) -> Iterator[str]:
-    """What was done, since the plan looks the same before and after."""
+    """Say what was done: the plan looks the same before and after."""
     if dry_run:
         yield "nothing was written: --dry-run"
         return

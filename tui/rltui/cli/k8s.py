@@ -390,7 +390,7 @@ def _end_experiment(name: str) -> None:
 
 
 def _experiment_of(release: str) -> ExperimentRecord | None:
-    """The one that follows its pods, where there is one of its name."""
+    """Find the experiment of its name that follows its pods; `None` where there is none."""
     record = find_experiment(release)
     return record if record is not None and Path(record.layout_file).name == FILE else None
 

@@ -246,7 +246,11 @@ def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Pa
 
 
 def pattern_of(text: str | None, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str] | None:
-    """Of `--grep`, whoever has it."""
+    """Compile what `--grep` was given.
+
+    Raises:
+        UsageError: if it is no regular expression.
+    """
     try:
         return None if text is None else compiled(text, flags)
     except ValueError as error:

@@ -510,7 +510,7 @@ _PLAN_S = 10.0
 
 
 def _set_aside(record: ExperimentRecord) -> str:
-    """What restarts moved out of the way of the run; empty where they did not."""
+    """Say what restarts moved out of the way of the run; empty where they moved nothing."""
     from rltui.services.runs.disk import size_of
 
     archive = ControlFolder(Path(record.output_dir)).archive

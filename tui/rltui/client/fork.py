@@ -100,7 +100,11 @@ class Fork:
 
 
 def refuse_foreign(row: RunRow) -> None:
-    """Raises UsageError for a run that rltui did not start."""
+    """Refuse a run that rltui did not start.
+
+    Raises:
+        UsageError: if it is one.
+    """
     if row.kind == "evaluation" or row.observed:
         raise UsageError(
             f"{row.name} was not started by rltui, which has no config of it", hint=str(hints.UP)
@@ -116,7 +120,7 @@ def request_like(
     devices: str | None,
     origin: RunOrigin,
 ) -> creation.ExperimentRequest:
-    """For a run of its own that is as `record`, with the config of `copies`."""
+    """Ask for a run of its own that is like `record`, with the config of `copies`."""
     return creation.ExperimentRequest(
         config_files=copies.files,
         copies=copies,

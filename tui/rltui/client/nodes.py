@@ -54,7 +54,7 @@ class _Wanted:
     cwd: str
     ports: tuple[int, ...]
     programs: tuple[str, ...]
-    """With which their commands begin."""
+    """Programs that the commands of its components begin with."""
     variables: tuple[str, ...]
     """Must be set, by whomever."""
 

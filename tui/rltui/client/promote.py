@@ -87,7 +87,7 @@ def plan_promotion(row: RunRow) -> Promotion:
 
 
 def plan_undo(row: RunRow) -> Promotion:
-    """What takes the newest promotion of `row` back. Nothing is written.
+    """Plan to take the newest promotion of `row` back. Nothing is written.
 
     Raises:
         ConflictError: if there is none, it was taken back already, or a file was changed since.

@@ -81,7 +81,7 @@ class EditLog:
         return self._promoted_at is not None and newest <= self._promoted_at
 
     def promote(self, *, undoes: bool) -> None:
-        """What the records have changed was written into the user's files; `undoes`: or taken back there."""
+        """Note that the changes were written into the user's files, or with `undoes` taken back there."""
         self._promoted_at = None if undoes else self._last
 
     def add(self, record: EditRecord) -> None:

@@ -267,16 +267,7 @@ class ComponentRunner:
             self.log_end = self.phase = self.elsewhere.remote = None
             await asyncio.to_thread(prune_attempts, self.around.control, self.spec.id)
             launch = await self.around.prepare(self.spec.id, attempt.folder)
-            deadline = time.monotonic() + self.spec.wait_s
-            pause, longest = _PRECONDITION_INTERVALS_S
-            while (unmet := await self.around.unmet(self.spec.id, launch)) is not None:
-                self._advance(Held(epoch=epoch, reason=f"waits for {unmet.text}"))
-                if unmet.passes:
-                    deadline = time.monotonic() + self.spec.wait_s
-                if time.monotonic() > deadline:
-                    raise RltuiError(f"waited {duration(self.spec.wait_s)} for {unmet.text}")
-                await asyncio.sleep(pause)
-                pause = min(longest, pause * 1.3)
+            await self._wait_for_preconditions(epoch, launch)
             if keeper is not None:  # of leftovers that are gone by now: it ends, and gives its window back
                 await ending.wait_for_exit(keeper)
             attempt.write_spec(launch)
@@ -288,6 +279,23 @@ class ComponentRunner:
             self._advance(StartFailed(epoch=epoch, reason=f"an error in rltui itself: {error!r}"))
             raise
         await self._go_on(epoch, attempt, launch)
+
+    async def _wait_for_preconditions(self, epoch: int, launch: Launch) -> None:
+        """Wait until nothing on the box is in the way of the start.
+
+        Raises:
+            RltuiError: if something is for longer than the layout allows.
+        """
+        deadline = time.monotonic() + self.spec.wait_s
+        pause, longest = _PRECONDITION_INTERVALS_S
+        while (unmet := await self.around.unmet(self.spec.id, launch)) is not None:
+            self._advance(Held(epoch=epoch, reason=f"waits for {unmet.text}"))
+            if unmet.passes:
+                deadline = time.monotonic() + self.spec.wait_s
+            if time.monotonic() > deadline:
+                raise RltuiError(f"waited {duration(self.spec.wait_s)} for {unmet.text}")
+            await asyncio.sleep(pause)
+            pause = min(longest, pause * 1.3)
 
     async def _go_on(self, epoch: int, attempt: Attempt, launch: Launch) -> None:
         """The process runs: watch it, unless the start was given up meanwhile."""

@@ -317,23 +317,7 @@ class Config:
         if launch.ready is not None and launch.ready.file is not None:
             self._forget(Path(launch.ready.file))
         if launch.check:
-            # what must succeed before a start, on its node or in its pod where it has one
-            if launch.host is not None and "reach" in launch.host:
-                env = {**launch.host["env"], **launch.env}
-                said = command_input(launch.check, cwd=launch.cwd, env=env, login=launch.host["login"])
-                reach = reach_words(launch.host["reach"])
-                done = await outside.run([*reach, "sh"], timeout_s=_CHECK_S, stdin=said, leaves_nothing=True)
-            else:
-                done = await outside.run(
-                    launch.check,
-                    timeout_s=_CHECK_S,
-                    variables=launch.env,
-                    cwd=Path(launch.cwd),
-                    leaves_nothing=True,
-                )
-            failure = f"took longer than {_CHECK_S:g} s" if done.code is None else done.failure
-            if failure is not None:
-                raise RltuiError(f"`{shlex.join(launch.check)}` {failure}")
+            await _run_check(launch)
         return launch
 
     def _forget(self, mark: Path) -> None:
@@ -348,3 +332,27 @@ class Config:
             mark.unlink(missing_ok=True)
         except OSError as error:
             raise RltuiError(f"cannot remove {mark}, which is out of date: {error.strerror}") from error
+
+
+async def _run_check(launch: Launch) -> None:
+    """Run what must succeed before a start, on its node or in its pod where it has one.
+
+    Raises:
+        RltuiError: if it fails or takes too long.
+    """
+    if launch.host is not None and "reach" in launch.host:
+        env = {**launch.host["env"], **launch.env}
+        script = command_input(launch.check, cwd=launch.cwd, env=env, login=launch.host["login"])
+        words = [*reach_words(launch.host["reach"]), "sh"]
+        done = await outside.run(words, timeout_s=_CHECK_S, stdin=script, leaves_nothing=True)
+    else:
+        done = await outside.run(
+            launch.check,
+            timeout_s=_CHECK_S,
+            variables=launch.env,
+            cwd=Path(launch.cwd),
+            leaves_nothing=True,
+        )
+    failure = f"took longer than {_CHECK_S:g} s" if done.code is None else done.failure
+    if failure is not None:
+        raise RltuiError(f"`{shlex.join(launch.check)}` {failure}")

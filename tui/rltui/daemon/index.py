@@ -27,7 +27,7 @@ _INTERVAL_S = 2.0
 _PATIENCE_S = 1.0
 """For others who write to the index. What cannot be put now is tried at the next look."""
 _TRIES = 3
-"""Of one look, where others write the same row meanwhile."""
+"""How often one look reads the row, where others write it meanwhile."""
 _MINUTE_S = 60.0
 
 
@@ -102,14 +102,15 @@ class IndexFeed:
         has_grown = self._reader.digest.look()
         seen = (known, _stamp_of(self._control / FILE_NAME), is_last)
         is_late = known[0] and time.monotonic() - self._read_at >= _MINUTE_S
-        if seen == self._seen and not has_grown and not is_late and not self._is_lost(self._index):
+        is_lost = self._is_lost(self._index, since)
+        if seen == self._seen and not has_grown and not is_late and not is_lost:
             return True
         self._read_at = time.monotonic()
         if seen != self._seen:
             self._reader.read_config()
             self._sheet = self._read_sheet()
         row = self._row(self._reader, self._index, is_running=known[0] and not is_last)
-        if self._put is None or _lasting(row) != _lasting(self._put) or self._is_lost(self._index):
+        if self._put is None or _lasting(row) != _lasting(self._put) or is_lost:
             if not self._index.put([(row, self._reader.config)], unless_since=since):
                 return False
             self._stamp = self._index.stamp()
@@ -128,9 +129,8 @@ class IndexFeed:
         began = time.time() - age_s(own) if own is not None else 0.0
         return replace(row, supervisor=(os.getpid(), began)) if is_running else row
 
-    def _is_lost(self, index: RunIndex) -> bool:
-        """Somebody else has put another row, or all are gone."""
-        stamp = index.stamp()
+    def _is_lost(self, index: RunIndex, stamp: int) -> bool:
+        """Tell whether somebody else has put another row, or all are gone. `stamp`: of the index now."""
         if stamp == self._stamp:
             return False
         row = index.row(self._put.id) if self._put is not None else None

@@ -183,7 +183,7 @@ def run_prefix(
 
 
 def _is_current(project: Path, checkout: Checkout) -> bool:
-    """Its environment has all programs, and was made after the last change of what uv goes by."""
+    """Tell whether its environment has all programs, and is newer than what uv goes by."""
     installed = [project / VENV_PROGRAMS / program for program in checkout.programs]
     sources = [each for name in ("uv.lock", "pyproject.toml") if (each := project / name).exists()]
     try:

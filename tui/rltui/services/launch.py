@@ -294,8 +294,10 @@ class Launcher:
     def there(
         self, component: str, files: ConfigFiles
     ) -> tuple[Mapping[str, str], tuple[int, ...], tuple[str, ...]]:
-        """Of one that runs on a node: what is added to its environment there, the ports that it wants, and
-        the program that its command begins with, as far as that is known before a start.
+        """Tell what a component that runs on a node needs there, as far as that is known before a start.
+
+        Returns:
+            What is added to its environment, its ports, and the program that its command begins with.
         """
         values = self._values_of(component, files, _Start())
         host = self._host(component, values) or {"env": {}}

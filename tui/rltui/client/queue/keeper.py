@@ -236,7 +236,7 @@ class QueueKeeper:
             )
 
     def _silent_folder(self, entry: QueueEntry) -> str:
-        """That the disk of a folder of the entry does not answer: whoever used it would wait for that."""
+        """Say which folder of the entry lies on a disk that does not answer: whoever used it would wait."""
         around = self.queue.surroundings.get(entry.surroundings)
         folders = (entry.folder, "" if around is None else around.cwd)
         silent = [folder for folder in folders if folder and not self._files.answers(folder)]

@@ -98,7 +98,7 @@ class StopSequence:
             self._kill()
 
     def _kill(self) -> None:
-        """By groups first: nobody gets away from that by forking, as from one look after the other."""
+        """Kill by groups first: nobody gets away from that by forking, as from one look after the other."""
         for group in self._tree.groups:
             with contextlib.suppress(PermissionError, ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
@@ -107,7 +107,7 @@ class StopSequence:
             send_signal(pid, start, signal.SIGKILL)
 
     def _freeze(self) -> None:
-        """Stop all, and what they forked meanwhile, into groups of their own."""
+        """Stop all, and those whom they forked into groups of their own meanwhile."""
         stopped: set[tuple[int, int]] = set()
         for _ in range(_FREEZE_ROUNDS):
             fresh = self._tree.members.items() - stopped

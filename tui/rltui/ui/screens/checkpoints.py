@@ -132,7 +132,7 @@ def _back_text(each: Checkpoint, report: CheckpointReport) -> str:
 
 
 class RowsDialog(ButtonDialog[bool]):
-    """A plan in rows, and whether to carry it out. *No* is the default."""
+    """Shows a plan in rows and asks whether to carry it out; *no* is the default."""
 
     def __init__(self, title: str, rows: Sequence[tuple[str, str]], verb: str, *, is_danger: bool) -> None:
         lines = [
@@ -298,7 +298,7 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
             await show_error(self.app, error)
 
     def action_bring_back(self) -> None:
-        """Which of what restarts have set aside, then what that moves; asks, default no."""
+        """Ask which of the sets that restarts moved aside comes back, and show what that moves."""
         status = self.shared.status
         if status is not None and status.state == "running":
             self.notify(

@@ -375,7 +375,7 @@ class Field(NamedTuple):
 
 
 class FieldsDialog(Box[str]):
-    """A line for each field, and below what they come to: the words to say, `None` where it was cancelled."""
+    """Has a line for each field, and below what they come to. Its answer is `None` where it was cancelled."""
 
     def __init__(
         self, heading: str, fields: Mapping[str, Field], below: Widget, chosen: str, choices: Sequence[str]
@@ -401,11 +401,11 @@ class FieldsDialog(Box[str]):
             yield self._below
 
     @property
-    def said(self) -> dict[str, str]:
+    def entries(self) -> dict[str, str]:
         return {name: line.value.strip() for name, line in self.fields.items()}
 
     def action_step(self, choices: int) -> None:
-        """The next choice; from a field that has none, the next field."""
+        """Take the next choice; from a field that has none, go to the next field."""
         line = self._chosen
         if not line.has_focus:
             self.focus_next(Input) if choices > 0 else self.focus_previous(Input)

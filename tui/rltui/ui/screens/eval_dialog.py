@@ -104,22 +104,22 @@ class EvalDialog(FieldsDialog):
         Raises:
             UsageError: where one of them cannot be understood.
         """
-        said = self.said
+        entries = self.entries
         try:
-            arguments = tuple(shlex.split(said["arguments"]))
+            arguments = tuple(shlex.split(entries["arguments"]))
         except ValueError as error:
             raise UsageError(f"arguments: {error}") from None
-        if said["when"] not in ("", "done"):
-            raise UsageError(f"when: {said['when']!r} is not 'done'")
-        every = None if not said["every"] else _number("every", said["every"], least=0)
+        if entries["when"] not in ("", "done"):
+            raise UsageError(f"when: {entries['when']!r} is not 'done'")
+        every = None if not entries["every"] else _number("every", entries["every"], least=0)
         values = {
-            "target": target_of(said["target"]),
-            "env": said["env"],
-            "num_examples": _number("examples", said["examples"]),
-            "rollouts_per_example": _number("rollouts of each", said["rollouts"]),
-            "max_tokens": None if not said["tokens"] else _number("tokens", said["tokens"]),
+            "target": target_of(entries["target"]),
+            "env": entries["env"],
+            "num_examples": _number("examples", entries["examples"]),
+            "rollouts_per_example": _number("rollouts of each", entries["rollouts"]),
+            "max_tokens": None if not entries["tokens"] else _number("tokens", entries["tokens"]),
             "arguments": arguments,
-            "when_done": said["when"] == "done",
+            "when_done": entries["when"] == "done",
         }
         try:
             return EvalRequest.model_validate(values), every

@@ -94,13 +94,13 @@ class ForkDialog(FieldsDialog):
         Raises:
             UsageError: where one of them cannot be understood.
         """
-        said = self.said
+        entries = self.entries
         try:
-            edits = split_assignments(shlex.split(said[_EDITS]))
+            edits = split_assignments(shlex.split(entries[_EDITS]))
         except ValueError as error:
             raise UsageError(f"set: {error}") from None
-        begin = checkpointed(said[_BEGIN]) if said[_BEGIN] else None
-        return ForkWish(edits=edits, begin=begin, name=said[_NAME] or None)
+        begin = checkpointed(entries[_BEGIN]) if entries[_BEGIN] else None
+        return ForkWish(edits=edits, begin=begin, name=entries[_NAME] or None)
 
     @on(Input.Submitted)
     def _submit(self) -> None:

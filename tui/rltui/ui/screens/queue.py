@@ -134,7 +134,7 @@ class QueueScreen(FollowingScreen, HomeScreen):
             self.post_message(self.RunWanted(row.id))
 
     def action_change(self, action: QueueAction, place: str = "") -> None:
-        """Of the queue, or of the entry under the cursor."""
+        """Change the queue, or the entry under the cursor."""
         if action in ("pause", "resume"):
             self.work(self._change(action))
         elif self._entry is not None:

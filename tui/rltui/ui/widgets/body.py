@@ -374,7 +374,7 @@ class PaneActions(Screen[None]):
             self._go_to(pane)
 
     def action_errors(self) -> None:
-        """From wherever the keys are, if that is no log."""
+        """Find the newest error from any panel that is no log."""
         if self.body.readers:
             self.log_of_errors(None).find_errors()
 

@@ -294,7 +294,7 @@ def hanging(text: str, width: int, style: str) -> list[Content]:
 
 
 def labelled(label: str, lines: Iterable[Content], cells: int) -> Iterator[Content]:
-    """The lines in a column of their own, with the label before the first of them, which takes `cells`."""
+    """Set the lines in a column of their own behind the label, which takes `cells`."""
     for line in lines:
         yield Content.assemble((label.ljust(cells), FAINT), line)
         label = ""

@@ -20,7 +20,7 @@ MakeLine = Callable[[int, int], Content]
 
 
 class PaintedList(ScrollView, can_focus=True):
-    """Is painted line by line, one of which has the cursor."""
+    """Paints line by line; one of the lines has the cursor."""
 
     ALLOW_SELECT = False  # what is painted line by line is no text to Textual
     COMPONENT_CLASSES = {"row-list--cursor", "row-list--cursor-unfocused"}  # noqa: RUF012 - as Textual declares it
@@ -30,7 +30,7 @@ class PaintedList(ScrollView, can_focus=True):
         self.refresh()
 
     def painted(self, line: Content, *, has_cursor: bool) -> Strip:
-        """A line as wide as there is room, in the colours of the cursor where that is on it."""
+        """Paint a line as wide as there is room, in the colours of the cursor where that is on it."""
         name = "row-list--cursor" if self.has_focus else "row-list--cursor-unfocused"
         style = self.get_visual_style(name) if has_cursor else self.visual_style
         line = line.pad_right(max(0, self.scrollable_content_region.width - line.cell_length))

@@ -72,8 +72,8 @@ class _Rollouts:
         raise RltuiError(f"there are no rollouts of {key.label} any more", hint="they were moved aside")
 
     def search(self, key: BatchKey, samples: Iterable[Sample], pattern: Pattern[str]) -> Iterator[bool]:
-        """For each of the samples, whether its text matches. Only records that have the pattern's words in
-        them are parsed.
+        """Tell for each of the samples whether its text matches. Only records that have the pattern's words
+        in them are parsed.
         """
         candidates = Query(pattern, pattern.pattern).candidates
         samples, same = tee(samples)
@@ -82,7 +82,7 @@ class _Rollouts:
             yield may_match and pattern.search(self._as_written(key, sample).text) is not None
 
     def _lines(self, key: BatchKey, samples: Iterable[Sample]) -> Iterator[bytes | None]:
-        """As they were written; `None` of what is under way, which lies in more than one line."""
+        """Read the line of each sample; `None` for one under way, which lies in several."""
         with self._lock:
             of_file = next((reader for reader in self._files if reader.table(key) is not None), None)
         if of_file is not None:

@@ -122,7 +122,7 @@ class BatchFiles:
         return self._files[key].open(sample)
 
     def lines(self, key: BatchKey, samples: Iterable[Sample]) -> Iterator[bytes | None]:
-        """As they stand in the file, which is opened once for all."""
+        """Read the line of each sample; the file is opened once for all."""
         return lines_at(self._files[key].path, (sample.where for sample in samples))
 
 

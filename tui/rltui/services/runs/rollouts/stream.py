@@ -274,7 +274,6 @@ class TraceStream:
         return rollout_rows.episode_transcript(self._record(sample), sample)
 
     def line(self, sample: Sample) -> bytes | None:
-        """As it stands in its chunk."""
         return self._chunks.line(sample.where >> _OFFSET_BITS, sample.where & ((1 << _OFFSET_BITS) - 1))
 
     def _record(self, sample: Sample) -> dict[str, Any]:
