@@ -72,12 +72,12 @@ async def photograph() -> None:
     """Open the app on the demo and walk through its screens."""
     from rltui.client import launch
     from rltui.client.connection import SupervisedExperiment
-    from rltui.client.runs import KnownRuns
+    from rltui.client.runs import LocalRuns
     from rltui.ui.app import RltuiApp
     from rltui.ui.screens.config import ConfigScreen
 
     experiment = SupervisedExperiment(launch.choose("demo"))
-    app = RltuiApp(experiment, runs=KnownRuns())
+    app = RltuiApp(experiment, runs=LocalRuns())
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: (current_step() or 0) >= STEP)
         await save(pilot, "overview")
@@ -102,11 +102,11 @@ async def photograph_gpus(scenario: Path) -> None:
     """Open the GPU screen while the trainer grows."""
     from rltui.client import launch
     from rltui.client.connection import SupervisedExperiment
-    from rltui.client.runs import KnownRuns
+    from rltui.client.runs import LocalRuns
     from rltui.ui.app import RltuiApp
 
     experiment = SupervisedExperiment(launch.choose("shared"))
-    app = RltuiApp(experiment, runs=KnownRuns())
+    app = RltuiApp(experiment, runs=LocalRuns())
     async with app.run_test(size=(SIZE[0], 30)) as pilot:
         await until(pilot, lambda: all(pids("shared").values()))
         for trainer_gib in TRAINER_GIB:
@@ -119,10 +119,10 @@ async def photograph_gpus(scenario: Path) -> None:
 
 async def photograph_runs() -> None:
     """All runs, and some of them beside each other."""
-    from rltui.client.runs import KnownRuns
+    from rltui.client.runs import LocalRuns
     from rltui.ui.app import RltuiApp
 
-    async with RltuiApp(None, runs=KnownRuns()).run_test(size=(SIZE[0], 30)) as pilot:
+    async with RltuiApp(None, runs=LocalRuns()).run_test(size=(SIZE[0], 30)) as pilot:
         await until(pilot, lambda: "reverse-text" in pilot.app.export_screenshot())
         await pilot.press("b")
         await save(pilot, "runs")

@@ -19,7 +19,7 @@ from tests.fakes.rollouts import write_flat_run
 
 from rltui.cli import main
 from rltui.core.evals import Evaluation
-from rltui.core.runs import RunSheet
+from rltui.core.runs import RunMetadata
 from rltui.services.runs import catalog
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder
@@ -42,7 +42,7 @@ def place(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     catalog.catch_up(index)
     parent = catalog.find_run(index, "a")
 
-    def forked(sheet: RunSheet) -> RunSheet:
+    def forked(sheet: RunMetadata) -> RunMetadata:
         return replace(sheet, parent=parent.id, tags=("t|1",))
 
     change_sheet(tmp_path / "out" / "b" / ".rltui", forked)

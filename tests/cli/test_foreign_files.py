@@ -14,11 +14,11 @@ import pytest
 from tests.fakes.past_run import made
 
 from rltui.cli import main
-from rltui.client.runs import KnownRuns
+from rltui.client.runs import LocalRuns
 from rltui.core.hosts import SlurmSpec
 from rltui.core.runs import RunChange
 from rltui.errors import ConfigError, ConflictError
-from rltui.services.runs import keeping
+from rltui.services.runs import organize
 from rltui.services.runs.index import RunIndex, index_file
 from rltui.services.runs.run_sheet import path_id
 from rltui.services.slurm import directive
@@ -138,7 +138,7 @@ def test_a_trash_that_another_made_is_not_used(
 def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
     own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_CLOCK_SLACK_S", 0.0)
+    monkeypatch.setattr(organize, "_CLOCK_SLACK_S", 0.0)
     mine = tmp_path / "mine"
     (mine / "data").mkdir(parents=True)
     (mine / "thesis.tex").write_text("x")
@@ -156,7 +156,7 @@ def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
     before = {each["name"]: each["there_before"] for each in plan["go"]}
     assert {"data", "thesis.tex"} <= {*before["a"]}
     assert before["b"] == []
-    runs = KnownRuns()
+    runs = LocalRuns()
     (row,) = (row for row in runs.rows() if row.name == "a")
     with pytest.raises(ConflictError, match=r"holds what was there before it: data, .*thesis\.tex"):
         runs.change(row.id, RunChange(is_trashed=True))

@@ -18,7 +18,7 @@ from rltui.cli import main
 from rltui.core.run_columns import RunView
 from rltui.core.runs import RunId, RunRow
 from rltui.services import screen_state
-from rltui.services.runs import catalog, keeping
+from rltui.services.runs import catalog, organize
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.run_sheet import change_sheet
 
@@ -178,6 +178,6 @@ def test_a_name_in_the_trash_is_not_the_one_that_is_meant(
     told(capsys, "rm", "low", "--yes")
     made(place / "out" / "low")
     catalog.catch_up(index := RunIndex())
-    assert not keeping.is_in_trash(catalog.find_run(index, "low"))
+    assert not organize.is_in_trash(catalog.find_run(index, "low"))
     documents: list[dict[str, Any]] = json.loads(told(capsys, "trash", "--json"))
     assert "something else is at" in told(capsys, "restore", documents[0]["id"], code=4)

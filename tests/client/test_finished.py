@@ -11,7 +11,7 @@ from tests.fakes.past_run import made
 from rltui.client import launch
 from rltui.client.finished import FinishedRun
 from rltui.client.protocol import Event, Experiment
-from rltui.client.runs import KnownRuns
+from rltui.client.runs import LocalRuns
 from rltui.core.api import Request, Status
 from rltui.core.config_report import KnobTable
 from rltui.core.gpu.report import GpuReport
@@ -47,7 +47,7 @@ def remove(record: ExperimentRecord) -> None:
 
 async def test_a_finished_run_is_read_from_its_files(own_user: Path, tmp_path: Path) -> None:
     record = made(tmp_path / "out" / "a", steps=30)
-    runs = KnownRuns()
+    runs = LocalRuns()
     runs.catch_up()
     (row,) = runs.rows()
     run = runs.open(row.id)
@@ -86,7 +86,7 @@ async def test_a_finished_run_is_read_from_its_files(own_user: Path, tmp_path: P
 
 async def test_who_may_only_look_leaves_no_note(own_user: Path, tmp_path: Path) -> None:
     made(tmp_path / "out" / "a")
-    runs = KnownRuns(readonly=True)
+    runs = LocalRuns(readonly=True)
     runs.catch_up()
     run = runs.open(runs.rows()[0].id, again=True)
     assert isinstance(run, FinishedRun), "no supervisor is started for it"
@@ -98,7 +98,7 @@ async def test_who_may_only_look_leaves_no_note(own_user: Path, tmp_path: Path) 
 
 def test_a_run_whose_name_is_taken_is_not_started_again(own_user: Path, tmp_path: Path) -> None:
     record = made(tmp_path / "out" / "a")
-    runs = KnownRuns()
+    runs = LocalRuns()
     runs.catch_up()
     forget(record)
     made(tmp_path / "elsewhere" / "a")
@@ -110,7 +110,7 @@ def test_a_run_whose_name_is_taken_is_not_started_again(own_user: Path, tmp_path
 
 def test_a_run_whose_folder_is_gone_is_told(own_user: Path, tmp_path: Path) -> None:
     made(tmp_path / "out" / "a")
-    runs = KnownRuns()
+    runs = LocalRuns()
     runs.catch_up()
     shutil.rmtree(tmp_path / "out" / "a")
     runs.catch_up()

@@ -15,7 +15,7 @@ from rltui.services.config.store import ConfigStore
 from rltui.services.runs.catalog import catch_up, find_run
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.provenance import Surveyor
+from rltui.services.runs.provenance import ProvenanceCollector
 from rltui.services.runs.recorded_config import recorded_config
 
 LAYOUT = 'framework = "generic"\n[[component]]\nid = "trainer"\ncommand = ["cat", "{config.colours}"]\n'
@@ -47,7 +47,9 @@ def test_a_run_is_planned_again_from_what_was_recorded(
         assert "nothing was kept" in note
 
     framework, layout = registry.get("generic"), layout_files.load(work / "run.toml")
-    surveyor = Surveyor(ControlFolder(work / "a").path, work, work / "a", framework, layout, [config])
+    surveyor = ProvenanceCollector(
+        ControlFolder(work / "a").path, work, work / "a", framework, layout, [config]
+    )
     asyncio.run(surveyor.keep(ConfigStore([config], framework).load(), {}, None))
     words.write_text("two one\n")
     config.write_text("colour = 4\n")

@@ -7,7 +7,7 @@ from tests.fakes.past_run import made
 from tests.fakes.runs import living_row, run_row
 
 from rltui.client.protocol import Runs
-from rltui.client.runs import KnownRuns
+from rltui.client.runs import LocalRuns
 from rltui.errors import UsageError
 from rltui.services.runs.index import RunIndex, index_file
 
@@ -21,7 +21,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_are_read_once_and_then_only_what_changed(tmp_path: Path) -> None:
     index = RunIndex(tmp_path / "runs.sqlite")
     index.put([(run_row("a", id="a" * 10), {"lr": 1.0}), (run_row("b", id="b" * 10), {})])
-    runs: Runs = KnownRuns(RunIndex(tmp_path / "runs.sqlite"))
+    runs: Runs = LocalRuns(RunIndex(tmp_path / "runs.sqlite"))
 
     first = runs.rows()
     assert {row.name for row in first} == {"a", "b"}
@@ -38,7 +38,7 @@ def test_an_index_that_was_made_anew_is_read_whole(tmp_path: Path) -> None:
     index = RunIndex(path)
     index.put([(run_row("a", id="a" * 10), {})])
     index.put([(run_row("b", id="b" * 10), {})])
-    runs = KnownRuns(RunIndex(path))
+    runs = LocalRuns(RunIndex(path))
     assert len(runs.rows()) == 2
 
     path.unlink()
@@ -48,13 +48,13 @@ def test_an_index_that_was_made_anew_is_read_whole(tmp_path: Path) -> None:
 
 def test_a_run_that_nobody_knows_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not in the index"):
-        KnownRuns(RunIndex(tmp_path / "runs.sqlite")).open("nobody")
+        LocalRuns(RunIndex(tmp_path / "runs.sqlite")).open("nobody")
 
 
 def test_an_index_that_is_lost_while_it_is_looked_at_is_filled_again(own_user: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         made(tmp_path / "out" / name)
-    runs = KnownRuns()
+    runs = LocalRuns()
     runs.catch_up()
     assert len(runs.rows()) == 2
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rltui
 from rltui.core.api import JournalEntry
 from rltui.core.events import KINDS, LONGEST_NOTE, EventFilter, by_whom, note_text, shown_kind, unfolded
-from rltui.core.marks import MarkKind, marks
+from rltui.core.marks import AnnotationKind, marks
 from rltui.errors import UsageError
 from rltui.ui.widgets.event_list import EventItem
 
@@ -101,7 +101,7 @@ def test_good_news_and_what_has_an_entry_of_its_own_are_no_marks() -> None:
         JournalEntry(at=1, kind="alert", text="x", data={"severity": severity, "alert": alert})
         for severity, alert in (("information", "notice"), ("error", "crash"), ("warning", "disk"))
     ]
-    assert [mark.kind for mark in marks(told)] == [MarkKind.ALERT]
+    assert [mark.kind for mark in marks(told)] == [AnnotationKind.ALERT]
 
 
 def test_a_note_has_words_and_not_too_many() -> None:

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from rltui.core.failure_cause import LONGEST_TEXT, Cause, FailurePattern, Weight, find_cause
+from rltui.core.failure_cause import LONGEST_TEXT, Cause, Confidence, FailurePattern, find_cause
 
 FULL = FailurePattern("full", r"GPU (?P<gpu>\d+) is full", "GPU {gpu} is full", hopeless=True)
 BUSY = FailurePattern("busy", r"port (?P<port>\d+)(?: of (?P<host>\w+))? is busy", "port {port} at {host}")
-OOM = FailurePattern("oom", r"out of memory", "memory", hopeless=True, weight=Weight.BROAD)
-DEAD = FailurePattern("dead", r"engine (?P<n>\d+) died", "engine {n} died", weight=Weight.GENERIC)
-ERROR = FailurePattern("error", r"^(?P<what>\w+Error): .*$", "{what}", weight=Weight.GENERIC)
+OOM = FailurePattern("oom", r"out of memory", "memory", hopeless=True, weight=Confidence.BROAD)
+DEAD = FailurePattern("dead", r"engine (?P<n>\d+) died", "engine {n} died", weight=Confidence.GENERIC)
+ERROR = FailurePattern("error", r"^(?P<what>\w+Error): .*$", "{what}", weight=Confidence.GENERIC)
 ALL = (ERROR, DEAD, OOM, BUSY, FULL)
 
 

@@ -7,12 +7,12 @@ from rltui.core.layout import Restart
 from rltui.core.lifecycle import (
     Ended,
     ExitInfo,
-    Held,
-    Life,
+    Lifecycle,
     LifeEvent,
     MainEnded,
     ProbeSucceeded,
     Spawned,
+    StartBlocked,
     StartFailed,
     StartRequested,
     StopRequested,
@@ -20,8 +20,8 @@ from rltui.core.lifecycle import (
 )
 
 
-def run(*events: LifeEvent, kind: str = "service") -> Life:
-    life = Life(kind=kind)  # type: ignore[arg-type]
+def run(*events: LifeEvent, kind: str = "service") -> Lifecycle:
+    life = Lifecycle(kind=kind)  # type: ignore[arg-type]
     for event in events:
         life = advance(life, event)
     return life
@@ -32,7 +32,7 @@ START = StartRequested()
 
 def test_start_waits_then_starts_then_is_ready() -> None:
     assert run(START).state is S.WAITING
-    assert run(START, Held(1, "waits for x")).reason == "waits for x"
+    assert run(START, StartBlocked(1, "waits for x")).reason == "waits for x"
     assert run(START, Spawned(1, ready=False)).state is S.STARTING
     assert run(START, Spawned(1, ready=False), ProbeSucceeded(1)).state is S.READY
     assert run(START, Spawned(1, ready=True)).state is S.READY
@@ -104,17 +104,17 @@ ON_FAILURE = Restart(policy="on-failure", backoff_s=(1, 8), max_failures=6, wind
 DIED = ExitInfo(signal="SIGKILL")
 
 
-def started(life: Life, at: float, *, automatic: bool = True) -> Life:
+def started(life: Lifecycle, at: float, *, automatic: bool = True) -> Lifecycle:
     waiting = advance(life, StartRequested(automatic=automatic))
     return advance(waiting, Spawned(waiting.epoch, ready=True, at=at))
 
 
-def died(life: Life, at: float, exit_info: ExitInfo = DIED) -> Life:
+def died(life: Lifecycle, at: float, exit_info: ExitInfo = DIED) -> Lifecycle:
     return advance(life, Ended(life.epoch, exit_info, at))
 
 
 def test_pauses_double_up_to_the_cap_and_then_it_stays_failed() -> None:
-    life, pauses, now = Life(kind="service", restart=ON_FAILURE), [], 0.0
+    life, pauses, now = Lifecycle(kind="service", restart=ON_FAILURE), [], 0.0
     while True:
         life = died(started(life, now), now + 1)
         now += 1
@@ -129,7 +129,7 @@ def test_pauses_double_up_to_the_cap_and_then_it_stays_failed() -> None:
 
 
 def test_old_failures_fall_out_of_the_window() -> None:
-    life, now = Life(kind="service", restart=ON_FAILURE), 0.0
+    life, now = Lifecycle(kind="service", restart=ON_FAILURE), 0.0
     for _ in range(20):  # one failure in 45 s: never six within 100 s
         life = died(started(life, now), now + 1)
         assert life.state is S.BACKOFF
@@ -137,7 +137,7 @@ def test_old_failures_fall_out_of_the_window() -> None:
 
 
 def test_an_hour_of_health_forgives_earlier_failures() -> None:
-    life = Life(kind="job", restart=ON_FAILURE)
+    life = Lifecycle(kind="job", restart=ON_FAILURE)
     for now in (0.0, 2.0, 5.0):
         life = died(started(life, now), now + 1, ExitInfo(code=1))
     assert len(life.failures) == 3
@@ -161,32 +161,32 @@ def test_an_hour_of_health_forgives_earlier_failures() -> None:
 )
 def test_policy_decides_by_kind_and_code(policy: str, kind: str, code: int, state: S) -> None:
     restart = Restart.model_validate({"policy": policy})
-    life = Life(kind=kind, restart=restart)  # type: ignore[arg-type]
+    life = Lifecycle(kind=kind, restart=restart)  # type: ignore[arg-type]
     assert died(started(life, 0), 1, ExitInfo(code=code)).state is state
 
 
 def test_a_hopeless_failure_is_never_retried() -> None:
     oom = ExitInfo(code=1, cause="out of memory", hopeless=True)
-    life = died(started(Life(kind="service", restart=ON_FAILURE), 0), 1, oom)
+    life = died(started(Lifecycle(kind="service", restart=ON_FAILURE), 0), 1, oom)
     assert life.state is S.FAILED
     assert life.reason == "exited 1 (out of memory); another start would end the same way"
 
 
 def test_a_persons_start_forgives_and_an_automatic_one_does_not() -> None:
-    life = died(started(Life(kind="service", restart=ON_FAILURE), 0), 1)
+    life = died(started(Lifecycle(kind="service", restart=ON_FAILURE), 0), 1)
     assert advance(life, StartRequested(automatic=True)).failures == (1,)
     assert advance(life, StartRequested()).failures == ()
 
 
 def test_stop_in_back_off_voids_the_retry() -> None:
-    life = died(started(Life(kind="service", restart=ON_FAILURE), 0), 1)
+    life = died(started(Lifecycle(kind="service", restart=ON_FAILURE), 0), 1)
     stopped = advance(life, StopRequested())
     assert (stopped.state, stopped.retry_at) == (S.STOPPED, None)
     assert stopped.epoch > life.epoch
 
 
 def test_stop_on_request_is_never_retried_even_when_a_failure_came_first() -> None:
-    waiting = advance(Life(kind="service", restart=ON_FAILURE), StartRequested())
+    waiting = advance(Lifecycle(kind="service", restart=ON_FAILURE), StartRequested())
     starting = advance(waiting, Spawned(1, ready=False))
     failing = advance(starting, StopRequested(reason="not ready after 5s"))
     assert died(failing, 6).state is S.BACKOFF
@@ -194,13 +194,15 @@ def test_stop_on_request_is_never_retried_even_when_a_failure_came_first() -> No
 
 
 def test_a_retry_that_cannot_be_made_is_a_failure_with_its_reason() -> None:
-    life = died(started(Life(kind="service", restart=ON_FAILURE), 0), 1)
+    life = died(started(Lifecycle(kind="service", restart=ON_FAILURE), 0), 1)
     failed = advance(life, StartFailed(life.epoch, "the config is broken"))
     assert (failed.state, failed.reason, failed.retry_at) == (S.FAILED, "the config is broken", None)
 
 
 def test_time_before_ready_is_no_health() -> None:
-    life = advance(Life(kind="service", restart=ON_FAILURE, failures=(1.0,)), StartRequested(automatic=True))
+    life = advance(
+        Lifecycle(kind="service", restart=ON_FAILURE, failures=(1.0,)), StartRequested(automatic=True)
+    )
     starting = advance(life, Spawned(1, ready=False, at=2.0))
     assert len(died(starting, 90.0).failures) == 2
     ready = advance(starting, ProbeSucceeded(1, at=30.0))
@@ -209,7 +211,7 @@ def test_time_before_ready_is_no_health() -> None:
 
 def test_failures_kept_are_no_more_than_the_policy_counts() -> None:
     """A partner's automatic restart takes one along that had given up, and it dies again."""
-    life = Life(kind="service", restart=Restart(policy="never", max_failures=1))
+    life = Lifecycle(kind="service", restart=Restart(policy="never", max_failures=1))
     for at in (0.0, 1.0, 2.0):
         life = died(started(life, at), at)
     assert life.failures == (2.0,)

@@ -16,13 +16,13 @@ from rltui.core.layout import Restart
 from rltui.core.lifecycle import (
     Ended,
     ExitInfo,
-    Held,
-    Life,
+    Lifecycle,
     LifeEvent,
     MainEnded,
     NotNeeded,
     ProbeSucceeded,
     Spawned,
+    StartBlocked,
     StartFailed,
     StartRequested,
     StopRequested,
@@ -55,7 +55,7 @@ class Happening:
     pause_s: float
     exit: ExitInfo
 
-    def event(self, life: Life, at: float) -> LifeEvent:
+    def event(self, life: Lifecycle, at: float) -> LifeEvent:
         epoch = life.epoch - self.starts_ago
         ended: list[LifeEvent] = [Ended(epoch, self.exit, at), MainEnded(epoch, self.exit)]
         asked: list[LifeEvent] = [
@@ -68,7 +68,7 @@ class Happening:
         match life.state:
             case S.WAITING:
                 given_up: list[LifeEvent] = [StartFailed(epoch, "no port"), NotNeeded(epoch, "it is made")]
-                likely = [*launch, *launch, *given_up, Held(epoch, "waits"), asked[1]]
+                likely = [*launch, *launch, *given_up, StartBlocked(epoch, "waits"), asked[1]]
             case S.STARTING | S.READY:
                 likely = [*ended, ProbeSucceeded(epoch, at=at), *asked[1:]]
             case S.STOPPING:
@@ -77,7 +77,12 @@ class Happening:
                 likely = [StartRequested(automatic=True), StartRequested(automatic=True), *asked[:2]]
             case _:
                 likely = [asked[0]]
-        every = [*ended, ProbeSucceeded(epoch, at=at), StartFailed(epoch, "no port"), Held(epoch, "waits")]
+        every = [
+            *ended,
+            ProbeSucceeded(epoch, at=at),
+            StartFailed(epoch, "no port"),
+            StartBlocked(epoch, "waits"),
+        ]
         every.append(NotNeeded(epoch, "it is made"))
         events = [*every, *launch, *asked, StartRequested(automatic=True)] if self.wild else likely
         return events[self.pick % len(events)]
@@ -114,7 +119,7 @@ class Account:
     stopped_by_person: bool = False
     """Nobody has asked for a start since."""
 
-    def note(self, before: Life, event: LifeEvent, after: Life) -> None:
+    def note(self, before: Lifecycle, event: LifeEvent, after: Lifecycle) -> None:
         if isinstance(event, Spawned) and after.alive and not before.alive:
             self.spawned.append(after.epoch)
         if isinstance(event, StartRequested):
@@ -128,7 +133,7 @@ class Account:
 def test_any_order_of_events(
     happenings: list[Happening], restart: Restart, kind: Literal["service", "job"]
 ) -> None:
-    life, now, account = Life(kind=kind, restart=restart), 0.0, Account()
+    life, now, account = Lifecycle(kind=kind, restart=restart), 0.0, Account()
     for happening in happenings:
         now += happening.pause_s
         event = happening.event(life, now)
@@ -144,7 +149,7 @@ def test_any_order_of_events(
         life = after
 
 
-def _assert_consistent(life: Life, now: float) -> None:
+def _assert_consistent(life: Lifecycle, now: float) -> None:
     assert len(life.failures) <= life.restart.max_failures
     assert list(life.failures) == sorted(life.failures)
     assert (life.retry_at is not None) == (life.state is S.BACKOFF)
@@ -163,7 +168,7 @@ def _assert_consistent(life: Life, now: float) -> None:
 def test_failures_in_a_row_are_bounded(lived_s: list[float], restart: Restart) -> None:
     """However long each start lives: never more failures within the window than the layout allows."""
     restart = restart.model_copy(update={"policy": "on-failure"})
-    life, now, failed_at = Life(kind="service", restart=restart), 0.0, list[float]()
+    life, now, failed_at = Lifecycle(kind="service", restart=restart), 0.0, list[float]()
     life = advance(life, StartRequested())
     for seconds in lived_s:
         life = advance(life, Spawned(life.epoch, ready=False, at=now))
@@ -188,7 +193,7 @@ def test_failures_in_a_row_are_bounded(lived_s: list[float], restart: Restart) -
 )
 def test_stop_by_a_person_is_the_last_word(tail: list[str], restart: Restart) -> None:
     """Whatever the voided start still says, it stays stopped until somebody asks again."""
-    life = advance(Life(kind="job", restart=restart), StartRequested())
+    life = advance(Lifecycle(kind="job", restart=restart), StartRequested())
     voided = life.epoch
     life = advance(life, StopRequested())
     events: dict[str, LifeEvent] = {

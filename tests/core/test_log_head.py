@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.lines import Level
-from rltui.core.log_head import LogClock, folded_head, log_head
+from rltui.core.log_prefix import LogClock, folded_head, log_head
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rltui.core.api import JournalEntry
-from rltui.core.marks import Mark, MarkKind, marks
+from rltui.core.marks import Annotation, AnnotationKind, marks
 
 
 def entry(kind: str, text: str = "what", **fields: Any) -> JournalEntry:
@@ -32,13 +32,13 @@ def test_the_story_of_a_run_is_a_mark_for_each_turn() -> None:
         entry("exit", "trainer stopped", step=17, data={"stopped": True}),
     ]
     assert marks(journal) == (
-        Mark(10.0, 10, MarkKind.CHECKPOINT, "checkpoint 10"),
-        Mark(12.0, 12, MarkKind.EDIT, "lr 1e-5 → 1e-4", line_step=10),
-        Mark(12.0, 12, MarkKind.RESTART, "restart orchestrator, trainer", line_step=10),
-        Mark(10.0, 10, MarkKind.RESUME, "resumed from checkpoint 10"),
-        Mark(14.0, 14, MarkKind.NOTE, "looks better"),
-        Mark(15.0, 15, MarkKind.CRASH, "trainer failed: killed", "trainer"),
-        Mark(16.0, 16, MarkKind.ALERT, "reward collapsed: …"),
+        Annotation(10.0, 10, AnnotationKind.CHECKPOINT, "checkpoint 10"),
+        Annotation(12.0, 12, AnnotationKind.EDIT, "lr 1e-5 → 1e-4", line_step=10),
+        Annotation(12.0, 12, AnnotationKind.RESTART, "restart orchestrator, trainer", line_step=10),
+        Annotation(10.0, 10, AnnotationKind.RESUME, "resumed from checkpoint 10"),
+        Annotation(14.0, 14, AnnotationKind.NOTE, "looks better"),
+        Annotation(15.0, 15, AnnotationKind.CRASH, "trainer failed: killed", "trainer"),
+        Annotation(16.0, 16, AnnotationKind.ALERT, "reward collapsed: …"),
     )
 
 
@@ -75,7 +75,7 @@ def test_only_the_first_beginning_is_none() -> None:
         entry("plan", "start trainer", data={"action": "start", "start": ["trainer"], "stop": []}),
         entry("resume", "from the beginning", data={"step": None}),
     ]
-    assert [mark.kind for mark in marks([*begin, *begin])] == [MarkKind.RESUME]
+    assert [mark.kind for mark in marks([*begin, *begin])] == [AnnotationKind.RESUME]
 
 
 def test_a_start_that_a_policy_promised_is_a_restart() -> None:
@@ -85,7 +85,7 @@ def test_a_start_that_a_policy_promised_is_a_restart() -> None:
 
 def test_a_run_that_begins_from_a_checkpoint_says_so() -> None:
     found = marks([entry("resume", "from checkpoint 40", step=40, data={"step": 40})])
-    assert [(mark.kind, mark.step) for mark in found] == [(MarkKind.RESUME, 40)]
+    assert [(mark.kind, mark.step) for mark in found] == [(AnnotationKind.RESUME, 40)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from rltui.core.api import ComponentState as S
 from rltui.core.api import JournalEntry, Lost, Orphan, Plan, Request
 from rltui.core.layout import ComponentSpec, Layout
-from rltui.core.lifecycle import Life
+from rltui.core.lifecycle import Lifecycle
 from rltui.core.plan import Situation, Times, estimate, make_plan, times_from
 
 LAYOUT = Layout(
@@ -29,7 +29,9 @@ RUNNING = {"inference": S.READY, "orchestrator": S.READY, "trainer": S.READY}
 
 
 def situation(states: Mapping[str, S], **changes: Any) -> Situation:
-    lives = {spec.id: Life(kind=spec.kind, state=states.get(spec.id, S.STOPPED)) for spec in LAYOUT.component}
+    lives = {
+        spec.id: Lifecycle(kind=spec.kind, state=states.get(spec.id, S.STOPPED)) for spec in LAYOUT.component
+    }
     defaults = {
         "completed_steps": 17,
         "resume_step": 10,
@@ -227,7 +229,8 @@ def test_a_job_beside_the_run_loses_nothing_of_it(action: str) -> None:
     """Finding A3."""
     states = {**RUNNING, "eval": S.READY}
     lives = {
-        spec.id: Life(kind=spec.kind, state=states.get(spec.id, S.STOPPED)) for spec in SIDE_JOBS.component
+        spec.id: Lifecycle(kind=spec.kind, state=states.get(spec.id, S.STOPPED))
+        for spec in SIDE_JOBS.component
     }
     jobs = SIDE_JOBS.run_jobs({"orchestrator", "trainer"})
     now = replace(situation({}), layout=SIDE_JOBS, lives=lives, run_jobs=jobs, rollouts=12)
@@ -327,7 +330,7 @@ def test_a_manual_component_is_in_no_restart_set() -> None:
     layout = Layout(component=(*LAYOUT.component, by_hand))
     assert "eval" not in layout.run_jobs(())
     lives = {
-        spec.id: Life(kind=spec.kind, state={**RUNNING, "eval": S.READY}.get(spec.id, S.STOPPED))
+        spec.id: Lifecycle(kind=spec.kind, state={**RUNNING, "eval": S.READY}.get(spec.id, S.STOPPED))
         for spec in layout.component
     }
     everywhere = replace(situation(RUNNING), layout=layout, lives=lives)

@@ -8,9 +8,9 @@ import pytest
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.stalls import (
     LONGEST_STEP_S,
+    Heartbeat,
     InferenceActivity,
-    Pulse,
-    Signs,
+    LivenessSignals,
     StallRule,
     WatchClock,
     facts_of,
@@ -27,8 +27,10 @@ LOOK_S = 2.0
 class Watched:
     """A component in fake time: `run` looks every two seconds, as the supervisor does."""
 
-    def __init__(self, rule: StallRule, signs: Signs, *, activity: InferenceActivity | None = None) -> None:
-        self.pulse = Pulse(rule)
+    def __init__(
+        self, rule: StallRule, signs: LivenessSignals, *, activity: InferenceActivity | None = None
+    ) -> None:
+        self.pulse = Heartbeat(rule)
         self.signs = signs
         self.activity = activity
         self.answers = activity is not None
@@ -56,7 +58,7 @@ class Watched:
 
 
 def test_a_job_that_logs_is_alive_and_one_that_stopped_logging_is_not() -> None:
-    job = Watched(JOB, Signs(pid=7, log_bytes=0))
+    job = Watched(JOB, LivenessSignals(pid=7, log_bytes=0))
     assert job.run(1000, log_bytes=5) is None
     assert job.run(300) is None
     assert job.run(10) == "no output for 5m10s"
@@ -64,17 +66,17 @@ def test_a_job_that_logs_is_alive_and_one_that_stopped_logging_is_not() -> None:
 
 
 def test_a_job_without_any_rhythm_is_left_alone_for_silence_s() -> None:
-    job = Watched(JOB, Signs(pid=7, log_bytes=123))
+    job = Watched(JOB, LivenessSignals(pid=7, log_bytes=123))
     assert job.run(300) is None
     assert job.run(2) == "no output for 5m02s"
 
 
 def test_a_job_of_which_nothing_can_be_seen_is_never_stalled() -> None:
-    assert Watched(JOB, Signs(pid=7)).run(10_000) is None
+    assert Watched(JOB, LivenessSignals(pid=7)).run(10_000) is None
 
 
 def test_rows_and_output_must_both_be_silent() -> None:
-    job = Watched(JOB, Signs(pid=7, log_bytes=0, metric_rows=0))
+    job = Watched(JOB, LivenessSignals(pid=7, log_bytes=0, metric_rows=0))
     job.run(100, log_bytes=5, metric_rows=1, metric_step=1)
     assert job.run(1000, log_bytes=5) is None, "a trainer that logs is alive"
     job.run(100, log_bytes=5, metric_rows=1, metric_step=1)
@@ -83,7 +85,7 @@ def test_rows_and_output_must_both_be_silent() -> None:
 
 
 def test_the_own_rhythm_of_slow_steps_counts() -> None:
-    job = Watched(JOB, Signs(pid=7, log_bytes=0, metric_rows=0))
+    job = Watched(JOB, LivenessSignals(pid=7, log_bytes=0, metric_rows=0))
     for _ in range(5):
         job.run(100)
         job.run(2, log_bytes=5, metric_rows=1, metric_step=1)
@@ -94,7 +96,7 @@ def test_the_own_rhythm_of_slow_steps_counts() -> None:
 
 
 def test_the_own_rhythm_of_rare_output_counts() -> None:
-    job = Watched(JOB, Signs(pid=7, log_bytes=0))
+    job = Watched(JOB, LivenessSignals(pid=7, log_bytes=0))
     for _ in range(5):
         job.run(58)
         job.run(2, log_bytes=5)
@@ -103,19 +105,19 @@ def test_the_own_rhythm_of_rare_output_counts() -> None:
 
 
 def test_output_at_every_look_does_not_lengthen_a_short_silence() -> None:
-    job = Watched(replace(JOB, silence_s=4.0), Signs(pid=7, log_bytes=0))
+    job = Watched(replace(JOB, silence_s=4.0), LivenessSignals(pid=7, log_bytes=0))
     job.run(100, log_bytes=5)
     assert job.run(6) == "no output for 6s"
 
 
 def test_steps_faster_than_the_looks_have_their_true_period() -> None:
-    job = Watched(JOB, Signs(pid=7, metric_rows=0))
+    job = Watched(JOB, LivenessSignals(pid=7, metric_rows=0))
     job.run(100, metric_rows=8, metric_step=8)
     assert job.run(310) == "no metric row for 5m10s (usually every 0.2s)"
 
 
 def test_a_resume_that_repeats_steps_is_a_sign_of_life_without_a_period() -> None:
-    job = Watched(JOB, Signs(pid=7, metric_rows=100, metric_step=100))
+    job = Watched(JOB, LivenessSignals(pid=7, metric_rows=100, metric_step=100))
     job.run(100, metric_rows=1, metric_step=1)
     job.signs = replace(job.signs, metric_rows=151, metric_step=40)
     assert job.run(300) is None
@@ -123,19 +125,19 @@ def test_a_resume_that_repeats_steps_is_a_sign_of_life_without_a_period() -> Non
 
 
 def test_a_step_that_is_written_down_is_a_sign_of_life() -> None:
-    job = Watched(JOB, Signs(pid=7, log_bytes=0, beat=1))
+    job = Watched(JOB, LivenessSignals(pid=7, log_bytes=0, beat=1))
     job.run(100, log_bytes=5, beat=1)
     assert job.run(1000, beat=1) is None, "silent, but it trains"
     assert job.run(310) == "no step written down for 5m10s (usually every 2.0s), no output for 21m"
 
 
 def test_zero_means_never() -> None:
-    job = Watched(replace(JOB, silence_s=0.0), Signs(pid=7, log_bytes=0, is_stopped=True))
+    job = Watched(replace(JOB, silence_s=0.0), LivenessSignals(pid=7, log_bytes=0, is_stopped=True))
     assert job.run(10_000) is None
 
 
 def test_a_stopped_process_is_stalled_at_once_and_excused_when_it_goes_on() -> None:
-    job = Watched(JOB, Signs(pid=4711, log_bytes=0))
+    job = Watched(JOB, LivenessSignals(pid=4711, log_bytes=0))
     job.run(100, log_bytes=5)
     job.signs = replace(job.signs, is_stopped=True)
     assert job.look() == "pid 4711 is stopped by a signal; go on with: kill -CONT 4711"
@@ -146,20 +148,22 @@ def test_a_stopped_process_is_stalled_at_once_and_excused_when_it_goes_on() -> N
 
 
 def test_a_service_without_metrics_may_be_silent() -> None:
-    service = Watched(SERVICE, Signs(pid=7, log_bytes=10))
+    service = Watched(SERVICE, LivenessSignals(pid=7, log_bytes=10))
     assert service.run(10_000) is None
     service.signs = replace(service.signs, is_stopped=True)
     assert service.look() is not None
 
 
 def test_an_idle_server_is_never_stalled() -> None:
-    server = Watched(JOB, Signs(pid=7, log_bytes=10), activity=InferenceActivity(generated_tokens=344))
+    server = Watched(
+        JOB, LivenessSignals(pid=7, log_bytes=10), activity=InferenceActivity(generated_tokens=344)
+    )
     assert server.run(10_000) is None
 
 
 def test_requests_without_tokens_are_a_stall_even_if_it_logs() -> None:
     busy = InferenceActivity(running=128, waiting=12, generated_tokens=344)
-    server = Watched(SERVICE, Signs(pid=7, log_bytes=10), activity=busy)
+    server = Watched(SERVICE, LivenessSignals(pid=7, log_bytes=10), activity=busy)
     assert server.run(300, log_bytes=5) is None
     evidence = "no token for 5m10s while 128 requests run and 12 wait"
     assert server.run(10, log_bytes=5) == evidence
@@ -169,7 +173,7 @@ def test_requests_without_tokens_are_a_stall_even_if_it_logs() -> None:
 
 def test_the_silence_begins_with_the_requests() -> None:
     idle = InferenceActivity(generated_tokens=344)
-    server = Watched(SERVICE, Signs(pid=7), activity=idle)
+    server = Watched(SERVICE, LivenessSignals(pid=7), activity=idle)
     server.run(1000)
     server.activity = replace(idle, running=1)
     assert server.run(300) is None
@@ -179,18 +183,18 @@ def test_the_silence_begins_with_the_requests() -> None:
 
 
 def test_a_server_that_is_seldom_asked_is_not_stalled_between_two_answers() -> None:
-    pulse = Pulse(replace(SERVICE, silence_s=5.0))
+    pulse = Heartbeat(replace(SERVICE, silence_s=5.0))
     pulse.answered(InferenceActivity(running=1, generated_tokens=1), 0.0)
-    assert pulse.look(Signs(pid=7), 9.0) is None, "nobody knows what it did since"
+    assert pulse.look(LivenessSignals(pid=7), 9.0) is None, "nobody knows what it did since"
     pulse.answered(InferenceActivity(running=1, generated_tokens=2), 10.0)
-    assert pulse.look(Signs(pid=7), 19.0) is None
+    assert pulse.look(LivenessSignals(pid=7), 19.0) is None
     pulse.answered(InferenceActivity(running=1, generated_tokens=2), 20.0)
-    assert pulse.look(Signs(pid=7), 20.0) is not None
+    assert pulse.look(LivenessSignals(pid=7), 20.0) is not None
 
 
 def test_requests_that_only_wait_are_a_stall_where_it_is_silent_otherwise() -> None:
     queued = InferenceActivity(waiting=3, generated_tokens=344)
-    server = Watched(SERVICE, Signs(pid=7, log_bytes=10), activity=queued)
+    server = Watched(SERVICE, LivenessSignals(pid=7, log_bytes=10), activity=queued)
     assert server.run(1000, log_bytes=1) is None
     evidence = server.run(400)
     assert evidence is not None
@@ -199,7 +203,9 @@ def test_requests_that_only_wait_are_a_stall_where_it_is_silent_otherwise() -> N
 
 
 def test_a_server_that_answered_once_and_is_silent_now() -> None:
-    server = Watched(SERVICE, Signs(pid=7, log_bytes=10), activity=InferenceActivity(generated_tokens=1))
+    server = Watched(
+        SERVICE, LivenessSignals(pid=7, log_bytes=10), activity=InferenceActivity(generated_tokens=1)
+    )
     server.run(100)
     server.answers = False
     assert server.run(300) is None
@@ -210,37 +216,38 @@ def test_a_server_that_answered_once_and_is_silent_now() -> None:
 
 
 def test_an_address_that_never_answered_is_no_evidence() -> None:
-    pulse = Pulse(SERVICE)
+    pulse = Heartbeat(SERVICE)
     for second in range(0, 1000, 2):
         pulse.answered(None, float(second))
-        assert pulse.look(Signs(pid=7, log_bytes=1), float(second)) is None
+        assert pulse.look(LivenessSignals(pid=7, log_bytes=1), float(second)) is None
 
 
 @pytest.mark.parametrize("jump_s", [3600.0, -3600.0])
 def test_a_clock_that_jumps_or_a_machine_that_slept_is_no_silence(jump_s: float) -> None:
-    clock, pulse = WatchClock(), Pulse(JOB)
+    clock, pulse = WatchClock(), Heartbeat(JOB)
     now = 10_000.0
     for _ in range(10):
         now += LOOK_S
-        assert pulse.look(Signs(pid=7, log_bytes=1), clock.read(now)) is None
+        assert pulse.look(LivenessSignals(pid=7, log_bytes=1), clock.read(now)) is None
     now += jump_s
-    assert pulse.look(Signs(pid=7, log_bytes=1), clock.read(now)) is None
+    assert pulse.look(LivenessSignals(pid=7, log_bytes=1), clock.read(now)) is None
     assert clock.read(now) <= 20 + LONGEST_STEP_S
     evidence = None
     for _ in range(160):
         now += LOOK_S
-        evidence = pulse.look(Signs(pid=7, log_bytes=1), clock.read(now))
+        evidence = pulse.look(LivenessSignals(pid=7, log_bytes=1), clock.read(now))
     assert evidence is not None
 
 
 def test_a_server_that_answers_no_more_is_a_stall_though_it_last_said_that_nothing_runs() -> None:  # G9
-    pulse = Pulse(StallRule(silence_s=300, factor=10, output_suffices=False))
+    pulse = Heartbeat(StallRule(silence_s=300, factor=10, output_suffices=False))
     pulse.answered(InferenceActivity(running=0, waiting=0, generated_tokens=7), 0)
-    assert pulse.look(Signs(log_bytes=100), 0) is None
+    assert pulse.look(LivenessSignals(log_bytes=100), 0) is None
     pulse.answered(None, 10)
-    assert pulse.look(Signs(log_bytes=100), 300) is None
+    assert pulse.look(LivenessSignals(log_bytes=100), 300) is None
     assert (
-        pulse.look(Signs(log_bytes=100), 320) == "no output for 5m20s, no answer about its requests for 5m10s"
+        pulse.look(LivenessSignals(log_bytes=100), 320)
+        == "no output for 5m20s, no answer about its requests for 5m10s"
     )
 
 

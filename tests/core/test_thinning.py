@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from rltui.core.api import Progress
 from rltui.core.metrics import MetricNames, MetricSeries
-from rltui.core.series import ThinnedLine, thinned
+from rltui.core.series import DownsampledSeries, thinned
 
 
 @given(st.dictionaries(st.integers(1, 10**9), st.floats(-9, 9), min_size=1, max_size=300), st.integers(4, 60))
@@ -21,7 +21,7 @@ def test_what_stands_out_is_kept(values: dict[int, float], most: int) -> None:
 
 
 def test_a_long_run_keeps_its_shape() -> None:
-    line = ThinnedLine(400)
+    line = DownsampledSeries(400)
     for step in range(1, 30_001):
         line.add(step, 1.0 if step == 1234 else 0.5 - step / 100_000)
     points = line.points()
@@ -32,7 +32,7 @@ def test_a_long_run_keeps_its_shape() -> None:
 
 
 def test_a_run_that_went_back() -> None:
-    line = ThinnedLine(400)
+    line = DownsampledSeries(400)
     for step in range(1, 10):
         line.add(step, 0.1)
     line.add(5, 0.9)

@@ -12,7 +12,7 @@ from rltui.core.api import JournalEntry, RollbackOffer
 from rltui.core.edit_log import EditRecord, FileEdit
 from rltui.core.health import Finding, RuleId
 from rltui.core.run_figures import RunFigures
-from rltui.daemon.checkpoints import CheckpointKeeper
+from rltui.daemon.checkpoints import CheckpointService
 from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth, _last_good
 from rltui.frameworks.base import RunFiles
@@ -40,7 +40,7 @@ class Room:
         setup: Any = SimpleNamespace(control=self.control, run_jobs=())
         observation: Any = SimpleNamespace(folder=run, health=self.health)
         nothing: Any = None
-        self.keeper = CheckpointKeeper(setup, nothing, observation, nothing, nothing)
+        self.keeper = CheckpointService(setup, nothing, observation, nothing, nothing)
 
     def journal(self, kind: str, data: dict[str, Any]) -> None:
         entry = JournalEntry(at=1.0, kind=kind, text="x", data=data)

@@ -11,21 +11,21 @@ import pytest
 
 from rltui.core.api import ComponentState
 from rltui.core.gpu.report import GpuClaim, GpuDevice, GpuReport, GpuShare
-from rltui.core.lifecycle import Life
-from rltui.daemon.claims import ClaimDesk
+from rltui.core.lifecycle import Lifecycle
+from rltui.daemon.claims import ReservationManager
 from rltui.services.gpu.claims import ClaimFiles
 
 GIB = 1 << 30
 SIZES = {"inference": 50, "trainer": 20, "other": 0}
 
 
-class Desk(ClaimDesk):
+class Desk(ReservationManager):
     """Of an experiment on one device of 80 GiB; `inference` is an engine."""
 
     def __init__(self, name: str) -> None:
         self.lives = dict.fromkeys(SIZES, "waiting")
         self.runners = {
-            each: SimpleNamespace(record=None, life=Life(kind="job", restart=cast(Any, None)))
+            each: SimpleNamespace(record=None, life=Lifecycle(kind="job", restart=cast(Any, None)))
             for each in SIZES
         }
         self.readings = SimpleNamespace(newest=GpuReport(available=True, devices=(device(),)))
@@ -44,7 +44,7 @@ class Desk(ClaimDesk):
 
     def are(self, state: ComponentState, *names: str, epoch: int = 1) -> None:
         for name in names:
-            life = Life(kind="job", restart=cast(Any, None), state=state, epoch=epoch)
+            life = Lifecycle(kind="job", restart=cast(Any, None), state=state, epoch=epoch)
             self.runners[name].life = life
 
     def _needs(

@@ -64,7 +64,7 @@ def runner_of(tmp_path: Path) -> ComponentRunner:
     record = SimpleNamespace(output_dir=str(tmp_path / "out"), tag=f"one@{tmp_path}/out")
     spec = ComponentSpec(id="trainer", command=("x",), stop=Stop(grace_s=0.2))
     runner = ComponentRunner(spec=spec, around=cast(Any, Around(cast(Any, record))), stop_margin_s=0.2)
-    runner.adopt(processes.Traces(), failures=(), was_alive=True)
+    runner.adopt(processes.ProcessOwners(), failures=(), was_alive=True)
     return runner
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rltui.core.evals import EvalRequest, EvalTarget, Evaluation, QueuedEval
-from rltui.daemon.evals import EvalKeeper
+from rltui.daemon.evals import EvalScheduler
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services.runs.evaluations import EvalFolder, EvalQueue
@@ -76,7 +76,9 @@ class Bench:
         self.work = FakeWork(folder)
         self.may_start = True
         work: Any = self.work
-        self.keeper = EvalKeeper(work, EventBus(folder / "journal.jsonl"), may_start=lambda: self.may_start)
+        self.keeper = EvalScheduler(
+            work, EventBus(folder / "journal.jsonl"), may_start=lambda: self.may_start
+        )
         self.task = asyncio.create_task(self.keeper.run())
 
     async def until(self, holds: Callable[[], bool]) -> None:

@@ -12,7 +12,7 @@ from rltui.core.layout import ComponentSpec, Restart
 from rltui.core.lifecycle import (
     Ended,
     ExitInfo,
-    Life,
+    Lifecycle,
     LifeEvent,
     ProbeSucceeded,
     Spawned,
@@ -45,7 +45,7 @@ class Told:
     now: float = 1000.0
 
     def __post_init__(self) -> None:
-        self.life = Life(kind=self.spec.kind, restart=self.spec.restart)
+        self.life = Lifecycle(kind=self.spec.kind, restart=self.spec.restart)
         self.events = EventBus(self.folder / "journal.jsonl", monotonic=lambda: self.now)
 
     def after(self, seconds: float, event: LifeEvent) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from rltui.core.runs import RunRow, RunSheet
+from rltui.core.runs import RunMetadata, RunRow
 from rltui.daemon import index as feeding
 from rltui.daemon.index import IndexFeed
 from rltui.daemon.supervisor import Supervisor
-from rltui.services.runs import keeping
+from rltui.services.runs import organize
 from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.index import RunIndex
@@ -75,10 +75,10 @@ async def test_what_a_person_writes_while_a_row_is_read_stays(
     await look(feed)
     change_sheet(supervisor.setup.control.path, lambda sheet: replace(sheet, note="read again"))
 
-    def archived_meanwhile(reader: RunReader, sheet: RunSheet, **others: Any) -> RunRow:
+    def archived_meanwhile(reader: RunReader, sheet: RunMetadata, **others: Any) -> RunRow:
         row = read(reader, sheet, **others)
         monkeypatch.setattr(RunReader, "row", read)
-        keeping.archive(RunIndex(), RunIndex().named("one")[0])
+        organize.archive(RunIndex(), RunIndex().named("one")[0])
         return row
 
     monkeypatch.setattr(RunReader, "row", archived_meanwhile)

@@ -18,23 +18,23 @@ from tests.waiting import retry_until
 
 from rltui.core.api import ComponentState
 from rltui.core.layout import ComponentSpec, Stall
-from rltui.core.lifecycle import Life
+from rltui.core.lifecycle import Lifecycle
 from rltui.core.stalls import InferenceActivity, WatchClock
 from rltui.daemon import stalls
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.elsewhere import Elsewhere
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import ProgressTracker
+from rltui.daemon.remote_attempt import RemoteAttempt
 from rltui.daemon.sampling import RunSampler
 from rltui.daemon.stalls import StallWatch, _WatchedStart, rule_of
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.tinyrl import TINYRL
+from rltui.services.job_status import JobStatus
 from rltui.services.launch import Launch
 from rltui.services.metrics.sources import RunMetrics
 from rltui.services.processes import AttemptRecord, boot_identity, read_process_id
 from rltui.services.processes.identity import read_stat
-from rltui.services.remote import Remote
 from rltui.services.runs.journal import read_journal
 from rltui.services.runs.run_folder import RunFolder
 from rltui.services.stack_dump import find_py_spy
@@ -62,11 +62,11 @@ class Runner:
 
     spec: ComponentSpec
     attempt_dir: Path
-    life: Life
+    life: Lifecycle
     record: AttemptRecord | None = None
     launch: Launch | None = None
     attempt: int | None = 1
-    elsewhere: Elsewhere = field(default_factory=lambda: Elsewhere(lambda _: None))
+    elsewhere: RemoteAttempt = field(default_factory=lambda: RemoteAttempt(lambda _: None))
 
     @property
     def log(self) -> Path:
@@ -93,7 +93,7 @@ class Host:
         folder = self.root / spec.id
         folder.mkdir()
         (folder / "output.log").write_text("started\n")
-        runner = Runner(spec, folder, Life(kind=spec.kind, state=ComponentState.READY, epoch=1))
+        runner = Runner(spec, folder, Lifecycle(kind=spec.kind, state=ComponentState.READY, epoch=1))
         runner.launch = Launch(argv=("x",), cwd="/", env={}, ready=None, port=None, metrics=metrics)
         self.runners[spec.id] = runner
         return runner
@@ -166,9 +166,9 @@ def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(host: Host) 
 def test_the_silence_of_one_whose_host_does_not_answer_is_no_evidence(host: Host) -> None:
     runner = host.add(spec(dump=False).model_copy(update={"node": "node-2"}))
     watch = watch_of(host)
-    runner.elsewhere.remote = Remote(id="x", phase="running", lost_at=1.0)
+    runner.elsewhere.remote = JobStatus(id="x", phase="running", lost_at=1.0)
     now = looks(watch, 0.0, 1000.0)
-    runner.elsewhere.remote = Remote(id="x", phase="running")
+    runner.elsewhere.remote = JobStatus(id="x", phase="running")
     now = looks(watch, now, 200.0)
     assert host.stalls == []
     looks(watch, now, 104.0)
@@ -338,7 +338,7 @@ class Starting:
 
     def __init__(self, log: Path) -> None:
         self.spec = ComponentSpec(id="inference", command=("x",), kind="service")
-        self.life = Life(kind="service", epoch=1)
+        self.life = Lifecycle(kind="service", epoch=1)
         self.log = log
         self.phase: str | None = None
 

@@ -17,7 +17,7 @@ import pytest
 from rltui.core.api import Alert, ComponentState, Orphan, Plan, Request
 from rltui.core.edit_log import EditRecord
 from rltui.core.layout import ComponentSpec
-from rltui.core.lifecycle import ExitInfo, Life
+from rltui.core.lifecycle import ExitInfo, Lifecycle
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
 from rltui.daemon.tasks import Signal
@@ -225,7 +225,7 @@ READY, FAILED, STARTING = ComponentState.READY, ComponentState.FAILED, Component
 @dataclass
 class Watched:
     spec: ComponentSpec
-    life: Life
+    life: Lifecycle
     record: AttemptRecord | None = None
 
 
@@ -237,7 +237,7 @@ class World:
         self.alerts: list[Alert] = []
         self.watch = RollbackWatch("demo", alert=self.alerts.append, clock=lambda: self.now)
         self.runners = {
-            name: Watched(ComponentSpec(id=name, command=["x"]), Life(kind="job", state=STARTING))
+            name: Watched(ComponentSpec(id=name, command=["x"]), Lifecycle(kind="job", state=STARTING))
             for name in ("trainer", "inference")
         }
 

@@ -21,8 +21,8 @@ from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.watches import follow_metrics
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.tinyrl import TINYRL
+from rltui.services.job_status import JobStatus
 from rltui.services.metrics.sources import RunMetrics
-from rltui.services.remote import Remote
 from rltui.services.runs.disk import Checkpoints, DiskMeter, DiskReading
 from rltui.services.runs.journal import Journal, read_journal
 from rltui.services.runs.run_folder import RunFolder
@@ -141,7 +141,7 @@ class FakeRun:
             folder=SimpleNamespace(checkpoint_folders=lambda: self._now[0]),
             progress=SimpleNamespace(max_steps=1000),
         )
-        self.remote: Remote | None = None
+        self.remote: JobStatus | None = None
         runner = SimpleNamespace(elsewhere=self)
         self.processes = SimpleNamespace(alive=lambda: self._now[1], runners={"rl": runner})
         self.setup = SimpleNamespace(record=SimpleNamespace(observed=False))
@@ -186,7 +186,7 @@ async def test_a_job_that_ends_before_the_next_checkpoint_is_told_once(
         now[0] = began
         looks = (([*range(10, step, 10)], True) for step in (10, 20, 30, 40, 50))
         run = FakeRun(tmp_path / "journal.jsonl", *looks)
-        run.remote = Remote(id="7", phase="running", since=began, ends_at=ends_at)
+        run.remote = JobStatus(id="7", phase="running", since=began, ends_at=ends_at)
 
         async def sleep(seconds: float) -> None:
             await run.sleep(seconds)

@@ -9,7 +9,7 @@ import sys
 import pytest
 from tests.conftest import Box
 
-from rltui.core.marks import MarkKind, marks
+from rltui.core.marks import AnnotationKind, marks
 from rltui.services.runs.journal import read_journal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
@@ -43,9 +43,9 @@ def test_a_restart_is_a_mark_and_so_is_a_note(counters: Box) -> None:
         ["before the restart", "seen on the screen"],
     )
     found = marks(read_journal(counters.work / "out/.rltui/journal.jsonl"))
-    kinds = [mark.kind for mark in found if mark.kind in (MarkKind.NOTE, MarkKind.RESTART)]
-    assert kinds == [MarkKind.NOTE, MarkKind.RESTART, MarkKind.NOTE]
-    restart = next(mark for mark in found if mark.kind is MarkKind.RESTART)
+    kinds = [mark.kind for mark in found if mark.kind in (AnnotationKind.NOTE, AnnotationKind.RESTART)]
+    assert kinds == [AnnotationKind.NOTE, AnnotationKind.RESTART, AnnotationKind.NOTE]
+    restart = next(mark for mark in found if mark.kind is AnnotationKind.RESTART)
     assert "trainer" in restart.text
     assert [entry["kind"] for entry in counters.json("events", "--kind", "restart")] == ["restart"]
     counters.run("down")

@@ -21,8 +21,8 @@ from tests.waiting import retry_until
 from rltui import paths
 from rltui.core import hints
 from rltui.services import processes
+from rltui.services.job_status import read_remote
 from rltui.services.processes import AttemptRecord
-from rltui.services.remote import read_remote
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
 

@@ -15,7 +15,7 @@ from tests.fakes.past_run import made
 from tests.waiting import retry_until
 
 from rltui.client.remote.link import HostLink
-from rltui.client.remote.reach import Host
+from rltui.client.remote.reach import RemoteMachine
 
 NOISE = "Welcome to gpubox"
 
@@ -32,8 +32,8 @@ class Machine:
         return self.root / "way"
 
     @property
-    def host(self) -> Host:
-        return Host("gpubox", (str(self.way),), f"{self.root}/rltui")
+    def host(self) -> RemoteMachine:
+        return RemoteMachine("gpubox", (str(self.way),), f"{self.root}/rltui")
 
     def cut(self, *, for_good: bool = False) -> None:
         """End the connection; `for_good`: no other comes about until `mend`."""

@@ -11,7 +11,7 @@ from tests.fakes.series import FakeSeries
 
 from rltui.client.protocol import Setting, SettingsText
 from rltui.core.compare import Comparison, compared_metrics, comparison
-from rltui.core.forks import ForkPlan, ForkWish, fork_name
+from rltui.core.forks import ForkPlan, ForkRequest, fork_name
 from rltui.core.queue import QueueAction, RunQueue
 from rltui.core.report import Draw
 from rltui.core.rollouts import RolloutSource
@@ -69,7 +69,7 @@ class FakeRuns:
         self.rollouts: dict[str, RolloutSource] = {}
         self.exported: list[tuple[str, int, int]] = []
         """Id, how many curves, how many rollouts."""
-        self.forked: list[tuple[str, ForkWish]] = []
+        self.forked: list[tuple[str, ForkRequest]] = []
         self.opened: list[str] = []
         """Ids, with `again` behind those that were to be supervised."""
         self.changes: list[tuple[str, RunChange]] = []
@@ -168,7 +168,7 @@ class FakeRuns:
         found = compared_metrics(rows, [self.series.get(id_) for id_ in ids], metrics)
         return comparison(rows, self.flat_configs, found)
 
-    def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
+    def plan_fork(self, id_: str, wish: ForkRequest) -> ForkPlan:
         if self.error:
             raise self.error
         row = next(each for each in self.known if each.id == id_)
@@ -180,7 +180,7 @@ class FakeRuns:
         copied = () if step is None else (f"checkpoints/step_{step}",)
         return ForkPlan(row.name, name, f"/runs/{name}", diff, step, copied, 3 << 30 if copied else 0)
 
-    def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
+    def fork(self, id_: str, wish: ForkRequest) -> tuple[str, ...]:
         self.plan_fork(id_, wish)
         self.forked.append((id_, wish))
         return ()

@@ -23,7 +23,7 @@ from rltui.core.layout import Layout
 from rltui.core.toml import edit
 from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.launch import Given, Launcher
+from rltui.services.launch import Launcher, ManualArguments
 from rltui.services.layout_files import parts
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.tinyrl.config import EVAL_OPTIONS, EvalConfig, RlConfig, SftConfig
@@ -168,7 +168,7 @@ def test_the_engine_takes_the_commands_of_an_evaluation(tmp_path: Path) -> None:
     data = tomllib.loads((tmp_path / "rl.toml").read_text())
     found = {"rl": ConfigFile("rl", str(tmp_path / "rl.toml"), data)}
     for memory, utilization in (("", 0.9), ("0.30", 0.3)):
-        given: Given = {
+        given: ManualArguments = {
             "model": "/w/base",
             "port": "4711",
             "gpus": "",

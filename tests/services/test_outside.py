@@ -9,7 +9,7 @@ import pytest
 from tests.waiting import retry_until
 
 from rltui.errors import RltuiError
-from rltui.services.outside import KEPT_ERRORS_BYTES, ask, follow, run
+from rltui.services.subprocesses import KEPT_ERRORS_BYTES, ask, follow, run
 
 TELL = (
     "import json, os, sys; told = {'stdin': sys.stdin.read(), 'env': dict(os.environ), 'args': sys.argv[2:],"

@@ -18,7 +18,7 @@ from tests.waiting import retry_until
 
 from rltui.core.hosts import SlurmSpec
 from rltui.services.job_arrays import ArrayPlace, make_array
-from rltui.services.remote import Remote, read_remote
+from rltui.services.job_status import JobStatus, read_remote
 from rltui.services.slurm import step_words
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(180)]
@@ -79,8 +79,8 @@ class Attempt:
             )
         return self._follower
 
-    def until(self, holds: Callable[[Remote], bool], timeout_s: float = 40.0) -> Remote:
-        def look() -> Remote | None:
+    def until(self, holds: Callable[[JobStatus], bool], timeout_s: float = 40.0) -> JobStatus:
+        def look() -> JobStatus | None:
             remote = read_remote(self.folder)
             return remote if remote is not None and holds(remote) else None
 
@@ -89,7 +89,7 @@ class Attempt:
     def until_said(self, text: str, timeout_s: float = 40.0) -> None:
         retry_until(lambda: text in self.log, timeout_s=timeout_s)
 
-    def ended(self, timeout_s: float = 60.0) -> tuple[int, Remote]:
+    def ended(self, timeout_s: float = 60.0) -> tuple[int, JobStatus]:
         assert self._follower is not None
         code = self._follower.wait(timeout_s)
         remote = read_remote(self.folder)
@@ -236,7 +236,7 @@ def test_preempted_job_is_queued_again_and_started_again(attempt: Attempt, rig: 
     urgent = rig.submit("-p", "urgent", "-N1", "--exclusive")
     told: list[int] = []
 
-    def is_queued(remote: Remote) -> bool:
+    def is_queued(remote: JobStatus) -> bool:
         told.append(remote.starts)
         return remote.phase == "pending"
 

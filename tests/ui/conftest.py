@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from rltui.ui.actions import Use
 from rltui.ui.app import RltuiApp
-from rltui.ui.messages import TalkingApp
+from rltui.ui.messages import NotifyingApp
 from rltui.ui.palette_entries import offered_actions
 from rltui.ui.requests import MainScreen
 
@@ -101,13 +101,13 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
 
 def said(pilot: Pilot[None]) -> list[str]:
     """All that the app has said, oldest first."""
-    assert isinstance(pilot.app, TalkingApp)
+    assert isinstance(pilot.app, NotifyingApp)
     return [each.text for each in pilot.app.messages.said]
 
 
 def forget(pilot: Pilot[None]) -> None:
     """What the app has said so far."""
-    assert isinstance(pilot.app, TalkingApp)
+    assert isinstance(pilot.app, NotifyingApp)
     pilot.app.messages.said.clear()
 
 

@@ -10,7 +10,7 @@ from textual.actions import parse
 from textual.dom import DOMNode
 from textual.widgets import Input
 
-from rltui.ui.actions import ACTIONS, PANES, SCREENS, Place, Use, changing_keys, offered_on, uses
+from rltui.ui.actions import ACTIONS, PANES, SCREENS, KeyContext, Use, changing_keys, offered_on, uses
 from rltui.ui.app import RltuiApp
 from rltui.ui.palette import Palette
 from rltui.ui.requests import MainScreen
@@ -19,7 +19,7 @@ from rltui.ui.screens.arranging import ArrangeLine
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
-from rltui.ui.screens.dialogs import Box, Dialog, NoteDialog
+from rltui.ui.screens.dialogs import Dialog, DialogBase, NoteDialog
 from rltui.ui.screens.eval_dialog import EvalDialog
 from rltui.ui.screens.fork_dialog import ForkDialog
 from rltui.ui.screens.help import HelpScreen, all_rows, page, symbol_rows
@@ -31,30 +31,30 @@ from rltui.ui.widgets.log_pane import LogPane
 from rltui.ui.widgets.value_fields import ChosenValue, FractionValue, ListValue, TypedValue
 
 MAIN: tuple[type[MainScreen], ...] = (Overview, CompareScreen, *map(resolve_name, ON_TOP.values()))
-OWNERS: dict[Place, tuple[type[DOMNode], ...]] = {
+OWNERS: dict[KeyContext, tuple[type[DOMNode], ...]] = {
     **{screen.place: (screen,) for screen in MAIN},
-    Place.KNOB_TABLE: (KnobRows,),
-    Place.LOG: (LogPane,),
-    Place.NOTE: (NoteDialog,),
-    Place.EVALUATE: (EvalDialog,),
-    Place.FORK: (ForkDialog,),
-    Place.ARRANGE: (ArrangeLine,),
-    Place.COLUMNS: (ColumnDialog,),
-    Place.BOX: (Box,),
-    Place.DIALOG: (Dialog,),
-    Place.REVIEW: (ConfigReview,),
-    Place.HELP: (HelpScreen,),
-    Place.HELP_LINE: (Input,),
-    Place.MESSAGES: (MessageList,),
-    Place.PALETTE: (Palette,),
-    Place.TOUR: (Overview,),
-    Place.CONVERTER: (ConverterDialog,),
-    Place.EDITOR: (KnobEditor,),
-    Place.FIELD: (TypedValue, ListValue, ChosenValue),
-    Place.NUMBER: (FractionValue,),
-    Place.FRACTION: (FractionValue,),
-    Place.CHOICE: (ChosenValue,),
-    Place.LIST: (ListValue,),
+    KeyContext.KNOB_TABLE: (KnobRows,),
+    KeyContext.LOG: (LogPane,),
+    KeyContext.NOTE: (NoteDialog,),
+    KeyContext.EVALUATE: (EvalDialog,),
+    KeyContext.FORK: (ForkDialog,),
+    KeyContext.ARRANGE: (ArrangeLine,),
+    KeyContext.COLUMNS: (ColumnDialog,),
+    KeyContext.BOX: (DialogBase,),
+    KeyContext.DIALOG: (Dialog,),
+    KeyContext.REVIEW: (ConfigReview,),
+    KeyContext.HELP: (HelpScreen,),
+    KeyContext.HELP_LINE: (Input,),
+    KeyContext.MESSAGES: (MessageList,),
+    KeyContext.PALETTE: (Palette,),
+    KeyContext.TOUR: (Overview,),
+    KeyContext.CONVERTER: (ConverterDialog,),
+    KeyContext.EDITOR: (KnobEditor,),
+    KeyContext.FIELD: (TypedValue, ListValue, ChosenValue),
+    KeyContext.NUMBER: (FractionValue,),
+    KeyContext.FRACTION: (FractionValue,),
+    KeyContext.CHOICE: (ChosenValue,),
+    KeyContext.LIST: (ListValue,),
 }
 ON_MAIN = {*SCREENS, *(pane for panes in PANES.values() for pane in panes)}
 SETTLED = {
@@ -108,8 +108,8 @@ def test_ids_are_unique_and_no_use_is_told_twice() -> None:
         assert len(told) == len(set(told)), action.id
 
 
-@pytest.mark.parametrize("place", list(Place))
-def test_every_use_has_a_method_where_it_works(place: Place) -> None:
+@pytest.mark.parametrize("place", list(KeyContext))
+def test_every_use_has_a_method_where_it_works(place: KeyContext) -> None:
     found = list(uses(place))
     assert found
     for use in found:
@@ -136,8 +136,8 @@ def test_what_changes_something_does_so_wherever_it_is_called() -> None:
     for use in uses():
         calls[use.call].add(use.changes)
     assert [call for call, changes in calls.items() if len(changes) > 1] == []
-    assert {"s", "x", "enter", "W"} <= changing_keys(Place.OVERVIEW).keys() | changing_keys(
-        Place.KNOB_TABLE
+    assert {"s", "x", "enter", "W"} <= changing_keys(KeyContext.OVERVIEW).keys() | changing_keys(
+        KeyContext.KNOB_TABLE
     ).keys()
 
 
@@ -164,6 +164,6 @@ def test_help_says_what_readonly_lacks() -> None:
 
 
 def test_a_palette_offers_what_its_screen_has() -> None:
-    offered = {use.id for use in offered_on(Place.OVERVIEW)}
+    offered = {use.id for use in offered_on(KeyContext.OVERVIEW)}
     assert {"component.start", "component.shell", "edit", "zoom", "write"} <= offered
     assert not {"cursor.down", "palette", "dialog.yes", "chart.smooth"} & offered

@@ -20,14 +20,14 @@ from tests.ui.conftest import Opener, offered, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
-from rltui.client.protocol import TakenDownError
+from rltui.client.protocol import ShutDownError
 from rltui.core.api import Alert, ComponentState, HostStatus, Plan, Request, Status
 from rltui.core.config_report import Problem
 from rltui.core.layout import Screen
 from rltui.errors import ConflictError, LinkDownError
 from rltui.ui import app as app_module
-from rltui.ui.actions import Place, uses
-from rltui.ui.messages import TalkingApp
+from rltui.ui.actions import KeyContext, uses
+from rltui.ui.messages import NotifyingApp
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
@@ -49,7 +49,7 @@ def is_idle(pilot: Pilot[None]) -> bool:
 
 
 def notifications(pilot: Pilot[None]) -> list[tuple[str, str]]:
-    assert isinstance(pilot.app, TalkingApp)
+    assert isinstance(pilot.app, NotifyingApp)
     return [(said.text, said.severity) for said in pilot.app.messages.said]
 
 
@@ -395,7 +395,7 @@ async def test_what_somebody_took_down_is_not_revived_and_says_who_did_it(
     monkeypatch.setattr(app_module, "LOOK_AGAIN_S", 0.01)
     async with open_app(experiment) as pilot:
         banner = overview(pilot).query_one("#banner", Static)
-        experiment.down = TakenDownError("one was taken down by ada, pid 7 on pts/3")
+        experiment.down = ShutDownError("one was taken down by ada, pid 7 on pts/3")
         experiment.end_stream()
         await until(pilot, lambda: banner.has_class("-shown"))
         assert str(banner.content) == "⚠ one was taken down by ada, pid 7 on pts/3; S starts it again"
@@ -575,7 +575,7 @@ async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
     """From each screen to each other one: all lie on the overview, none on another."""
     keys = {
         str(use.call[1][0]): use.keys
-        for use in uses(Place.OVERVIEW)
+        for use in uses(KeyContext.OVERVIEW)
         if use.call[0] == "show_screen" and use.keys.isdigit()
     }
     async with open_app(config_experiment()) as pilot:

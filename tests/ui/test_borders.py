@@ -7,7 +7,7 @@ import pytest
 from rltui.core.layout import Screen
 from rltui.ui.arrangement import Arrangement
 from rltui.ui.borders import Border, border_at, border_of, dragged
-from rltui.ui.placing import PanelState, place
+from rltui.ui.geometry import PanelState, place
 
 NAMES = ("inference", "orchestrator", "trainer")
 STATES = dict.fromkeys((*NAMES, "gpus", "knobs"), PanelState())

@@ -18,7 +18,7 @@ from textual.widget import Widget
 
 from rltui.core.api import JournalEntry
 from rltui.core.rollouts import Conversation, Message, Sample, Transcript
-from rltui.ui.copying import CopyWanted, may_keep_it, rows_text
+from rltui.ui.copying import CopyRequested, may_keep_it, rows_text
 from rltui.ui.screens.dialogs import MessageDialog
 from rltui.ui.widgets.transcript_view import TranscriptView, transcript_text
 
@@ -100,7 +100,7 @@ async def test_a_copy_that_may_not_arrive_lies_in_a_file_too(
     runs = FakeRuns()
     async with make_app(None, runs=runs).run_test() as pilot:
         await settle(pilot)
-        pilot.app.post_message(CopyWanted(text))
+        pilot.app.post_message(CopyRequested(text))
         await until(pilot, lambda: said(pilot))
         assert words in said(pilot)[-1]
         assert runs.kept_copy == (text if "copied.txt" in said(pilot)[-1] else None)
@@ -113,7 +113,7 @@ async def test_a_tmux_that_takes_it_needs_no_file(copied: list[str], monkeypatch
     runs.has_tmux = True
     async with make_app(None, runs=runs).run_test() as pilot:
         await settle(pilot)
-        pilot.app.post_message(CopyWanted("abc"))
+        pilot.app.post_message(CopyRequested("abc"))
         await until(pilot, lambda: said(pilot))
         assert said(pilot) == ["Copied “abc”; tmux has it too"]
         assert (runs.given_to_tmux, runs.kept_copy, copied) == ("abc", None, ["abc"])

@@ -16,8 +16,8 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import remap
 from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, Question
 from rltui.ui.screens.dialogs import (
-    Box,
     ChoiceMenu,
+    DialogBase,
     EditAgain,
     LeaveDialog,
     MessageDialog,
@@ -31,7 +31,7 @@ EDIT = Plan(action="set", diff="-a = 1\n+a = 2\n", stop=("trainer",), start=("tr
 BLOCKED = Plan(action="set", problems=(Problem(severity="error", message="no"),))
 REFUSAL = RltuiError("it is no TOML")
 
-CASES: dict[str, tuple[Callable[[], Box[Any]], str, dict[str, object]]] = {
+CASES: dict[str, tuple[Callable[[], DialogBase[Any]], str, dict[str, object]]] = {
     "plan": (
         lambda: PlanDialog(PLAN, "Restart trainer?"),
         "enter: Restart · y: Restart trainer · esc: Cancel",
@@ -88,7 +88,7 @@ def below(pilot: Pilot[None]) -> str:
 
 @pytest.mark.parametrize(("make", "words", "answers"), CASES.values(), ids=CASES)
 async def test_the_line_below_says_what_the_keys_do(
-    make: Callable[[], Box[Any]],
+    make: Callable[[], DialogBase[Any]],
     words: str,
     answers: dict[str, object],
     experiment: FakeExperiment,

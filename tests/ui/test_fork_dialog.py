@@ -7,7 +7,7 @@ from tests.fakes.runs import FakeRuns, run_row
 from tests.ui.checkpoint_cases import REPORT
 from tests.ui.conftest import make_app, press, settle, until
 
-from rltui.core.forks import ForkWish, checkpointed, fork_name
+from rltui.core.forks import ForkRequest, checkpointed, fork_name
 from rltui.errors import ConflictError
 from rltui.ui.screens.fork_dialog import ForkDialog
 from rltui.ui.screens.runs import RunsScreen
@@ -37,7 +37,7 @@ async def test_f_shows_what_it_comes_to_and_asks_until_it_is_done() -> None:
         runs.error = None
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, RunsScreen)
-        assert runs.forked == [("id-base[b]", ForkWish(edits={"lr": "0.1"}, begin=20))]
+        assert runs.forked == [("id-base[b]", ForkRequest(edits={"lr": "0.1"}, begin=20))]
 
 
 async def test_the_checkpoint_under_the_cursor_is_what_it_begins_with() -> None:
@@ -58,7 +58,7 @@ async def test_the_checkpoint_under_the_cursor_is_what_it_begins_with() -> None:
 
 
 def test_names_tell_what_is_changed() -> None:
-    wish = ForkWish(edits={"trainer.optim.lr": "1e-3", "model.name": "Qwen/Qwen3-0.6B"})
+    wish = ForkRequest(edits={"trainer.optim.lr": "1e-3", "model.name": "Qwen/Qwen3-0.6B"})
     assert fork_name("base", wish, 20) == "base-lr1e-3-nameQwen-Qwen3-0-6B-from20"
-    assert fork_name("base", ForkWish(), None) == "base-fork"
+    assert fork_name("base", ForkRequest(), None) == "base-fork"
     assert [checkpointed(word) for word in ("last", "best", "20")] == ["last", "best", 20]

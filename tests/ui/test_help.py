@@ -9,12 +9,12 @@ from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from rltui.ui.actions import PANES, SCREENS, Place, Use, key_of, remap, uses, with_keys
-from rltui.ui.screens.help import _WORDS, HelpScreen, Whereabouts, all_rows, here_rows, page
+from rltui.ui.actions import PANES, SCREENS, KeyContext, Use, key_of, remap, uses, with_keys
+from rltui.ui.screens.help import _WORDS, HelpContext, HelpScreen, all_rows, here_rows, page
 
 
-def situation(screen: Place, pane: Place | None = None, *, readonly: bool = False) -> Whereabouts:
-    return Whereabouts(screen, pane, lambda _: True, readonly)
+def situation(screen: KeyContext, pane: KeyContext | None = None, *, readonly: bool = False) -> HelpContext:
+    return HelpContext(screen, pane, lambda _: True, readonly)
 
 
 def shown(pilot: Pilot[None]) -> str:
@@ -28,28 +28,28 @@ def make_experiment() -> FakeExperiment:
 
 
 @pytest.mark.parametrize("place", SCREENS)
-def test_here_is_all_that_works_on_a_screen_and_nothing_else(place: Place) -> None:
+def test_here_is_all_that_works_on_a_screen_and_nothing_else(place: KeyContext) -> None:
     told = {(row.keys, row.text) for row in here_rows(situation(place))}
     assert told == {(use.shown_keys, use.help) for use in uses(place)}
     assert len(told) < len(all_rows(readonly=False)) / 2
 
 
 def test_the_pane_comes_first_and_its_keys_hide_those_of_the_screen() -> None:
-    rows = here_rows(situation(Place.OVERVIEW, Place.LOG))
+    rows = here_rows(situation(KeyContext.OVERVIEW, KeyContext.LOG))
     assert rows[0].heading == "This pane: log pane"
     assert rows[-1].heading == "Screens"
     back = [row.text for row in rows if row.keys == key_of("back")]
-    assert back == [use.help for use in uses(Place.LOG) if use.id == "back"]
+    assert back == [use.help for use in uses(KeyContext.LOG) if use.id == "back"]
 
 
 def test_what_does_not_work_now_is_told_faintly() -> None:
     def can(use: Use) -> bool:
         return use.id != "undo"
 
-    rows = here_rows(Whereabouts(Place.OVERVIEW, None, can, readonly=False))
+    rows = here_rows(HelpContext(KeyContext.OVERVIEW, None, can, readonly=False))
     assert [row.faint for row in rows if row.keys == key_of("undo")] == [True]
     assert sum(row.faint for row in rows) == 1
-    lacking = [row for row in here_rows(situation(Place.OVERVIEW, readonly=True)) if row.faint]
+    lacking = [row for row in here_rows(situation(KeyContext.OVERVIEW, readonly=True)) if row.faint]
     assert lacking
     assert all(row.text.endswith("(not while read-only)") for row in lacking)
 
@@ -63,7 +63,7 @@ def test_every_place_says_in_a_line_what_it_is() -> None:
 
 
 def test_words_find_keys_and_what_they_do() -> None:
-    rows = here_rows(situation(Place.OVERVIEW, Place.LOG))
+    rows = here_rows(situation(KeyContext.OVERVIEW, KeyContext.LOG))
     lines = page(rows, ("ctrl+k",), 90).plain.splitlines()
     assert [line.split() for line in lines[1:]] == [["ctrl+k", "Go", "to", "the", "knobs"]]
     assert "Stop everything" in page(rows, ("everything", "stop"), 90).plain

@@ -16,7 +16,7 @@ from rltui import settings
 from rltui.cli.arguments import _KEYMAPS
 from rltui.errors import ConfigError
 from rltui.ui import actions, keymap
-from rltui.ui.actions import ACTIONS, Place, key_of
+from rltui.ui.actions import ACTIONS, KeyContext, key_of
 from rltui.ui.key_names import typed_key, written
 from rltui.ui.keymap import idle_key, presets
 from rltui.ui.screens.help import all_rows
@@ -234,17 +234,17 @@ async def test_a_refused_keymap_is_told_and_the_usual_keys_hold(open_app: Opener
 @pytest.mark.parametrize(
     ("key", "place", "words"),
     [
-        ("Z", Place.OVERVIEW, "Z is no key here. z: zoom"),
-        ("n", Place.QUEUE, "n is no key here. next match works on the rollout screen (5)"),
-        ("percent_sign", Place.OVERVIEW, "% is no key here. outliers works on the metrics screen (4)"),
-        ("r", Place.METRICS, "r is no key here. restart works on the overview (1)"),
-        ("shift+home", Place.LOGS, "shift+home is no key here. first works on the queue screen (Q)"),
-        ("delete", Place.OVERVIEW, "del: drop makes no sense now"),
-        ("u", Place.CONFIG, "u: undo makes no sense now"),
-        ("f9", Place.CONFIG, "f9 is no key here. ?: all keys"),
+        ("Z", KeyContext.OVERVIEW, "Z is no key here. z: zoom"),
+        ("n", KeyContext.QUEUE, "n is no key here. next match works on the rollout screen (5)"),
+        ("percent_sign", KeyContext.OVERVIEW, "% is no key here. outliers works on the metrics screen (4)"),
+        ("r", KeyContext.METRICS, "r is no key here. restart works on the overview (1)"),
+        ("shift+home", KeyContext.LOGS, "shift+home is no key here. first works on the queue screen (Q)"),
+        ("delete", KeyContext.OVERVIEW, "del: drop makes no sense now"),
+        ("u", KeyContext.CONFIG, "u: undo makes no sense now"),
+        ("f9", KeyContext.CONFIG, "f9 is no key here. ?: all keys"),
     ],
 )
-def test_a_key_that_does_nothing_names_the_nearest(key: str, place: Place, words: str) -> None:
+def test_a_key_that_does_nothing_names_the_nearest(key: str, place: KeyContext, words: str) -> None:
     assert idle_key(key, place) == words
 
 

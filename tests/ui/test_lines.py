@@ -25,7 +25,7 @@ from tests.ui.trouble import (
 )
 
 from rltui.cli.status import as_text
-from rltui.core.api import ComponentState, Concern, Orphan, Plan
+from rltui.core.api import ComponentState, HealthIssue, Orphan, Plan
 from rltui.core.config_report import KnobInfo, Problem
 from rltui.core.text import sparkline
 from rltui.errors import ConfigError
@@ -114,7 +114,7 @@ def test_header_has_no_stale_figures() -> None:  # B4
 
 def test_header_says_that_a_run_does_not_learn() -> None:  # B1
     status = running_status()
-    concern = Concern(word="reward collapsed", text="…")
+    concern = HealthIssue(word="reward collapsed", text="…")
     progress = status.progress.model_copy(update={"concerns": (concern,)})
     line = header_line(status.model_copy(update={"progress": progress}), 100).plain
     assert "⚠ reward collapsed" in line

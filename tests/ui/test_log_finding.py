@@ -17,7 +17,7 @@ from textual.widgets import Input
 
 from rltui.services.logs.index import LogFile
 from rltui.services.logs.search import LogSearch
-from rltui.ui.copying import CopyWanted
+from rltui.ui.copying import CopyRequested
 from rltui.ui.widgets import log_scroll
 from rltui.ui.widgets.log_pane import LogPane
 
@@ -31,7 +31,7 @@ class SearchApp(App[None]):
         super().__init__()
         self.path = path
         self.pane = LogPane()
-        self.taken: list[CopyWanted] = []
+        self.taken: list[CopyRequested] = []
         self.show()
 
     def show(self) -> None:
@@ -45,8 +45,8 @@ class SearchApp(App[None]):
     def on_mount(self) -> None:
         self.pane.focus()
 
-    @on(CopyWanted)
-    def _take(self, message: CopyWanted) -> None:
+    @on(CopyRequested)
+    def _take(self, message: CopyRequested) -> None:
         self.taken.append(message)
 
 

@@ -12,7 +12,7 @@ from tests.ui.test_log_finding import SearchApp, running, shown, subtitle, write
 from textual.events import MouseDown, MouseMove, MouseUp
 from textual.pilot import Pilot
 
-from rltui.ui.copying import CopyWanted
+from rltui.ui.copying import CopyRequested
 from rltui.ui.widgets.log_pane import LogPane
 from rltui.ui.widgets.log_selection import word_at
 from rltui.ui.widgets.panes import ReaderPane
@@ -60,7 +60,7 @@ async def open_pane(tmp_path: Path) -> AsyncIterator[tuple[LogPane, Mouse, Pilot
         yield pane, Mouse(pane, pilot), pilot
 
 
-async def copied(pilot: Pilot[None], key: str = "y") -> CopyWanted:
+async def copied(pilot: Pilot[None], key: str = "y") -> CopyRequested:
     app = pilot.app
     assert isinstance(app, SearchApp)
     before = len(app.taken)
@@ -69,10 +69,10 @@ async def copied(pilot: Pilot[None], key: str = "y") -> CopyWanted:
     return app.taken[-1]
 
 
-Opened = tuple[LogPane, Mouse, Pilot[None]]
+RemoteHandle = tuple[LogPane, Mouse, Pilot[None]]
 
 
-async def test_a_drag_selects_characters_and_copies_what_is_shown(open_pane: Opened) -> None:
+async def test_a_drag_selects_characters_and_copies_what_is_shown(open_pane: RemoteHandle) -> None:
     pane, mouse, pilot = open_pane
     top = shown(pane)[0]
     await mouse.drag((5, 0), (8, 0), (11, 0))
@@ -86,7 +86,7 @@ async def test_a_drag_selects_characters_and_copies_what_is_shown(open_pane: Ope
     assert (await copied(pilot)).text == top[5:12], "the other way round"
 
 
-async def test_a_drag_over_lines_joins_them_and_stops_following(open_pane: Opened) -> None:
+async def test_a_drag_over_lines_joins_them_and_stops_following(open_pane: RemoteHandle) -> None:
     pane, mouse, pilot = open_pane
     rows = shown(pane)
     await mouse.drag((8, 1), (3, 3))
@@ -96,7 +96,7 @@ async def test_a_drag_over_lines_joins_them_and_stops_following(open_pane: Opene
     assert (taken.what, taken.name) == ("what is shown of 3 lines", "trainer.log")
 
 
-async def test_wrapped_lines_are_copied_as_one(open_pane: Opened, tmp_path: Path) -> None:
+async def test_wrapped_lines_are_copied_as_one(open_pane: RemoteHandle, tmp_path: Path) -> None:
     pane, mouse, pilot = open_pane
     text = "word " * 40
     write(tmp_path / "log", f"{text}\nend\n")
@@ -108,7 +108,7 @@ async def test_wrapped_lines_are_copied_as_one(open_pane: Opened, tmp_path: Path
     assert (await copied(pilot)).text == text[: pane.size.width + 10]
 
 
-async def test_beyond_an_edge_the_log_scrolls(open_pane: Opened) -> None:
+async def test_beyond_an_edge_the_log_scrolls(open_pane: RemoteHandle) -> None:
     pane, mouse, pilot = open_pane
     top = pane._rows[0].line
     await mouse.drag((0, 5), (0, -1), up=False)
@@ -122,7 +122,9 @@ async def test_beyond_an_edge_the_log_scrolls(open_pane: Opened) -> None:
     assert text.splitlines()[-1] == "l", "the character that it began with"
 
 
-async def test_a_log_that_is_written_stands_still_below_the_button(open_pane: Opened, tmp_path: Path) -> None:
+async def test_a_log_that_is_written_stands_still_below_the_button(
+    open_pane: RemoteHandle, tmp_path: Path
+) -> None:
     pane, mouse, pilot = open_pane
     row = shown(pane)[3]
     await mouse.drag((0, 3), up=False)
@@ -137,7 +139,7 @@ async def test_a_log_that_is_written_stands_still_below_the_button(open_pane: Op
     assert pane.follow, "a mere click stops nothing"
 
 
-async def test_clicks_take_words_and_lines_and_shift_extends(open_pane: Opened) -> None:
+async def test_clicks_take_words_and_lines_and_shift_extends(open_pane: RemoteHandle) -> None:
     pane, mouse, pilot = open_pane
     row = shown(pane)[2]
     await mouse.click(row.index("a/b") + 1, 2, times=2)
@@ -153,7 +155,7 @@ async def test_clicks_take_words_and_lines_and_shift_extends(open_pane: Opened) 
     assert not pane.has_selection, "a click elsewhere lets it go"
 
 
-async def test_it_keeps_to_its_lines_while_the_log_grows(open_pane: Opened, tmp_path: Path) -> None:
+async def test_it_keeps_to_its_lines_while_the_log_grows(open_pane: RemoteHandle, tmp_path: Path) -> None:
     pane, mouse, pilot = open_pane
     row = shown(pane)[3]
     await mouse.drag((0, 3), (50, 3))
@@ -196,7 +198,7 @@ def test_a_word_is_what_belongs_together(text: str, cell: int, word: str) -> Non
     assert "".join(dict.fromkeys(cells[first:last])) in (word, "".join(dict.fromkeys(word)))
 
 
-async def test_a_selection_outlives_a_pane_without_a_row(open_pane: Opened) -> None:
+async def test_a_selection_outlives_a_pane_without_a_row(open_pane: RemoteHandle) -> None:
     """Random keys found it: there was no row to count from."""
     pane, _, pilot = open_pane
     width, height = pilot.app.size

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rltui.core.layout import Screen
 from rltui.ui.arrangement import Arrangement
-from rltui.ui.placing import PanelState, Placing, place
+from rltui.ui.geometry import Geometry, PanelState, place
 
 NAMES = ("inference", "orchestrator", "trainer")
 READER = PanelState()
@@ -23,7 +23,7 @@ STATES = {**dict.fromkeys(NAMES, READER), "gpus": side(8), "knobs": side(30)}
 USUAL = Arrangement.usual(Screen(), NAMES)
 
 
-def rows_of(placing: Placing) -> dict[str, int]:
+def rows_of(placing: Geometry) -> dict[str, int]:
     return {name: each.height for name, each in placing.places.items()}
 
 

@@ -24,7 +24,7 @@ from rltui.ui.app import RltuiApp
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.cells import PLAIN, Cells
 from rltui.ui.terminal.contrast import GRAPHICS, TEXT, Rgb, ratio, ratio_shown, shown
-from rltui.ui.terminal.incoming import BackgroundTold
+from rltui.ui.terminal.incoming import BackgroundColorReported
 
 NAMES = [name for name in themes.available() if name != themes.FOLLOWING]
 OURS = [name for name in NAMES if name.startswith("rltui-")]
@@ -243,13 +243,13 @@ async def test_the_settings_say_the_theme_until_one_is_chosen(open_app: Opener) 
 async def test_where_nothing_is_chosen_the_background_decides(open_app: Opener) -> None:
     async with open_app(FakeExperiment(), abilities=Abilities(is_light=True)) as pilot:
         assert pilot.app.current_theme.name == "rltui-light"
-        pilot.app.post_message(BackgroundTold(is_light=False))
+        pilot.app.post_message(BackgroundColorReported(is_light=False))
         await settle(pilot)
         assert pilot.app.current_theme.name == "rltui-dark"
         found = {bg for _, _, bg in painted(pilot.app, ColorSystem.TRUECOLOR)}
         assert rgb(theme_of("rltui-dark", ColorSystem.TRUECOLOR), "background") in found
     async with open_app(FakeExperiment(), theme="nord") as pilot:
-        pilot.app.post_message(BackgroundTold(is_light=True))
+        pilot.app.post_message(BackgroundColorReported(is_light=True))
         await settle(pilot)
         assert pilot.app.current_theme.name == "nord"
         pilot.app.theme = themes.FOLLOWING

@@ -20,7 +20,7 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
 from rltui.core.api import Alert, ComponentState, Plan, Request, Status
-from rltui.ui.actions import Place, changing_keys, uses
+from rltui.ui.actions import KeyContext, changing_keys, uses
 from rltui.ui.requests import READONLY_TEXT
 from rltui.ui.screens.dialogs import MessageDialog, PlanDialog
 from rltui.ui.screens.overview import Overview
@@ -169,8 +169,8 @@ async def test_a_start_that_ends_leftovers_first_is_asked(open_app: Opener) -> N
 async def test_readonly_refuses_every_key_that_changes_something(open_app: Opener) -> None:
     experiment = FakeExperiment(orphans_status(), NO_GPU, knob_table(), readonly=True)
     async with open_app(experiment) as pilot:
-        of_log = {key for use in uses(Place.LOG) for key in use.keys.split(",")}
-        for key in changing_keys(Place.OVERVIEW).keys() - of_log:
+        of_log = {key for use in uses(KeyContext.LOG) for key in use.keys.split(",")}
+        for key in changing_keys(KeyContext.OVERVIEW).keys() - of_log:
             forget(pilot)
             await press(pilot, "t", key)
             assert said(pilot) == [READONLY_TEXT], key

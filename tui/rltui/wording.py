@@ -23,7 +23,7 @@ from rltui.core.text import (
 )
 
 if TYPE_CHECKING:
-    from rltui.core.api import Concern, Lost, Orphan, Plan, Publication
+    from rltui.core.api import HealthIssue, Lost, Orphan, Plan, Publication
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, SetAside
     from rltui.core.config_report import DerivedValue
     from rltui.core.evals import Difference, EvalReport, Evaluation
@@ -94,7 +94,7 @@ def log_state(path: str | None, changed_at: float | None, now: float) -> tuple[s
     return ("growing", "") if quiet is None else ("quiet", duration(quiet))
 
 
-def concern_text(concern: Concern) -> str:
+def concern_text(concern: HealthIssue) -> str:
     """In a line or two: what is wrong, where to go back to, what was edited since."""
     parts = [f"{concern.word}: {concern.evidence}"]
     if concern.last_good is not None:

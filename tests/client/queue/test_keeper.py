@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from tests.waiting import retry_until
 
-from rltui.client.queue.asking import QueueWish, add_to_queue
-from rltui.client.queue.keeper import QueueKeeper, verdict
-from rltui.core.queue import QueueEntry, QueueOptions, QueueSurroundings
+from rltui.client.queue.asking import QueueRequest, add_to_queue
+from rltui.client.queue.keeper import QueueScheduler, verdict
+from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions
 from rltui.services import fingerprints, own_files
 from rltui.services.queue_file import change_queue, queue_file
 
@@ -58,18 +58,18 @@ def waiting(id_: str, config: Path) -> QueueEntry:
 
 
 @pytest.fixture
-def keeper(own_user: Path, monkeypatch: pytest.MonkeyPatch) -> QueueKeeper:
+def keeper(own_user: Path, monkeypatch: pytest.MonkeyPatch) -> QueueScheduler:
     """Starts nothing."""
-    monkeypatch.setattr(QueueKeeper, "_start", lambda self, entry: None)
-    return QueueKeeper()
+    monkeypatch.setattr(QueueScheduler, "_start", lambda self, entry: None)
+    return QueueScheduler()
 
 
-def why(keeper: QueueKeeper) -> dict[str, str]:
+def why(keeper: QueueScheduler) -> dict[str, str]:
     return {each.id: each.why or each.state for each in keeper.queue.entries}
 
 
 @pytest.mark.timeout(30)
-def test_a_pipe_in_place_of_a_config_holds_up_nobody(keeper: QueueKeeper, tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_a_config_holds_up_nobody(keeper: QueueScheduler, tmp_path: Path) -> None:
     configs = [tmp_path / "a.toml", tmp_path / "b.toml"]
     for config in configs:
         config.write_text("x = 1")
@@ -85,7 +85,7 @@ def test_a_pipe_in_place_of_a_config_holds_up_nobody(keeper: QueueKeeper, tmp_pa
 
 @pytest.mark.timeout(30)
 def test_a_disk_that_does_not_answer_holds_up_nobody(
-    keeper: QueueKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    keeper: QueueScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configs = [tmp_path / "a.toml", tmp_path / "b.toml"]
     for config in configs:
@@ -114,7 +114,7 @@ def test_a_disk_that_does_not_answer_holds_up_nobody(
 
 @pytest.mark.timeout(30)
 def test_a_folder_on_a_disk_that_does_not_answer_holds_up_nobody(
-    keeper: QueueKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    keeper: QueueScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own folder, the one that it was added in, and that of one that runs."""
     config = tmp_path / "a.toml"
@@ -122,7 +122,7 @@ def test_a_folder_on_a_disk_that_does_not_answer_holds_up_nobody(
     entries = [waiting(id_, config) for id_ in "abcd"]
     entries[1] = entries[1].model_copy(update={"surroundings": "dead"})
     entries[2] = entries[2].model_copy(update={"state": "running"})
-    dead = {"dead": QueueSurroundings(cwd="/dead", variables={})}
+    dead = {"dead": LaunchEnvironment(cwd="/dead", variables={})}
     change_queue(
         lambda queue: queue.model_copy(update={"surroundings": dead, "max_parallel": 4}).with_entries(entries)
     )
@@ -154,7 +154,7 @@ def test_a_folder_on_a_disk_that_does_not_answer_holds_up_nobody(
 
 @pytest.mark.timeout(30)
 def test_whoever_adds_a_run_does_not_touch_the_folders_of_others(
-    keeper: QueueKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    keeper: QueueScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change_queue(lambda queue: queue.with_entries([waiting("a", tmp_path / "none.toml")]))
     resolve = Path.resolve
@@ -166,13 +166,13 @@ def test_whoever_adds_a_run_does_not_touch_the_folders_of_others(
     monkeypatch.setattr(Path, "resolve", watched)
     monkeypatch.setattr("rltui.client.queue.asking.wake", lambda: None)
     (tmp_path / "link").symlink_to(tmp_path)
-    wish = QueueWish(words=(), overrides=(), name="b", folder=tmp_path / "link/b", files=())
+    wish = QueueRequest(words=(), overrides=(), name="b", folder=tmp_path / "link/b", files=())
     assert add_to_queue([wish], QueueOptions())[0].folder == str(tmp_path / "b")
     wish = replace(wish, name="c", folder=tmp_path / "b")
     assert add_to_queue([wish], QueueOptions())[0].folder == str(tmp_path / "b-2")
 
 
-def test_a_file_that_was_deleted_by_hand_comes_back(keeper: QueueKeeper, tmp_path: Path) -> None:
+def test_a_file_that_was_deleted_by_hand_comes_back(keeper: QueueScheduler, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("x = 1")
     change_queue(lambda queue: queue.with_entries([waiting("a", tmp_path / "a.toml")]))
     keeper.look()
@@ -182,7 +182,7 @@ def test_a_file_that_was_deleted_by_hand_comes_back(keeper: QueueKeeper, tmp_pat
     assert "was deleted" in keeper.queue.told
 
 
-def test_a_clock_that_was_set_back_holds_up_no_retry(keeper: QueueKeeper, tmp_path: Path) -> None:
+def test_a_clock_that_was_set_back_holds_up_no_retry(keeper: QueueScheduler, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("x = 1")
     failed = waiting("a", tmp_path / "a.toml").model_copy(update={"retries": 1})
     now = 2e9

@@ -16,28 +16,28 @@ from rltui.client.finished import FinishedRun
 from rltui.client.protocol import Event, Experiment, Runs
 from rltui.client.remote.link import HostLink
 from rltui.client.remote.runs import AllRuns, RemoteRuns
-from rltui.client.runs import KnownRuns
+from rltui.client.runs import LocalRuns
 from rltui.core.api import Request, Status
 from rltui.core.config_report import KnobTable
-from rltui.core.forks import ForkWish
+from rltui.core.forks import ForkRequest
 from rltui.core.runs import RunChange, RunRow
 from rltui.errors import ConfigError, LinkDownError, RltuiError, UsageError
 
 
 @pytest.fixture
-def there(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> KnownRuns:
+def there(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> LocalRuns:
     """All runs, as a program on that machine sees them."""
     for name in ("state_home", "config_home", "cache_home"):
         monkeypatch.setenv(f"XDG_{name.upper()}", str(machine.root / name))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(machine.root / "run"))
-    runs = KnownRuns()
+    runs = LocalRuns()
     runs.catch_up()
     return runs
 
 
 @pytest.fixture
 def runs(link: HostLink, own_user: Path) -> RemoteRuns:
-    return RemoteRuns(link, KnownRuns())
+    return RemoteRuns(link, LocalRuns())
 
 
 def by_name(runs: Runs) -> dict[str, RunRow]:
@@ -66,7 +66,7 @@ async def first(experiment: Experiment, *kinds: type[Event]) -> tuple[Event, ...
     return tuple(found[kind] for kind in kinds)
 
 
-def test_rows_are_those_of_that_machine_and_kept_up_to_date(runs: RemoteRuns, there: KnownRuns) -> None:
+def test_rows_are_those_of_that_machine_and_kept_up_to_date(runs: RemoteRuns, there: LocalRuns) -> None:
     as_protocol: Runs = runs
     alpha = listed(runs)["alpha"]
     assert (alpha.host, runs.host, runs.trouble, runs.hosts) == ("gpubox", "gpubox", "", ())
@@ -80,7 +80,7 @@ def test_rows_are_those_of_that_machine_and_kept_up_to_date(runs: RemoteRuns, th
     assert runs.queue() == there.queue()
 
 
-def test_a_finished_run_is_as_it_is_there(alpha: Experiment, there: KnownRuns) -> None:
+def test_a_finished_run_is_as_it_is_there(alpha: Experiment, there: LocalRuns) -> None:
     row = next(row for row in there.rows() if row.name == "alpha")
     own = there.open(row.id)
     assert isinstance(own, FinishedRun)
@@ -133,7 +133,7 @@ def test_what_is_opened_comes_along_with_the_hello(machine: Machine, own_user: P
     said: list[str] = []
     link = HostLink(machine.host)
     try:
-        runs = RemoteRuns(link, KnownRuns())
+        runs = RemoteRuns(link, LocalRuns())
         assert runs.opened(link.open(said.append).result()) is None
         assert link.is_up
     finally:
@@ -146,10 +146,10 @@ def test_what_is_opened_comes_along_with_the_hello(machine: Machine, own_user: P
         other.close()
 
 
-def test_runs_are_compared_and_forked_there(runs: RemoteRuns, there: KnownRuns) -> None:
+def test_runs_are_compared_and_forked_there(runs: RemoteRuns, there: LocalRuns) -> None:
     ids = [listed(runs)[name].id for name in ("alpha", "beta")]
     assert runs.compare(ids) == there.compare(ids)
-    for wish in (ForkWish(edits={"seed": "7"}), ForkWish(edits={"no_such_knob": "1"})):
+    for wish in (ForkRequest(edits={"seed": "7"}), ForkRequest(edits={"no_such_knob": "1"})):
         told = []
         for each in (runs, there):
             with pytest.raises(ConfigError) as caught:
@@ -164,7 +164,7 @@ def test_what_is_the_persons_own_stays_here(
     alpha: Experiment, runs: RemoteRuns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     runs.keep("app", {"tour": "seen"})
-    assert KnownRuns().kept("app") == {"tour": "seen"}
+    assert LocalRuns().kept("app") == {"tour": "seen"}
     monkeypatch.chdir(tmp_path)
     assert alpha.save("loss curve.csv", "1,2\n") == str(tmp_path / "loss-curve.csv")
     assert alpha.save("loss curve.csv", "3\n") == str(tmp_path / "loss-curve-2.csv")
@@ -179,7 +179,7 @@ def test_what_is_the_persons_own_stays_here(
 @pytest.mark.slow
 def test_an_experiment_is_the_same_after_the_link_was_cut(machine: Machine, own_user: Path) -> None:
     with opened(machine) as link:
-        runs = RemoteRuns(link, KnownRuns())
+        runs = RemoteRuns(link, LocalRuns())
         alpha = runs.open(listed(runs)["alpha"].id)
 
         async def watched() -> None:
@@ -206,7 +206,7 @@ def test_an_experiment_is_the_same_after_the_link_was_cut(machine: Machine, own_
 @pytest.fixture
 def several(runs: RemoteRuns, own_user: Path, tmp_path: Path) -> AllRuns:
     made(tmp_path / "mine" / "gamma", steps=4)
-    found = AllRuns(KnownRuns(), [runs])
+    found = AllRuns(LocalRuns(), [runs])
     found.catch_up()
     retry_until(lambda: {"alpha", "beta", "gamma"} <= by_name(found).keys())
     return found
@@ -238,7 +238,7 @@ def test_a_machine_that_cannot_be_reached_is_told_and_the_others_are_listed(
     own_user: Path, tmp_path: Path, machine: Machine
 ) -> None:
     made(tmp_path / "mine" / "gamma", steps=4)
-    own = KnownRuns()
+    own = LocalRuns()
     own.catch_up()
     link = HostLink(machine.host)
     found = AllRuns(own, [RemoteRuns(link, own)])
@@ -254,7 +254,7 @@ def test_a_machine_that_cannot_be_reached_is_told_and_the_others_are_listed(
 
 
 def test_a_list_that_nobody_looks_at_is_not_told_any_more(
-    runs: RemoteRuns, there: KnownRuns, monkeypatch: pytest.MonkeyPatch
+    runs: RemoteRuns, there: LocalRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alpha = listed(runs)["alpha"]
     monkeypatch.setattr("rltui.client.remote.runs._UNSEEN_S", 0.0)

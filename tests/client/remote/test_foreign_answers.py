@@ -18,11 +18,11 @@ from rltui.client.remote.experiment import RemoteExperiment
 from rltui.client.remote.frames import Packet, PacketKind
 from rltui.client.remote.link import HostLink, _refusal
 from rltui.client.remote.logs import RemoteLog, RemoteSearch
-from rltui.client.remote.reach import Host
+from rltui.client.remote.reach import RemoteMachine
 from rltui.client.remote.rollouts import RemoteRollouts
 from rltui.client.remote.runs import RemoteRuns
 from rltui.client.remote.series import RemoteSeries
-from rltui.client.runs import KnownRuns
+from rltui.client.runs import LocalRuns
 from rltui.core.rollouts import BatchKey
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
@@ -32,7 +32,7 @@ class Saying(HostLink):
     """A link over which somebody says just this, to whatever is asked."""
 
     def __init__(self, said: Iterable[object], blob: bytes = b"") -> None:
-        super().__init__(Host("gpubox", ("ssh", "gpubox")))
+        super().__init__(RemoteMachine("gpubox", ("ssh", "gpubox")))
         self._said, self._blob = [*said], blob
 
     def ask(self, take: Callable[[Packet | RltuiError], None], method: str, params: object = None) -> int:
@@ -130,7 +130,7 @@ def of_rollouts(said: object) -> None:
 
 
 def of_rows(said: object) -> None:
-    runs = RemoteRuns(Saying([said]), KnownRuns())
+    runs = RemoteRuns(Saying([said]), LocalRuns())
     runs.rows()
     with suppress(RltuiError):
         runs.configs(["a" * 10])

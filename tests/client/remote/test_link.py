@@ -15,7 +15,7 @@ from tests.waiting import retry_until
 from rltui import __version__
 from rltui.client.remote.frames import Hello
 from rltui.client.remote.link import OURS, HostLink
-from rltui.client.remote.reach import Host, configured, host_of
+from rltui.client.remote.reach import RemoteMachine, configured, host_of
 from rltui.errors import ConflictError, LinkDownError, RltuiError, UsageError
 from rltui.settings import HostSettings
 
@@ -24,18 +24,18 @@ def silent(text: str) -> None:
     del text
 
 
-def refused(host: Host) -> RltuiError:
+def refused(host: RemoteMachine) -> RltuiError:
     with pytest.raises(RltuiError) as caught:
         HostLink(host).open(silent)
     return caught.value
 
 
-def way(tmp_path: Path, script: str) -> Host:
+def way(tmp_path: Path, script: str) -> RemoteMachine:
     """A host that is reached by a shell script."""
     path = tmp_path / "way"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(stat.S_IRWXU)
-    return Host("gpubox", (str(path),))
+    return RemoteMachine("gpubox", (str(path),))
 
 
 def test_a_machine_without_rltui_is_told_with_what_to_do(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_what_was_said_instead_is_told(tmp_path: Path) -> None:
 
 def test_a_program_that_is_not_here_is_told() -> None:
     assert (
-        refused(Host("gpubox", ("/no/ssh", "gpubox"))).title
+        refused(RemoteMachine("gpubox", ("/no/ssh", "gpubox"))).title
         == "cannot run /no/ssh: No such file or directory"
     )
 
@@ -76,7 +76,7 @@ def test_what_ssh_says_is_told(tmp_path: Path) -> None:
     fake = tmp_path / "ssh"
     fake.write_text("#!/bin/sh\nprintf 'ssh: connect to host gpubox port 22: No route\\r\\n' >&2\nexit 255\n")
     fake.chmod(stat.S_IRWXU)
-    host = Host("gpubox", (str(fake), "gpubox"))
+    host = RemoteMachine("gpubox", (str(fake), "gpubox"))
     said: list[str] = []
     with pytest.raises(RltuiError, match=r"gpubox cannot be reached\n") as caught:
         HostLink(host).open(said.append)
@@ -112,7 +112,9 @@ def test_hosts_of_the_settings() -> None:
         "/opt/rltui serve --stdio",
     ]
     assert configured("near", HostSettings()).command == ("ssh", "near")
-    assert host_of("gpubox:/usr/bin/rltui", known) == Host("gpubox", known["gpubox"].reach, "/usr/bin/rltui")
+    assert host_of("gpubox:/usr/bin/rltui", known) == RemoteMachine(
+        "gpubox", known["gpubox"].reach, "/usr/bin/rltui"
+    )
 
 
 @pytest.mark.parametrize("text", ["", "-oProxyCommand=x", "two words", ":/path"])

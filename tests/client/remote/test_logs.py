@@ -15,7 +15,7 @@ from rltui.client.remote.link import HostLink
 from rltui.client.remote.log_feed import KnownLine, LogFeed
 from rltui.client.remote.logs import RemoteLog
 from rltui.client.remote.runs import RemoteRuns
-from rltui.client.runs import KnownRuns
+from rltui.client.runs import LocalRuns
 from rltui.core.lines import Level, LogChange, LogEntry, LogSource
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
@@ -37,7 +37,7 @@ def experiment(link: HostLink, own_user: Path) -> Experiment:
 
 
 def opened_run(link: HostLink) -> Experiment:
-    runs = RemoteRuns(link, KnownRuns())
+    runs = RemoteRuns(link, LocalRuns())
     runs.catch_up()
     row = retry_until(lambda: next((row for row in runs.rows() if row.name == "alpha"), None))
     return runs.open(row.id)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuShare, MemoryKind
-from rltui.core.gpu.shares import RELEASE_UPDATES, ChangeEstimate, Tenant
+from rltui.core.gpu.shares import RELEASE_UPDATES, ChangeEstimate, MemoryOwner
 from rltui.core.gpu.shares import shares as shares_of_processes
 
 GIB = 1 << 30
@@ -153,11 +153,11 @@ def test_without_a_total_processes_stand_for_themselves(kind: MemoryKind) -> Non
 
 TOTAL = 80
 BEGIN = 1000.0
-ENGINE = Tenant("inference", 1, started_at=BEGIN + 10, utilization=0.5)
-TRAINER = Tenant("trainer", 1, started_at=BEGIN + 20)
+ENGINE = MemoryOwner("inference", 1, started_at=BEGIN + 10, utilization=0.5)
+TRAINER = MemoryOwner("trainer", 1, started_at=BEGIN + 20)
 
 tenants = st.builds(
-    Tenant,
+    MemoryOwner,
     st.sampled_from(["inference", "trainer", "judge"]),
     st.integers(1, 3),
     is_starting=st.booleans(),
@@ -168,7 +168,7 @@ living = st.lists(tenants, max_size=3, unique_by=lambda tenant: tenant.component
 updates = st.lists(st.tuples(st.integers(0, TOTAL), living), max_size=40)
 
 
-def watch(*steps: tuple[int, list[Tenant]], estimate: ChangeEstimate | None = None) -> dict[str, int]:
+def watch(*steps: tuple[int, list[MemoryOwner]], estimate: ChangeEstimate | None = None) -> dict[str, int]:
     """What is estimated after the last step."""
     watched = estimate or ChangeEstimate(since=BEGIN)
     held: dict[str, int] = {}
@@ -178,7 +178,7 @@ def watch(*steps: tuple[int, list[Tenant]], estimate: ChangeEstimate | None = No
 
 
 @given(updates)
-def test_estimates_are_possible(steps: list[tuple[int, list[Tenant]]]) -> None:
+def test_estimates_are_possible(steps: list[tuple[int, list[MemoryOwner]]]) -> None:
     estimate = ChangeEstimate(since=BEGIN)
     for used_bytes, present in steps:
         held = watch((used_bytes, present), estimate=estimate)
@@ -202,12 +202,12 @@ def test_growth_is_the_youngest_tenants() -> None:
 
 
 def test_growth_is_the_starting_tenants_before_a_younger_ready_one() -> None:
-    starting = Tenant("inference", 1, is_starting=True, started_at=BEGIN + 10)
+    starting = MemoryOwner("inference", 1, is_starting=True, started_at=BEGIN + 10)
     assert watch((0, []), (10, [starting, TRAINER])) == {"inference": 10, "trainer": 0}
 
 
 def test_of_equal_age_the_last_one_grows() -> None:
-    first, second = Tenant("a", 1), Tenant("b", 1)
+    first, second = MemoryOwner("a", 1), MemoryOwner("b", 1)
     assert watch((0, []), (10, [first, second])) == {"a": 0, "b": 10}
 
 
@@ -232,21 +232,24 @@ def test_memory_that_an_ended_tenant_keeps_is_nobodys_in_the_end() -> None:
 
 
 def test_successor_starts_with_nothing_while_the_ended_gives_back() -> None:
-    again = Tenant("inference", 2, is_starting=True, started_at=BEGIN + 60)
+    again = MemoryOwner("inference", 2, is_starting=True, started_at=BEGIN + 60)
     steps = [(5, []), (45, [ENGINE]), (45, [])]
     assert watch(*steps, (46, [again])) == {"inference": 1}
     assert watch(*steps, (46, [again]), (6, [again]), (30, [again])) == {"inference": 25}
 
 
 def test_restart_between_two_updates_hands_over() -> None:
-    again = Tenant("inference", 2, is_starting=True, started_at=BEGIN + 60)
+    again = MemoryOwner("inference", 2, is_starting=True, started_at=BEGIN + 60)
     assert watch((5, []), (45, [ENGINE]), (45, [again])) == {"inference": 40}
     assert watch((5, []), (45, [ENGINE]), (25, [again])) == {"inference": 20}
 
 
 def test_adopted_engine_holds_its_share_and_others_the_rest() -> None:
-    engine = Tenant("inference", 1, started_at=BEGIN - 10, utilization=0.5)
-    trainer, judge = Tenant("trainer", 1, started_at=BEGIN - 5), Tenant("judge", 1, started_at=BEGIN - 5)
+    engine = MemoryOwner("inference", 1, started_at=BEGIN - 10, utilization=0.5)
+    trainer, judge = (
+        MemoryOwner("trainer", 1, started_at=BEGIN - 5),
+        MemoryOwner("judge", 1, started_at=BEGIN - 5),
+    )
     assert watch((70, [engine, trainer])) == {"inference": 40, "trainer": 30}
     assert watch((70, [engine, trainer, judge])) == {"inference": 40, "trainer": 15, "judge": 15}
     assert watch((30, [engine, trainer])) == {"inference": 30, "trainer": 0}
@@ -255,10 +258,10 @@ def test_adopted_engine_holds_its_share_and_others_the_rest() -> None:
 
 
 def test_tenant_adopted_after_the_first_update_gets_nobodys_memory() -> None:
-    engine = Tenant("inference", 1, started_at=BEGIN - 10, utilization=0.5)
+    engine = MemoryOwner("inference", 1, started_at=BEGIN - 10, utilization=0.5)
     assert watch((70, []), (71, [engine])) == {"inference": 41}
 
 
 def test_tenant_started_under_the_watch_gets_nothing_that_was_there() -> None:
     assert watch((50, [TRAINER])) == {"trainer": 0}
-    assert watch((50, [Tenant("trainer", 1)])) == {"trainer": 0}
+    assert watch((50, [MemoryOwner("trainer", 1)])) == {"trainer": 0}

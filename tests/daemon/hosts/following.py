@@ -16,7 +16,7 @@ from tests.fakes.nodes import FakeNode
 from tests.waiting import retry_until
 
 from rltui.services import processes
-from rltui.services.remote import Remote, read_remote
+from rltui.services.job_status import JobStatus, read_remote
 
 
 class Following:
@@ -72,8 +72,8 @@ class Following:
         return self.process.wait(timeout_s)
 
     @property
-    def remote(self) -> Remote:
-        return read_remote(self.folder) or Remote()
+    def remote(self) -> JobStatus:
+        return read_remote(self.folder) or JobStatus()
 
     def running(self) -> processes.AttemptRecord:
         """What the shim there says, once the component runs and its follower knows."""

@@ -22,9 +22,9 @@ from tests.kube import FakeCluster, fake_cluster, shell
 from tests.waiting import retry_until
 
 from rltui.daemon.hosts import kube as kube_host
-from rltui.daemon.hosts.follower import Follower
+from rltui.daemon.hosts.follower import RemoteRunner
+from rltui.services.job_status import JobStatus, read_remote
 from rltui.services.kube import pod_words
-from rltui.services.remote import Remote, read_remote
 
 HASTE = """\
 import sys
@@ -58,8 +58,8 @@ class Attempt:
         return (self.folder / "output.log").read_text()
 
     @property
-    def remote(self) -> Remote:
-        return read_remote(self.folder) or Remote()
+    def remote(self) -> JobStatus:
+        return read_remote(self.folder) or JobStatus()
 
     def follow(self) -> subprocess.Popen[bytes]:
         """As the shim starts it, also in place of one that was killed."""
@@ -74,7 +74,7 @@ class Attempt:
         self.followers.append(process)
         return process
 
-    def until(self, holds: Callable[[Remote], bool]) -> Remote:
+    def until(self, holds: Callable[[JobStatus], bool]) -> JobStatus:
         return retry_until(lambda: remote if holds(remote := self.remote) else None, timeout_s=20.0)
 
 
@@ -346,7 +346,7 @@ def kubectl(cluster: FakeCluster, *words: str) -> None:
     subprocess.run(["kubectl", *words], env=dict(cluster.env), check=True, capture_output=True, timeout=20)
 
 
-class Written(Follower):
+class Written(RemoteRunner):
     """A follower whose output goes straight into its log."""
 
     def write(self, data: bytes) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rltui.frameworks import registry
-from rltui.services.metrics.digest import RunDigest
+from rltui.services.metrics.run_summary import RunSummary
 from rltui.services.metrics.store import SeriesReader, SeriesWriter
 
 REWARD = "train/agg/effective/agent/reward/mean"
@@ -19,7 +19,7 @@ REWARD = "train/agg/effective/agent/reward/mean"
 def test_piece_by_piece_or_at_once(tmp_path: Path, seed: int) -> None:
     dice, framework = random.Random(seed), registry.get("prime-rl")
     writer, step = SeriesWriter(tmp_path), 0
-    digest = RunDigest(SeriesReader(tmp_path), framework)
+    digest = RunSummary(SeriesReader(tmp_path), framework)
     assert (digest.metrics, digest.step, digest.sparkline, digest.span) == ({}, None, (), None)
     for at in range(60):
         if dice.random() < 0.1:
@@ -37,7 +37,7 @@ def test_piece_by_piece_or_at_once(tmp_path: Path, seed: int) -> None:
         if dice.random() < 0.5:
             digest.look()
     digest.look()
-    whole = RunDigest(SeriesReader(tmp_path), framework)
+    whole = RunSummary(SeriesReader(tmp_path), framework)
     assert (digest.metrics, digest.levels) == (whole.metrics, whole.levels)
     assert (digest.step, digest.sparkline, digest.span) == (whole.step, whole.sparkline, whole.span)
     assert whole.metrics.keys() == {"reward", "loss", "eval"}

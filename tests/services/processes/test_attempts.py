@@ -18,7 +18,7 @@ from tests.waiting import retry_until
 from rltui.services.processes import (
     AttemptRecord,
     ProcessId,
-    Traces,
+    ProcessOwners,
     attempt_tags,
     attempts,
     boot_identity,
@@ -280,7 +280,7 @@ async def test_a_living_shim_tells_what_its_record_told(tmp_path: Path) -> None:
         os.kill(before.shim.pid, signal.SIGSTOP)  # it would bring its record back
         (folder / "attempt.json").write_bytes(b"")
         try:
-            found = Traces().attempt(folder, before.experiment)
+            found = ProcessOwners().attempt(folder, before.experiment)
         finally:
             os.kill(before.shim.pid, signal.SIGCONT)
         assert found is not None
@@ -291,12 +291,12 @@ async def test_a_living_shim_tells_what_its_record_told(tmp_path: Path) -> None:
         run.signal(signal.SIGKILL)
         await wait_for_exit(before.shim)
         (folder / "attempt.json").write_bytes(b"")
-        alone = Traces().attempt(folder, before.experiment)
+        alone = ProcessOwners().attempt(folder, before.experiment)
         assert alone is not None
         assert (alone.shim, alone.main, alone.session) == (None, before.main, before.session)
         assert str(tmp_path / "out") in living_output_dirs()
-        assert Traces().attempt(folder.with_name("attempt-2"), before.experiment) is None
-        assert Traces().attempt(folder, "another") is None
+        assert ProcessOwners().attempt(folder.with_name("attempt-2"), before.experiment) is None
+        assert ProcessOwners().attempt(folder, "another") is None
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "²", "٣", "-1", ""], ids=range(5))

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from tests.fakes.past_run import made
 
-from rltui.core.runs import RunOrigin, RunRow, RunSheet
+from rltui.core.runs import RunMetadata, RunOrigin, RunRow
 from rltui.errors import ConfigError, UsageError
-from rltui.services.runs import catalog, keeping, moved_folders
+from rltui.services.runs import catalog, moved_folders, organize
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import forget
 from rltui.services.runs.index import RunIndex
@@ -167,8 +167,8 @@ def test_two_bring_it_up_to_date_at_once(own_user: Path, tmp_path: Path) -> None
     assert {read_sheet(Path(row.control)) for row in rows} == {sheet_of(row) for row in rows}
 
 
-def sheet_of(row: RunRow) -> RunSheet:
-    return RunSheet(**{each.name: getattr(row, each.name) for each in fields(RunSheet)})
+def sheet_of(row: RunRow) -> RunMetadata:
+    return RunMetadata(**{each.name: getattr(row, each.name) for each in fields(RunMetadata)})
 
 
 STEPS = (
@@ -192,7 +192,7 @@ STEPS = (
 def test_random_sequences(own_user: Path, tmp_path: Path, seed: int, steps: int) -> None:
     """The index says what the folders say, after each step."""
     dice, index, root = random.Random(seed), RunIndex(), tmp_path / "out-0"
-    truth: dict[str, tuple[Path, RunSheet]] = {}
+    truth: dict[str, tuple[Path, RunMetadata]] = {}
     for number in range(steps):
         step = dice.choice(STEPS)
         some = dice.choice(sorted(truth)) if truth else ""
@@ -219,7 +219,7 @@ def test_random_sequences(own_user: Path, tmp_path: Path, seed: int, steps: int)
         elif step == "delete":
             shutil.rmtree(truth.pop(some)[0])
         elif step == "trash":
-            row = keeping.trash(index, catalog.find_run(index, some))
+            row = organize.trash(index, catalog.find_run(index, some))
             trashed = read_sheet(Path(row.control))
             assert trashed is not None
             truth[some] = (Path(row.control).parent, trashed)

@@ -18,11 +18,11 @@ from tests.foreign import changed, examples, some_more, values
 
 from rltui.client.observation import add
 from rltui.client.queue import asking
-from rltui.client.queue.keeper import QueueKeeper
-from rltui.core.queue import QueueEntry, QueueSurroundings, RunQueue
+from rltui.client.queue.keeper import QueueScheduler
+from rltui.core.queue import LaunchEnvironment, QueueEntry, RunQueue
 from rltui.errors import RltuiError
 from rltui.services import queue_file
-from rltui.services.runs import catalog, keeping
+from rltui.services.runs import catalog, organize
 from rltui.services.runs.experiments import listed_experiments
 from rltui.services.runs.index import RunIndex
 
@@ -69,11 +69,11 @@ def tried(root: Path, run: Path) -> None:
     for row in rows.values():
         if row.folder != str(root / "out" / "mine"):
             for change in (
-                lambda row: keeping.set_tags(index, row, add=["x"]),
-                lambda row: keeping.set_note(index, row, "x"),
-                lambda row: keeping.trash(index, row),
-                lambda row: keeping.restore(index, index.row(row.id) or row),
-                lambda row: keeping.delete_for_good(index, keeping.trash(index, row)),
+                lambda row: organize.set_tags(index, row, add=["x"]),
+                lambda row: organize.set_note(index, row, "x"),
+                lambda row: organize.trash(index, row),
+                lambda row: organize.restore(index, index.row(row.id) or row),
+                lambda row: organize.delete_for_good(index, organize.trash(index, row)),
             ):
                 with suppress(RltuiError):
                     change(row)
@@ -130,10 +130,10 @@ def test_a_record_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("count", some_more(20, 2000))
 def test_a_queue_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    monkeypatch.setattr(QueueKeeper, "_run", lambda *_, **__: (_ for _ in ()).throw(OSError(2, "no", "x")))
+    monkeypatch.setattr(QueueScheduler, "_run", lambda *_, **__: (_ for _ in ()).throw(OSError(2, "no", "x")))
     monkeypatch.setattr(asking, "wake", lambda: None)
     entry = QueueEntry(id="a", name="a", folder="/o/a", added_at=1.0, files={"/x": "0"}, surroundings="s")
-    around = QueueSurroundings(cwd="/", variables={"PATH": "/bin"})
+    around = LaunchEnvironment(cwd="/", variables={"PATH": "/bin"})
     good = json.loads(RunQueue(entries=(entry,), surroundings={"s": around}, boot="").model_dump_json())
 
     @examples(count)
@@ -143,7 +143,7 @@ def test_a_queue_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatc
         queue_file.queue_folder().mkdir(parents=True, mode=0o700)
         queue_file.queue_file().write_text(json.dumps(queue))
         before = files_of(root)
-        keeper = QueueKeeper()
+        keeper = QueueScheduler()
         for _ in range(2):
             with suppress(RltuiError):
                 keeper.look()

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from rltui.core.lifecycle import Life
+from rltui.core.lifecycle import Lifecycle
 from rltui.services.runs.intent import intent_of
 
 
 def test_failures_are_kept_by_the_clock_that_outlives_a_supervisor() -> None:
-    life = Life(kind="job", failures=(time.monotonic() - 60.0, time.monotonic()))
-    intent = intent_of({"trainer": life, "other": Life(kind="job")}, None, None, None)
+    life = Lifecycle(kind="job", failures=(time.monotonic() - 60.0, time.monotonic()))
+    intent = intent_of({"trainer": life, "other": Lifecycle(kind="job")}, None, None, None)
     assert intent.failed_at == {"trainer": pytest.approx((time.time() - 60.0, time.time()), abs=1.5)}

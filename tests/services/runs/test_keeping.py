@@ -12,11 +12,11 @@ from tests.fakes.past_run import made
 from rltui.core.runs import RunRow
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.own_files import FileLock
-from rltui.services.runs import catalog, keeping
+from rltui.services.runs import catalog, organize
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.keeping import RunRetention, retention_plan
 from rltui.services.runs.moved_folders import TRASH
+from rltui.services.runs.organize import RunRetention, retention_plan
 from rltui.services.runs.run_sheet import keep_sheet, new_sheet, read_sheet
 
 
@@ -38,20 +38,20 @@ def there(index: RunIndex, name: str) -> RunRow:
 
 def test_words_are_in_the_sheet_and_in_the_index(index: RunIndex) -> None:
     row = catalog.find_run(index, "a")
-    keeping.set_tags(index, row, add=("x", "baseline"))
-    keeping.set_tags(index, row, add=("y",), remove=("x", "never"))  # by a stale row: nothing is lost
-    keeping.set_note(index, row, "  higher lr\n")
-    keeping.set_best(index, row, True)
-    keeping.archive(index, row)
+    organize.set_tags(index, row, add=("x", "baseline"))
+    organize.set_tags(index, row, add=("y",), remove=("x", "never"))  # by a stale row: nothing is lost
+    organize.set_note(index, row, "  higher lr\n")
+    organize.set_best(index, row, True)
+    organize.archive(index, row)
     (now,) = index.named("a")
     assert (now.tags, now.note, now.is_best) == (("baseline", "y"), "higher lr", True)
     assert now.archived_at is not None
     assert there(index, "a") == now
-    assert keeping.unarchive(index, now).archived_at is None
-    assert keeping.set_note(index, now, "").note == ""
+    assert organize.unarchive(index, now).archived_at is None
+    assert organize.set_note(index, now, "").note == ""
     for tag in ("", "a b", "a,b", "x" * 49, "\x1b[31m"):
         with pytest.raises(UsageError, match="cannot be a tag"):
-            keeping.set_tags(index, row, add=(tag,))
+            organize.set_tags(index, row, add=(tag,))
     assert catalog.find_run(index, "a").tags == ("baseline", "y")
 
 
@@ -59,30 +59,30 @@ def test_a_run_that_is_not_there_is_told(index: RunIndex, tmp_path: Path) -> Non
     row = catalog.find_run(index, "a")
     shutil.rmtree(tmp_path / "out" / "a")
     with pytest.raises(ConflictError, match="a: its folder is not there"):
-        keeping.set_best(index, row, True)
+        organize.set_best(index, row, True)
     made(tmp_path / "out" / "a")
     keep_sheet(Path(row.control), new_sheet(1.0))
-    keeping.set_best(index, there(index, "a"), True)
+    organize.set_best(index, there(index, "a"), True)
     with pytest.raises(ConflictError, match="is another one by now"):
-        keeping.set_note(index, row, "of the one before")
+        organize.set_note(index, row, "of the one before")
 
 
 def test_the_trash_takes_a_run_and_gives_it_back_as_it_was(index: RunIndex, tmp_path: Path) -> None:
-    row = keeping.set_tags(index, catalog.find_run(index, "a"), add=("kept",))
+    row = organize.set_tags(index, catalog.find_run(index, "a"), add=("kept",))
     (tmp_path / "out/a/.rltui/supervisor.lock").touch(0o600)
     files = sorted(path.relative_to(tmp_path / "out/a") for path in (tmp_path / "out/a").rglob("*"))
-    gone = keeping.trash(index, row)
+    gone = organize.trash(index, row)
     place = tmp_path / "out" / TRASH / f"{row.id}-a"
     assert (gone.folder, gone.run_dir, gone.trashed_at is not None) == (str(place), str(place), True)
     assert not (tmp_path / "out/a").exists()
-    assert keeping.is_in_trash(gone)
+    assert organize.is_in_trash(gone)
     assert there(index, "a") == replace(gone, disk_bytes=there(index, "a").disk_bytes)
-    assert keeping.trash(index, gone) == gone
+    assert organize.trash(index, gone) == gone
     made(tmp_path / "out" / "a")  # somebody was quicker
     with pytest.raises(ConflictError, match="something else is at"):
-        keeping.restore(index, gone)
+        organize.restore(index, gone)
     shutil.rmtree(tmp_path / "out" / "a")
-    back = keeping.restore(index, gone)
+    back = organize.restore(index, gone)
     assert (back.folder, back.tags, back.trashed_at) == (str(tmp_path / "out/a"), ("kept",), None)
     assert files == sorted(path.relative_to(tmp_path / "out/a") for path in (tmp_path / "out/a").rglob("*"))
     assert there(index, "a").id == row.id
@@ -92,16 +92,16 @@ def test_the_trash_takes_a_run_and_gives_it_back_as_it_was(index: RunIndex, tmp_
 def test_only_what_lies_in_the_trash_is_deleted(index: RunIndex, tmp_path: Path) -> None:
     row = catalog.find_run(index, "a")
     with pytest.raises(UsageError, match="not in the trash"):
-        keeping.delete_for_good(index, row)
-    gone, other = keeping.trash(index, row), keeping.trash(index, catalog.find_run(index, "b"))
+        organize.delete_for_good(index, row)
+    gone, other = organize.trash(index, row), organize.trash(index, catalog.find_run(index, "b"))
     outside = tmp_path / "weights"
     outside.mkdir()
     (Path(gone.folder) / "link").symlink_to(outside)
-    keeping.delete_for_good(index, gone)
-    keeping.delete_for_good(index, gone)  # twice at once
+    organize.delete_for_good(index, gone)
+    organize.delete_for_good(index, gone)  # twice at once
     assert outside.is_dir()
     assert index.ids() == {other.id}
-    keeping.delete_for_good(index, other)
+    organize.delete_for_good(index, other)
     assert not (tmp_path / "out" / TRASH).exists()
     assert catalog.catch_up(index, whole=True).runs == 0
 
@@ -111,17 +111,17 @@ def test_one_that_lives_or_holds_others_stays(index: RunIndex, tmp_path: Path) -
     lock = FileLock(ControlFolder(tmp_path / "out" / "a").lock_file)
     assert lock.take()
     with pytest.raises(ConflictError, match="a runs"):
-        keeping.trash(index, row)
+        organize.trash(index, row)
     lock.release()
     made(tmp_path / "out" / "a" / "inner")
     catalog.catch_up(index)
     with pytest.raises(ConflictError, match="other runs lie in the folder of a: inner"):
-        keeping.trash(index, row)
-    keeping.trash(index, catalog.find_run(index, "inner"))
+        organize.trash(index, row)
+    organize.trash(index, catalog.find_run(index, "inner"))
     with pytest.raises(ConflictError, match="other runs lie in"):
-        keeping.trash(index, row)  # its trash is in there
-    keeping.delete_for_good(index, catalog.find_run(index, "inner"))
-    assert keeping.trash(index, row).trashed_at is not None
+        organize.trash(index, row)  # its trash is in there
+    organize.delete_for_good(index, catalog.find_run(index, "inner"))
+    assert organize.trash(index, row).trashed_at is not None
 
 
 def test_a_full_disk_keeps_no_run_from_the_trash(
@@ -132,14 +132,14 @@ def test_a_full_disk_keeps_no_run_from_the_trash(
 
     with monkeypatch.context() as patched:
         patched.setattr("rltui.services.runs.run_sheet.keep_sheet", full)
-        gone = keeping.trash(index, catalog.find_run(index, "a"))
-    assert keeping.is_in_trash(gone)
+        gone = organize.trash(index, catalog.find_run(index, "a"))
+    assert organize.is_in_trash(gone)
     assert gone.trashed_at is not None
     sheet = read_sheet(Path(gone.control))
     assert sheet is not None
     assert sheet.trashed_at is None
     assert there(index, "a").trashed_at is not None, "where it lies is what counts"
-    assert keeping.restore(index, there(index, "a")).trashed_at is None
+    assert organize.restore(index, there(index, "a")).trashed_at is None
 
 
 def row(name: str, **values: object) -> RunRow:

@@ -12,7 +12,7 @@ from rltui.core.provenance import DataPrint, Provenance, differences
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile
 from rltui.services.layout_files import load
-from rltui.services.runs.provenance import Surveyor, latest
+from rltui.services.runs.provenance import ProvenanceCollector, latest
 
 GPU = {"3": "NVIDIA H200"}
 
@@ -24,9 +24,9 @@ def git(folder: Path, *words: str) -> str:
     ).stdout
 
 
-def surveyor(workspace: Path) -> Surveyor:
+def surveyor(workspace: Path) -> ProvenanceCollector:
     (workspace / "out" / ".rltui").mkdir(parents=True, exist_ok=True)
-    return Surveyor(
+    return ProvenanceCollector(
         control=workspace / "out" / ".rltui",
         workspace=workspace,
         output_dir=workspace / "out",

@@ -8,9 +8,9 @@ import pytest
 from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step, by_time, usual_run
 
 from rltui.core.lines import LogChange
-from rltui.core.marks import Mark, MarkKind
+from rltui.core.marks import Annotation, AnnotationKind
 from rltui.core.series import Rewind, SeriesKey
-from rltui.ui.charts.board import Board, Run
+from rltui.ui.charts.board import ChartModel, Run
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.view import View
 
@@ -22,8 +22,8 @@ def chart(*keys: SeriesKey) -> Chart:
     return Chart("c", "C", keys, tuple(key.name for key in keys) if len(keys) > 1 else ())
 
 
-def loaded(source: FakeSeries, *shown: Chart) -> Board:
-    board = Board([Run("", source)])
+def loaded(source: FakeSeries, *shown: Chart) -> ChartModel:
+    board = ChartModel([Run("", source)])
     board.look()
     board.load(shown)
     return board
@@ -104,8 +104,8 @@ def test_the_cursor_reads_the_nearest_point_of_each_line() -> None:
 def test_marks_have_a_place_by_their_step_or_else_by_their_time() -> None:
     board = loaded(FakeSeries({REWARD: by_step([0.1] * 11)}), chart(REWARD))
     board.marks = (
-        Mark(STARTED + 4 * STEP_S, None, MarkKind.NOTE, "here"),
-        Mark(STARTED + 9 * STEP_S, 2, MarkKind.EDIT, "lr"),
+        Annotation(STARTED + 4 * STEP_S, None, AnnotationKind.NOTE, "here"),
+        Annotation(STARTED + 9 * STEP_S, 2, AnnotationKind.EDIT, "lr"),
     )
     assert [(each.x, each.mark.text) for each in board.placed_marks(BY_STEP)] == [
         (2, "lr"),
@@ -114,8 +114,8 @@ def test_marks_have_a_place_by_their_step_or_else_by_their_time() -> None:
     assert [each.x for each in board.placed_marks(BY_TIME)] == pytest.approx([4 * STEP_S, 9 * STEP_S])
     assert board.placed_marks(View(marks=False)) == ()
     board.marks = (
-        Mark(STARTED + 4 * STEP_S, 9, MarkKind.ALERT, "fell", is_abandoned=True),
-        Mark(STARTED + 9 * STEP_S, 9, MarkKind.EDIT, "lr", line_step=2),
+        Annotation(STARTED + 4 * STEP_S, 9, AnnotationKind.ALERT, "fell", is_abandoned=True),
+        Annotation(STARTED + 9 * STEP_S, 9, AnnotationKind.EDIT, "lr", line_step=2),
     )
     assert [(each.x, each.mark.text) for each in board.placed_marks(BY_STEP)] == [(2, "lr")]
     assert len(board.placed_marks(BY_TIME)) == 2, "by time the abandoned line is drawn as it was"
@@ -123,7 +123,7 @@ def test_marks_have_a_place_by_their_step_or_else_by_their_time() -> None:
 
 def test_runs_of_different_days_lie_over_each_other_by_time() -> None:
     today, before = by_step([0.1] * 5), by_step([0.2] * 5, started=STARTED - 1e6)
-    board = Board([Run("a", FakeSeries({REWARD: today})), Run("b", FakeSeries({REWARD: before}))])
+    board = ChartModel([Run("a", FakeSeries({REWARD: today})), Run("b", FakeSeries({REWARD: before}))])
     board.load([chart(REWARD)])
     first, second = board.picture(chart(REWARD), BY_TIME).strokes
     assert first.x.tolist() == second.x.tolist()

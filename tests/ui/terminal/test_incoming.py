@@ -7,7 +7,7 @@ from textual import events
 from textual.constants import ESCAPE_DELAY
 from textual.message import Message
 
-from rltui.ui.terminal.incoming import PATIENCE_S, BackgroundTold, Incoming
+from rltui.ui.terminal.incoming import PATIENCE_S, BackgroundColorReported, Incoming
 
 ANSWERS = {
     "device attributes": "\x1b[?62c",
@@ -110,9 +110,10 @@ def test_what_we_ask_for_is_told() -> None:
         found = read("\x1b[3;4Ra\x1b]11;rgb:ffff/FFFF/ffff\x1b\\b\x1b[?997;1n\x1b[?2026;2$y", size)
         assert keys(found) == ["a", "b"]
         assert [type(each).__name__ for each in found if not isinstance(each, events.Key)] == [
-            "CursorPosition", "BackgroundTold", "BackgroundTold", "TerminalSupportsSynchronizedOutput"
+            "CursorPosition", "BackgroundColorReported", "BackgroundColorReported",
+            "TerminalSupportsSynchronizedOutput",
         ]  # fmt: skip
-        assert [each.is_light for each in found if isinstance(each, BackgroundTold)] == [True, False]
+        assert [each.is_light for each in found if isinstance(each, BackgroundColorReported)] == [True, False]
 
 
 @pytest.mark.parametrize("size", SIZES)

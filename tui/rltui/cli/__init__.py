@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
         finally:
             out.flush()
             switch(is_on=False)
-    except (BrokenPipeError, terminal.NobodyReads):  # the reader of a pipe (`| head`) has had enough
+    except (BrokenPipeError, terminal.BrokenStdout):  # the reader of a pipe (`| head`) has had enough
         terminal.abandon_output()
         return int(ExitCode.DONE)
     except terminal.UnwritableError as error:

@@ -17,13 +17,13 @@ from rltui.cli.terminal import CleanStream
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import ConfigError, UsageError
-from rltui.services import outside
+from rltui.services import subprocesses
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 if TYPE_CHECKING:
     from rltui.client.protocol import Experiment, Runs
-    from rltui.client.remote.reach import Host
-    from rltui.client.runs import KnownRuns
+    from rltui.client.remote.reach import RemoteMachine
+    from rltui.client.runs import LocalRuns
     from rltui.ui.app import RltuiApp
     from rltui.ui.terminal.abilities import Abilities
 
@@ -56,21 +56,21 @@ def show_run(id_: str) -> int:
     Raises:
         RltuiError: if it is gone or damaged.
     """
-    from rltui.client.runs import KnownRuns
+    from rltui.client.runs import LocalRuns
 
     need_terminal()
-    runs = KnownRuns()
+    runs = LocalRuns()
     return _run_app(runs.open(id_), runs)
 
 
 def show_runs(*, readonly: bool) -> int:
-    from rltui.client.runs import KnownRuns
+    from rltui.client.runs import LocalRuns
 
     need_terminal()
-    return _run_app(None, KnownRuns(readonly=readonly))
+    return _run_app(None, LocalRuns(readonly=readonly))
 
 
-def show_remote(host: Host, word: str, *, readonly: bool) -> int:
+def show_remote(host: RemoteMachine, word: str, *, readonly: bool) -> int:
     """Run the TUI here on what is there: the experiment or run called `word`; of no word the one that lives,
     where it is just one, else all runs there.
 
@@ -86,9 +86,9 @@ def show_remote(host: Host, word: str, *, readonly: bool) -> int:
             lambda text: print(text, end="", file=sys.stderr, flush=True), word, readonly=readonly
         )
         from rltui.client.remote.runs import RemoteRuns
-        from rltui.client.runs import KnownRuns
+        from rltui.client.runs import LocalRuns
 
-        runs = RemoteRuns(link, KnownRuns(readonly=readonly))
+        runs = RemoteRuns(link, LocalRuns(readonly=readonly))
         return _show_app(runs.opened(answer.result()), runs, _settings())
     finally:
         link.close()
@@ -131,12 +131,12 @@ def need_terminal() -> None:
 
 def _run_supervised(record: ExperimentRecord, *, readonly: bool) -> int:
     from rltui.client.connection import SupervisedExperiment
-    from rltui.client.runs import KnownRuns
+    from rltui.client.runs import LocalRuns
 
-    return _run_app(SupervisedExperiment(record, readonly=readonly), KnownRuns(readonly=readonly))
+    return _run_app(SupervisedExperiment(record, readonly=readonly), LocalRuns(readonly=readonly))
 
 
-def _run_app(experiment: Experiment | None, runs: KnownRuns) -> int:
+def _run_app(experiment: Experiment | None, runs: LocalRuns) -> int:
     """With the runs of the other machines that the settings name, which are reached once they are listed."""
     chosen = _settings()
     if not chosen.hosts:
@@ -162,7 +162,7 @@ def _show_app(experiment: Experiment | None, runs: Runs, chosen: settings.Settin
     app = RltuiApp(
         experiment,
         runs=runs,
-        run_in_terminal=outside.in_terminal,
+        run_in_terminal=subprocesses.in_terminal,
         tour=chosen.tour,
         bell=chosen.alerts.bell,
         osc9=chosen.alerts.osc9,

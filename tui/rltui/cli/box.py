@@ -24,7 +24,7 @@ from rltui.cli.table import room, wrapped
 from rltui.core import hints
 from rltui.core.text import GIB, gib
 from rltui.errors import RltuiError, UsageError
-from rltui.services import outside
+from rltui.services import subprocesses
 from rltui.services.own_files import FileLock, make_folder, write_atomically
 from rltui.services.processes.identity import need_processes
 
@@ -332,7 +332,7 @@ def _kubernetes() -> _Finding:
     else:
         parts.append(f"helm {_said(['helm', 'version', '--short'])}".strip())
     try:
-        outside.ask(["kubectl", "auth", "can-i", "list", "pods", "--quiet"], timeout_s=_ANSWER_S)
+        subprocesses.ask(["kubectl", "auth", "can-i", "list", "pods", "--quiet"], timeout_s=_ANSWER_S)
         is_allowed = True
         parts.append("pods can be listed")
     except RltuiError as error:
@@ -379,7 +379,7 @@ def _logout() -> _Finding:
 def _said(command: Sequence[str]) -> str:
     """The first line of what a program of the box says; empty where it fails."""
     try:
-        said = outside.ask(command, timeout_s=_ANSWER_S)
+        said = subprocesses.ask(command, timeout_s=_ANSWER_S)
     except RltuiError:
         return ""
     return said.decode(errors="replace").strip().partition("\n")[0]

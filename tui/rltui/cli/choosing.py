@@ -22,7 +22,7 @@ def choose_experiment(name: str | None, *, acts: bool = False) -> ExperimentReco
     """
     try:
         return launch.choose(name)
-    except launch.UnclearChoiceError as error:
+    except launch.AmbiguousNameError as error:
         here = [record for record in error.candidates if _is_of(record, Path.cwd())]
         among = here or error.candidates
         if acts and error.are_alive and len(here) != 1:

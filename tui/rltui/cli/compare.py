@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.cli.choosing import ready_index
 from rltui.cli.table import plain_lines, room, width_of
-from rltui.client.runs import KnownRuns
+from rltui.client.runs import LocalRuns
 from rltui.core import hints
 from rltui.core.compare import BEST, ComparedRow, Comparison, comparison
 from rltui.core.run_columns import short_names
@@ -53,7 +53,7 @@ def compare(arguments: argparse.Namespace) -> int:
     ids = list(dict.fromkeys(find_run(index, word).id for word in arguments.run))
     if len(ids) < 2:
         raise UsageError("compare needs two runs or more", hint=f"{hints.RUNS} lists them")
-    found = KnownRuns(index).compare(ids, arguments.metric)
+    found = LocalRuns(index).compare(ids, arguments.metric)
     if arguments.json:
         print(json.dumps(_document(found, all_keys=arguments.all_keys), ensure_ascii=False, default=str))
     elif arguments.csv:
@@ -98,7 +98,7 @@ def export(arguments: argparse.Namespace) -> int:
 
     index = ready_index()
     run = find_run(index, arguments.run)
-    folder = KnownRuns(index).export(run.id, arguments.output_dir or "", drawings, samples=arguments.rollouts)
+    folder = LocalRuns(index).export(run.id, arguments.output_dir or "", drawings, samples=arguments.rollouts)
     if arguments.json:
         print(json.dumps({"run": run.id, "name": run.name, "folder": folder}))
     else:

@@ -137,7 +137,7 @@ def _without_medarc(words: list[str], options: Mapping[str, argparse.Action]) ->
     return [*ours, *layers, "--", *keys]
 
 
-class Given:
+class ManualArguments:
     """Files and overrides on a command line, and what is left of it for argparse."""
 
     def __init__(self, words: list[str], options: Mapping[str, argparse.Action]) -> None:
@@ -283,7 +283,7 @@ def staged(
     from rltui.services.config.files import named, with_companions  # only where a config is looked into
     from rltui.services.config.own_copy import ConfigLine, ConfigPart, Override, OwnCopy
 
-    given: Given = arguments.given
+    given: ManualArguments = arguments.given
     files = named([Path(name) for name in arguments.config])
     parts = tuple(ConfigPart(Path(name).absolute(), table) for name, table in given.parts)
     if given.program and len(parts) == 1:

@@ -15,7 +15,7 @@ from rltui.cli.consent import require_consent
 from rltui.cli.running import start_headless
 from rltui.client import promote as promoting
 from rltui.client.fork import plan_fork, prepared
-from rltui.core.forks import ForkWish, checkpointed
+from rltui.core.forks import ForkRequest, checkpointed
 from rltui.core.knobs import split_assignments
 from rltui.errors import ConflictError
 from rltui.services.runs.catalog import find_run
@@ -24,7 +24,7 @@ from rltui.wording import fork_lines
 
 def fork(arguments: argparse.Namespace) -> int:
     row = find_run(ready_index(), arguments.run)
-    wish = ForkWish(
+    wish = ForkRequest(
         edits=split_assignments(arguments.edits),
         begin=None if arguments.begin is None else checkpointed(arguments.begin),
         name=arguments.name,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from rltui import settings
-from rltui.client.remote.reach import Host, host_of
+from rltui.client.remote.reach import RemoteMachine, host_of
 from rltui.core import hints
 from rltui.errors import ExitCode, RltuiError, UsageError
 
@@ -37,7 +37,7 @@ def through(name: str, words: Sequence[str]) -> int:
     return _show(host, words)
 
 
-def _run(host: Host, words: Sequence[str]) -> int:
+def _run(host: RemoteMachine, words: Sequence[str]) -> int:
     """There, with this terminal where there is one."""
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     command = host.running([host.rltui, *words], terminal=terminal)
@@ -61,7 +61,7 @@ def _run(host: Host, words: Sequence[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _show(host: Host, words: Sequence[str]) -> int:
+def _show(host: RemoteMachine, words: Sequence[str]) -> int:
     """The TUI, here."""
     from rltui.cli.app import need_terminal, show_remote
 

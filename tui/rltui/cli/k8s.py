@@ -30,7 +30,7 @@ from rltui.core import hints
 from rltui.core.api import Loss, Request
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
-from rltui.services import checkout, kube, outside
+from rltui.services import checkout, kube, subprocesses
 from rltui.services.helm import Helm, ReleaseWish, chart_folder, flat, values_files
 from rltui.services.kube import Claim, Inside, Kubectl, Pod
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -105,7 +105,7 @@ def _carry_out(
         print("nothing was done", file=sys.stderr)
         return 0
     require_consent("k8s-install", arguments, f"{verb} {wish.name}?")
-    if (code := outside.in_terminal(command)) != 0:
+    if (code := subprocesses.in_terminal(command)) != 0:
         raise RltuiError(f"helm {verb} failed (exit code {code})", hint="what it says stands above")
     if arguments.wait:
         _wait_for_pods(wish.name, helm.kubectl)
@@ -313,7 +313,7 @@ def execute(arguments: argparse.Namespace) -> int:
     pod = pod_of_role(read_release(arguments.release, kubectl), arguments.role)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     command = tuple(arguments.command) or kube.SHELL
-    return outside.in_terminal(kubectl.execute(pod.name, pod.container, command, tty=is_terminal))
+    return subprocesses.in_terminal(kubectl.execute(pod.name, pod.container, command, tty=is_terminal))
 
 
 def watch(arguments: argparse.Namespace) -> int:
@@ -370,13 +370,13 @@ def down(arguments: argparse.Namespace) -> int:
             helm.keep(name, endangered)
             kept |= endangered
         _end_experiment(name)  # first: else its pods are deleted under it, and it has failed
-        if (code := outside.in_terminal(helm.words("uninstall", name))) != 0:
+        if (code := subprocesses.in_terminal(helm.words("uninstall", name))) != 0:
             raise RltuiError(f"helm uninstall failed (exit code {code})", hint="what it says stands above")
     else:
         _end_experiment(name)
     delete = kubectl.words("delete", "persistentvolumeclaim")
     for claim_name in sorted(unwanted):
-        outside.ask((*delete, claim_name, "--wait=false", "--ignore-not-found"), timeout_s=60.0)
+        subprocesses.ask((*delete, claim_name, "--wait=false", "--ignore-not-found"), timeout_s=60.0)
         print(f"{claim_name} was deleted", file=sys.stderr)
     for claim_name in sorted(kept):
         print(f"{claim_name} stays; to delete it: {shlex.join((*delete, claim_name))}", file=sys.stderr)

@@ -21,7 +21,7 @@ from rltui.core.runs import RunRow
 from rltui.core.text import duration, listed, size_text
 from rltui.core.times import span
 from rltui.errors import RltuiError, UsageError
-from rltui.services.runs import keeping
+from rltui.services.runs import organize
 from rltui.services.runs.catalog import find_run
 from rltui.services.runs.index import RunIndex
 
@@ -49,7 +49,7 @@ def tag(arguments: argparse.Namespace) -> int:
         return _list_tags(index, as_json=arguments.json)
     rows = [find_run(index, name) for name in names]
     if add or remove:
-        rows = [keeping.set_tags(index, row, add=add, remove=remove) for row in rows]
+        rows = [organize.set_tags(index, row, add=add, remove=remove) for row in rows]
     return _tell(rows, [f"{row.name}: {' '.join(row.tags) or 'no tags'}" for row in rows], arguments)
 
 
@@ -89,26 +89,26 @@ def describe(arguments: argparse.Namespace) -> int:
     if arguments.clear and text:
         raise UsageError("--clear removes the note, a text replaces it", hint="say one of both")
     if text or arguments.clear:
-        row = keeping.set_note(index, row, text)
+        row = organize.set_note(index, row, text)
     return _tell([row], [row.note or f"{row.name} has no note"], arguments)
 
 
 def best(arguments: argparse.Namespace) -> int:
     is_best = not arguments.remove
-    return _each(arguments, lambda index, row: keeping.set_best(index, row, is_best),
+    return _each(arguments, lambda index, row: organize.set_best(index, row, is_best),
                  "marked as best" if is_best else "not marked any more")  # fmt: skip
 
 
 def archive(arguments: argparse.Namespace) -> int:
-    return _each(arguments, keeping.archive, f"archived; see: {hints.RUNS_ALL}")
+    return _each(arguments, organize.archive, f"archived; see: {hints.RUNS_ALL}")
 
 
 def unarchive(arguments: argparse.Namespace) -> int:
-    return _each(arguments, keeping.unarchive, "listed again")
+    return _each(arguments, organize.unarchive, "listed again")
 
 
 def restore(arguments: argparse.Namespace) -> int:
-    return _each(arguments, keeping.restore, "is back")
+    return _each(arguments, organize.restore, "is back")
 
 
 def remove(arguments: argparse.Namespace) -> int:
@@ -130,7 +130,7 @@ def put_into_trash(
     """
     for row in rows:
         if row.is_running:
-            raise keeping.lives(row)
+            raise organize.lives(row)
     sizes: dict[str, int] = {row.id: _size(row) for row in rows}
     if arguments.plan or not rows:
         _print_plan(rows, sizes, kept, as_json=arguments.json)
@@ -141,7 +141,7 @@ def put_into_trash(
         for row in rows:
             _print_others(row, sys.stderr)
     require_consent(verb, arguments, "put them into the trash?")
-    gone = [keeping.trash(index, row, with_others=True) for row in rows]
+    gone = [organize.trash(index, row, with_others=True) for row in rows]
     total = size_text(sum(sizes.values()))
     text = (
         f"{_named(gone)} in the trash; back: {hints.RESTORE(run='RUN')}; to free {total}: {hints.TRASH_EMPTY}"
@@ -167,7 +167,7 @@ def _print_plan(
                     "name": row.name,
                     "folder": row.folder,
                     "bytes": sizes[row.id],
-                    "there_before": keeping.there_before(row),
+                    "there_before": organize.there_before(row),
                 }
                 for row in rows
             ],
@@ -191,10 +191,10 @@ def _print_plan(
 
 def _print_others(row: RunRow, out: TextIO) -> None:
     """What goes besides that which the run wrote, and where its folder really is."""
-    folder = keeping.kept_in(row)
+    folder = organize.kept_in(row)
     if folder is not None and folder.is_symlink():
         print(f"{row.name}: {folder} is a link: what goes is {folder.resolve()}", file=out)
-    if others := keeping.there_before(row):
+    if others := organize.there_before(row):
         shown = _shown(others)
         print(f"{row.name}: with what was in its folder before it, and no run wrote: {shown}", file=out)
 
@@ -246,7 +246,7 @@ def _list_trash(rows: Sequence[RunRow], sizes: dict[str, int], now: float, *, as
 def _deleted(index: RunIndex, row: RunRow) -> str:
     """Why it could not be."""
     try:
-        keeping.delete_for_good(index, row)
+        organize.delete_for_good(index, row)
     except RltuiError as error:
         return "; ".join((f"{row.name}: {error.title}", *error.details))
     return ""
@@ -276,5 +276,5 @@ def _shown(names: Sequence[str]) -> str:
 def _size(row: RunRow) -> int:
     from rltui.services.runs.disk import size_of  # pydantic behind it takes 0.1 s
 
-    folder = keeping.kept_in(row)
+    folder = organize.kept_in(row)
     return size_of(folder) if folder is not None else 0

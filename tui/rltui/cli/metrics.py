@@ -343,7 +343,7 @@ def _write_drawing(
     """All lines in one chart, as the metrics screen saves one."""
     from rltui.core.marks import marks
     from rltui.services.runs.journal import JournalFeed
-    from rltui.ui.charts.board import Board, Run  # brings numpy
+    from rltui.ui.charts.board import ChartModel, Run  # brings numpy
     from rltui.ui.charts.catalog import Chart
     from rltui.ui.charts.export import svg
     from rltui.ui.charts.view import View
@@ -358,7 +358,7 @@ def _write_drawing(
         unit=units.pop() if len(units) == 1 else "",
         log=all(line.log for line in lines),
     )
-    board = Board([Run("", reader)])
+    board = ChartModel([Run("", reader)])
     board.load([chart])
     board.marks = marks(JournalFeed(ControlFolder(Path(record.output_dir)).journal_file).read())
     view = View(by_time=not any(line.has_steps for line in lines))

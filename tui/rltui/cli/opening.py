@@ -44,7 +44,7 @@ def _open_home(*, readonly: bool) -> int:
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         try:
             record = launch.choose(None)
-        except launch.UnclearChoiceError as error:
+        except launch.AmbiguousNameError as error:
             lines = list_lines(rows_of(error.candidates))
             raise UsageError(error.title, details=lines, hint="open one: rltui NAME") from None
     elif (living := launch.only_living()) is not None:
@@ -59,9 +59,9 @@ def _open_named(word: str) -> int:
     record = find_experiment(word)
     if record is not None:
         return show(record)
-    from rltui.client.runs import KnownRuns
+    from rltui.client.runs import LocalRuns
 
-    return show_run(KnownRuns().find(word))
+    return show_run(LocalRuns().find(word))
 
 
 def _name_to_watch(arguments: argparse.Namespace) -> str | None:

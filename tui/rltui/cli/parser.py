@@ -36,7 +36,7 @@ from rltui.cli.arguments import (
     steps,
     tokens,
 )
-from rltui.cli.config_line import Given, is_pasted
+from rltui.cli.config_line import ManualArguments, is_pasted
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
 
@@ -86,7 +86,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if argv[0] not in _OF_CONFIGS:
         return _parsed(parser, commands, argv)
     options = commands.choices[argv[0]]._option_string_actions  # noqa: SLF001
-    given = Given(argv[1:], options)
+    given = ManualArguments(argv[1:], options)
     return _parsed(parser, commands, [argv[0], *given.rest], argparse.Namespace(given=given))
 
 

@@ -27,10 +27,10 @@ from rltui.core.text import duration, short_command
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import processes
 from rltui.services.gpu.sampling import read_once
+from rltui.services.job_status import JobStatus, read_remote, write_remote
 from rltui.services.processes import ProcessId
 from rltui.services.processes import orphans as leftovers
 from rltui.services.processes.orphans import foreign_processes
-from rltui.services.remote import Remote, read_remote, write_remote
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.journal import Journal
@@ -133,7 +133,7 @@ def _look(record: ExperimentRecord) -> OrphanReport:
     return OrphanReport(experiment=record.name, orphans=found, strangers=strangers, elsewhere=elsewhere)
 
 
-def _unfollowed(record: ExperimentRecord) -> dict[str, tuple[Path, Remote]]:
+def _unfollowed(record: ExperimentRecord) -> dict[str, tuple[Path, JobStatus]]:
     """Component → folder of what may go on on another machine, which nobody here follows any more."""
     found = {}
     for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
@@ -143,7 +143,7 @@ def _unfollowed(record: ExperimentRecord) -> dict[str, tuple[Path, Remote]]:
     return found
 
 
-def _where(remote: Remote) -> str:
+def _where(remote: JobStatus) -> str:
     since = f", silent for {duration(time.time() - remote.lost_at)}" if remote.lost_at is not None else ""
     return f"{remote.where}{since}"
 

@@ -22,7 +22,7 @@ from rltui.cli.parser import parse
 from rltui.cli.progress import working
 from rltui.cli.table import Column, print_table, room, table_lines
 from rltui.client.queue import asking
-from rltui.client.queue.asking import QueueWish
+from rltui.client.queue.asking import QueueRequest
 from rltui.core import hints
 from rltui.core.knobs import split_assignments
 from rltui.core.queue import QueueEntry, QueueOptions, RunQueue
@@ -148,7 +148,7 @@ def _options(arguments: argparse.Namespace) -> QueueOptions:
 @contextmanager
 def _planned(
     words: Sequence[str], overrides: Sequence[str], *, with_needs: bool = False
-) -> Iterator[QueueWish]:
+) -> Iterator[QueueRequest]:
     """The run that `rltui up` would make of these.
 
     Raises:
@@ -167,7 +167,7 @@ def _planned(
             if not wanted.force:
                 creation.refuse_errors(record, starting=False)
         creation.trust_what_runs(wanted)
-        yield QueueWish(
+        yield QueueRequest(
             words=tuple(word for word in words if word != "--new"),
             overrides=tuple(overrides),
             name=record.name,
@@ -189,7 +189,7 @@ def _is_job(record: ExperimentRecord) -> bool:
     return all(spec.slurm is not None for spec in layout_files.load_for(record).automatic)
 
 
-def _refuse_devices(wish: QueueWish, options: QueueOptions) -> None:
+def _refuse_devices(wish: QueueRequest, options: QueueOptions) -> None:
     if wish.is_job and options.gpus is not None:
         raise UsageError(
             f"{wish.name} is submitted to SLURM, and needs no GPUs of this machine",
@@ -197,7 +197,7 @@ def _refuse_devices(wish: QueueWish, options: QueueOptions) -> None:
         )
 
 
-def _refuse_array(wish: QueueWish) -> None:
+def _refuse_array(wish: QueueRequest) -> None:
     if not wish.is_job:
         raise UsageError("only jobs can be an array", hint="--slurm submits each run as one")
     if len(wish.jobs) != 1:
@@ -300,7 +300,7 @@ def _as_options(point: Sequence[tuple[str, str]]) -> list[str]:
     return [f"--{key}={value}" for key, value in point]
 
 
-def _tell_points(wishes: Sequence[QueueWish], arguments: argparse.Namespace) -> None:
+def _tell_points(wishes: Sequence[QueueRequest], arguments: argparse.Namespace) -> None:
     if arguments.json:
         found = [{"name": f"{each.name}-{each.own_name}", "what": each.own} for each in wishes]
         print(json.dumps({"runs": found}))

@@ -392,7 +392,7 @@ def down(arguments: argparse.Namespace) -> int:
         return _down_all(arguments)
     try:
         record = choose_experiment(name, acts=not arguments.plan)
-    except launch.UnclearChoiceError as error:
+    except launch.AmbiguousNameError as error:
         error.hint += f"; all of them: {hints.DOWN_ALL}"
         raise
     plan = _plan_down(record)

@@ -38,7 +38,7 @@ from rltui.errors import UsageError
 from rltui.services import screen_state
 from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.keeping import RunRetention, retention_plan
+from rltui.services.runs.organize import RunRetention, retention_plan
 
 _LEAST_NAME, _LEAST_TEXT = 24, 10
 """Characters that a column is cut to before others are left out."""

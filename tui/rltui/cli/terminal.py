@@ -185,13 +185,13 @@ def _raw(stream: TextIO) -> TextIO:
     return stream.raw if isinstance(stream, CleanStream) else stream
 
 
-class NobodyReads(BaseException):
+class BrokenStdout(BaseException):
     """No `Exception`: it may come in the middle of a try to connect, where those are caught."""
 
 
 @contextmanager
 def while_read() -> Iterator[None]:
-    """Within, `NobodyReads` is raised once nobody reads stdout any more, also while nothing is printed.
+    """Within, `BrokenStdout` is raised once nobody reads stdout any more, also while nothing is printed.
 
     Such is a pipe whose reader has ended: `ssh BOX rltui logs trainer -f`, and the connection is lost.
     """
@@ -212,7 +212,7 @@ def while_read() -> Iterator[None]:
 
 
 def _raise_nobody_reads(_: int, __: object) -> None:
-    raise NobodyReads
+    raise BrokenStdout
 
 
 def shown(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from rltui.client.actor import actor
 from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request, tokens
 from rltui.client.launch import not_running
-from rltui.client.protocol import Event, TakenDownError
+from rltui.client.protocol import Event, ShutDownError
 from rltui.client.reading import ReadExperiment
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
 from rltui.core import hints
@@ -35,7 +35,7 @@ from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.interpreter import module_command
 from rltui.errors import ConflictError, RltuiError
-from rltui.services import outside
+from rltui.services import subprocesses
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_socket
 from rltui.services.runs.journal import Journal
@@ -138,7 +138,7 @@ class SupervisedExperiment(ReadExperiment):
             raise RltuiError("this client is read-only: no note was made", hint=hints.NOTE(name=self.name))
         try:
             return JournalEntry.model_validate(await self._call("note", {"text": text}))
-        except TakenDownError:
+        except ShutDownError:
             return await asyncio.to_thread(Journal(self._control.journal_file).note, text)
 
     def keep_pins(self, pins: Sequence[str]) -> None:
@@ -221,7 +221,7 @@ class SupervisedExperiment(ReadExperiment):
         for down in (self._down, noted):
             if down is not None and down.complete:
                 left = f"; cannot be ended: {', '.join(down.left)}" if down.left else ""
-                raise TakenDownError(f"{self.name} was taken down by {down.by}{left}")
+                raise ShutDownError(f"{self.name} was taken down by {down.by}{left}")
 
     async def start_supervisor(self) -> None:
         """Have one started, unless one listens, also after a `down`.
@@ -229,7 +229,7 @@ class SupervisedExperiment(ReadExperiment):
         Raises:
             RltuiError: if that does not work; its last words are in the details.
         """
-        done = await outside.run(module_command("rltui.client", self.name), timeout_s=_START_TIMEOUT_S)
+        done = await subprocesses.run(module_command("rltui.client", self.name), timeout_s=_START_TIMEOUT_S)
         if done.code != 0:
             raise RltuiError(
                 "no supervisor can be started", details=done.errors.decode(errors="replace").splitlines()

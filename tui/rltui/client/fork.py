@@ -14,13 +14,13 @@ from rltui.client.offline import checkpoint_step
 from rltui.core import hints
 from rltui.core.api import Plan, Request
 from rltui.core.config_data import value_at
-from rltui.core.forks import Checkpointed, ForkPlan, ForkWish, fork_name
+from rltui.core.forks import Checkpointed, ForkPlan, ForkRequest, fork_name
 from rltui.core.runs import RunOrigin, RunRow
 from rltui.core.text import listed, size_text
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
-from rltui.services import outside
+from rltui.services import subprocesses
 from rltui.services.config.diff import text_diff
 from rltui.services.config.own_copy import ConfigLine, OwnCopy, Staged
 from rltui.services.config.store import ConfigStore
@@ -37,7 +37,7 @@ _MOST_NUMBERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class ForkStart:
     """A checkpoint of one run that another begins with."""
 
     step: int
@@ -57,7 +57,7 @@ class Beginning:
 def prepared(
     request: creation.ExperimentRequest,
     record: ExperimentRecord,
-    begin: Beginning | None,
+    begin: ForkStart | None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[creation.ExperimentRequest]:
     """What `creation.create` makes `record` of, once the checkpoint was copied. Where no experiment was made
@@ -96,7 +96,7 @@ class Fork:
     start: Request
     request: creation.ExperimentRequest
     record: ExperimentRecord
-    begin: Beginning | None
+    begin: ForkStart | None
 
 
 def refuse_foreign(row: RunRow) -> None:
@@ -139,7 +139,7 @@ def request_like(
 
 
 @contextmanager
-def plan_fork(row: RunRow, wish: ForkWish) -> Iterator[Fork]:
+def plan_fork(row: RunRow, wish: ForkRequest) -> Iterator[Fork]:
     """How `row` would be forked, as long as the context lasts. Nothing is written.
 
     Raises:
@@ -163,7 +163,7 @@ def plan_fork(row: RunRow, wish: ForkWish) -> Iterator[Fork]:
             origin = RunOrigin(parent=row.id, parent_step=step)
             request = request_like(record, copies, name, folder, devices=wish.devices, origin=origin)
             planned = creation.examine(request)
-            begin = None if step is None else Beginning(step, parent)
+            begin = None if step is None else ForkStart(step, parent)
             plan = ForkPlan(
                 parent=row.name,
                 name=name,
@@ -222,7 +222,7 @@ def _step(record: ExperimentRecord, folder: RunFolder, wanted: Checkpointed) -> 
     raise ConflictError(f"{record.name} has {what}", hint=known)
 
 
-def _place(row: RunRow, wish: ForkWish, step: int | None) -> tuple[str, Path]:
+def _place(row: RunRow, wish: ForkRequest, step: int | None) -> tuple[str, Path]:
     """Name and folder; free ones, where nobody asks for others."""
     beside = Path(row.folder).parent
     asked = wish.name or (Path(wish.folder).name if wish.folder else None)
@@ -294,5 +294,5 @@ def _copy(source: Path, target: Path) -> None:
     make_folder(target.parent)
     partial = target.with_name(f".{target.name}.partial")
     command = ["cp", "-a", "--reflink=auto", f"{source}/.", str(partial)]
-    outside.ask(command, timeout_s=_COPY_TIMEOUT_S)
+    subprocesses.ask(command, timeout_s=_COPY_TIMEOUT_S)
     partial.rename(target)

@@ -18,8 +18,8 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles
 from rltui.services import layout_files, slurm
 from rltui.services.config.store import ConfigStore
+from rltui.services.job_status import read_remote
 from rltui.services.launch import Launch, Launcher
-from rltui.services.remote import read_remote
 from rltui.services.resolved_configs import Resolver
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of

@@ -51,7 +51,7 @@ def _has_traces(record: ExperimentRecord) -> bool:
     from rltui.services import processes  # not needed while a supervisor answers
     from rltui.services.runs.intent import IntentFile
 
-    control, traces = ControlFolder(Path(record.output_dir)), processes.Traces()
+    control, traces = ControlFolder(Path(record.output_dir)), processes.ProcessOwners()
     attempts = [traces.attempt(folder, record.tag) for folder in control.newest_attempts()]
     if not control.record_file.exists() and record.output_dir in processes.living_output_dirs():
         return True  # its folder was deleted, and what runs has not brought its own back yet
@@ -118,7 +118,7 @@ def choose(name: str | None) -> ExperimentRecord:
         return candidates[0]
     if not candidates:
         raise UsageError("there is no experiment yet", hint=f"start one: {hints.UP}, or {hints.DEMO}")
-    raise UnclearChoiceError(candidates, are_alive=bool(alive))
+    raise AmbiguousNameError(candidates, are_alive=bool(alive))
 
 
 def only_living() -> ExperimentRecord | None:
@@ -145,7 +145,7 @@ def only_living() -> ExperimentRecord | None:
     return found[0] if found else None
 
 
-class UnclearChoiceError(UsageError):
+class AmbiguousNameError(UsageError):
     """Several experiments may be meant."""
 
     def __init__(self, candidates: list[ExperimentRecord], *, are_alive: bool) -> None:

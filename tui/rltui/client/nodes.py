@@ -21,7 +21,7 @@ from rltui.core.layout import Layout
 from rltui.core.text import listed
 from rltui.errors import RltuiError, UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services import layout_files, outside
+from rltui.services import layout_files, subprocesses
 from rltui.services.config.store import ConfigStore
 from rltui.services.launch import Launcher
 from rltui.services.nodes import facts_command
@@ -145,7 +145,7 @@ def _ask(node: NodeSpec, wanted: _Wanted, shared: Path) -> dict[str, Any] | str:
     command, stdin = facts_command(node.reach, request, python=node.python, login=node.login)
     began = time.time()
     try:
-        said = outside.ask(command, timeout_s=_ANSWER_S, stdin=stdin)
+        said = subprocesses.ask(command, timeout_s=_ANSWER_S, stdin=stdin)
     except RltuiError as error:
         return str(error)
     line = said.decode(errors="replace").strip().rpartition("\n")[2]

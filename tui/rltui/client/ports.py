@@ -139,7 +139,7 @@ class _Taken:
     def _is_own(self, holder: processes.PortHolder) -> bool:
         """A leftover of an earlier attempt of this experiment, which is ended before the next start."""
         control = ControlFolder(Path(self._record.output_dir))
-        traces = processes.Traces()
+        traces = processes.ProcessOwners()
         attempts = (traces.attempt(folder, self._record.tag) for folder in control.newest_attempts())
         records = [attempt for attempt in attempts if attempt is not None]
         return any(left.id == holder.process for left in processes.leftovers(self._record.tag, records))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from rltui.core.interpreter import bare_command
 from rltui.errors import RltuiError, UsageError
-from rltui.services import outside
-from rltui.services.outside import in_terminal
+from rltui.services import subprocesses
+from rltui.services.subprocesses import in_terminal
 
 _TAKE_A_LINE = frozenset(
     {"vi", "vim", "nvim", "view", "nano", "pico", "emacs", "emacsclient", "micro", "joe", "kak", "ne", "mg"}
@@ -79,7 +79,7 @@ def give_to_tmux(text: str) -> bool:
     for options in (["-w"], []):
         with suppress(RltuiError):
             command = ["tmux", "load-buffer", *options, "-"]
-            outside.ask(command, timeout_s=2.0, stdin=text.encode(errors="replace"))
+            subprocesses.ask(command, timeout_s=2.0, stdin=text.encode(errors="replace"))
             return True
     return False
 
@@ -102,7 +102,7 @@ async def open_url(url: str) -> bool:
     if sys.platform != "darwin" and not any(map(os.environ.get, _DISPLAYS)):
         return False
     try:
-        done = await outside.run(bare_command("-c", _BROWSE, url), timeout_s=_BROWSER_TIMEOUT_S)
+        done = await subprocesses.run(bare_command("-c", _BROWSE, url), timeout_s=_BROWSER_TIMEOUT_S)
     except RltuiError:
         return False
     return done.code == 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
     from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
     from rltui.core.compare import Comparison
     from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
-    from rltui.core.forks import ForkPlan, ForkWish
+    from rltui.core.forks import ForkPlan, ForkRequest
     from rltui.core.layout import Screen
     from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
     from rltui.core.log_query import Query
@@ -33,7 +33,7 @@ Event = Status | GpuReport | KnobTable | JournalEntry | Alert
 """A pushed message: a new whole value replaces the older one of its type."""
 
 
-class TakenDownError(RltuiError):
+class ShutDownError(RltuiError):
     """Somebody has ended the experiment with `rltui down`: only a person's wish starts a supervisor again."""
 
 
@@ -103,7 +103,7 @@ class Experiment(Protocol):
         """Current values first (status, gpus, knobs), then every change. Ends when the supervisor ends.
 
         Raises:
-            TakenDownError: where that was wanted, until somebody starts it again.
+            ShutDownError: where that was wanted, until somebody starts it again.
         """
         ...
 
@@ -357,7 +357,7 @@ class Runs(Protocol):
         """
         ...
 
-    def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
+    def plan_fork(self, id_: str, wish: ForkRequest) -> ForkPlan:
         """What a fork of a run comes to. No side effects.
 
         Raises:
@@ -367,7 +367,7 @@ class Runs(Protocol):
         """
         ...
 
-    def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
+    def fork(self, id_: str, wish: ForkRequest) -> tuple[str, ...]:
         """Make it and start it. What a person should know of it, in sentences.
 
         Raises:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.client import creation
-from rltui.client.fork import Beginning, refuse_foreign, request_like
+from rltui.client.fork import ForkStart, refuse_foreign, request_like
 from rltui.core import hints
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.report import GpuDevice
@@ -25,7 +25,7 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, free_name
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.observed import framework_of
-from rltui.services.runs.provenance import Surveyor, latest
+from rltui.services.runs.provenance import ProvenanceCollector, latest
 from rltui.services.runs.recorded_config import changed_files, recorded_config
 from rltui.services.runs.run_folder import next_free, run_folder_of
 
@@ -34,7 +34,7 @@ from rltui.services.runs.run_folder import next_free, run_folder_of
 class RerunPlan:
     request: creation.ExperimentRequest
     record: ExperimentRecord
-    begin: Beginning | None
+    begin: ForkStart | None
     """What it begins with, where the run began with a checkpoint of another."""
     differences: tuple[str, ...]
     """What is another now than when the run last started, in words, code first."""
@@ -68,7 +68,7 @@ def plan_rerun(
         yield RerunPlan(request, planned, _begun_with(row, record), *_comparison(row, planned))
 
 
-def _begun_with(row: RunRow, record: ExperimentRecord) -> Beginning | None:
+def _begun_with(row: RunRow, record: ExperimentRecord) -> ForkStart | None:
     """The checkpoint, by the run's own copy of it; else by what it was copied from.
 
     Raises:
@@ -85,7 +85,7 @@ def _begun_with(row: RunRow, record: ExperimentRecord) -> Beginning | None:
             f"{row.name} began with checkpoint {row.parent_step} of another run, which is not there any more",
             hint=f"begin anew: {hints.FORK(run=row.name)}",
         )
-    return Beginning(row.parent_step, found)
+    return ForkStart(row.parent_step, found)
 
 
 def _refuse_taken(folder: Path, name: str | None) -> None:
@@ -117,7 +117,7 @@ def _comparison(row: RunRow, planned: ExperimentRecord) -> tuple[tuple[str, ...]
     launcher = Launcher(planned, layout, framework, choose=choose)
     devices = (each for spec in layout.automatic for each in launcher.devices(spec.id, files))
     gpus = {each.label: each.name for each in devices}
-    surveyor = Surveyor(
+    surveyor = ProvenanceCollector(
         control=ControlFolder(Path(planned.output_dir)).path,
         workspace=Path(planned.workspace),
         output_dir=Path(planned.output_dir),

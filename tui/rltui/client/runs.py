@@ -26,7 +26,7 @@ from rltui.settings import settings_file
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison
-    from rltui.core.forks import ForkPlan, ForkWish
+    from rltui.core.forks import ForkPlan, ForkRequest
     from rltui.core.queue import QueueAction, RunQueue
     from rltui.core.report import Draw
     from rltui.services.runs.index import RunIndex
@@ -35,7 +35,7 @@ _MEASURING_S = 3.0
 """For each `catch_up`: how large folders are is told sooner or later."""
 
 
-class KnownRuns:
+class LocalRuns:
     """`Runs` over the index. For any thread: one at a time uses the connection.
 
     Much of what it needs is imported when it is asked for: an experiment's first frame need not wait for it.
@@ -106,22 +106,22 @@ class KnownRuns:
             return self._index.configs(ids)
 
     def change(self, id_: str, change: RunChange) -> RunRow:
-        from rltui.services.runs import keeping
+        from rltui.services.runs import organize
 
         if self.readonly:
             raise ConflictError("this client only looks")
         row = self._row(id_)
         with self._lock:
             if change.add_tags or change.remove_tags:
-                row = keeping.set_tags(self._index, row, add=change.add_tags, remove=change.remove_tags)
+                row = organize.set_tags(self._index, row, add=change.add_tags, remove=change.remove_tags)
             if change.note is not None:
-                row = keeping.set_note(self._index, row, change.note)
+                row = organize.set_note(self._index, row, change.note)
             if change.is_best is not None:
-                row = keeping.set_best(self._index, row, change.is_best)
+                row = organize.set_best(self._index, row, change.is_best)
             if change.is_archived is not None:
-                row = (keeping.archive if change.is_archived else keeping.unarchive)(self._index, row)
+                row = (organize.archive if change.is_archived else organize.unarchive)(self._index, row)
             if change.is_trashed is not None:
-                row = (keeping.trash if change.is_trashed else keeping.restore)(self._index, row)
+                row = (organize.trash if change.is_trashed else organize.restore)(self._index, row)
             return row
 
     def kept(self, owner: str) -> Mapping[str, Any]:
@@ -201,13 +201,13 @@ class KnownRuns:
 
     # --- another one --------------------------------------------------------------------------------------
 
-    def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
+    def plan_fork(self, id_: str, wish: ForkRequest) -> ForkPlan:
         from rltui.client.fork import plan_fork  # knows the frameworks
 
         with plan_fork(self._row(id_), wish) as planned:
             return planned.plan
 
-    def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
+    def fork(self, id_: str, wish: ForkRequest) -> tuple[str, ...]:
         from rltui.client.fork import carry_out, plan_fork
 
         if self.readonly:

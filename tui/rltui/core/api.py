@@ -66,7 +66,7 @@ class RollbackOffer(Value):
     learning rate where no edit is to blame."""
 
 
-class Concern(Value):
+class HealthIssue(Value):
     """A reason to look at a run that goes on: it may not learn any more."""
 
     word: str
@@ -151,7 +151,7 @@ class ComponentStatus(Value):
     """What would help against that, most advisable first."""
     facts: tuple[str, ...] = ()
     """Short texts for the pane title, most important first: `step 12`, `4.1 s/step`."""
-    concerns: tuple[Concern, ...] = ()
+    concerns: tuple[HealthIssue, ...] = ()
     """Those of the run that its figures tell, while it lives; the worst first."""
 
 
@@ -239,7 +239,7 @@ class Progress(Value):
     step_time_s: float | None = None
     """Median of the recent steps."""
     eta_s: float | None = None
-    concerns: tuple[Concern, ...] = ()
+    concerns: tuple[HealthIssue, ...] = ()
     """The worst first. Empty: it seems to be well."""
     bottleneck: Bottleneck | None = None
     """`None` where nobody waits much, or nobody says."""

@@ -24,7 +24,7 @@ _CHILD_FAILED = re.compile(r"^E\d{4} [^\n]*\bdistributed/elastic/[^\n]*\] failed
 """Here torchrun begins to tell of a rank that failed. What the rank itself said stands before."""
 
 
-class Weight(IntEnum):
+class Confidence(IntEnum):
     """How much a text tells; the least number wins, whatever else the output says."""
 
     EXACT = 0
@@ -63,7 +63,7 @@ class FailurePattern:
     text: str | Callable[[Groups], str]
     """What to say: a template of the named groups, or a function of them."""
     hopeless: bool = False
-    weight: Weight = Weight.EXACT
+    weight: Confidence = Confidence.EXACT
     memory: Callable[[Groups], OutOfMemory] | None = None
     ends_well: bool = False
     """Not of a failure: what a job that ends with code 0 left to others, so that nothing is done yet."""
@@ -111,10 +111,10 @@ def find_cause(
 
 
 def _find(output: str, patterns: Sequence[FailurePattern]) -> Cause | None:
-    matches: list[tuple[Weight, int, int, FailurePattern, re.Match[str]]] = []
+    matches: list[tuple[Confidence, int, int, FailurePattern, re.Match[str]]] = []
     stopped = SHUTDOWN.search(output)
     for order, pattern in enumerate(patterns):
-        if pattern.weight is Weight.GENERIC:
+        if pattern.weight is Confidence.GENERIC:
             match = _last(pattern.compiled, output, stopped.start() if stopped else len(output))
             place = 0
         else:

@@ -17,7 +17,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class ForkWish:
+class ForkRequest:
     edits: Mapping[str, str] = field(default_factory=dict)
     """By the name of a knob: its value, as `rltui set` takes them."""
     begin: Checkpointed | None = None
@@ -59,7 +59,7 @@ def checkpointed(text: str) -> Checkpointed:
     raise UsageError(f"{text!r} is no checkpoint", hint="the step of one, last, or best")
 
 
-def fork_name(parent: str, wish: ForkWish, step: int | None) -> str:
+def fork_name(parent: str, wish: ForkRequest, step: int | None) -> str:
     """What tells it from its parent: `base-lr1e-3-from20`."""
     words = [f"{key.rpartition('.')[2]}{value}" for key, value in wish.edits.items()]
     words += [f"from{step}"] if step is not None else []

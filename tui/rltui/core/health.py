@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from rltui.core import hints
-from rltui.core.api import Concern, RollbackOffer
+from rltui.core.api import HealthIssue, RollbackOffer
 from rltui.core.lines import plain_text
 from rltui.core.run_figures import RunFigures, Track
 from rltui.core.text import duration
@@ -465,7 +465,7 @@ def concern_of(
     name: str | None = None,
     more_advice: str = "",
     no_resume: str = "",
-) -> Concern:
+) -> HealthIssue:
     """A finding for people, with all that is known beside it.
 
     `last_good`: the newest complete checkpoint from before it. `edits`: those since that one, oldest first.
@@ -486,7 +486,7 @@ def concern_of(
     if edits and (back is None or tuple(edits) != (back.edit,)):
         more = f"{len(edits) - _EDITS} more and " if len(edits) > _EDITS else ""
         parts.append(f"edited since: {more}{'; '.join(edits[-_EDITS:])}")
-    return Concern(
+    return HealthIssue(
         id=finding.rule,
         word=finding.word,
         text=". ".join(part[0].upper() + part[1:] if place else part for place, part in enumerate(parts)),

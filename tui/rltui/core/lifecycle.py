@@ -1,6 +1,6 @@
 """The life of a component as one pure transition function.
 
-A `Life` is what the supervisor knows of a component; `advance` says what it becomes when something happens.
+A `Lifecycle` is what the supervisor knows of a component; `advance` says what it becomes on an event.
 An event carries the epoch it belongs to: one that arrives late, from an earlier start, changes nothing.
 Times are seconds of a monotonic clock, so that a jump of the wall clock moves nothing.
 """
@@ -81,7 +81,7 @@ class ExitInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class Lifecycle:
     """State of one component. `epoch` counts starts and voids events of earlier ones."""
 
     kind: Literal["service", "job"]
@@ -121,7 +121,7 @@ class StartRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StartBlocked:
     """The start waits; `reason` says for what."""
 
     epoch: int
@@ -193,7 +193,7 @@ class Stuck:
 
 LifeEvent = (
     StartRequested
-    | Held
+    | StartBlocked
     | NotNeeded
     | Spawned
     | ProbeSucceeded
@@ -205,7 +205,7 @@ LifeEvent = (
 )
 
 
-def advance(life: Life, event: LifeEvent) -> Life:
+def advance(life: Lifecycle, event: LifeEvent) -> Lifecycle:
     """The life after `event`. Returns `life` itself where the event does not apply."""
     epoch = getattr(event, "epoch", life.epoch)
     if epoch != life.epoch:
@@ -214,14 +214,14 @@ def advance(life: Life, event: LifeEvent) -> Life:
         case StartRequested(automatic=automatic):
             if life.busy:
                 return life
-            return Life(
+            return Lifecycle(
                 kind=life.kind,
                 restart=life.restart,
                 state=ComponentState.WAITING,
                 epoch=life.epoch + 1,
                 failures=life.failures if automatic else (),
             )
-        case Held(reason=reason):
+        case StartBlocked(reason=reason):
             return replace(life, reason=reason) if life.state is ComponentState.WAITING else life
         case NotNeeded(reason=reason):
             is_waiting = life.state is ComponentState.WAITING
@@ -256,7 +256,7 @@ def advance(life: Life, event: LifeEvent) -> Life:
             assert_never(event)
 
 
-def _stop(life: Life, reason: str | None) -> Life:
+def _stop(life: Lifecycle, reason: str | None) -> Lifecycle:
     match life.state:
         case ComponentState.WAITING | ComponentState.BACKOFF:
             return replace(
@@ -271,7 +271,7 @@ def _stop(life: Life, reason: str | None) -> Life:
             return life
 
 
-def _end(life: Life, exit_info: ExitInfo, at: float) -> Life:
+def _end(life: Lifecycle, exit_info: ExitInfo, at: float) -> Lifecycle:
     """A service that ends by itself has failed, whatever its code: vLLM exits 0 after an engine crash."""
     is_asked = life.state is ComponentState.STOPPING and life.exit is None
     if is_asked or exit_info.on_request:
@@ -291,7 +291,7 @@ def _end(life: Life, exit_info: ExitInfo, at: float) -> Life:
     return replace(life, state=ComponentState.EXITED, exit=exit_info, reason=exit_info.cause)
 
 
-def _fail(life: Life, exit_info: ExitInfo, reason: str, at: float) -> Life:
+def _fail(life: Lifecycle, exit_info: ExitInfo, reason: str, at: float) -> Lifecycle:
     healthy = life.ready_at is not None and at - life.ready_at >= life.restart.healthy_s
     failures = () if healthy else life.failures
     if exit_info.port_lost and not failures:  # one more try, whatever the policy

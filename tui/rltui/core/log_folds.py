@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rltui.core.lines import Level
 from rltui.core.log_figures import asked_for, recurrence, without_figures
-from rltui.core.log_head import LogHead, log_head
+from rltui.core.log_prefix import LogPrefix, log_head
 
 _LONGEST_RUN = 512
 """After so many lines of a run one is shown, so that looking for its end has an end."""
@@ -34,7 +34,7 @@ _TALK = (Level.TRACE, Level.DEBUG, Level.INFO)
 
 
 class _Known(NamedTuple):
-    head: LogHead
+    head: LogPrefix
     same: str
     """Equal for lines that say the same at the same level in the same log, whenever and whoever."""
     again: str
@@ -127,7 +127,7 @@ class LogFolds:
         blocks = self._blocks.items()
         return [number for number, block in blocks if block is not None and block.lines[0] >= lowest]
 
-    def head(self, number: int) -> LogHead:
+    def head(self, number: int) -> LogPrefix:
         return self._at(number).head
 
     def is_hidden(self, number: int) -> bool:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rltui.core.api import JournalEntry  # pydantic takes 60 ms, which `rltui events` need not pay
 
 
-class MarkKind(StrEnum):
+class AnnotationKind(StrEnum):
     """Why the curve may look different from here on; what a person should read first stands first."""
 
     CRASH = "crash"
@@ -25,7 +25,7 @@ class MarkKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Annotation:
     """A moment of a run that explains its curves."""
 
     at: float
@@ -33,7 +33,7 @@ class Mark:
     step: int | None
     """Steps that the run had completed then; of a resume, the step it goes on after. `None`: not known, so
     the times of a series must tell."""
-    kind: MarkKind
+    kind: AnnotationKind
     text: str
     """As the journal has it: to be cleaned before it is shown."""
     component: str | None = None
@@ -49,60 +49,64 @@ _TOLD_OTHERWISE = ("crash", "recovered", "finished")
 """Alerts whose matter has an entry of its own, or is none."""
 
 
-def marks(journal: Iterable[JournalEntry]) -> tuple[Mark, ...]:
+def marks(journal: Iterable[JournalEntry]) -> tuple[Annotation, ...]:
     """Those of a whole journal, in its order, which is that of time."""
-    found: list[Mark] = []
+    found: list[Annotation] = []
     has_begun = False
     for entry in journal:
         kind = mark_kind(entry.kind, entry.data)
-        if kind is MarkKind.RESUME and not has_begun:
+        if kind is AnnotationKind.RESUME and not has_begun:
             has_begun = True
             if entry.step is None:  # it begins, and nothing was before
                 continue
-        if kind is MarkKind.RESUME:
+        if kind is AnnotationKind.RESUME:
             found = _gone_back(found, entry.step or 0)
         if kind is not None:
-            found.append(Mark(entry.at, entry.step, kind, _text(entry, kind), entry.component))
+            found.append(Annotation(entry.at, entry.step, kind, _text(entry, kind), entry.component))
     return tuple(found)
 
 
-def _gone_back(known: Sequence[Mark], step: int) -> list[Mark]:
+def _gone_back(known: Sequence[Annotation], step: int) -> list[Annotation]:
     """Those marks once the run goes on after `step`."""
-    restart = next((mark for mark in reversed(known) if mark.kind is MarkKind.RESTART), None)
+    restart = next((mark for mark in reversed(known) if mark.kind is AnnotationKind.RESTART), None)
 
-    def moved(mark: Mark) -> Mark:
+    def moved(mark: Annotation) -> Annotation:
         place = mark.step if mark.line_step is None else mark.line_step
         if place is None or place <= step:
             return mark
-        if mark.kind is MarkKind.EDIT or (mark is restart and not mark.is_abandoned):
+        if mark.kind is AnnotationKind.EDIT or (mark is restart and not mark.is_abandoned):
             return replace(mark, line_step=step)
         return replace(mark, is_abandoned=True)
 
     return [*map(moved, known)]
 
 
-def mark_kind(kind: str, data: Mapping[str, Any]) -> MarkKind | None:
+def mark_kind(kind: str, data: Mapping[str, Any]) -> AnnotationKind | None:
     """What an entry of that kind and data is on a chart; `None`: nothing."""
     match kind:
         case "edit" | "note" | "checkpoint" | "resume":
-            return MarkKind(kind)
+            return AnnotationKind(kind)
         case "eval" if "verdict" in data:
-            return MarkKind.EVAL
+            return AnnotationKind.EVAL
         case "exit" if data.get("failed"):
-            return MarkKind.CRASH
+            return AnnotationKind.CRASH
         case "plan" if data.get("start") and (data.get("stop") or data.get("action") == "restart"):
-            return MarkKind.RESTART
+            return AnnotationKind.RESTART
         case "alert" if data.get("severity") != "information" and data.get("alert") not in _TOLD_OTHERWISE:
-            return MarkKind.ALERT
+            return AnnotationKind.ALERT
         case _:
             return None
 
 
-def _text(entry: JournalEntry, kind: MarkKind) -> str:
+def _text(entry: JournalEntry, kind: AnnotationKind) -> str:
     stopped, started = entry.data.get("stop"), entry.data.get("start")
-    if kind is MarkKind.RESUME:
+    if kind is AnnotationKind.RESUME:
         return f"resumed {entry.text}"
-    if kind is MarkKind.RESTART and isinstance(stopped, list | tuple) and isinstance(started, list | tuple):
+    if (
+        kind is AnnotationKind.RESTART
+        and isinstance(stopped, list | tuple)
+        and isinstance(started, list | tuple)
+    ):
         names = ", ".join(map(str, started))
         if set(map(str, stopped)) == set(map(str, started)):
             return f"restart {names}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from rltui.core.api import Alert, Progress
 from rltui.core.config_report import DerivedValue
-from rltui.core.series import ThinnedLine
+from rltui.core.series import DownsampledSeries
 from rltui.core.text import grouped
 
 _LARGE_STEP = 10.0
@@ -114,7 +114,7 @@ class MetricSeries:
     """By number, counted from 1 whatever the framework does."""
     completed: int = 0
     """Steps that the trainer has completed."""
-    curve: ThinnedLine = field(default_factory=lambda: ThinnedLine(_CURVE_POINTS))
+    curve: DownsampledSeries = field(default_factory=lambda: DownsampledSeries(_CURVE_POINTS))
     """The reward of the whole run."""
     _trainer_is_timed: bool = False
     """A row of the trainer has told its step time: those of other programs do not count."""

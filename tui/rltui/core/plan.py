@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rltui.core.api import EDITS, ComponentState, JournalEntry, Lost, Orphan, Plan, Request
 from rltui.core.layout import Layout
-from rltui.core.lifecycle import Life
+from rltui.core.lifecycle import Lifecycle
 from rltui.core.text import listed
 
 _NEWEST = 5
@@ -75,7 +75,7 @@ RestartRule = tuple[frozenset[str], frozenset[str], str]
 @dataclass(frozen=True, slots=True)
 class Situation:
     layout: Layout
-    lives: Mapping[str, Life]
+    lives: Mapping[str, Lifecycle]
     rules: Sequence[RestartRule]
     completed_steps: int
     resume_step: int | None

@@ -41,7 +41,7 @@ def is_kept_variable(name: str) -> bool:
     return bool(_KEPT_VARIABLE.fullmatch(name)) and not is_secret(name)
 
 
-class QueueSurroundings(Value):
+class LaunchEnvironment(Value):
     """Where an entry was added: its start happens there."""
 
     cwd: str
@@ -126,7 +126,7 @@ class RunQueue(Value):
 
     entries: tuple[QueueEntry, ...] = ()
     """In the order in which they may start; priorities count on top."""
-    surroundings: dict[str, QueueSurroundings] = Field(default_factory=dict)
+    surroundings: dict[str, LaunchEnvironment] = Field(default_factory=dict)
     paused: str = ""
     """Why nothing is started; empty: it is."""
     after_reboot: bool = False

@@ -10,7 +10,7 @@ from html import escape
 from rltui.core.compare import Comparison
 from rltui.core.events import first_line
 from rltui.core.markdown import fenced, plain, table
-from rltui.core.marks import Mark, MarkKind
+from rltui.core.marks import Annotation, AnnotationKind
 from rltui.core.runs import RunRow
 from rltui.core.series import SeriesSource
 from rltui.core.text import duration, grouped, size_text, steps_text, value_text
@@ -20,7 +20,7 @@ _MOST_MARKS = 40
 """Lines of the journal that are told; the file has all."""
 _LONGEST_DIFF = 200
 """Lines of a diff that are shown in the report itself."""
-_QUIET = (MarkKind.CHECKPOINT, MarkKind.ALERT)
+_QUIET = (AnnotationKind.CHECKPOINT, AnnotationKind.ALERT)
 """Marks that are left out first where there are many."""
 
 
@@ -32,7 +32,7 @@ class ReportFile:
     text: str = ""
 
 
-Draw = Callable[[SeriesSource, str, tuple[Mark, ...]], Sequence[ReportFile]]
+Draw = Callable[[SeriesSource, str, tuple[Annotation, ...]], Sequence[ReportFile]]
 """Makes the curves of a run: of its series, its name and its marks."""
 
 
@@ -49,7 +49,7 @@ class RunReport:
     rollouts: Sequence[ReportFile] = ()
     evaluations: Sequence[Sequence[str]] = ()
     """What, on which environment, how many prompts, the reward, when; a row each."""
-    marks: Sequence[Mark] = ()
+    marks: Sequence[Annotation] = ()
     journal: ReportFile | None = None
 
     def text(self) -> str:

@@ -46,7 +46,7 @@ class RunOrigin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSheet(RunOrigin):
+class RunMetadata(RunOrigin):
     """What people say of a run. Kept in its folder; all else can be read again."""
 
     id: RunId
@@ -83,7 +83,7 @@ class RunChange:
     is_trashed: bool | None = None
     """Its folder goes to the trash, or comes back."""
 
-    def undone(self, sheet: RunSheet) -> RunChange:
+    def undone(self, sheet: RunMetadata) -> RunChange:
         """What makes it again what it was, when `sheet` was as before."""
         return RunChange(
             add_tags=tuple(tag for tag in self.remove_tags if tag in sheet.tags),
@@ -105,7 +105,7 @@ class RunConfigFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow(RunSheet):
+class RunRow(RunMetadata):
     """A run as the index has it: what its folder and its sheet say, in one value."""
 
     name: str

@@ -228,7 +228,7 @@ def _extremes(points: Points) -> list[tuple[int, float]]:
     return sorted({min(points, key=lambda point: point[1]), max(points, key=lambda point: point[1])})
 
 
-class ThinnedLine:
+class DownsampledSeries:
     """Takes one point after the other, for as long as a run goes on, and keeps some thousand of them."""
 
     def __init__(self, most: int) -> None:

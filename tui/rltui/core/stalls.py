@@ -145,7 +145,7 @@ class StallRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class LivenessSignals:
     pid: int | None = None
     is_stopped: bool = False
     """By a signal: state `T` in `/proc`."""
@@ -159,7 +159,7 @@ class Signs:
     """Changes with every step that it has done; `None` where no file tells."""
 
 
-class Sign:
+class LivenessSignal:
     """One kind of sign of life. It exists once it showed; the first look only tells where it stands."""
 
     def __init__(self) -> None:
@@ -196,14 +196,14 @@ class Sign:
         return self.silence_s(at) > max(rule.silence_s, rule.factor * (self.period_s or 0.0))
 
 
-class Pulse:
+class Heartbeat:
     """Signs of life of one attempt of one component."""
 
     def __init__(self, rule: StallRule) -> None:
         self._rule = rule
-        self._output = Sign()
-        self._rows = Sign()
-        self._beats = Sign()
+        self._output = LivenessSignal()
+        self._rows = LivenessSignal()
+        self._beats = LivenessSignal()
         self._step = 0
         self._looked_at = 0.0
         self._activity: InferenceActivity | None = None
@@ -227,7 +227,7 @@ class Pulse:
             self._still_since = at
         self._activity, self._answered_at, self._unanswered_since = activity, at, None
 
-    def look(self, signs: Signs, at: float) -> str | None:
+    def look(self, signs: LivenessSignals, at: float) -> str | None:
         """Why it counts as stalled, in words; `None` where it does not."""
         if signs.log_bytes is not None:
             grew_before = self._output.newest is not None and self._output.newest == self._looked_at
@@ -264,7 +264,7 @@ class Pulse:
             return None
         return ", ".join(text for text in silences if text)
 
-    def _silent(self, what: str, sign: Sign, at: float) -> list[str | None]:
+    def _silent(self, what: str, sign: LivenessSignal, at: float) -> list[str | None]:
         if not sign.has_shown:
             return []
         return [_told(what, sign, at) if sign.is_silent(self._rule, at) else None]
@@ -301,7 +301,7 @@ class Pulse:
         return f"no token for {silence} while {activity.running} requests run and {activity.waiting} wait"
 
 
-def _told(what: str, sign: Sign, at: float) -> str:
+def _told(what: str, sign: LivenessSignal, at: float) -> str:
     usual = f" (usually every {_period(sign.period_s)})" if sign.period_s else ""
     return f"{what} for {duration(sign.silence_s(at))}{usual}"
 

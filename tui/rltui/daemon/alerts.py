@@ -17,7 +17,7 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
 from rltui.errors import ConfigError, RltuiError
-from rltui.services import outside
+from rltui.services import subprocesses
 from rltui.services.tmux import session_name, show_message
 from rltui.settings import AlertSettings, Settings
 
@@ -160,7 +160,7 @@ class AlertDelivery:
 
 async def _run_command(command: Sequence[str], document: bytes, variables: Mapping[str, str]) -> None:
     """Run the user's command with `document` on its stdin. What it leaves in the background goes on."""
-    done = await outside.run(command, stdin=document, variables=variables, timeout_s=_COMMAND_S)
+    done = await subprocesses.run(command, stdin=document, variables=variables, timeout_s=_COMMAND_S)
     if done.code is None:
         raise RltuiError(f"{command[0]} took longer than {_COMMAND_S:g} s and was ended")
     if done.failure:

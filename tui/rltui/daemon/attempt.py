@@ -19,10 +19,10 @@ from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import ExitInfo
 from rltui.errors import RltuiError
 from rltui.services import processes
+from rltui.services.job_status import JobStatus, read_remote
 from rltui.services.launch import Launch
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.processes import ending
-from rltui.services.remote import Remote, read_remote
 from rltui.services.runs.attempt_end import OomKills, exit_info, explained, killed_since, oom_kills
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.shell import read_shell
@@ -132,12 +132,12 @@ class Attempt:
         """Read again what the shim wrote. An unreadable record leaves the one known."""
         self.record = processes.read_attempt(self.folder) or self.record
 
-    def recover(self, traces: processes.Traces) -> None:
+    def recover(self, traces: processes.ProcessOwners) -> None:
         """Where its record is gone or damaged, take what its living processes tell for it."""
         self.record = traces.attempt(self.folder, self._tag)
 
     @property
-    def remote(self) -> Remote | None:
+    def remote(self) -> JobStatus | None:
         """What its follower last knew of it, where it runs elsewhere and has been started there."""
         is_here = self.launch is not None and self.launch.host is None
         return None if is_here else read_remote(self.folder)

@@ -33,7 +33,7 @@ LOOKS_PER_READING = 6
 """Without a new checkpoint, the disk is measured every so many looks."""
 
 
-class CheckpointKeeper:
+class CheckpointService:
     """Lives on the supervisor's loop; the file system is asked in a thread."""
 
     def __init__(

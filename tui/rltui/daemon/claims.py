@@ -11,7 +11,7 @@ from rltui.core.api import ComponentState
 from rltui.core.gpu.claims import contention, held_bytes
 from rltui.core.gpu.report import GpuClaim
 from rltui.core.text import GIB
-from rltui.daemon.component import ComponentRunner, Unmet
+from rltui.daemon.component import ComponentRunner, UnmetDependency
 from rltui.daemon.tasks import Signal
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.store import ConfigStore
@@ -34,7 +34,7 @@ _LONGEST_S = 900.0
 """After that a component that was ready does not grow any more, or will take less than it did before."""
 
 
-class ClaimDesk:
+class ReservationManager:
     """Claims for all components that wait to be started, at once: who has a part of what it needs and waits
     for the rest would keep others waiting for nothing. Lives on the supervisor's loop.
     """
@@ -87,7 +87,7 @@ class ClaimDesk:
     def others(self) -> tuple[GpuClaim, ...]:
         return self._files.others()
 
-    async def take(self, component: str, seen: Collection[GpuClaim]) -> Unmet | None:
+    async def take(self, component: str, seen: Collection[GpuClaim]) -> UnmetDependency | None:
         """What of others is in the way of its start; `None` once what it needs is claimed.
 
         `seen`: what others claimed before the newest reading was made. A claim that ended since is memory
@@ -99,14 +99,14 @@ class ClaimDesk:
             try:
                 return await self._take(seen)
             except ConflictError as error:
-                return Unmet(error.title)
+                return UnmetDependency(error.title)
             except ConfigError:  # told by others
                 return None
             except RltuiError as error:
                 logger.warning("it starts without a claim on GPU memory: %s", error)
                 return None
 
-    async def _take(self, seen: Collection[GpuClaim]) -> Unmet | None:
+    async def _take(self, seen: Collection[GpuClaim]) -> UnmetDependency | None:
         devices = [device for device in self._readings.newest.devices if not device.host]
         waiting = [
             name
@@ -132,7 +132,7 @@ class ClaimDesk:
         await asyncio.to_thread(self._files.change, decide)
         if found is not None:
             self._waited = epochs
-            return Unmet(found.text, passes=found.is_starting)
+            return UnmetDependency(found.text, passes=found.is_starting)
         self._kept_for = ()
         for name in waiting:
             self._claims[name] = tuple(claim for claim in wanted if claim.component == name)

@@ -18,13 +18,13 @@ from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import (
     Ended,
     ExitInfo,
-    Held,
-    Life,
+    Lifecycle,
     LifeEvent,
     MainEnded,
     NotNeeded,
     ProbeSucceeded,
     Spawned,
+    StartBlocked,
     StartFailed,
     StartRequested,
     StopRequested,
@@ -33,14 +33,14 @@ from rltui.core.lifecycle import (
 )
 from rltui.core.text import duration
 from rltui.daemon.attempt import REMOTE_MARGIN_S, SPAWN_TIMEOUT_S, Attempt, Ending
-from rltui.daemon.elsewhere import Elsewhere
+from rltui.daemon.remote_attempt import RemoteAttempt
 from rltui.daemon.tasks import Signal, spawn
 from rltui.errors import RltuiError
 from rltui.services import processes
+from rltui.services.job_status import JobStatus
 from rltui.services.launch import Launch
 from rltui.services.probes import Probe
 from rltui.services.processes import ending
-from rltui.services.remote import Remote
 from rltui.services.runs.attempt_end import ended_life, prune_attempts
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
@@ -54,7 +54,7 @@ _STOP_MARGIN_S = 15.0
 """Beyond its grace, a shim gets this long to end a tree before the supervisor does it itself."""
 
 
-class Unmet(NamedTuple):
+class UnmetDependency(NamedTuple):
     """What on this box is in the way of a start."""
 
     text: str
@@ -63,7 +63,7 @@ class Unmet(NamedTuple):
     """It comes to its end by itself, so that the wait does not count as too long."""
 
 
-class Surroundings(Protocol):
+class RunnerHost(Protocol):
     """What a component needs of those around it: `Processes`, or a test's stand-in."""
 
     record: ExperimentRecord
@@ -72,7 +72,7 @@ class Surroundings(Protocol):
     changes: Signal
     """Notified when the state of any component has changed."""
 
-    def life_changed(self, runner: ComponentRunner, before: Life) -> None:
+    def life_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
         """Called after every transition."""
         ...
 
@@ -90,7 +90,7 @@ class Surroundings(Protocol):
         """It makes something: others wait from now on. The one that does so already, where there is one."""
         ...
 
-    async def unmet(self, component: str, launch: Launch) -> Unmet | None:
+    async def unmet(self, component: str, launch: Launch) -> UnmetDependency | None:
         """What on this box is in the way of a start; `None` where the way is free."""
         ...
 
@@ -110,7 +110,7 @@ class Surroundings(Protocol):
         """Called when the shim was killed and the component goes on."""
         ...
 
-    def remote_changed(self, runner: ComponentRunner, before: Remote | None) -> None:
+    def remote_changed(self, runner: ComponentRunner, before: JobStatus | None) -> None:
         """Called when something else is known of a component that runs elsewhere."""
         ...
 
@@ -120,9 +120,9 @@ class ComponentRunner:
     """Owns the life of one component. All methods run on the supervisor's loop."""
 
     spec: ComponentSpec
-    around: Surroundings
-    life: Life = field(init=False)
-    elsewhere: Elsewhere = field(init=False)
+    around: RunnerHost
+    life: Lifecycle = field(init=False)
+    elsewhere: RemoteAttempt = field(init=False)
     """Used only by one that does not run on this machine."""
     newest: Attempt | None = None
     """The last attempt, running or not."""
@@ -138,8 +138,8 @@ class ComponentRunner:
     """A shim is on its way: too late to give the start up quietly."""
 
     def __post_init__(self) -> None:
-        self.life = Life(kind=self.spec.kind, restart=self.spec.restart)
-        self.elsewhere = Elsewhere(lambda before: self.around.remote_changed(self, before))
+        self.life = Lifecycle(kind=self.spec.kind, restart=self.spec.restart)
+        self.elsewhere = RemoteAttempt(lambda before: self.around.remote_changed(self, before))
 
     # --- asked from outside -------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class ComponentRunner:
         """The start that its restart policy promised cannot be made."""
         self._advance(StartFailed(epoch=self.life.epoch, reason=reason))
 
-    def adopt(self, traces: processes.Traces, *, failures: tuple[float, ...], was_alive: bool) -> None:
+    def adopt(self, traces: processes.ProcessOwners, *, failures: tuple[float, ...], was_alive: bool) -> None:
         """Take over what an earlier supervisor started, or learn how it ended.
 
         `was_alive`: it had a process when that supervisor last wrote, so that its end is news.
@@ -258,7 +258,7 @@ class ComponentRunner:
             if not await self._wait_for_dependencies(epoch):
                 return
             if self.spec.creates and not await self.around.wait_for_turn(
-                self.spec.id, lambda reason: self._advance(Held(epoch=epoch, reason=reason))
+                self.spec.id, lambda reason: self._advance(StartBlocked(epoch=epoch, reason=reason))
             ):
                 self._advance(NotNeeded(epoch=epoch, reason="another experiment has made it"))
                 return
@@ -289,7 +289,7 @@ class ComponentRunner:
         deadline = time.monotonic() + self.spec.wait_s
         pause, longest = _PRECONDITION_INTERVALS_S
         while (unmet := await self.around.unmet(self.spec.id, launch)) is not None:
-            self._advance(Held(epoch=epoch, reason=f"waits for {unmet.text}"))
+            self._advance(StartBlocked(epoch=epoch, reason=f"waits for {unmet.text}"))
             if unmet.passes:
                 deadline = time.monotonic() + self.spec.wait_s
             if time.monotonic() > deadline:
@@ -313,7 +313,7 @@ class ComponentRunner:
             if not can_come:
                 self._advance(StartFailed(epoch=epoch, reason=reason))
                 return False
-            self._advance(Held(epoch=epoch, reason=f"waits for {reason}"))
+            self._advance(StartBlocked(epoch=epoch, reason=f"waits for {reason}"))
             await self.around.changes.wait()
         return True
 

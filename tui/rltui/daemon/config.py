@@ -18,7 +18,7 @@ from rltui.core.layout import Layout
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services import layout_files, outside, trust
+from rltui.services import layout_files, subprocesses, trust
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import LoadedFiles, load_snapshot, write_passed
 from rltui.services.config.models import FrameworkModels, informed
@@ -31,7 +31,7 @@ from rltui.services.resolved_configs import Resolver
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import known_experiments
 from rltui.services.runs.observed import framework_of
-from rltui.services.runs.provenance import Surveyor
+from rltui.services.runs.provenance import ProvenanceCollector
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ class Config:
         self._models = FrameworkModels(framework, setup.workspace)
         self._asking = asyncio.Lock()
         """One who waits for the framework takes one of the supervisor's few threads, others none."""
-        self._surveyor = Surveyor(
+        self._surveyor = ProvenanceCollector(
             control=setup.control.path,
             workspace=setup.workspace,
             output_dir=Path(record.output_dir),
@@ -344,9 +344,9 @@ async def _run_check(launch: Launch) -> None:
         env = {**launch.host["env"], **launch.env}
         script = command_input(launch.check, cwd=launch.cwd, env=env, login=launch.host["login"])
         words = [*reach_words(launch.host["reach"]), "sh"]
-        done = await outside.run(words, timeout_s=_CHECK_S, stdin=script, leaves_nothing=True)
+        done = await subprocesses.run(words, timeout_s=_CHECK_S, stdin=script, leaves_nothing=True)
     else:
-        done = await outside.run(
+        done = await subprocesses.run(
             launch.check,
             timeout_s=_CHECK_S,
             variables=launch.env,

@@ -13,7 +13,7 @@ from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
 
 
-class EvalKeeper:
+class EvalScheduler:
     """Has the queue, and carries it out. Lives on the supervisor's loop; files are read in a thread."""
 
     def __init__(self, work: EvalWork, events: EventBus, *, may_start: Callable[[], bool]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from rltui.core.alert_limits import AlertLimits
 from rltui.core.api import Alert, ComponentState, EventKind, JournalEntry
-from rltui.core.lifecycle import Life
+from rltui.core.lifecycle import Lifecycle
 from rltui.core.text import duration
 from rltui.core.values import Value
 from rltui.daemon.component import ComponentRunner
@@ -127,7 +127,7 @@ class _ComponentNews:
         self._stopping_at: dict[str, float] = {}
         self._trouble_at: dict[str, float] = {}
 
-    def facts(self, runner: ComponentRunner, before: Life, at: float) -> Mapping[str, object]:
+    def facts(self, runner: ComponentRunner, before: Lifecycle, at: float) -> Mapping[str, object]:
         """Data of the journal entry: exit, and `took_s` of a start or stop that was seen from its beginning.
 
         To be called once for each change of state, in order.
@@ -259,7 +259,7 @@ class EventBus:
             logger.warning("too many alerts at once, not told outside: %s: %s", dropped.title, dropped.text)
         self.outbox.put_nowait(alert)
 
-    def life_changed(self, runner: ComponentRunner, before: Life) -> None:
+    def life_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
         life, name, now = runner.life, runner.spec.id, self._monotonic()
         if life.state is before.state:
             return

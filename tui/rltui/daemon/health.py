@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rltui.core.api import Alert, Bottleneck, Concern, RollbackOffer
+from rltui.core.api import Alert, Bottleneck, HealthIssue, RollbackOffer
 from rltui.core.bottleneck import BottleneckKnobs, bottleneck
 from rltui.core.health import Finding, Thresholds, concern_of, damages, findings, spoils
 from rltui.core.run_figures import RunFigures
@@ -49,7 +49,7 @@ class RunHealth:
         `names`: the components that are `trainer`, `orchestrator` and `inference`, if there are such.
         """
         self._experiment = experiment
-        self.concerns: tuple[Concern, ...] = ()
+        self.concerns: tuple[HealthIssue, ...] = ()
         """As of the last look, the worst first."""
         self.bottleneck: Bottleneck | None = None
         self._folder, self._journal_file, self._events, self._names = folder, journal_file, events, names
@@ -124,7 +124,7 @@ class RunHealth:
                 del self._told[rule]
                 self._events.journal.add("health", f"{told.word}: over by step {step}", rule=rule, over=True)
 
-    def _tell(self, concern: Concern) -> None:
+    def _tell(self, concern: HealthIssue) -> None:
         """By an alert, unless one of its kind was told that is as bad: a trouble brings others with it."""
         others = [told for rule, told in self._told.items() if spoils(rule) == spoils(concern.id)]
         if all(told.severity == "warning" and concern.severity == "error" for told in others):
@@ -133,7 +133,9 @@ class RunHealth:
         text = f"{concern.word}: {concern.text}"
         self._events.journal.add("health", text, component=concern.component, rule=concern.id)
 
-    def _concern(self, finding: Finding, checkpoints: Mapping[int, float | None], unwell: float) -> Concern:
+    def _concern(
+        self, finding: Finding, checkpoints: Mapping[int, float | None], unwell: float
+    ) -> HealthIssue:
         """`unwell`: the first step that is not good any more, by whatever rule."""
         last_good, back = self._way_back(finding, checkpoints, unwell)
         known = (finding.rule, last_good)
@@ -210,7 +212,7 @@ def _last_good(checkpoints: Mapping[int, float | None], since: float) -> int | N
     return max((step for step, reward in before.items() if reward is None or reward >= least), default=None)
 
 
-def _alert(concern: Concern) -> Alert:
+def _alert(concern: HealthIssue) -> Alert:
     is_told = concern.id == "non-finite"  # by those of `non_finite_alerts`, where the metrics have the value
     return Alert(
         kind="metric" if is_told else "health",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.core.runs import RunRow, RunSheet, RunState
+from rltui.core.runs import RunMetadata, RunRow, RunState
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import RltuiError
 from rltui.services.processes import age_s, read_process_id
@@ -40,7 +40,7 @@ class IndexFeed:
         self._lock = threading.Lock()
         self._reader: RunReader | None = None
         self._index: RunIndex | None = None
-        self._sheet: RunSheet | None = None
+        self._sheet: RunMetadata | None = None
         self._seen: object = None
         """What the row was made of."""
         self._put: RunRow | None = None
@@ -139,7 +139,7 @@ class IndexFeed:
             return False
         return True
 
-    def _read_sheet(self) -> RunSheet:
+    def _read_sheet(self) -> RunMetadata:
         """As it is now; one is made where an older rltui made none."""
         if (sheet := read_sheet(self._control)) is not None:
             return sheet

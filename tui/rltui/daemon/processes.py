@@ -17,28 +17,28 @@ from rltui.core.api import Alert, ComponentState, Orphan, Progress
 from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.interpreter import bare_command
-from rltui.core.lifecycle import Life
+from rltui.core.lifecycle import Lifecycle
 from rltui.core.text import ssh_host
-from rltui.daemon.claims import ClaimDesk
-from rltui.daemon.component import ComponentRunner, Unmet
+from rltui.daemon.claims import ReservationManager
+from rltui.daemon.component import ComponentRunner, UnmetDependency
 from rltui.daemon.config import Config, Setup
-from rltui.daemon.elsewhere import news_of_host
 from rltui.daemon.events import EventBus
 from rltui.daemon.forecast import MemoryForecast
 from rltui.daemon.observation import Observation
+from rltui.daemon.remote_attempt import news_of_host
 from rltui.daemon.servers import Servers
 from rltui.daemon.shim import program as shim_program
 from rltui.daemon.tasks import Signal
 from rltui.services import processes
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
+from rltui.services.job_status import JobStatus
 from rltui.services.launch import Launch
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.probes import served_model
 from rltui.services.processes import Leftover, ProcessId
 from rltui.services.processes.origin import holder_text
 from rltui.services.processes.orphans import described, end, find_leftovers, foreign_processes, leftovers_text
-from rltui.services.remote import Remote
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import name_if_needed
 from rltui.services.tmux import TmuxHost, session_name
@@ -75,7 +75,7 @@ class Processes:
         """Some component, or what outlived one, has changed."""
         self._making: dict[str, FileLock] = {}
         """By component: held while it makes what other experiments may want to make as well."""
-        self.listeners: list[Callable[[ComponentRunner, Life], None]] = []
+        self.listeners: list[Callable[[ComponentRunner, Lifecycle], None]] = []
         self._setup = setup
         self._events = events
         self._config = config
@@ -88,7 +88,7 @@ class Processes:
         servers.on_change = self.changes.notify
         servers.is_in_use = lambda: any(runner.life.busy for runner in self.runners.values())
         self.forecast = MemoryForecast(setup.layout, self.runners, config.store, memory, readings)
-        self.claims = ClaimDesk(
+        self.claims = ReservationManager(
             setup.record.name,
             self.runners,
             config.store,
@@ -190,7 +190,7 @@ class Processes:
 
     # --- what components ask of it ------------------------------------------------------------------------
 
-    def life_changed(self, runner: ComponentRunner, before: Life) -> None:
+    def life_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
         life, name = runner.life, runner.spec.id
         if not life.busy and (making := self._making.pop(name, None)) is not None:
             making.release()
@@ -211,7 +211,7 @@ class Processes:
         self._events.changed("status")
         self.changes.notify()
 
-    def remote_changed(self, runner: ComponentRunner, before: Remote | None) -> None:
+    def remote_changed(self, runner: ComponentRunner, before: JobStatus | None) -> None:
         name, remote = runner.spec.id, runner.elsewhere.remote
         assert remote is not None
         if remote.id and (before is None or before.id != remote.id):
@@ -273,13 +273,13 @@ class Processes:
         lock.release()
         return name or "another experiment"
 
-    async def unmet(self, component: str, launch: Launch) -> Unmet | None:
+    async def unmet(self, component: str, launch: Launch) -> UnmetDependency | None:
         seen = self.claims.others() if launch.gpus else ()
         text = await unmet_precondition(
             component, launch, self.orphans, self._readings, name_if_needed(self.record.name)
         )
         if text is not None:
-            return Unmet(text)
+            return UnmetDependency(text)
         return await self.claims.take(component, seen) if launch.gpus else None
 
     async def prepare(self, component: str, attempt_dir: Path) -> Launch:
@@ -312,7 +312,7 @@ def _lives_in(component_dir: Path) -> bool:
     return record is not None and record.living_main is not None
 
 
-def _has_done_its_work(life: Life) -> bool:
+def _has_done_its_work(life: Lifecycle) -> bool:
     return life.state is ComponentState.EXITED and life.exit is not None and life.exit.cause is None
 
 

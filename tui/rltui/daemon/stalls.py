@@ -18,7 +18,15 @@ from pathlib import Path
 from rltui.core.api import ComponentState
 from rltui.core.failure_cause import FailurePattern, find_cause
 from rltui.core.layout import ComponentSpec
-from rltui.core.stalls import InferenceActivity, Pulse, Signs, StallRule, WatchClock, parse_activity, phase_of
+from rltui.core.stalls import (
+    Heartbeat,
+    InferenceActivity,
+    LivenessSignals,
+    StallRule,
+    WatchClock,
+    parse_activity,
+    phase_of,
+)
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
@@ -104,7 +112,7 @@ class _Watched:
         self._epoch = runner.life.epoch
         self._name = runner.spec.id
         self._url = runner.launch.metrics if runner.launch is not None else None
-        self._pulse = Pulse(rule_of(runner.spec))
+        self._pulse = Heartbeat(rule_of(runner.spec))
         self._evidence: str | None = None
         self._told_at = 0.0
         """When the evidence was last told."""
@@ -188,11 +196,11 @@ def _can_be_watched(runner: ComponentRunner) -> bool:
     return runner.life.state is ComponentState.READY and (remote is None or remote.lost_at is None)
 
 
-def _signs(runner: ComponentRunner, observation: Observation) -> Signs:
+def _signs(runner: ComponentRunner, observation: Observation) -> LivenessSignals:
     main = runner.record.main if runner.record is not None and not runner.spec.is_elsewhere else None
     stat = read_stat(main.pid) if main is not None else None
     rows = observation.progress.rows(runner.spec.id)
-    return Signs(
+    return LivenessSignals(
         pid=main.pid if main is not None else None,
         is_stopped=stat is not None and stat.id == main and stat.state == "T",
         log_bytes=_log_size(runner.log),

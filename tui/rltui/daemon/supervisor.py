@@ -12,13 +12,13 @@ from rltui.core.api import EDITS, Down, Plan, Request, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import PrunePlan, Retention
 from rltui.core.config_report import Conversion, KnobTable
-from rltui.core.lifecycle import Life
-from rltui.daemon.checkpoints import CheckpointKeeper
+from rltui.core.lifecycle import Lifecycle
+from rltui.daemon.checkpoints import CheckpointService
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.eval_servers import EvalServers
 from rltui.daemon.eval_work import EvalWork
-from rltui.daemon.evals import EvalKeeper
+from rltui.daemon.evals import EvalScheduler
 from rltui.daemon.events import EventBus, Message, config_alert, encoded
 from rltui.daemon.forecast import RemedyAdvisor
 from rltui.daemon.gpu import GpuAccount
@@ -33,7 +33,7 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.measured import conversion
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
-from rltui.services.processes import Traces
+from rltui.services.processes import ProcessOwners
 from rltui.services.runs.checkpoints import delete
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.intent import IntentFile, failures, intent_of
@@ -84,13 +84,13 @@ class Supervisor:
             resets=self.servers.resets,
             begun=lambda: self.config.keep_provenance(self.gpu_readings.newest.driver),
         )
-        self.checkpoints = CheckpointKeeper(setup, self.config, self.observation, self.processes, events)
+        self.checkpoints = CheckpointService(setup, self.config, self.observation, self.processes, events)
         self._rollback = RollbackWatch(record.name, alert=events.alert)
         retries = Retries(self._transactions, self._planner)
         self.processes.listeners += [self._rollback.life_changed, self._life_changed, retries.life_changed]
         servers = EvalServers(setup, self.config, self.processes.runners, self.gpu_readings, memory)
         work = EvalWork(setup, self.config, self.observation, self.processes, events, servers=servers)
-        self.evals = EvalKeeper(work, events, may_start=lambda: self._transactions.closed is None)
+        self.evals = EvalScheduler(work, events, may_start=lambda: self._transactions.closed is None)
         self._intent = IntentFile(setup.control.intent_file)
         self._down: Down | None = None
         """Since the last start of anything."""
@@ -114,7 +114,7 @@ class Supervisor:
         intent = self._intent.read()
         self._down = intent.down
         self._rollback.restore(intent.rollback, self.config.editor.undoable)
-        traces = Traces()
+        traces = ProcessOwners()
         for name, runner in runners.items():
             runner.adopt(traces, failures=failures(intent, name), was_alive=name in intent.alive)
             if runner.launch is not None:
@@ -348,6 +348,6 @@ class Supervisor:
         self.keep_intent()
         self._publish_status()
 
-    def _life_changed(self, runner: ComponentRunner, before: Life) -> None:
+    def _life_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
         del runner, before
         self.keep_intent()

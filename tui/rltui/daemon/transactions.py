@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from rltui.core import hints
 from rltui.core.api import Alert, ComponentState, Plan, Request, RollbackOffer
 from rltui.core.edit_log import EditRecord
-from rltui.core.lifecycle import Life
+from rltui.core.lifecycle import Lifecycle
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config
@@ -271,17 +271,17 @@ class Retries:
         self._transactions = transactions
         self._planner = planner
 
-    def life_changed(self, runner: ComponentRunner, before: Life) -> None:
+    def life_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
         """Call after every transition."""
         del before
         life = runner.life
         if life.state is ComponentState.BACKOFF and life.retry_at is not None:
             asyncio.get_running_loop().call_at(life.retry_at, self._due, runner, life)
 
-    def _due(self, runner: ComponentRunner, life: Life) -> None:
+    def _due(self, runner: ComponentRunner, life: Lifecycle) -> None:
         spawn(self._retry(runner, life), f"retry {runner.spec.id}")
 
-    async def _retry(self, runner: ComponentRunner, life: Life) -> None:
+    async def _retry(self, runner: ComponentRunner, life: Lifecycle) -> None:
         """Restart the component with its restart set, unless somebody did something else meanwhile."""
         request = Request(action="restart", components=(runner.spec.id,))
         while runner.life == life:
@@ -347,7 +347,7 @@ class RollbackWatch:
         named = dict.fromkeys((*request.components, self.offer.component))
         return request.model_copy(update={"components": tuple(named)})
 
-    def life_changed(self, component: ComponentRunner, before: Life) -> None:
+    def life_changed(self, component: ComponentRunner, before: Lifecycle) -> None:
         """Call after every transition."""
         applied, life, name = self.applied, component.life, component.spec.id
         if applied is None or name not in applied.components:

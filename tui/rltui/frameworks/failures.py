@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.failure_cause import FailurePattern, Groups, Weight
+from rltui.core.failure_cause import Confidence, FailurePattern, Groups
 from rltui.core.text import duration
 from rltui.frameworks.memory import MEMORY
 
@@ -33,14 +33,14 @@ _CONFIG: tuple[FailurePattern, ...] = (
         r"^(?P<what>(?:RL|SFT) config validation failed):",
         "config error: {what}; see the end of the log",
         hopeless=True,
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
     ),
     FailurePattern(
         "F_PRIME_RL",
         r"Failed to validate config:",
         "config error: prime-rl refuses the config; see the end of the log",
         hopeless=True,
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
     ),
     FailurePattern(
         "F_BOX",  # tyro's and prime-rl's rounded boxes
@@ -48,7 +48,7 @@ _CONFIG: tuple[FailurePattern, ...] = (
         rf"|Value error) ─[^\n]*+\n{_GAP}{_WHAT}",
         "config error: {title}: {what}",
         hopeless=True,
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
     ),
     FailurePattern(
         "F_ARGPARSE",
@@ -95,7 +95,7 @@ _CONFIG: tuple[FailurePattern, ...] = (
         r"(?P<what>RepositoryNotFoundError|GatedRepoError)",
         "config error: the model cannot be downloaded ({what}); check its name, and `hf auth login`",
         hopeless=True,
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
     ),
     FailurePattern(
         "F_SLEEP",
@@ -183,7 +183,7 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         "F_PORT_ANY",
         r"\[Errno 98\]|EADDRINUSE|[Aa]ddress already in use",
         "its port is taken by another process; end it, or change the port",
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
     ),
     FailurePattern(
         "F_DISK",
@@ -204,34 +204,34 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         "F_INDEX_ANY",
         r"(?:CUDA error: )?device-side assert triggered",
         f"{_INDEX}; {_INDEX_REMEDY}",
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
     ),
     FailurePattern(
         "F_NO_GPU",
         r"(?P<what>Found no NVIDIA driver on your system|No CUDA GPUs are available"
         r"|Torch not compiled with CUDA enabled|Unexpected error from cudaGetDeviceCount\(\))",
         "no GPU can be used: {what}; see nvidia-smi, and CUDA_VISIBLE_DEVICES",
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
     ),
     FailurePattern(
         "F_CUDA",
         r"(?P<what>CUDA driver initialization failed|no CUDA-capable device is detected"
         r"|CUDA error: [\w ,-]+)",
         "the GPU or its driver failed: {what}; see nvidia-smi and dmesg",
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
     ),
     FailurePattern(
         "F_NCCL_TIMEOUT",
         r"Watchdog caught collective operation timeout: WorkNCCL\([^\n]{0,200}?OpType=(?P<what>\w{1,40})"
         r"[^\n]{0,300}? ran for (?P<ms>\d{1,12}) milliseconds",
         _waited,
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
     ),
     FailurePattern(
         "F_NCCL",
         r"(?P<what>ncclInternalError|ncclSystemError|ncclUnhandledCudaError|ncclRemoteError|NCCL error)",
         "communication between GPUs failed: {what}; look at the other ranks first",
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
     ),
 )
 """What the next start may not meet again."""
@@ -265,71 +265,71 @@ _GENERIC: tuple[FailurePattern, ...] = (
         "F_WORKER_KILLED",
         r"Worker proc (?P<name>\S+) died unexpectedly \(exit code: (?P<code>-\d+)\)",
         "its worker {name} was killed (exit code {code}); look at the host's memory, and above in the log",
-        weight=Weight.GENERIC,
+        weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_ENGINE_ERROR",
         rf"^\((?:EngineCore|Worker)[\w-]* pid=\d+\) {_LOGGED}"
         rf"(?P<what>{_ECHO}[A-Za-z_][\w.]*(?:Error|Exception):(?: [^\n]*)?)${_MORE}",
         _said,
-        weight=Weight.GENERIC,
+        weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_WORKER",
         r"Worker proc (?P<name>\S+) died unexpectedly",
         "its worker {name} died; look above in the log, and at the host's memory",
-        weight=Weight.GENERIC,
+        weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_TIMEOUT",
         r"Timed out waiting for engine|TimeoutError[^\n]*engine core|VLLM_ENGINE_READY_TIMEOUT_S",
         "the engine did not start in time; raise VLLM_ENGINE_READY_TIMEOUT_S",
-        weight=Weight.GENERIC,
+        weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_MODULE",
         r"(?<!\S)ModuleNotFoundError: (?P<what>[^\n]+)\Z",
         "{what}; install it where the framework runs",
         hopeless=True,
-        weight=Weight.GENERIC,
+        weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_INIT",
         r"Engine core initialization failed\. See root cause above|EngineCore failed to start\.",
         "the engine did not start; look above in the log",
-        weight=Weight.GENERIC,
+        weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_DEAD",
         r"EngineDeadError|EngineCore encountered a(?:n issue| fatal error)",
         "the engine died while it served; look above in the log, and at the host's memory",
-        weight=Weight.GENERIC,
+        weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_INFERENCE",
         r"(?:Inference server is not ready after|The vLLM server can't be reached at)[^\n]+",
         "the inference server was not reached in time",
-        weight=Weight.GENERIC,
+        weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_EXCEPTION",
         rf"{_FRAME}^{_PROCESS}(?P<what>{_ECHO}"
         rf"(?(frame)(?:[A-Za-z_]\w*\.)*[A-Z]\w*|[A-Za-z_][\w.]*(?:Error|Exception))(?::[^\n]*)?)${_MORE}",
         _raised,
-        weight=Weight.GENERIC,
+        weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_TORCHRUN_ERROR",
         rf"^  traceback : Traceback [^\n]*\n(?:   [^\n]*\n)*+  (?P<what>[A-Za-z_][^\n]*)${_MORE}",
         _said,
-        weight=Weight.GENERIC,
+        weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_TORCHRUN",
         r"^Root Cause \(first observed failure\):\n(?:[^\n]*\n){1,4}?  rank +: (?P<rank>\d+)[^\n]*\n"
         r"  exitcode +: (?P<code>-?\d+)[^\n]*?(?:\((?P<signal>SIG\w+)\))?$",
         _rank_ended,
-        weight=Weight.GENERIC,
+        weight=Confidence.GENERIC,
     ),
 )
 """Told where nothing better is known; the first is told rather than the last."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from rltui.core.failure_cause import FailurePattern, Groups, Weight
+from rltui.core.failure_cause import Confidence, FailurePattern, Groups
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.out_of_memory import size_bytes, size_text
 from rltui.core.gpu.report import OutOfMemory
@@ -259,7 +259,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         rf"[^\n]*? and (?P<cached>{_SIZE}) is reserved)?",
         _torch_oom,
         hopeless=True,
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
         memory=_allocation,
     ),
     FailurePattern(
@@ -269,7 +269,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         rf"(?: (?P<reserved>{_SIZE}) reserved)?",
         "out of GPU memory: {req} asked for, {free} of {total} free; " + _SMALLER,
         hopeless=True,
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
         memory=_allocation_before_2_1,
     ),
     FailurePattern(
@@ -278,7 +278,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         rf"(?:(?:\. Tried| while trying) to allocate (?P<req>{_SIZE}))?",
         "out of GPU memory; " + _SMALLER,
         hopeless=True,
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
         memory=_unspecified,
     ),
     FailurePattern(
@@ -288,7 +288,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of GPU memory, as CUDA itself reports; lower gpu_memory_utilization by 0.05,"
         " or the trainer's batch",
         hopeless=True,
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
         memory=_unspecified,
     ),
     FailurePattern(
@@ -310,7 +310,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         r"(?<!\d)(?P<req>\d{1,20}) bytes",
         "out of memory: the machine refused {req} bytes; use a smaller batch or model",
         hopeless=True,
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
     ),
     FailurePattern(
         "F_HOST_OOM_PYTHON",
@@ -318,6 +318,6 @@ MEMORY: tuple[FailurePattern, ...] = (
         r"|_ArrayMemoryError: Unable to allocate",
         "out of memory: the machine has no more to give; use a smaller batch or model",
         hopeless=True,
-        weight=Weight.BROAD,
+        weight=Confidence.BROAD,
     ),
 )

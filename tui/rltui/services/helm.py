@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rltui.errors import RltuiError, UsageError
-from rltui.services import outside
+from rltui.services import subprocesses
 from rltui.services.kube import KEEP_ANNOTATION, Kubectl
 
 _ANSWER_S = 60.0
@@ -44,7 +44,7 @@ class Helm:
         """
         if shutil.which("helm") is None:
             raise RltuiError("there is no helm on this machine", hint="https://helm.sh/docs/intro/install")
-        said = outside.ask(self.words(*words, "-o", "json"), timeout_s=_ANSWER_S)
+        said = subprocesses.ask(self.words(*words, "-o", "json"), timeout_s=_ANSWER_S)
         try:
             return json.loads(said)
         except ValueError as error:
@@ -61,7 +61,7 @@ class Helm:
 
     def claims(self, name: str) -> frozenset[str]:
         """Names of the claims that go with the release when it is uninstalled. Raises RltuiError."""
-        manifest = outside.ask(self.words("get", "manifest", name), timeout_s=_ANSWER_S)
+        manifest = subprocesses.ask(self.words("get", "manifest", name), timeout_s=_ANSWER_S)
         return frozenset(claim for _, claim, _ in _claims(manifest.decode()))
 
     def keep(self, name: str, claims: Collection[str]) -> None:
@@ -74,7 +74,7 @@ class Helm:
             RltuiError: if that cannot be done; nothing was changed.
         """
         ask = self.kubectl.words
-        said = outside.ask(
+        said = subprocesses.ask(
             ask("get", "secrets", f"--selector=owner=helm,name={name}", "-o", "json"), timeout_s=_ANSWER_S
         )
         try:
@@ -96,7 +96,7 @@ class Helm:
         command = ask(
             "patch", "secret", newest["metadata"]["name"], "--type=merge", "--patch-file=/dev/stdin"
         )
-        outside.ask(command, timeout_s=_ANSWER_S, stdin=json.dumps(patch).encode())
+        subprocesses.ask(command, timeout_s=_ANSWER_S, stdin=json.dumps(patch).encode())
         if lost := self.claims(name) & {*claims}:
             raise RltuiError(f"helm would still delete {', '.join(sorted(lost))}", hint=_NOTHING_DONE)
 
@@ -134,7 +134,7 @@ def _claims(manifest: str) -> Iterator[tuple[str, str, str]]:
     for document in _BETWEEN_DOCUMENTS.split(manifest):
         if "PersistentVolumeClaim" in document and KEEP_ANNOTATION not in document:
             command = ("kubectl", "annotate", "--local", "-f", "-", f"{KEEP_ANNOTATION}=keep", "-o", "json")
-            kept = outside.ask(command, timeout_s=_ANSWER_S, stdin=document.encode())
+            kept = subprocesses.ask(command, timeout_s=_ANSWER_S, stdin=document.encode())
             described = json.loads(kept)
             if described["kind"] == "PersistentVolumeClaim":
                 yield document, described["metadata"]["name"], kept.decode()

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from rltui.core.text import whole_number
 from rltui.errors import RltuiError
-from rltui.services import outside
-from rltui.services.remote import read_remote
+from rltui.services import subprocesses
+from rltui.services.job_status import read_remote
 
 SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash || exec sh")
 """What a person gets in a pod who names no command."""
@@ -306,7 +306,7 @@ async def asked(command: Sequence[str]) -> bytes:
         NoPodError: if what it is about is not there.
         RltuiError: if it fails, or says nothing in time.
     """
-    done = await outside.run(command, timeout_s=_ANSWER_S)
+    done = await subprocesses.run(command, timeout_s=_ANSWER_S)
     if done.code is None:
         raise RltuiError(f"kubectl has not answered for {_ANSWER_S:.0f} s")
     if done.failure is not None:

@@ -51,7 +51,7 @@ from rltui.services.nodes import gpu_command, terminal_words
 from rltui.services.resolved_configs import read_made
 from rltui.services.runs.experiment_files import ExperimentRecord
 
-Given = Mapping[str, str | tuple[str, ...]]
+ManualArguments = Mapping[str, str | tuple[str, ...]]
 """By name: what stands for `{given.NAME}` in the layout's entry of a manual component."""
 
 
@@ -81,7 +81,7 @@ class Launch:
     gpu_memory: float | None = None
     """Fraction of each device's memory that must be free before it starts."""
     check: tuple[str, ...] = ()
-    given: Given = field(default_factory=dict)
+    given: ManualArguments = field(default_factory=dict)
     """What the request said that started it, where it is manual."""
     host: Mapping[str, Any] | None = None
     """Where it runs: the layout's entry for that, filled in, with its `kind`. `None`: on this machine."""
@@ -123,7 +123,7 @@ class Launcher:
         self._engine_memory = OfFiles(framework.engine_memory)
         self._surroundings = OfFiles(self._run_context)
         self._filled_in = OfFiles(self._template_values)
-        self._given: dict[str, Given] = {}
+        self._given: dict[str, ManualArguments] = {}
 
     def movable_ports(self, component: str, files: ConfigFiles, stays: Collection[str]) -> list[PortKnob]:
         """The ports of `component` for which rltui may choose others, while none that `stays` reads them."""
@@ -150,7 +150,7 @@ class Launcher:
         self._surroundings, self._filled_in = OfFiles(self._run_context), OfFiles(self._template_values)
         return self._record
 
-    def give(self, component: str, given: Given) -> None:
+    def give(self, component: str, given: ManualArguments) -> None:
         """What `{given.NAME}` stands for in the entry of `component`, from now on."""
         self._given[component] = given
 

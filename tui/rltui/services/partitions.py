@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rltui.services import outside, slurm
+from rltui.services import slurm, subprocesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def partitions(*, timeout_s: float) -> tuple[JobPartition, ...]:
     """
     if slurm.is_absent():
         return ()
-    printed = outside.ask(("sinfo", "--noheader", "--format=%P|%a|%l|%D|%G"), timeout_s=timeout_s)
+    printed = subprocesses.ask(("sinfo", "--noheader", "--format=%P|%a|%l|%D|%G"), timeout_s=timeout_s)
     found: dict[str, JobPartition] = {}
     for line in printed.decode(errors="replace").splitlines():
         name, state, limit, nodes, gres = line.split("|")

@@ -24,7 +24,7 @@ from rltui.core.text import duration
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Resolution
-from rltui.services import outside
+from rltui.services import subprocesses
 from rltui.services.own_files import write_atomically
 
 _SCRATCH = "{scratch}"
@@ -200,7 +200,7 @@ class Resolver:
 
     async def _outcome(self, argv: Sequence[str], *, timeout_s: float) -> tuple[int, bytes]:
         """Exit code and output of a command, of which nothing is left behind."""
-        done = await outside.run(
+        done = await subprocesses.run(
             argv,
             timeout_s=timeout_s,
             variables=_PLAIN_OUTPUT,

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from rltui.errors import RltuiError
-from rltui.services.outside import OUTER_VARIABLES
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.processes.identity import need_processes
 from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.subprocesses import OUTER_VARIABLES
 
 _FILE = "shell.json"
 _LONGEST_VARIABLE = 8000

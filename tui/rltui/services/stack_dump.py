@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from rltui.core.interpreter import OWN_PYTHON
-from rltui.services import outside
+from rltui.services import subprocesses
 from rltui.services.processes.identity import PROC, ProcessId, command_line, descendants, is_alive, read_stat
 
 MOST_PROCESSES = 16
@@ -78,7 +78,7 @@ async def _ask(program: str, process: ProcessId, heading: str, limit_s: float) -
     # py-spy 0.4 gives up on a process that is stopped already, unless it need not stop it itself.
     stopped = ("--nonblocking",) if stat is not None and stat.state in {"T", "t"} else ()
     command = (program, "dump", *stopped, "--pid", str(process.pid))
-    done = await outside.run(command, timeout_s=limit_s)
+    done = await subprocesses.run(command, timeout_s=limit_s)
     if done.code is None:
         return f"{heading}\n  no answer within {limit_s:.0f} s"
     if done.code != 0:

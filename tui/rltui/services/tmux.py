@@ -30,8 +30,8 @@ from libtmux.exc import TmuxCommandNotFound
 from rltui.core import hints
 from rltui.core.lines import plain_text
 from rltui.errors import ConflictError, RltuiError
-from rltui.services import outside, processes
-from rltui.services.outside import OUTER_VARIABLES
+from rltui.services import processes, subprocesses
+from rltui.services.subprocesses import OUTER_VARIABLES
 
 _CALL_BACK_S = 2.0
 """For a server to make its socket anew."""
@@ -120,7 +120,7 @@ class TmuxHost:
         """
         if shutil.which("tmux") is None:
             raise RltuiError("tmux is not installed", hint=_INSTALL_HINT)
-        version = outside.ask(["tmux", "-V"], timeout_s=TIMEOUT_S).decode(errors="replace").strip()
+        version = subprocesses.ask(["tmux", "-V"], timeout_s=TIMEOUT_S).decode(errors="replace").strip()
         numbers = re.search(r"(\d+)\.(\d+)", version)  # none where it is built from the newest source
         if numbers is not None and (int(numbers[1]), int(numbers[2])) < _MINIMUM_VERSION:
             least = ".".join(map(str, _MINIMUM_VERSION))
@@ -466,7 +466,7 @@ def _message(text: str) -> str:
 async def _output(*command: str) -> list[str]:
     """Lines of its output; none where it fails, which is no news where a server or client is gone."""
     try:
-        done = await outside.run(command, timeout_s=TIMEOUT_S)
+        done = await subprocesses.run(command, timeout_s=TIMEOUT_S)
     except RltuiError as error:
         _logger.warning("%s", error.title)
         return []

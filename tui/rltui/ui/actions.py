@@ -35,7 +35,7 @@ class Scope(StrEnum):
     DIALOG = "In dialogs"
 
 
-class Place(Enum):
+class KeyContext(Enum):
     """Which screen or widget has a key."""
 
     OVERVIEW = "overview"
@@ -74,9 +74,9 @@ class Place(Enum):
     LIST = "field for a list"
 
     @property
-    def screen(self) -> Place:
+    def screen(self) -> KeyContext:
         """The screen that it lies on first, whose palette offers its actions."""
-        return Place.OVERVIEW if self in (Place.KNOB_TABLE, Place.LOG) else self
+        return KeyContext.OVERVIEW if self in (KeyContext.KNOB_TABLE, KeyContext.LOG) else self
 
 
 class Footer(Enum):
@@ -108,7 +108,7 @@ class _Keyed:
 class Use(_Keyed):
     """An action in some places: what it is done to there. What is left empty is as the action has it."""
 
-    places: tuple[Place, ...]
+    places: tuple[KeyContext, ...]
     name: str = ""
     """Method without `action_`, with its parameters if it has any; empty: the last word of the id."""
     label: str = ""
@@ -163,26 +163,31 @@ class Action(_Keyed):
         object.__setattr__(self, "uses", tuple(completed))
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[KeyContext, ...]:
         return tuple(dict.fromkeys(place for use in self.uses for place in use.places))
 
 
-_O, _KNOBS, _LOG, _CONFIG = Place.OVERVIEW, Place.KNOB_TABLE, Place.LOG, Place.CONFIG
-_GPUS, _CHECKPOINTS, _EVALS, _METRICS = Place.GPUS, Place.CHECKPOINTS, Place.EVALS, Place.METRICS
-_EVENTS, _LOGS, _ROLLOUTS = Place.EVENTS, Place.LOGS, Place.ROLLOUTS
-_RUNS, _QUEUE, _COMPARE = Place.RUNS, Place.QUEUE, Place.COMPARE
+_O, _KNOBS, _LOG, _CONFIG = KeyContext.OVERVIEW, KeyContext.KNOB_TABLE, KeyContext.LOG, KeyContext.CONFIG
+_GPUS, _CHECKPOINTS, _EVALS, _METRICS = (
+    KeyContext.GPUS,
+    KeyContext.CHECKPOINTS,
+    KeyContext.EVALS,
+    KeyContext.METRICS,
+)
+_EVENTS, _LOGS, _ROLLOUTS = KeyContext.EVENTS, KeyContext.LOGS, KeyContext.ROLLOUTS
+_RUNS, _QUEUE, _COMPARE = KeyContext.RUNS, KeyContext.QUEUE, KeyContext.COMPARE
 _OF_ONE = (_O, _LOGS, _CONFIG, _GPUS, _METRICS, _EVENTS, _CHECKPOINTS, _EVALS, _ROLLOUTS)
 """The main screens that show the experiment that is open."""
 SCREENS = (*_OF_ONE, _RUNS, _QUEUE, _COMPARE)
 """The main screens, which the number keys go to and work on."""
-PANES: Mapping[Place, tuple[Place, ...]] = {_O: (_LOG, _KNOBS), _LOGS: (_LOG,)}
+PANES: Mapping[KeyContext, tuple[KeyContext, ...]] = {_O: (_LOG, _KNOBS), _LOGS: (_LOG,)}
 """What has keys of its own on a main screen."""
-_LISTS = (_KNOBS, _CONFIG, _GPUS, _CHECKPOINTS, _EVALS, _EVENTS, _RUNS, _QUEUE, _COMPARE, Place.MESSAGES)
+_LISTS = (_KNOBS, _CONFIG, _GPUS, _CHECKPOINTS, _EVALS, _EVENTS, _RUNS, _QUEUE, _COMPARE, KeyContext.MESSAGES)
 """Where a cursor goes from row to row."""
-_ASKING = (Place.EVALUATE, Place.FORK)
-_STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
-_LIST = (Place.LIST,)
-_PALETTE, _HELP = (Place.PALETTE,), (Place.HELP,)
+_ASKING = (KeyContext.EVALUATE, KeyContext.FORK)
+_STEPPED = (KeyContext.NUMBER, KeyContext.CHOICE, KeyContext.LIST)
+_LIST = (KeyContext.LIST,)
+_PALETTE, _HELP = (KeyContext.PALETTE,), (KeyContext.HELP,)
 _YES, _KEPT, _SPARE = Footer.YES, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 
 
@@ -206,14 +211,14 @@ def _own(
     label: str,
     help: str,  # noqa: A002
     scope: Scope,
-    places: tuple[Place, ...],
+    places: tuple[KeyContext, ...],
 ) -> Action:
     """One of a dialog or a field."""
     return Action(id, keys, label, help, scope, (Use(places, name),), palette=False)
 
 
-_AR, _AP = Scope.ARRANGE, (Place.ARRANGE,)
-_CO, _E, _D, _CP, _F = Scope.COLUMNS, Scope.EDITOR, Scope.DIALOG, (Place.COLUMNS,), (Place.FIELD,)
+_AR, _AP = Scope.ARRANGE, (KeyContext.ARRANGE,)
+_CO, _E, _D, _CP, _F = Scope.COLUMNS, Scope.EDITOR, Scope.DIALOG, (KeyContext.COLUMNS,), (KeyContext.FIELD,)
 
 ACTIONS: tuple[Action, ...] = (
     Action("help", "question_mark", "help", "Show which keys work here, and what the symbols mean",
@@ -242,7 +247,7 @@ ACTIONS: tuple[Action, ...] = (
         Use((_QUEUE,), "open_queued", footer=_YES, help="Look at the run under the cursor"),
         Use((_COMPARE,), "curves", label="curves", footer=_YES,
             help="Lay the curves of these runs over each other: x by step or by time"),
-        Use((Place.MESSAGES,), "read", label="read", footer=_YES, palette=False, help="Read it in full"),
+        Use((KeyContext.MESSAGES,), "read", label="read", footer=_YES, palette=False, help="Read it in full"),
     )),
     Action("component.start", "s", "start",
            "Start the selected component, at once where it would start again later", Scope.COMPONENTS, (
@@ -424,7 +429,7 @@ ACTIONS: tuple[Action, ...] = (
         Use((_RUNS, _CHECKPOINTS), help="Copy the folder of what is under the cursor"),
         Use((_ROLLOUTS,), help="Copy the sample under the cursor, not wrapped"),
         Use((_GPUS, _EVALS, _EVENTS, _QUEUE, _COMPARE)),
-        Use((Place.MESSAGES,), footer=_YES, palette=False),
+        Use((KeyContext.MESSAGES,), footer=_YES, palette=False),
     )),
     Action("write", "W", "write", "Write it into a file", Scope.PICKING, (
         Use((_LOG,), "save", palette=False, help="Write the selected lines, or those in view, into a file"),
@@ -497,7 +502,7 @@ ACTIONS: tuple[Action, ...] = (
            Scope.GLOBAL, (Use(_OF_ONE, "open_links", footer=_SPARE),)),
     Action("messages", "exclamation_mark", "messages",
            "Read again all that was said: alerts, errors, what was done", Scope.GLOBAL,
-           (Use(SCREENS, "show_messages"), Use((Place.MESSAGES,), "no", palette=False))),
+           (Use(SCREENS, "show_messages"), Use((KeyContext.MESSAGES,), "no", palette=False))),
     Action("theme", "ctrl+t", "theme", "Change the colours", Scope.GLOBAL,
            (Use(SCREENS, "app.command_palette('*')"),)),
     _moving("pane.next", "tab", "next pane", "Go to the next pane or list",
@@ -708,14 +713,14 @@ ACTIONS: tuple[Action, ...] = (
          "Write nothing yet: collect it, to be written with others", _E, _F),
     _own("editor.unset", "ctrl+x", "unset", "default",
          "Take the key out of the file, so that the default counts", _E, _F),
-    _own("editor.cancel", "escape", "cancel", "cancel", "Leave the file as it is", _E, (Place.EDITOR,)),
+    _own("editor.cancel", "escape", "cancel", "cancel", "Leave the file as it is", _E, (KeyContext.EDITOR,)),
     _own("editor.more", "up", "step(1)", "more", "One step up, or the choice before", _E, _STEPPED),
     _own("editor.less", "down", "step(-1)", "less", "One step down, or the next choice", _E, _STEPPED),
-    _own("editor.double", "asterisk", "scale(2)", "×2", "Twice the number", _E, (Place.NUMBER,)),
-    _own("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", _E, (Place.NUMBER,)),
-    _own("editor.finer-less", "left", "move(-0.01)", "-0.01", "", _E, (Place.FRACTION,)),
-    _own("editor.finer-more", "right", "move(0.01)", "+0.01", "", _E, (Place.FRACTION,)),
-    _own("editor.next-choice", "space", "step(-1)", "next", "", _E, (Place.CHOICE,)),
+    _own("editor.double", "asterisk", "scale(2)", "×2", "Twice the number", _E, (KeyContext.NUMBER,)),
+    _own("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", _E, (KeyContext.NUMBER,)),
+    _own("editor.finer-less", "left", "move(-0.01)", "-0.01", "", _E, (KeyContext.FRACTION,)),
+    _own("editor.finer-more", "right", "move(0.01)", "+0.01", "", _E, (KeyContext.FRACTION,)),
+    _own("editor.next-choice", "space", "step(-1)", "next", "", _E, (KeyContext.CHOICE,)),
     _own("editor.remove-item", "ctrl+k", "remove_item", "remove", "", _E, _LIST),
     _own("editor.item-up", "shift+up", "carry_item(-1)", "move up", "", _E, _LIST),
     _own("editor.item-down", "shift+down", "carry_item(1)", "move down", "", _E, _LIST),
@@ -725,30 +730,31 @@ ACTIONS: tuple[Action, ...] = (
     _own("editor.item-end", "end", "move_to(-1)", "end", "", _E, _LIST),
     _own("editor.item-backspace", "backspace", "delete(-1)", "delete left", "", _E, _LIST),
     _own("editor.item-delete", "delete", "delete(0)", "delete", "", _E, _LIST),
-    _own("converter.cancel", "escape", "cancel", "cancel", "", _D, (Place.CONVERTER,)),
-    _own("note.cancel", "escape", "cancel", "cancel", "", _D, (Place.NOTE,)),
+    _own("converter.cancel", "escape", "cancel", "cancel", "", _D, (KeyContext.CONVERTER,)),
+    _own("note.cancel", "escape", "cancel", "cancel", "", _D, (KeyContext.NOTE,)),
     _own("evaluate.cancel", "escape", "cancel", "cancel", "", _D, _ASKING),
     _own("evaluate.next", "down", "step(1)", "next", "", _D, _ASKING),
     _own("evaluate.previous", "up", "step(-1)", "previous", "", _D, _ASKING),
     _own("review.restart", "ctrl+r", "restart", "write + restart",
-         "In a review: write, and restart what reads it", _D, (Place.REVIEW,)),
-    _own("dialog.yes", "y", "yes", "yes", "Do it", _D, (Place.DIALOG,)),
-    _own("dialog.no", "escape,n", "no", "no", "Leave things as they are", _D, (Place.DIALOG,)),
+         "In a review: write, and restart what reads it", _D, (KeyContext.REVIEW,)),
+    _own("dialog.yes", "y", "yes", "yes", "Do it", _D, (KeyContext.DIALOG,)),
+    _own("dialog.no", "escape,n", "no", "no", "Leave things as they are", _D, (KeyContext.DIALOG,)),
     _own("dialog.scroll-down", "down,pagedown", "scroll_lines(4)", "down", "Scroll down",
-         _D, (Place.BOX,)),
-    _own("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, (Place.BOX,)),
+         _D, (KeyContext.BOX,)),
+    _own("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, (KeyContext.BOX,)),
     _own("dialog.other", "left,right", "other", "other button", "The other button; enter presses it",
-         _D, (Place.DIALOG,)),
-    _own("tour.next", "enter,right", "tour(1)", "next", "", _D, (Place.TOUR,)),
-    _own("tour.back", "left", "tour(-1)", "back", "", _D, (Place.TOUR,)),
-    _own("tour.end", "escape", "end_tour", "end", "", _D, (Place.TOUR,)),
+         _D, (KeyContext.DIALOG,)),
+    _own("tour.next", "enter,right", "tour(1)", "next", "", _D, (KeyContext.TOUR,)),
+    _own("tour.back", "left", "tour(-1)", "back", "", _D, (KeyContext.TOUR,)),
+    _own("tour.end", "escape", "end_tour", "end", "", _D, (KeyContext.TOUR,)),
     _own("palette.choose", "enter", "choose", "choose", "", _D, _PALETTE),
     _own("palette.cancel", "escape", "cancel", "cancel", "", _D, _PALETTE),
     _own("palette.down", "down,ctrl+n", "cursor(1)", "down", "", _D, _PALETTE),
     _own("palette.up", "up,ctrl+p", "cursor(-1)", "up", "", _D, _PALETTE),
     _own("palette.page-down", "pagedown", "page(1)", "page down", "", _D, _PALETTE),
     _own("palette.page-up", "pageup", "page(-1)", "page up", "", _D, _PALETTE),
-    _own("help.all", "question_mark", "screen.show_all", "all", "", _D, (Place.HELP, Place.HELP_LINE)),
+    _own("help.all", "question_mark", "screen.show_all", "all", "", _D,
+         (KeyContext.HELP, KeyContext.HELP_LINE)),
     _own("help.close", "escape", "close", "close", "", _D, _HELP),
     _own("help.down", "down", "scroll_page(2)", "down", "", _D, _HELP),
     _own("help.up", "up", "scroll_page(-2)", "up", "", _D, _HELP),
@@ -797,13 +803,13 @@ def key_of(action_id: str) -> str:
     return key_text(first) if first else f":{action_id}"
 
 
-def uses(place: Place | None = None) -> Iterator[Use]:
+def uses(place: KeyContext | None = None) -> Iterator[Use]:
     """All uses in the table's order, or those in one place."""
     for action in ACTIONS:
         yield from (use for use in action.uses if place is None or place in use.places)
 
 
-def bindings(place: Place, *, priority: bool = False) -> list[BindingType]:
+def bindings(place: KeyContext, *, priority: bool = False) -> list[BindingType]:
     """Textual bindings of what works there, with the keys of the table; a keymap overrides them.
 
     `priority`: before what the focused widget has on these keys.
@@ -822,11 +828,11 @@ def bindings(place: Place, *, priority: bool = False) -> list[BindingType]:
     ]
 
 
-def offered_on(screen: Place) -> tuple[Use, ...]:
+def offered_on(screen: KeyContext) -> tuple[Use, ...]:
     return tuple(use for use in uses() if use.palette and any(place.screen is screen for place in use.places))
 
 
-def offered_in(pane: Place) -> tuple[Use, ...]:
+def offered_in(pane: KeyContext) -> tuple[Use, ...]:
     named = {action.id for action in ACTIONS if action.palette}
     return tuple(use for use in uses(pane) if use.id in named and not use.palette)
 
@@ -835,7 +841,7 @@ CHANGING_CALLS = frozenset(use.call for use in uses() if use.changes)
 """Methods and parameters that a client which may only look must not run."""
 
 
-def changing_keys(place: Place) -> Mapping[str, Sequence[tuple[str, tuple[object, ...]]]]:
+def changing_keys(place: KeyContext) -> Mapping[str, Sequence[tuple[str, tuple[object, ...]]]]:
     """The keys that would change the experiment there, with what they call."""
     found: dict[str, list[tuple[str, tuple[object, ...]]]] = {}
     for use in uses(place):

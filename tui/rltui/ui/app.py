@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
-from rltui.client.protocol import Experiment, Runs, TakenDownError
+from rltui.client.protocol import Experiment, Runs, ShutDownError
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
 from rltui.core.text import encodable
@@ -29,7 +29,7 @@ from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import LeaveDialog
 from rltui.ui.screens.overview import Overview
-from rltui.ui.shared import Home
+from rltui.ui.shared import AppState
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.text import clean, clean_line
 from rltui.ui.themed_app import ThemedApp
@@ -91,7 +91,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         attention to warnings and errors. `keys`: those that differ from the table, by the ids of the actions.
         `trouble` with the settings is told at the start. `abilities` and `theme`: as for `ThemedApp`.
         """
-        super().__init__(Home(runs, clock), abilities, theme)
+        super().__init__(AppState(runs, clock), abilities, theme)
         remap(keys)
         self.set_keymap({id_: names or NO_KEY for id_, names in keys.items()})
         self._trouble = trouble
@@ -182,12 +182,12 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     # from one experiment to another
 
-    @on(MainScreen.RunWanted)
-    def _look_at(self, wanted: MainScreen.RunWanted) -> None:
+    @on(MainScreen.OpenRunRequested)
+    def _look_at(self, wanted: MainScreen.OpenRunRequested) -> None:
         """The last one that was asked for counts."""
         in_background(self, partial(self._open_run, wanted), group="open")
 
-    async def _open_run(self, wanted: MainScreen.RunWanted) -> None:
+    async def _open_run(self, wanted: MainScreen.OpenRunRequested) -> None:
         """In place of the one that is open, which goes on; asks first where edits of that one are lost."""
         runs, before = self._home.runs, self._overview
         try:
@@ -259,7 +259,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
                             self._ring(event, overview.experiment.name)
                     # The knobs, or an alert in their place, come last of what was there before we looked.
                     is_news = is_news or isinstance(event, KnobTable | Alert)
-            except TakenDownError as error:
+            except ShutDownError as error:
                 is_down, reason = True, clean_line(error.title)
             except LinkDownError as error:  # it comes back by itself, and is asked as often as ages are told
                 overview.shared.show_connection(clean_line(error.title))

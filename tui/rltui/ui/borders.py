@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rltui.ui.arrangement import Arrangement
-from rltui.ui.placing import Placing
+from rltui.ui.geometry import Geometry
 
 _LEAST_ROWS = 4
 _LEAST_CELLS = 12
@@ -21,7 +21,7 @@ class Border:
     between_columns: bool
 
 
-def border_at(placing: Placing, x: int, y: int) -> Border | None:
+def border_at(placing: Geometry, x: int, y: int) -> Border | None:
     """The one that a person points at: frames of both panels belong to it, and titles without a frame."""
     places = placing.places
     name = next((each for each, at in places.items() if at.x <= x < at.right and at.y <= y < at.bottom), None)
@@ -40,14 +40,14 @@ def border_at(placing: Placing, x: int, y: int) -> Border | None:
     return None
 
 
-def _around(placing: Placing, column: list[str], place: int) -> Border | None:
+def _around(placing: Geometry, column: list[str], place: int) -> Border | None:
     """Between the nearest two that are open."""
     above = [name for name in column[:place] if not placing.places[name].is_folded]
     below = [name for name in column[place:] if not placing.places[name].is_folded]
     return Border(above[-1], below[0], between_columns=False) if above and below else None
 
 
-def border_of(placing: Placing, name: str, *, between_columns: bool) -> tuple[Border, int] | None:
+def border_of(placing: Geometry, name: str, *, between_columns: bool) -> tuple[Border, int] | None:
     """The one behind a panel, else before it, and the direction (1, -1) in which that makes it larger."""
     if (at := placing.places.get(name)) is None:
         return None
@@ -65,7 +65,7 @@ def border_of(placing: Placing, name: str, *, between_columns: bool) -> tuple[Bo
     return Border(column[place - 1], name, between_columns=False), -1
 
 
-def dragged(arrangement: Arrangement, placing: Placing, border: Border, by: int) -> Arrangement:
+def dragged(arrangement: Arrangement, placing: Geometry, border: Border, by: int) -> Arrangement:
     """With the border so many rows or cells further on than in `placing`; both sides keep a little."""
     before, behind = placing.places[border.before], placing.places[border.behind]
     if border.between_columns:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rltui.core.api import ALIVE_STATES, Request
 from rltui.core.config_report import KnobInfo
 from rltui.core.toml.values import format_value
-from rltui.ui.copying import CopyWanted
-from rltui.ui.requests import AskedRequest, ExperimentScreen
+from rltui.ui.copying import CopyRequested
+from rltui.ui.requests import ConfirmableRequest, ExperimentScreen
 
 if TYPE_CHECKING:
     from rltui.ui.config_work import ConfigWork
@@ -29,12 +29,12 @@ class ConfigActions(ExperimentScreen):
     def cursor_knob(self) -> KnobInfo | None:
         raise NotImplementedError
 
-    def copied(self) -> CopyWanted | None:
+    def copied(self) -> CopyRequested | None:
         """The knob under the cursor, as a line of a TOML file."""
         if (knob := self.cursor_knob) is None:
             return super().copied()
         value = knob.value if knob.is_set else knob.default
-        return CopyWanted(knob.key if value is None else f"{knob.key} = {format_value(value)}")
+        return CopyRequested(knob.key if value is None else f"{knob.key} = {format_value(value)}")
 
     def edit(self, knob: KnobInfo) -> None:
         self.work(self.config_work.edit(knob))
@@ -53,7 +53,9 @@ class ConfigActions(ExperimentScreen):
             self.work(self.config_work.review(apply=True))
         elif readers := self.pending_readers:
             request = Request(action="restart", components=readers)
-            self.carry_out(AskedRequest(request, "Restart so that the changed knobs count?", danger=True))
+            self.carry_out(
+                ConfirmableRequest(request, "Restart so that the changed knobs count?", danger=True)
+            )
 
     def action_review_edits(self) -> None:
         self.work(self.config_work.review())

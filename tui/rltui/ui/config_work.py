@@ -18,7 +18,7 @@ from rltui.ui.requests import done_text, show_error
 from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog, Question
 from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog, PlanDialog
 from rltui.ui.screens.knob_editor import KnobEditor
-from rltui.ui.shared import Shared, TextDraft
+from rltui.ui.shared import ExperimentState, TextDraft
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.knob_table import change_text
 
@@ -32,7 +32,7 @@ Outcome = Literal["written", "dropped", "kept", "again"]
 class ConfigWork:
     """The coroutines behind the keys. They end in dialogs, never in exceptions a person could cause."""
 
-    def __init__(self, app: App[None], shared: Shared) -> None:
+    def __init__(self, app: App[None], shared: ExperimentState) -> None:
         self._app = app
         self._experiment = shared.experiment
         self._shared = shared

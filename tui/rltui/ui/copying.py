@@ -15,8 +15,8 @@ from textual.message import Message
 
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
-from rltui.ui.messages import TalkingApp
-from rltui.ui.shared import Home
+from rltui.ui.messages import NotifyingApp
+from rltui.ui.shared import AppState
 from rltui.ui.text import clean, clean_line
 
 _MOST_COPIED_BYTES = 74_000
@@ -31,7 +31,7 @@ _WORDS_OF_A_COPY = 40
 
 
 @dataclass
-class CopyWanted(Message):
+class CopyRequested(Message):
     """A person wants this text in the clipboard, or in a file."""
 
     text: str
@@ -45,7 +45,7 @@ class CopyWanted(Message):
 class Copyable(Protocol):
     """A widget with something under its cursor."""
 
-    def copied(self) -> CopyWanted | None:
+    def copied(self) -> CopyRequested | None:
         """That, as text; `None`: there is nothing."""
         ...
 
@@ -96,15 +96,15 @@ def may_keep_it(environ: Mapping[str, str] = os.environ) -> str:
     return "this terminal" if _first_word(environ) in _DEAF else ""
 
 
-class CopyingApp(TalkingApp):
+class CopyingApp(NotifyingApp):
     """An app that takes along what its screens want to be copied, and says where it is."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: AppState) -> None:
         super().__init__(home.clock)
         self._home = home
 
-    @on(CopyWanted)
-    async def _copy(self, wanted: CopyWanted) -> None:
+    @on(CopyRequested)
+    async def _copy(self, wanted: CopyRequested) -> None:
         """To a file that is named; else to the clipboard, and to tmux or a file where that may not arrive."""
         what = wanted.what or f"“{shortened(clean_line(wanted.text), _WORDS_OF_A_COPY)}”"
         try:
@@ -129,4 +129,4 @@ class CopyingApp(TalkingApp):
     def copy_to_clipboard(self, text: str) -> None:
         """What is selected by Textual's own means, in dialogs, takes the same way."""
         if text:
-            self.post_message(CopyWanted(text))
+            self.post_message(CopyRequested(text))

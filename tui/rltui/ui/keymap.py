@@ -11,7 +11,7 @@ from rltui import settings
 from rltui.core import hints
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
-from rltui.ui.actions import ACTIONS, PANES, SCREENS, Place, key_of, uses
+from rltui.ui.actions import ACTIONS, PANES, SCREENS, KeyContext, key_of, uses
 from rltui.ui.key_names import key_text, typed_key
 
 _DEFAULTS = {action.id: action.default_keys for action in ACTIONS}
@@ -28,7 +28,7 @@ def presets() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     }
 
 
-def idle_key(key: str, screen: Place) -> str:
+def idle_key(key: str, screen: KeyContext) -> str:
     """What to say of a key that does nothing on a main screen now: the nearest that does something."""
     name, here = key_text(key), (screen, *PANES.get(screen, ()))
     with_it = [use for use in uses() if key in use.keys.split(",")]
@@ -67,7 +67,7 @@ def load(path: Path, preset: str = "") -> dict[str, str]:
         return {}
     found = {id_: _names(path, id_, keys) for id_, keys in {**usual, **wanted.keys}.items()}
     effective = {**_DEFAULTS, **found}
-    by_place: dict[Place, dict[str, str]] = {}
+    by_place: dict[KeyContext, dict[str, str]] = {}
     for id_ in (*(id_ for id_ in _DEFAULTS if id_ not in wanted.keys), *wanted.keys):
         for key in filter(None, effective[id_].split(",")):
             for place in _screens_of(id_):
@@ -103,7 +103,7 @@ def _name(id_: str) -> str:
 
 
 @cache
-def _screens_of(id_: str) -> tuple[Place, ...]:
+def _screens_of(id_: str) -> tuple[KeyContext, ...]:
     """Where keys of other actions are at hand as well: a main screen with its panes; else the place alone."""
     places = {place for use in uses() if use.id == id_ for place in use.places}
     screens = [screen for screen in SCREENS if places & {screen, *PANES.get(screen, ())}]

@@ -41,7 +41,7 @@ _GOOD_NEWS = ("recovered", "finished")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Notification:
     number: int
     """Counts all that is said."""
     at: float
@@ -97,7 +97,7 @@ def alert_mark(alert: Alert) -> tuple[str, str]:
 
 @dataclass(eq=False)
 class _Live:
-    said: Said
+    said: Notification
     since: float
     until: float
 
@@ -117,7 +117,7 @@ class Messages:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self.said: list[Said] = []
+        self.said: list[Notification] = []
         """Oldest first."""
         self._order = count()
         self._live: list[_Live] = []
@@ -139,7 +139,7 @@ class Messages:
         stays_s: float | None = None,
     ) -> None:
         """Show it, and keep it to be read again."""
-        said = Said(next(self._order), self._clock(), clean(text).strip(), severity, alert)
+        said = Notification(next(self._order), self._clock(), clean(text).strip(), severity, alert)
         self.said = [*self.said, said][-_MOST_SAID:]
         if stays_s is None:
             read_s = min(_LONGEST_STAY_S, len(said.text) / _CELLS_READ_PER_S)
@@ -250,34 +250,34 @@ class MessageLine(Widget):
         """A person wants to read all that was said."""
 
     def on_mount(self) -> None:
-        if isinstance(self.app, TalkingApp):
+        if isinstance(self.app, NotifyingApp):
             self._leave = self.app.messages.watch(self._look)
             self._look()
 
     def on_unmount(self) -> None:
-        if isinstance(self.app, TalkingApp):
+        if isinstance(self.app, NotifyingApp):
             self._leave()
 
     def _look(self) -> None:
-        if isinstance(self.app, TalkingApp):
+        if isinstance(self.app, NotifyingApp):
             self.set_class(self.app.messages.line(self.app.size.width) is not None, "-shown")
             self.refresh()
 
     def render(self) -> Content:
-        line = self.app.messages.line(self.size.width) if isinstance(self.app, TalkingApp) else None
+        line = self.app.messages.line(self.size.width) if isinstance(self.app, NotifyingApp) else None
         return line or Content("")
 
     def on_click(self) -> None:
         self.post_message(self.AllWanted())
 
 
-class TalkingScreen(Screen[ScreenResultType]):
+class NotifyingScreen(Screen[ScreenResultType]):
     def _extend_compose(self, widgets: list[Widget]) -> None:
         super()._extend_compose(widgets)
         widgets.append(MessageLine())
 
 
-class TalkingApp(App[None]):
+class NotifyingApp(App[None]):
     """An app that says what it has to say on a line of the screen, in place of Textual's toasts."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -312,7 +312,7 @@ class TalkingApp(App[None]):
 @asynccontextmanager
 async def waiting(app: App[Any], what: str, *, cancels: bool = False) -> AsyncIterator[None]:
     """As `Messages.waiting`, where the app says anything."""
-    if not isinstance(app, TalkingApp):
+    if not isinstance(app, NotifyingApp):
         yield
         return
     async with app.messages.waiting(what, cancels=cancels):

@@ -15,7 +15,7 @@ from textual.widgets import Input
 from rltui.core import fuzzy
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.background import in_background
 from rltui.ui.palette_entries import Kind, PaletteEntry, at_once, carry_out, narrowed, ranked, sources
 from rltui.ui.requests import SEARCH_AIM, MainScreen
@@ -63,7 +63,7 @@ class Palette(TypingScreen[PaletteEntry]):
     """
 
     CSS_PATH: ClassVar = ["screens/palette.tcss"]
-    BINDINGS = bindings(Place.PALETTE)
+    BINDINGS = bindings(KeyContext.PALETTE)
 
     def __init__(
         self,

@@ -243,7 +243,7 @@ def carry_out(entry: PaletteEntry, screen: MainScreen) -> None:
         case Kind.KNOB:
             _edit_knob(entry.target, overview, screen)
         case Kind.RUN:
-            screen.post_message(MainScreen.RunWanted(entry.target))
+            screen.post_message(MainScreen.OpenRunRequested(entry.target))
         case Kind.CHECKPOINT:
             screen.show_screen("checkpoints", aim=entry.target)
         case Kind.THEME:

@@ -17,14 +17,14 @@ from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Link, 
 from rltui.core.consent import Decision, agreed, decide, loss_of_plan
 from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import CHANGING_CALLS, Place, Use, changing_keys, key_of
+from rltui.ui.actions import CHANGING_CALLS, KeyContext, Use, changing_keys, key_of
 from rltui.ui.background import in_background
-from rltui.ui.copying import Copyable, CopyWanted
+from rltui.ui.copying import Copyable, CopyRequested
 from rltui.ui.keymap import idle_key
-from rltui.ui.messages import MessageLine, TalkingApp, TalkingScreen, waiting
+from rltui.ui.messages import MessageLine, NotifyingApp, NotifyingScreen, waiting
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu, LinkMenu, MessageDialog, NoteDialog, PlanDialog
-from rltui.ui.shared import Home, Shared
+from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.log_pane import LogPane
 from rltui.wording import checkpoint_words
@@ -66,7 +66,7 @@ def finished_text() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRequest:
+class ConfirmableRequest:
     request: Request
     heading: str
     verb: str = ""
@@ -75,25 +75,27 @@ class AskedRequest:
     """Always asked about, with *no* as the default."""
 
 
-def request_for(what: str, status: Status | None, component: ComponentStatus | None) -> AskedRequest | None:
+def request_for(
+    what: str, status: Status | None, component: ComponentStatus | None
+) -> ConfirmableRequest | None:
     """What a key asks for, `None` where it does not apply. `component` is the selected one."""
     names = () if component is None else (component.id,)
     name = "".join(names)
     match what:
         case "start-all":
-            return AskedRequest(Request(action="start"), "Start everything?")
+            return ConfirmableRequest(Request(action="start"), "Start everything?")
         case "stop-all":
-            return AskedRequest(Request(action="stop"), "Stop everything?", danger=True)
+            return ConfirmableRequest(Request(action="stop"), "Stop everything?", danger=True)
         case "free-orphans" if status is not None and status.orphans:
             pids = tuple(orphan.pid for orphan in status.orphans)  # just those that are shown now
             request = Request(action="free", pids=pids)
-            return AskedRequest(request, "End these leftover processes?", verb="End them", danger=True)
+            return ConfirmableRequest(request, "End these leftover processes?", verb="End them", danger=True)
         case "start" | "stop" | "restart" if names:
-            return AskedRequest(Request(action=what, components=names), f"{what.capitalize()} {name}?")
+            return ConfirmableRequest(Request(action=what, components=names), f"{what.capitalize()} {name}?")
         case "kill" if names:
             request = Request(action="stop", components=names, kill=True)
             heading = f"Kill {name} and all its processes at once?"
-            return AskedRequest(request, heading, verb="Kill", danger=True)
+            return ConfirmableRequest(request, heading, verb="Kill", danger=True)
         case _:
             return None
 
@@ -142,7 +144,7 @@ async def show_error(app: App[None], error: RltuiError) -> None:
     await app.push_screen(MessageDialog.for_error(error))
 
 
-class MainScreen(TalkingScreen[None]):
+class MainScreen(NotifyingScreen[None]):
     """One of the screens that a key leads to from any other. Carries out one request at a time, and shows
     the help.
 
@@ -150,10 +152,10 @@ class MainScreen(TalkingScreen[None]):
     """
 
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012 - as Textual declares it
-    place: ClassVar[Place]
+    place: ClassVar[KeyContext]
 
     @dataclass
-    class RunWanted(Message):
+    class OpenRunRequested(Message):
         """A person wants to look at another run, or at this one with a supervisor."""
 
         id: str
@@ -168,12 +170,12 @@ class MainScreen(TalkingScreen[None]):
         """Key of the row that the cursor is to go to, once it is there."""
 
     @classmethod
-    def made(cls, home: Home) -> Self:
+    def made(cls, home: AppState) -> Self:
         """A new one, of what is open."""
         raise NotImplementedError
 
     @property
-    def home(self) -> Home:
+    def home(self) -> AppState:
         """What outlives the experiment that is open."""
         raise NotImplementedError
 
@@ -183,10 +185,10 @@ class MainScreen(TalkingScreen[None]):
         raise NotImplementedError
 
     @property
-    def pane_place(self) -> Place | None:
+    def pane_place(self) -> KeyContext | None:
         """Of the pane that has the keys, where it has some of its own."""
         place = getattr(self.focused, "place", None)
-        return place if isinstance(place, Place) else None
+        return place if isinstance(place, KeyContext) else None
 
     def keep(self) -> None:
         """Have the next app know what this one does."""
@@ -221,8 +223,8 @@ class MainScreen(TalkingScreen[None]):
         calls = changing_keys(self.place).get(event.key, ()) if self.readonly_text else ()
         if calls and not any(self.check_action(*call) for call in calls):
             self._say_readonly()
-        elif event.key not in self.home.told_keys and event.key not in super().active_bindings:
-            self.home.told_keys.add(event.key)
+        elif event.key not in self.home.key_hints and event.key not in super().active_bindings:
+            self.home.key_hints.add(event.key)
             self.notify(idle_key(event.key, self.place), markup=False)
 
     def _say_readonly(self) -> None:
@@ -253,7 +255,7 @@ class MainScreen(TalkingScreen[None]):
         screen.aim = aim or screen.aim
         if at is not None:
             screen.go_to(at, component)
-        if above.place is Place.OVERVIEW:
+        if above.place is KeyContext.OVERVIEW:
             self.app.push_screen(screen)
         elif screen is not above:
             above.show_instead(screen)
@@ -278,9 +280,9 @@ class MainScreen(TalkingScreen[None]):
             self.app.pop_screen()
 
     def action_show_help(self) -> None:
-        from rltui.ui.screens.help import HelpScreen, Whereabouts
+        from rltui.ui.screens.help import HelpContext, HelpScreen
 
-        here = Whereabouts(self.place, self.pane_place, self._can, readonly=bool(self.readonly_text))
+        here = HelpContext(self.place, self.pane_place, self._can, readonly=bool(self.readonly_text))
         self.app.push_screen(HelpScreen(here))
 
     def _can(self, use: Use) -> bool:
@@ -288,7 +290,7 @@ class MainScreen(TalkingScreen[None]):
         owner = self.focused if self.pane_place in use.places else self
         return owner is None or owner.check_action(*use.call) is True
 
-    def copied(self) -> CopyWanted | None:
+    def copied(self) -> CopyRequested | None:
         """What is under the cursor. A screen overrides it that knows more of it than its rows show."""
         focused: object = self.focused
         return focused.copied() if isinstance(focused, Copyable) else None
@@ -296,7 +298,7 @@ class MainScreen(TalkingScreen[None]):
     def action_copy(self) -> None:
         """To the clipboard: what the mouse has selected, else what is under the cursor."""
         text = self.get_selected_text()
-        wanted = CopyWanted(text) if text else self.copied()
+        wanted = CopyRequested(text) if text else self.copied()
         if wanted is not None and wanted.text:
             self.post_message(wanted)
         else:
@@ -306,23 +308,23 @@ class MainScreen(TalkingScreen[None]):
     def action_show_messages(self) -> None:
         from rltui.ui.screens.message_list import MessageList
 
-        if isinstance(self.app, TalkingApp):
+        if isinstance(self.app, NotifyingApp):
             self.app.push_screen(MessageList(self.app.messages, self.home.clock))
 
 
-class HomeScreen(MainScreen):
+class GlobalScreen(MainScreen):
     """A screen about all runs, whatever experiment is open."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: AppState) -> None:
         super().__init__()
         self._home = home
 
     @classmethod
-    def made(cls, home: Home) -> Self:
+    def made(cls, home: AppState) -> Self:
         return cls(home)
 
     @property
-    def home(self) -> Home:
+    def home(self) -> AppState:
         return self._home
 
     @property
@@ -331,18 +333,18 @@ class HomeScreen(MainScreen):
 
 
 class ExperimentScreen(MainScreen):
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: ExperimentState) -> None:
         super().__init__()
         self.shared = shared
         self.experiment = shared.experiment
 
     @classmethod
-    def made(cls, home: Home) -> Self:
+    def made(cls, home: AppState) -> Self:
         assert home.shared is not None, "no key leads there"
         return cls(home.shared)
 
     @property
-    def home(self) -> Home:
+    def home(self) -> AppState:
         return self.shared.home
 
     @property
@@ -359,11 +361,11 @@ class ExperimentScreen(MainScreen):
             return f"read-only, {key_of('component.start-all')} opens it to start"
         return "read-only" if self.experiment.readonly and not self.experiment.observed else ""
 
-    def carry_out(self, asked: AskedRequest) -> None:
+    def carry_out(self, asked: ConfirmableRequest) -> None:
         """Plan it, ask where it is more than a plain start, and do it."""
         self.work(self._carry_out(asked))
 
-    async def _carry_out(self, asked: AskedRequest) -> None:
+    async def _carry_out(self, asked: ConfirmableRequest) -> None:
         request = asked.request
         try:
             async with waiting(self.app, f"Working out what it takes to {request.action}", cancels=True):
@@ -432,9 +434,9 @@ class ExperimentScreen(MainScreen):
         async with waiting(self.app, "Opening a browser"):
             is_opened = await self.experiment.open_url(url)
         if is_opened:
-            self.notify(f"Opened {clean_line(url)}", markup=False)
+            self.notify(f"RemoteHandle {clean_line(url)}", markup=False)
         else:
-            self.app.post_message(CopyWanted(url))
+            self.app.post_message(CopyRequested(url))
 
 
 class ComponentActions(ExperimentScreen):
@@ -460,7 +462,7 @@ class ComponentActions(ExperimentScreen):
     def action_request(self, what: str) -> None:
         """Plan first, and ask: but for a plain start. A finished run is given a supervisor instead."""
         if self.experiment.finished:
-            self.post_message(self.RunWanted(self.experiment.run_id, again=True))
+            self.post_message(self.OpenRunRequested(self.experiment.run_id, again=True))
         elif (asked := request_for(what, self.status, self.component)) is not None:
             self.carry_out(asked)
 
@@ -487,7 +489,7 @@ class ComponentActions(ExperimentScreen):
                 return
             request = request.model_copy(update={"resume_step": step})
             heading = f"Restart set of {component_id} from checkpoint {step}"
-        await self._carry_out(AskedRequest(request, f"{heading}?", danger=True))
+        await self._carry_out(ConfirmableRequest(request, f"{heading}?", danger=True))
 
     async def _choose_checkpoint(self, request: Request) -> int | None:
         """One of those that `request` could continue from, newest first."""
@@ -526,7 +528,7 @@ class ComponentActions(ExperimentScreen):
             return
         remedy = remedies[choice]
         request = Request(action="set", edits=remedy.edits, components=remedy.components, restart=True)
-        asked = AskedRequest(request, f"{remedy.title}?", verb="Write + restart", danger=True)
+        asked = ConfirmableRequest(request, f"{remedy.title}?", verb="Write + restart", danger=True)
         await self._carry_out(asked)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -61,7 +61,7 @@ class TextDraft:
     text: str
 
 
-class Remembered:
+class UiStateStore:
     """The values of one owner (`Runs.kept`). Who changes them calls `write` now and then, and at the end."""
 
     def __init__(self, runs: Runs, owner: str) -> None:
@@ -93,17 +93,17 @@ _MOST_RECENT = 20
 What = Literal["config", "gpus", "connection", "journal"]
 
 
-class Home:
+class AppState:
     """What outlives the experiment that is open: all runs, and which of them it is. One per app."""
 
     def __init__(self, runs: Runs, clock: Callable[[], float]) -> None:
         self.runs = runs
         self.clock = clock
-        self.shared: Shared | None = None
+        self.shared: ExperimentState | None = None
         """Of the experiment that is open."""
-        self.told_keys: set[str] = set()
+        self.key_hints: set[str] = set()
         """Keys that a person was told do nothing."""
-        self.kept = Remembered(runs, "app")
+        self.kept = UiStateStore(runs, "app")
         """Of the app, whatever experiment is open."""
         self.wants_tour = False
         """It is to be shown as soon as there is something to show it on."""
@@ -119,12 +119,12 @@ class Home:
         self.kept.note("palette", [name, *others][:_MOST_RECENT])
 
 
-class Shared:
+class ExperimentState:
     """The newest values, and what was collected. One per experiment that is open: it survives its screens,
     which watch it.
     """
 
-    def __init__(self, experiment: Experiment, home: Home) -> None:
+    def __init__(self, experiment: Experiment, home: AppState) -> None:
         self.experiment = experiment
         self.home = home
         self.clock = home.clock

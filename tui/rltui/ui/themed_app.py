@@ -16,10 +16,10 @@ from textual.theme import Theme
 from rltui.core.text import did_you_mean
 from rltui.ui import themes
 from rltui.ui.copying import CopyingApp
-from rltui.ui.shared import Home
+from rltui.ui.shared import AppState
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.driver import TerminalDriver
-from rltui.ui.terminal.incoming import BackgroundTold
+from rltui.ui.terminal.incoming import BackgroundColorReported
 from rltui.ui.text import clean_line
 
 _KEY = "theme"
@@ -35,7 +35,7 @@ class ThemedApp(CopyingApp):
     theme: Reactive[str] = Reactive(themes.FOLLOWING)
     abilities = Abilities()
 
-    def __init__(self, home: Home, abilities: Abilities | None, wanted: str) -> None:
+    def __init__(self, home: AppState, abilities: Abilities | None, wanted: str) -> None:
         """`abilities`: of the terminal, all that there are by default. `wanted`: the theme of somebody who
         has chosen none while the app ran.
         """
@@ -83,8 +83,8 @@ class ThemedApp(CopyingApp):
     def watch_theme(self) -> None:
         self._follow()
 
-    @on(BackgroundTold)
-    def _take_background(self, told: BackgroundTold) -> None:
+    @on(BackgroundColorReported)
+    def _take_background(self, told: BackgroundColorReported) -> None:
         if told.is_light != self._is_light:
             self._is_light = told.is_light
             if self.theme == themes.FOLLOWING:

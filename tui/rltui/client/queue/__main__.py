@@ -16,7 +16,7 @@ import time
 
 from rltui import paths
 from rltui.client.queue.asking import START, START_TIMEOUT_S, is_minded
-from rltui.client.queue.keeper import QueueKeeper
+from rltui.client.queue.keeper import QueueScheduler
 from rltui.core.interpreter import module_command
 from rltui.core.queue import RunQueue
 from rltui.errors import ConflictError, RltuiError
@@ -92,7 +92,7 @@ def _supervise() -> int:
     print(f"supervisor of the queue: pid {os.getpid()}, {queue_folder()}", flush=True)
     logger.info("supervisor started, pid %d", os.getpid())
     try:
-        _mind(QueueKeeper(), lock, leave)
+        _mind(QueueScheduler(), lock, leave)
     except Exception as error:
         logger.critical("the supervisor of the queue failed; the runs go on", exc_info=error)
         raise
@@ -100,7 +100,7 @@ def _supervise() -> int:
     return 0
 
 
-def _mind(keeper: QueueKeeper, lock: FileLock, leave: threading.Event) -> None:
+def _mind(keeper: QueueScheduler, lock: FileLock, leave: threading.Event) -> None:
     """Until nothing is to do, `leave` is set, or the lock is another's, as after its folder was deleted."""
     told = ""
     while lock.is_held() and not leave.is_set():

@@ -14,15 +14,15 @@ from typing import Any
 
 from rltui.core import hints
 from rltui.core.interpreter import module_command
-from rltui.core.queue import QueueEntry, QueueOptions, QueueSurroundings, RunQueue, is_kept_variable
+from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions, RunQueue, is_kept_variable
 from rltui.core.text import listed, unknown, whole_number
 from rltui.errors import ConflictError, RltuiError, UsageError
-from rltui.services import outside
+from rltui.services import subprocesses
 from rltui.services.fingerprints import fingerprint
-from rltui.services.outside import OUTER_VARIABLES
 from rltui.services.queue_file import change_queue, queue_folder, read_queue, supervisor_lock
 from rltui.services.runs.experiment_files import same_folder
 from rltui.services.runs.experiments import find_experiment
+from rltui.services.subprocesses import OUTER_VARIABLES
 
 START = "start"
 """What `python -m rltui.client.queue` is told to start the supervisor in the private tmux server."""
@@ -33,7 +33,7 @@ _LONGEST_NAME = 48
 
 
 @dataclass(frozen=True, slots=True)
-class QueueWish:
+class QueueRequest:
     """A run as somebody wants it: what `rltui up` is told, and what the queue is."""
 
     words: tuple[str, ...]
@@ -62,7 +62,11 @@ class QueueWish:
 
 
 def add_to_queue(
-    wishes: Sequence[QueueWish], options: QueueOptions, *, group: str = "", after_reboot: bool | None = None
+    wishes: Sequence[QueueRequest],
+    options: QueueOptions,
+    *,
+    group: str = "",
+    after_reboot: bool | None = None,
 ) -> tuple[QueueEntry, ...]:
     """Put them behind the others, in this order, and see to it that somebody minds the queue.
 
@@ -78,7 +82,7 @@ def add_to_queue(
         for name, value in sorted(os.environ.items())
         if is_kept_variable(name) and name not in OUTER_VARIABLES
     }
-    around = QueueSurroundings(cwd=os.getcwd(), variables=variables)  # noqa: PTH109 - as the child is told
+    around = LaunchEnvironment(cwd=os.getcwd(), variables=variables)  # noqa: PTH109 - as the child is told
     key = hashlib.sha256(around.model_dump_json().encode()).hexdigest()[:12]
     contents = [_contents(wish.files) for wish in wishes]
     wishes = [replace(wish, folder=wish.folder.resolve()) for wish in wishes]
@@ -102,7 +106,7 @@ def add_to_queue(
     return tuple(added)
 
 
-def _entry(wish: QueueWish, others: Sequence[QueueEntry], fixed: dict[str, Any]) -> QueueEntry:
+def _entry(wish: QueueRequest, others: Sequence[QueueEntry], fixed: dict[str, Any]) -> QueueEntry:
     name, folder = _place(wish, others)
     gpus, gpu_bytes = wish.needs
     if fixed["gpus"] is not None:
@@ -127,7 +131,7 @@ def _contents(files: Iterable[Path | str]) -> dict[str, str]:
     return {path: each.sha256 for path, each in prints if each.sha256}
 
 
-def _place(wish: QueueWish, others: Sequence[QueueEntry]) -> tuple[str, Path]:
+def _place(wish: QueueRequest, others: Sequence[QueueEntry]) -> tuple[str, Path]:
     """Its name and its folder, which nobody else has or will have."""
     taken_names = {each.name for each in others}
     folders = {each.folder for each in others}
@@ -335,7 +339,7 @@ def wake() -> None:
     if not read_queue().is_idle and not is_minded():
         # By a process of its own: the TUI, which may have asked, must not import libtmux.
         try:
-            outside.ask(module_command("rltui.client.queue", START), timeout_s=START_TIMEOUT_S + 10)
+            subprocesses.ask(module_command("rltui.client.queue", START), timeout_s=START_TIMEOUT_S + 10)
         except RltuiError as error:
             raise RltuiError(
                 "the queue has no supervisor, and none can be started",

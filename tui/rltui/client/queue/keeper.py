@@ -21,16 +21,16 @@ from rltui.client.queue.rules import StopRules
 from rltui.core import hints
 from rltui.core.interpreter import module_command
 from rltui.core.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_variable
-from rltui.core.runs import RunSheet
+from rltui.core.runs import RunMetadata
 from rltui.errors import ExitCode, RltuiError
-from rltui.services import outside
+from rltui.services import subprocesses
 from rltui.services.fingerprints import Fingerprints
 from rltui.services.gpu.claims import release_devices, reserve_devices
-from rltui.services.outside import OUTER_VARIABLES
 from rltui.services.queue_file import change_queue, queue_folder, start_lock
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.run_sheet import read_sheet
+from rltui.services.subprocesses import OUTER_VARIABLES
 
 logger = logging.getLogger("rltui.queue")
 
@@ -65,7 +65,7 @@ class _Program:
 
 
 @dataclass
-class QueueKeeper:
+class QueueScheduler:
     """Minds the queue, for one thread. `look` does what is to be done now."""
 
     clock: Callable[[], float] = time.time
@@ -227,7 +227,7 @@ class QueueKeeper:
         elif code is None:  # it was never started, or killed before it came to anything
             self._replace(entry, lambda now: now.model_copy(update={"state": "waiting"}))
         else:
-            killed = outside.failure_text(code, b"") if code < 0 else None
+            killed = subprocesses.failure_text(code, b"") if code < 0 else None
             why = f"its start {killed}" if killed else _last_words(entry)
             retries = 0 if code in _HOPELESS else entry.retries
             self._replace(
@@ -357,7 +357,7 @@ def _record(entry: QueueEntry) -> ExperimentRecord | None:
     return record if sheet is not None and sheet.entry == entry.id else None
 
 
-def _sheet(entry: QueueEntry) -> RunSheet | None:
+def _sheet(entry: QueueEntry) -> RunMetadata | None:
     return read_sheet(ControlFolder(Path(entry.folder)).path)
 
 

@@ -14,7 +14,7 @@ from rltui.core.runs import ID_LENGTH, RunId, RunRow
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.core.text import did_you_mean, figure
 from rltui.errors import UsageError
-from rltui.services.metrics.digest import RunDigest
+from rltui.services.metrics.run_summary import RunSummary
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
@@ -46,7 +46,7 @@ def check_rule(text: str) -> None:
 class StopRules:
     """Judges the rules of entries whose runs go on. For one thread."""
 
-    _digests: dict[str, RunDigest] = field(default_factory=dict)
+    _digests: dict[str, RunSummary] = field(default_factory=dict)
     """By id of the entry, of its whole run."""
 
     def broken(self, entry: QueueEntry, record: ExperimentRecord) -> str:
@@ -56,7 +56,7 @@ class StopRules:
         folder, framework = ControlFolder(Path(record.output_dir)).series, framework_of(record)
         whole = self._digests.get(entry.id)
         if whole is None:
-            whole = self._digests[entry.id] = RunDigest(SeriesReader(folder), framework)
+            whole = self._digests[entry.id] = RunSummary(SeriesReader(folder), framework)
         else:
             whole.look()
         for rule in entry.stop_if:
@@ -64,13 +64,13 @@ class StopRules:
             if whole.step is None or whole.step < (step or 1):
                 continue
             last = None if step is None else step - 1 + framework.files.first_step
-            digest = whole if last is None else RunDigest(_UpTo(SeriesReader(folder), last), framework)
+            digest = whole if last is None else RunSummary(_UpTo(SeriesReader(folder), last), framework)
             if why := _judged(parse_filter(condition), entry, digest):
                 return f"stopped by the rule {rule!r}: {why} at step {step or whole.step}"
         return ""
 
 
-def _judged(condition: RunFilter, entry: QueueEntry, digest: RunDigest) -> str:
+def _judged(condition: RunFilter, entry: QueueEntry, digest: RunSummary) -> str:
     """The figures, where the condition holds."""
     row = RunRow(id=_NO_RUN, created_at=entry.added_at, name=entry.name, folder=entry.folder)
     row = replace(row, metrics=digest.metrics, levels=digest.levels, step=digest.step)

@@ -25,7 +25,7 @@ from rltui.client.protocol import Experiment
 from rltui.client.reading import ReadExperiment
 from rltui.client.remote import calls
 from rltui.client.remote.log_feed import KnownLine, LogFeed
-from rltui.client.runs import KnownRuns
+from rltui.client.runs import LocalRuns
 from rltui.core.api import EVENT_MODELS
 from rltui.core.lines import Level, LogEntry
 from rltui.core.log_query import Query
@@ -54,7 +54,7 @@ _KINDS = {model: kind for kind, model in EVENT_MODELS.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class RemoteHandle:
     """What somebody looks at: enough to open it again after the link was lost."""
 
     output_dir: str
@@ -65,7 +65,7 @@ class Opened:
     readonly: bool
 
 
-_OPENED: TypeAdapter[Opened] = TypeAdapter(Opened)
+_OPENED: TypeAdapter[RemoteHandle] = TypeAdapter(RemoteHandle)
 
 
 Answer = Callable[[Any], Coroutine[Any, Any, tuple[Any, bytes]]]
@@ -74,13 +74,13 @@ Telling = Callable[[int, Any], AsyncGenerator[Any, None]]
 """From the channel and the question to items of JSON."""
 
 
-class Answers:
+class RemoteServer:
     """By what is asked, how it is answered. Keeps what is looked at open, for one connection."""
 
     def __init__(self) -> None:
-        self._runs = {False: KnownRuns(), True: KnownRuns(readonly=True)}
+        self._runs = {False: LocalRuns(), True: LocalRuns(readonly=True)}
         """By whether they may only be looked at."""
-        self._experiments: dict[Opened, Experiment] = {}
+        self._experiments: dict[RemoteHandle, Experiment] = {}
         self._feeds: dict[int, LogFeed] = {}
         """By the channel of who has them told."""
         self._series: dict[str, tuple[threading.Lock, SeriesReader]] = {}
@@ -154,7 +154,7 @@ class Answers:
                 experiment = runs.open(runs.find(word))
         assert isinstance(experiment, ReadExperiment)
         record, is_done = experiment.record, bool(getattr(experiment, "is_done", False))
-        key = Opened(record.output_dir, not experiment.finished, is_done, readonly)
+        key = RemoteHandle(record.output_dir, not experiment.finished, is_done, readonly)
         self._experiments[key] = experiment
         return {
             "key": _OPENED.dump_python(key),

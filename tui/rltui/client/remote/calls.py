@@ -92,7 +92,7 @@ _MODULES = {
     "checkpoints": ("CheckpointReport", "PrunePlan", "Retention"),
     "compare": ("Comparison",),
     "evals": ("EvalReport", "EvalRequest", "QueuedEval"),
-    "forks": ("ForkPlan", "ForkWish"),
+    "forks": ("ForkPlan", "ForkRequest"),
     "lines": ("LogEntry",),
     "queue": ("QueueAction", "RunQueue"),
     "runs": ("RunChange", "RunRow"),

@@ -26,7 +26,7 @@ from rltui.client.remote.frames import (
     PacketKind,
     understood,
 )
-from rltui.client.remote.reach import Host
+from rltui.client.remote.reach import RemoteMachine
 from rltui.client.wire import PROTOCOL_VERSION
 from rltui.core.kinds import INTEGER, TEXT, TEXTS, Kind, checked
 from rltui.core.lines import decode_line, plain_text
@@ -90,7 +90,7 @@ class _Errors:
 class HostLink:
     """One machine. `open` or `begin` it, and `close` it."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: RemoteMachine) -> None:
         self.host = host
         self._lock = threading.Lock()
         self._waiting: dict[int, Take] = {}
@@ -286,14 +286,14 @@ def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
     except ValueError:
         return RltuiError("the other end refused it in words that are not understood")
     if said["kind"] == TAKEN_DOWN:
-        from rltui.client.protocol import TakenDownError  # what it says needs pydantic
+        from rltui.client.protocol import ShutDownError  # what it says needs pydantic
 
-        kind = TakenDownError
+        kind = ShutDownError
     return kind(said["title"], details=said["details"], hint=said["hint"])
 
 
 def _connect(
-    host: Host,
+    host: RemoteMachine,
     show: Callable[[str], None] | None,
     begun: Callable[[subprocess.Popen[bytes]], None],
     first: Packet | None = None,
@@ -351,7 +351,9 @@ def _connect(
     return _Carrier(process, frames, errors)
 
 
-def _unreached(host: Host, code: int | None, said: bytes, errors: list[str], *, is_asked: bool) -> RltuiError:
+def _unreached(
+    host: RemoteMachine, code: int | None, said: bytes, errors: list[str], *, is_asked: bool
+) -> RltuiError:
     """Why nobody said hello, in words. `is_asked`: a person has seen what ssh said, and could answer it."""
     last = errors[-1] if errors else ""
     if code == _NO_PROGRAM or "command not found" in last:

@@ -19,7 +19,7 @@ _WITH_PATH = re.compile(r"(?P<host>[^:]+):(?P<rltui>[/~].*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class RemoteMachine:
     """A machine with an rltui of its own."""
 
     name: str
@@ -63,7 +63,7 @@ class Host:
         return " ".join([home + shlex.quote(program.removeprefix(home)), *map(shlex.quote, words[1:])])
 
 
-def host_of(text: str, known: Mapping[str, HostSettings]) -> Host:
+def host_of(text: str, known: Mapping[str, HostSettings]) -> RemoteMachine:
     """What `--host` means: a name in the settings, or what ssh takes, and perhaps where rltui is there.
 
     Raises:
@@ -80,11 +80,11 @@ def host_of(text: str, known: Mapping[str, HostSettings]) -> Host:
             "or a name of [hosts] in settings.toml",
         )
     if with_path is None:
-        return Host(name, ("ssh", name))
+        return RemoteMachine(name, ("ssh", name))
     if (settings := known.get(name)) is not None:
-        return Host(name, configured(name, settings).command, with_path["rltui"])
-    return Host(name, ("ssh", name), with_path["rltui"])
+        return RemoteMachine(name, configured(name, settings).command, with_path["rltui"])
+    return RemoteMachine(name, ("ssh", name), with_path["rltui"])
 
 
-def configured(name: str, settings: HostSettings) -> Host:
-    return Host(name, settings.reach or ("ssh", name), settings.rltui)
+def configured(name: str, settings: HostSettings) -> RemoteMachine:
+    return RemoteMachine(name, settings.reach or ("ssh", name), settings.rltui)

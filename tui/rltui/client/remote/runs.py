@@ -16,16 +16,16 @@ from rltui.client.remote import calls
 from rltui.client.remote.experiment import RemoteExperiment
 from rltui.client.remote.frames import Packet, understood
 from rltui.client.remote.link import HostLink
-from rltui.client.runs import KnownRuns
+from rltui.client.runs import LocalRuns
 from rltui.core import hints
 from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunChange, RunRow, RunSheet
+from rltui.core.runs import RunChange, RunMetadata, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import LinkDownError, RltuiError, UsageError
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison
-    from rltui.core.forks import ForkPlan, ForkWish
+    from rltui.core.forks import ForkPlan, ForkRequest
     from rltui.core.queue import QueueAction, RunQueue
     from rltui.core.report import Draw
 
@@ -39,7 +39,7 @@ _UNSEEN_S = 10.0
 class OwnFiles:
     """The part of `Runs` that is the person's own, and of this machine, wherever the runs are."""
 
-    def __init__(self, own: KnownRuns) -> None:
+    def __init__(self, own: LocalRuns) -> None:
         self._own = own
         self.readonly = own.readonly
         self.kept, self.keep = own.kept, own.keep
@@ -53,7 +53,7 @@ class RemoteRuns(OwnFiles):
 
     hosts: tuple[str, ...] = ()
 
-    def __init__(self, link: HostLink, own: KnownRuns) -> None:
+    def __init__(self, link: HostLink, own: LocalRuns) -> None:
         """`own`: of this machine, for what is the person's own."""
         super().__init__(own)
         self.link, self.host = link, link.host.name
@@ -168,10 +168,10 @@ class RemoteRuns(OwnFiles):
     def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
         return self._ask(Runs.compare, [*ids], [*metrics])
 
-    def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
+    def plan_fork(self, id_: str, wish: ForkRequest) -> ForkPlan:
         return self._ask(Runs.plan_fork, id_, wish)
 
-    def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
+    def fork(self, id_: str, wish: ForkRequest) -> tuple[str, ...]:
         return self._ask(Runs.fork, id_, wish)
 
     def row(self, id_: str) -> RunRow:
@@ -209,7 +209,7 @@ def _adapter() -> TypeAdapter[RunRow]:
 
 def _row(said: object) -> RunRow:
     """Raises ValueError where that is none."""
-    RunSheet.parsed(said)
+    RunMetadata.parsed(said)
     return _adapter().validate_python(said)
 
 
@@ -218,7 +218,7 @@ class AllRuns(OwnFiles):
 
     host = ""
 
-    def __init__(self, own: KnownRuns, others: Sequence[RemoteRuns]) -> None:
+    def __init__(self, own: LocalRuns, others: Sequence[RemoteRuns]) -> None:
         super().__init__(own)
         self.queue, self.change_queue = own.queue, own.change_queue
         self._others = tuple(others)
@@ -297,10 +297,10 @@ class AllRuns(OwnFiles):
         found = compared_metrics(rows, series, metrics)
         return comparison(rows, self.configs(ids), found, compared_evals(ended))
 
-    def plan_fork(self, id_: str, wish: ForkWish) -> ForkPlan:
+    def plan_fork(self, id_: str, wish: ForkRequest) -> ForkPlan:
         return self._owner(id_).plan_fork(id_, wish)
 
-    def fork(self, id_: str, wish: ForkWish) -> tuple[str, ...]:
+    def fork(self, id_: str, wish: ForkRequest) -> tuple[str, ...]:
         return self._owner(id_).fork(id_, wish)
 
     def open_series(self, id_: str) -> SeriesSource:

@@ -56,9 +56,9 @@ class _Serving:
         self._frames = frames
         self._tasks: dict[int, asyncio.Task[None]] = {}
         """By channel."""
-        from rltui.client.remote.answers import Answers
+        from rltui.client.remote.answers import RemoteServer
 
-        self._answers = Answers()
+        self._answers = RemoteServer()
 
     async def serve(self) -> None:
         """Until the other end is gone."""
@@ -129,8 +129,8 @@ class _Serving:
         await sent.wait()
 
     def _refuse(self, channel: int, error: RltuiError) -> None:
-        from rltui.client.protocol import TakenDownError
+        from rltui.client.protocol import ShutDownError
 
-        kind = TAKEN_DOWN if isinstance(error, TakenDownError) else ""
+        kind = TAKEN_DOWN if isinstance(error, ShutDownError) else ""
         said = {"exit_code": int(error.exit_code), "title": error.title, "details": error.details}
         self._frames.send(Packet(channel, PacketKind.ERROR, {**said, "hint": error.hint, "kind": kind}))

@@ -91,7 +91,7 @@ RELEASE_UPDATES = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Tenant:
+class MemoryOwner:
     """A living component that was given the device."""
 
     component: str
@@ -128,7 +128,7 @@ class ChangeEstimate:
         """Most recently ended last."""
         self._ended_age: dict[tuple[str, int], int] = {}
 
-    def update(self, used_bytes: int, tenants: Sequence[Tenant], *, usable_bytes: int) -> dict[str, int]:
+    def update(self, used_bytes: int, tenants: Sequence[MemoryOwner], *, usable_bytes: int) -> dict[str, int]:
         """What each tenant holds now, by component: never negative, together at most `used_bytes`.
 
         Args:
@@ -151,7 +151,7 @@ class ChangeEstimate:
         self._seed(adopted, used_bytes, usable_bytes)
         return {tenant.component: self._living[tenant.key] for tenant in tenants}
 
-    def _hand_over(self, tenants: Iterable[Tenant]) -> None:
+    def _hand_over(self, tenants: Iterable[MemoryOwner]) -> None:
         """Tenants that are gone leave what they had to a successor, or are about to give it back."""
         living = {tenant.key for tenant in tenants}
         newest = {tenant.component: tenant.key for tenant in tenants if tenant.key not in self._living}
@@ -165,7 +165,7 @@ class ChangeEstimate:
             else:
                 self._ended[key], self._ended_age[key] = held, 0
 
-    def _fall(self, size: int, tenants: Sequence[Tenant]) -> None:
+    def _fall(self, size: int, tenants: Sequence[MemoryOwner]) -> None:
         for ledger, keys in (
             (self._ended, list(reversed(self._ended))),
             (self._living, [tenant.key for tenant in _youngest_first(tenants)]),
@@ -175,7 +175,7 @@ class ChangeEstimate:
                 ledger[key] -= given_back
                 size -= given_back
 
-    def _seed(self, adopted: Sequence[Tenant], used_bytes: int, usable_bytes: int) -> None:
+    def _seed(self, adopted: Sequence[MemoryOwner], used_bytes: int, usable_bytes: int) -> None:
         rest = used_bytes - sum(self._living.values()) - sum(self._ended.values())
         for tenant in adopted:
             if tenant.utilization is not None:
@@ -187,7 +187,7 @@ class ChangeEstimate:
             self._living[tenant.key] += rest // len(others)
 
 
-def _youngest_first(tenants: Sequence[Tenant]) -> list[Tenant]:
+def _youngest_first(tenants: Sequence[MemoryOwner]) -> list[MemoryOwner]:
     """Of equal age, the one that is started last comes first."""
     oldest_first = sorted(tenants, key=lambda tenant: (tenant.is_starting, tenant.started_at or 0.0))
     return oldest_first[::-1]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from rltui.services.remote import Remote, read_remote, write_remote
+from rltui.services.job_status import JobStatus, read_remote, write_remote
 
 _HOSTS = ("node", "slurm", "kube")
 """Modules beside this one; each has `run`, a `ProcessHost`."""
@@ -41,7 +41,7 @@ class UnreachedError(Exception):
 
 
 class ProcessHost(Protocol):
-    async def __call__(self, follower: Follower) -> None:
+    async def __call__(self, follower: RemoteRunner) -> None:
         """Start the component there, unless `follower.remote.id` says that it was; stay until it ended.
 
         To be kept: the `id` is told before, or as soon as, it is started, so that the successor of a killed
@@ -58,7 +58,7 @@ class ProcessHost(Protocol):
         ...
 
 
-class Follower:
+class RemoteRunner:
     """One component of an experiment, its files here, and what is asked of it."""
 
     def __init__(self, folder: Path) -> None:
@@ -78,7 +78,7 @@ class Follower:
         """`signal`, `grace_s`, `again_s`, `leftovers` of the layout."""
         self.host: Mapping[str, Any] = elsewhere["host"]
         """The layout's entry for its host, filled in; `kind` names the module."""
-        self.remote = read_remote(folder) or Remote()
+        self.remote = read_remote(folder) or JobStatus()
         self.stop_asked = asyncio.Event()
         self.kill_asked = asyncio.Event()
         """Set together with `stop_asked`."""
@@ -123,7 +123,7 @@ class Follower:
                 return False
         return True
 
-    def tell(self, remote: Remote) -> None:
+    def tell(self, remote: JobStatus) -> None:
         """Say what is known of it now. A new phase begins now, whatever `since` says."""
         before = self.remote
         if remote.phase != before.phase or not remote.since:
@@ -198,5 +198,5 @@ def main(arguments: list[str]) -> int:
     folder = Path(arguments[0])
     with (folder / "follower.log").open("ab") as errors:
         os.dup2(errors.fileno(), 2)
-    follower = Follower(folder)
+    follower = RemoteRunner(folder)
     return asyncio.run(follower.run())

@@ -20,9 +20,9 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from rltui.daemon.hosts.follower import Follower, HostError, UnreachedError, is_set_within
+from rltui.daemon.hosts.follower import HostError, RemoteRunner, UnreachedError, is_set_within
 from rltui.errors import RltuiError
-from rltui.services import kube, outside
+from rltui.services import kube, subprocesses
 from rltui.services.kube import Kubectl, NoContainerError, NoPodError, Pod, PodHandle
 
 _PAUSES_S = (1.0, 15.0)
@@ -52,14 +52,14 @@ _END_BYTES = 1 << 14
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-async def run(follower: Follower) -> None:
+async def run(follower: RemoteRunner) -> None:
     if shutil.which("kubectl") is None and not follower.remote.id:
         raise HostError("there is no kubectl on this machine")
     await _PodHost(follower).run()
 
 
 class _PodHost:
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: RemoteRunner) -> None:
         host = follower.host
         self._follower = follower
         kubectl = Kubectl(host["context"], host["namespace"])
@@ -96,7 +96,7 @@ class _PodHost:
         words = ("port-forward", "--address=127.0.0.1", f"pod/{self._name}", *self._forward)
         while self._forward:
             with contextlib.suppress(RltuiError):
-                failure = await outside.follow(self._pod.kubectl.words(*words), lambda _: None)
+                failure = await subprocesses.follow(self._pod.kubectl.words(*words), lambda _: None)
                 if failure is not None and "unable to listen" in failure:
                     self._follower.tell(replace(self._follower.remote, reason=f"{_NO_PORT}: {failure}"))
             await asyncio.sleep(_FORWARD_S)
@@ -262,7 +262,7 @@ class _PodHost:
     async def _bring_over(self, *options: str) -> None:
         command = self._pod.logs(*self._lines.options(), *options)
         self._lines.begin()
-        failure = await outside.follow(command, self._lines.take)
+        failure = await subprocesses.follow(command, self._lines.take)
         if "--follow" not in options:
             self._lines.finish()
         elif failure is not None and self._follower.remote.phase == "running":
@@ -351,7 +351,7 @@ class _PodHost:
 class _Inside:
     """A command of ours, in a pod that sleeps."""
 
-    def __init__(self, follower: Follower, pod: PodHandle) -> None:
+    def __init__(self, follower: RemoteRunner, pod: PodHandle) -> None:
         self._follower, self._pod = follower, pod
         self._file = follower.folder / "pod"
         """In which container it was begun."""
@@ -422,7 +422,7 @@ class _Lines:
     in the log here already is left out: as many times as it is there, and only up to the newest time seen.
     """
 
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: RemoteRunner) -> None:
         self._follower = follower
         kept = json.loads(follower.remote.cursor or "{}")
         self._since: int = kept.get("since", 0)

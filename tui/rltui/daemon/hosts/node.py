@@ -13,7 +13,7 @@ import zlib
 from dataclasses import replace
 from typing import Any
 
-from rltui.daemon.hosts.follower import Follower, HostError, UnreachedError, is_set_within
+from rltui.daemon.hosts.follower import HostError, RemoteRunner, UnreachedError, is_set_within
 from rltui.daemon.shim.agent import BEAT_S, OUTPUT, STATE
 from rltui.services.nodes import reach_words, shell_input, shim_program, tag_there
 
@@ -62,7 +62,7 @@ class _UselessError(_LostError):
     """Nor will anybody, by what is said."""
 
 
-async def run(follower: Follower) -> None:
+async def run(follower: RemoteRunner) -> None:
     """See `ProcessHost`. A stop before anything was sent there ends it at once."""
     node = _Node(follower)
     began, pause_s = time.monotonic(), _PAUSES_S[0]
@@ -99,7 +99,7 @@ async def run(follower: Follower) -> None:
 class _Node:
     """The component there, and what the follower is to know of it."""
 
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: RemoteRunner) -> None:
         host = follower.host
         self.name: str = host["name"]
         self.wait_s: float = host["wait_s"]

@@ -10,10 +10,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from rltui.daemon.hosts.follower import Follower, is_set_within
+from rltui.daemon.hosts.follower import RemoteRunner, is_set_within
 from rltui.daemon.hosts.slurm_submission import Commands, Submission
 from rltui.services import slurm
-from rltui.services.remote import Remote
+from rltui.services.job_status import JobStatus
 
 _POLLS_S = (1.0, 10.0)
 """First and longest pause between two questions; each is 1.3 times the one before, from every change on."""
@@ -27,12 +27,12 @@ _OVERLAP_BYTES = 256
 _TRAPS_TERM = re.compile(r"^[^#\n]*\btrap\b[^#\n]*\b(?:SIG)?TERM\b", re.MULTILINE)
 
 
-async def run(follower: Follower) -> None:
+async def run(follower: RemoteRunner) -> None:
     await _FollowedJob(follower).follow()
 
 
 class _FollowedJob:
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: RemoteRunner) -> None:
         self._follower = follower
         self._spec = follower.host
         self._script = follower.folder / slurm.SCRIPT_FILE
@@ -54,7 +54,7 @@ class _FollowedJob:
                 follower.tell(replace(follower.remote, phase="ended", signal="SIGTERM", reason=""))
                 return
             written = str(follower.written)
-            follower.tell(Remote(id=number, where=f"job {number}", reason="submitted", cursor=written))
+            follower.tell(JobStatus(id=number, where=f"job {number}", reason="submitted", cursor=written))
         tasks = [asyncio.create_task(work) for work in (self._watch(), self._stop(), self._read_on())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -260,7 +260,7 @@ class _Output:
     however a follower ended.
     """
 
-    def __init__(self, path: Path, follower: Follower) -> None:
+    def __init__(self, path: Path, follower: RemoteRunner) -> None:
         self._path = path
         self._follower = follower
 

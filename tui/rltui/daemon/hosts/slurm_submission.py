@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rltui.daemon.hosts.follower import Follower, HostError, UnreachedError, is_set_within
+from rltui.daemon.hosts.follower import HostError, RemoteRunner, UnreachedError, is_set_within
 from rltui.errors import RltuiError
 from rltui.services import slurm
 from rltui.services.job_arrays import ArrayPlace, JobArray, Task, array_script
@@ -41,7 +41,7 @@ class _Answer:
 class Commands:
     """SLURM's own, with whether they answer."""
 
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: RemoteRunner) -> None:
         self._follower = follower
         self.env = slurm.environment({**os.environ, **follower.env})
 
@@ -123,7 +123,7 @@ class Commands:
 class Submission:
     """From a component to the number of its job."""
 
-    def __init__(self, follower: Follower, commands: Commands) -> None:
+    def __init__(self, follower: RemoteRunner, commands: Commands) -> None:
         self._follower = follower
         self._spec = follower.host
         self._script = follower.folder / slurm.SCRIPT_FILE

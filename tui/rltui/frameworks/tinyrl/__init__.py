@@ -16,7 +16,7 @@ from rltui.core.config_data import value_at
 from rltui.core.config_report import DerivedValue
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.evals import EvalTarget
-from rltui.core.failure_cause import FailurePattern, Weight
+from rltui.core.failure_cause import Confidence, FailurePattern
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.interpreter import module_command
 from rltui.core.knobs import KnobValue
@@ -72,7 +72,7 @@ _LAST_WORDS = FailurePattern(
     "F_TINYRL",
     r"^(?!\d\d:\d\d:\d\d |usage: |\(\w+ pid=|(?:DEBUG|INFO|WARNING|ERROR)\b)(?P<what>\S[^\n]*)\Z",
     "{what}",
-    weight=Weight.GENERIC,
+    weight=Confidence.GENERIC,
     last_words=True,
 )
 """Its last line, unless that is one of its log's: what `TinyrlError` says."""

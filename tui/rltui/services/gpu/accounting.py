@@ -11,14 +11,14 @@ from typing import NamedTuple
 from rltui.core.api import Orphan
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReport, GpuShare
-from rltui.core.gpu.shares import ChangeEstimate, Tenant, shares
+from rltui.core.gpu.shares import ChangeEstimate, MemoryOwner, shares
 from rltui.services import processes
 from rltui.services.processes import ProcessId
 from rltui.services.processes.origin import ProcessFacts, ProcessTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LivingComponent(Tenant):
+class LivingComponent(MemoryOwner):
     root_pids: tuple[int, ...]
     """What all its processes descend from; the first one stands for it where processes cannot be told."""
     choice: GpuChoice

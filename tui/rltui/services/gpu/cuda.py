@@ -16,7 +16,7 @@ from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.interpreter import OWN_PYTHON
 from rltui.errors import RltuiError
-from rltui.services.outside import ask
+from rltui.services.subprocesses import ask
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 DEVICE_ORDER, BY_BUS = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"

@@ -16,7 +16,7 @@ from rltui.core.gpu.report import GpuDevice, GpuReport, GpuSource
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.text import duration
 from rltui.errors import RltuiError
-from rltui.services.outside import follow
+from rltui.services.subprocesses import follow
 
 LONGEST_DOCUMENT_BYTES = 4 << 20
 """A thousand times what a box with eight GPUs needs."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rltui.core.lines import LogChange, LogEntry
-from rltui.core.log_head import LogClock, log_head
+from rltui.core.log_prefix import LogClock, log_head
 from rltui.services.logs.growing_file import GrowingFile
 from rltui.services.logs.index import LogFile
 from rltui.services.logs.search import shown

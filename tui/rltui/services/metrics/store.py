@@ -33,7 +33,7 @@ from rltui.services.own_files import open_own, write_atomically
 logger = logging.getLogger(__name__)
 
 _HEAD = struct.Struct("=8s16sqqq")
-"""The fields of `_Head`."""
+"""The fields of `_Manifest`."""
 _MARK = b"RLSERIE1" if sys.byteorder == "little" else b"RLSERIE2"
 _FIXED = 4
 """Numbers before the values of a record: sequence, cursor, step, time."""
@@ -110,7 +110,7 @@ def _segment_files(folder: Path) -> list[tuple[int, Path]]:
     return sorted((number, path) for number, path in files if number is not None)
 
 
-class _Head(NamedTuple):
+class _Manifest(NamedTuple):
     """As in the file `head`."""
 
     mark: bytes
@@ -124,7 +124,7 @@ class _Head(NamedTuple):
     """How many there are: changes when there is a new one."""
 
 
-def _read_head(folder: Path) -> _Head | None:
+def _read_head(folder: Path) -> _Manifest | None:
     try:
         descriptor = open_own(folder / "head", os.O_RDONLY)
     except OSError:
@@ -137,7 +137,7 @@ def _read_head(folder: Path) -> _Head | None:
         os.close(descriptor)
     if len(data) != _HEAD.size:
         return None
-    head = _Head(*_HEAD.unpack(data))
+    head = _Manifest(*_HEAD.unpack(data))
     return head if head.mark == _MARK and 0 <= head.given_up <= head.next else None
 
 
@@ -184,7 +184,7 @@ class SeriesReader:
     def __init__(self, folder: Path) -> None:
         """`folder`: that of the store; it need not be there yet."""
         self._folder = folder
-        self._head: _Head | None = None
+        self._head: _Manifest | None = None
         self._segments: dict[Path, _Segment] = {}
         self._of_key: dict[SeriesKey, list[tuple[_Segment, int]]] = {}
         """Segments that have it, and its column."""
@@ -351,7 +351,7 @@ class SeriesWriter:
 
     # --- what is there ------------------------------------------------------------------------------------
 
-    def _recovered(self) -> _Head:
+    def _recovered(self) -> _Manifest:
         """Take over what is committed, and take back what is not."""
         head = _read_head(self._folder)
         files = _segment_files(self._folder)
@@ -359,7 +359,7 @@ class SeriesWriter:
         if head is None:
             for _, path in files:
                 path.unlink(missing_ok=True)
-            return _Head(_MARK, uuid.uuid4().bytes, 0, 0, 0)
+            return _Manifest(_MARK, uuid.uuid4().bytes, 0, 0, 0)
         found, counted, is_damaged = [], 0, False
         for _, path in files:
             segment = _open_segment(path)
@@ -550,7 +550,7 @@ class SeriesWriter:
         self.problem = None
         return True
 
-    def _write_head(self, head: _Head) -> None:
+    def _write_head(self, head: _Manifest) -> None:
         descriptor = open_own(self._folder / "head", os.O_WRONLY | os.O_CREAT)
         try:
             _write_all(descriptor, _HEAD.pack(*head), 0)
@@ -569,7 +569,7 @@ class SeriesWriter:
             self._folder.rename(aside)
         self._open, self._cursors, self._added, self._rewinds, self._names = {}, {}, {}, [], {}
         self._next_file, self._next, self.problem, self._is_rewound = 1, 0, None, False
-        self._head = _Head(_MARK, uuid.uuid4().bytes, 0, 0, 0)
+        self._head = _Manifest(_MARK, uuid.uuid4().bytes, 0, 0, 0)
 
 
 def _write_all(descriptor: int, data: bytes | bytearray, offset: int) -> None:

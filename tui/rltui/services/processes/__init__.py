@@ -10,7 +10,7 @@ from __future__ import annotations
 from rltui.services.processes.attempts import (
     AttemptRecord,
     Leftover,
-    Traces,
+    ProcessOwners,
     attempt_tags,
     kept,
     leftovers,
@@ -43,7 +43,7 @@ __all__ = [
     "Leftover",
     "PortHolder",
     "ProcessId",
-    "Traces",
+    "ProcessOwners",
     "age_s",
     "ancestors",
     "attempt_tags",

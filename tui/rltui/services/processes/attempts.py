@@ -218,7 +218,7 @@ _COMPONENT_LEVELS = 3
 """From the folder of an attempt up to the output folder: component, `components`, `.rltui`."""
 
 
-class Traces:
+class ProcessOwners:
     """What this user's processes tell of attempts. Looks at all of them when first asked, and only then."""
 
     def attempt(self, folder: Path, experiment: str) -> AttemptRecord | None:

@@ -61,7 +61,7 @@ def find_leftovers(
     `living` names main processes that are looked after without a shim. Processes of other experiments and
     other people are never among them. Reads all of `/proc`: some 15 µs per process of the box.
     """
-    traces = processes.Traces()
+    traces = processes.ProcessOwners()
     folders = [
         control.attempt_dir(name, number)
         for name in components
@@ -160,7 +160,7 @@ def _may_be_ended(process: ProcessId, unshimmed: Sequence[AttemptRecord]) -> boo
 
 def _attempts_without_shim() -> Iterator[AttemptRecord]:
     """Those that live although their shim was killed: ancestors do not tell all of their processes."""
-    traces = processes.Traces()
+    traces = processes.ProcessOwners()
     for experiment in listed_experiments():
         if isinstance(experiment, BrokenExperiment):
             raise experiment.problem

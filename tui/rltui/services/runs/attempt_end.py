@@ -15,7 +15,7 @@ from typing import Literal
 from rltui.core.api import ComponentState
 from rltui.core.failure_cause import LONGEST_TEXT, Cause, FailurePattern, find_cause
 from rltui.core.layout import ComponentSpec
-from rltui.core.lifecycle import Ended, ExitInfo, Life, Spawned, advance
+from rltui.core.lifecycle import Ended, ExitInfo, Lifecycle, Spawned, advance
 from rltui.core.lines import LINE_BREAK, decode_line, plain_text
 from rltui.frameworks.failures import CHILD_KILLED
 from rltui.services import processes
@@ -204,9 +204,9 @@ def explained(
 
 def ended_life(
     spec: ComponentSpec, record: AttemptRecord | None, log: Path, patterns: Sequence[FailurePattern]
-) -> Life:
+) -> Lifecycle:
     """The state to show of an attempt whose output is `log`."""
-    waiting = Life(kind=spec.kind, state=ComponentState.WAITING)
+    waiting = Lifecycle(kind=spec.kind, state=ComponentState.WAITING)
     ended = explained(exit_info(record), spec, log, patterns)
     return advance(advance(waiting, Spawned(epoch=0, ready=True)), Ended(epoch=0, exit=ended))
 

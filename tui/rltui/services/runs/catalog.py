@@ -20,7 +20,7 @@ import orjson
 from rltui import paths
 from rltui.core import hints
 from rltui.core.kinds import PATH, TEXT, TIME, Kind, checked
-from rltui.core.runs import RunId, RunOrigin, RunRow, RunSheet, run_id
+from rltui.core.runs import RunId, RunMetadata, RunOrigin, RunRow, run_id
 from rltui.core.text import closest
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services.own_files import is_text, make_folder, read_own, write_atomically
@@ -34,7 +34,14 @@ from rltui.services.runs.experiment_files import (
 )
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.moved_folders import TRASH, Finder, at_its_place, sheet_id, take_over, why_gone
+from rltui.services.runs.moved_folders import (
+    TRASH,
+    MovedRunFinder,
+    at_its_place,
+    sheet_id,
+    take_over,
+    why_gone,
+)
 from rltui.services.runs.run_sheet import FILE_NAME, change_sheet, new_sheet, path_id, read_sheet
 
 logger = logging.getLogger(__name__)
@@ -172,7 +179,7 @@ def record_of(row: RunRow) -> ExperimentRecord:
     return record if same_folder(record.output_dir, str(place)) else at_its_place(record, place)
 
 
-def _by_place(sheet: RunSheet, place: Path) -> RunSheet:
+def _by_place(sheet: RunMetadata, place: Path) -> RunMetadata:
     """In the trash is what lies there: on a full disk the sheet cannot say since when."""
     is_there = place.parent.name == TRASH
     if is_there == (sheet.trashed_at is not None):
@@ -199,7 +206,9 @@ class _CatchUp:
         """Ids of runs of which nothing is left, and whose place another has."""
         self._has_written = False
         """Into the control folder that is being read."""
-        self._finder = Finder(lambda: {str(Path(each.control).parents[1]) for each in self._marked.values()})
+        self._finder = MovedRunFinder(
+            lambda: {str(Path(each.control).parents[1]) for each in self._marked.values()}
+        )
         if index.was_damaged:
             self._told.append(f"the index of runs was damaged and is made anew: {index.was_damaged}")
             index.was_damaged = ""
@@ -319,7 +328,7 @@ class _CatchUp:
             self._keep_damaged(control, sheet, before, name, f"{type(error).__name__}: {error}", mark)
 
     def _read(
-        self, record: ExperimentRecord, sheet: RunSheet, before: RunRow | None, mark: list[_State]
+        self, record: ExperimentRecord, sheet: RunMetadata, before: RunRow | None, mark: list[_State]
     ) -> None:
         from rltui.services.runs.run_row import RunReader  # knows the frameworks: only where one has changed
 
@@ -337,7 +346,7 @@ class _CatchUp:
             each in mark or each[0].endswith(f"/{FILE_NAME}") or each == _state(each[0]) for each in seen
         )
 
-    def _sheet(self, control: ControlFolder, record: ExperimentRecord, before: RunRow | None) -> RunSheet:
+    def _sheet(self, control: ControlFolder, record: ExperimentRecord, before: RunRow | None) -> RunMetadata:
         """Its sheet; a new one where it has none, or that of the run it is a copy of."""
         sheet = read_sheet(control.path)
         if sheet is not None and not self._is_elsewhere(sheet.id, control):
@@ -345,7 +354,7 @@ class _CatchUp:
         known = RunOrigin() if sheet is None else RunOrigin(parent=sheet.id)
         made = new_sheet(record.created_at, known)
         if sheet is None and before is not None:
-            made = replace(made, **{each.name: getattr(before, each.name) for each in fields(RunSheet)})
+            made = replace(made, **{each.name: getattr(before, each.name) for each in fields(RunMetadata)})
         self._has_written = True
         wrong = sheet.id if sheet is not None else ""
         try:  # others may make one at the same time
@@ -364,7 +373,7 @@ class _CatchUp:
             return False
         return sheet_id(Path(place).parent) == id_
 
-    def _at_its_place(self, record: ExperimentRecord, place: Path, sheet: RunSheet) -> ExperimentRecord:
+    def _at_its_place(self, record: ExperimentRecord, place: Path, sheet: RunMetadata) -> ExperimentRecord:
         if same_folder(record.output_dir, str(place)):
             return record
         from rltui.services.runs.leases import living  # knows the frameworks
@@ -399,7 +408,7 @@ class _CatchUp:
     def _keep_damaged(
         self,
         control: ControlFolder,
-        sheet: RunSheet | None,
+        sheet: RunMetadata | None,
         before: RunRow | None,
         name: str,
         problem: str,

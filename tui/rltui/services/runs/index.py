@@ -52,7 +52,7 @@ def index_file() -> Path:
     return paths.state_dir() / f"runs-{_SCHEMA}.sqlite"
 
 
-class MarkedRun(NamedTuple):
+class FingerprintedRun(NamedTuple):
     """What must be known of a run to see whether its row still holds."""
 
     id: RunId
@@ -110,11 +110,11 @@ class RunIndex:
             found = connection.execute("SELECT id FROM run").fetchall()
         return frozenset(id_ for (text,) in found if (id_ := run_id(text)) is not None)
 
-    def marked(self) -> list[MarkedRun]:
+    def marked(self) -> list[FingerprintedRun]:
         """All runs, in no order."""
         with self._trying() as connection:
             found = connection.execute("SELECT id, folder, control, state, mark FROM run").fetchall()
-        return [MarkedRun(id_, *rest) for text, *rest in found if (id_ := run_id(text)) is not None]
+        return [FingerprintedRun(id_, *rest) for text, *rest in found if (id_ := run_id(text)) is not None]
 
     def unmeasured(self) -> list[RunId]:
         """Ids of those that have ended, and whose disk use is not known."""

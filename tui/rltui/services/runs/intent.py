@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rltui.core.api import Down, Plan, Request, RollbackOffer
-from rltui.core.lifecycle import Life
+from rltui.core.lifecycle import Lifecycle
 from rltui.errors import RltuiError
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.processes import boot_identity
@@ -73,7 +73,7 @@ class Intent(BaseModel):
 
 
 def intent_of(
-    lives: Mapping[str, Life],
+    lives: Mapping[str, Lifecycle],
     transaction: Pending | None,
     rollback: AppliedEdit | None,
     down: Down | None,

@@ -33,7 +33,7 @@ def sheet_id(place: Path) -> RunId | None:
         return None
 
 
-class Finder:
+class MovedRunFinder:
     """Looks for runs near where they were. What a folder holds is looked at once."""
 
     def __init__(self, parents: Callable[[], Iterable[str]]) -> None:

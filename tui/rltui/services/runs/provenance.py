@@ -23,7 +23,7 @@ from rltui.core.layout import Layout
 from rltui.core.provenance import DataPrint, Provenance
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services import checkout, outside
+from rltui.services import checkout, subprocesses
 from rltui.services.config.origins import made_from
 from rltui.services.gpu.model_files import HubKind, hub_commit
 from rltui.services.own_files import make_folder, open_own, write_atomically
@@ -76,7 +76,7 @@ def latest(control: Path) -> Provenance | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyor:
+class ProvenanceCollector:
     control: Path
     workspace: Path
     output_dir: Path
@@ -332,7 +332,7 @@ async def _changes(diff: Sequence[str], of: Sequence[str]) -> _Changes:
     """By a file, which may be large: what is read of a pipe is slowed down."""
     with TemporaryDirectory(prefix="rltui-") as folder:
         path = Path(folder) / "patch"
-        done = await outside.run(
+        done = await subprocesses.run(
             (*diff, f"--output={path}", *of), timeout_s=_GIT_S, variables=_GIT_VARIABLES, leaves_nothing=True
         )
         if done.code != 0:
@@ -354,7 +354,9 @@ def _read_changes(path: Path) -> _Changes:
 async def _said(command: Sequence[str]) -> str:
     """Empty where it fails, or there is no git."""
     try:
-        done = await outside.run(command, timeout_s=_GIT_S, variables=_GIT_VARIABLES, leaves_nothing=True)
+        done = await subprocesses.run(
+            command, timeout_s=_GIT_S, variables=_GIT_VARIABLES, leaves_nothing=True
+        )
     except RltuiError:
         return ""
     return done.output.decode(errors="replace") if done.code == 0 else ""

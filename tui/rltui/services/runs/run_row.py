@@ -15,7 +15,7 @@ from rltui import paths
 from rltui.core.api import ComponentState, FollowedLog
 from rltui.core.config_data import value_at
 from rltui.core.knobs import Knob
-from rltui.core.runs import RunConfigFile, RunRow, RunSheet, RunState
+from rltui.core.runs import RunConfigFile, RunMetadata, RunRow, RunState
 from rltui.core.secrets import masked
 from rltui.core.text import listed
 from rltui.core.toml.values import same_value
@@ -28,7 +28,7 @@ from rltui.services.config.files import LoadedFiles, load_files, read_snapshot
 from rltui.services.config.source import Source, parse_file, read_file
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.logs.followed import FollowedLogs
-from rltui.services.metrics.digest import RunDigest
+from rltui.services.metrics.run_summary import RunSummary
 from rltui.services.metrics.sources import bring_series_up_to_date
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import make_folder, read_own, write_atomically
@@ -61,7 +61,7 @@ class RunReader:
         self._layout = layout_files.load_for(record)
         self._folder = run_folder_of(record)
         self._jobs = self._layout.run_jobs(self._framework.run_roles)
-        self.digest = RunDigest(SeriesReader(self._control.series), self._framework)
+        self.digest = RunSummary(SeriesReader(self._control.series), self._framework)
         self.read_config()
 
     def read_config(self) -> None:
@@ -82,7 +82,7 @@ class RunReader:
 
     def row(
         self,
-        sheet: RunSheet,
+        sheet: RunMetadata,
         *,
         parent: Mapping[str, Any] | None = None,
         before: RunRow | None = None,
@@ -116,7 +116,7 @@ class RunReader:
         else:
             pairs = _against_defaults(self._framework, self._loaded.files)
         return RunRow(
-            **{each.name: getattr(sheet, each.name) for each in fields(RunSheet)},
+            **{each.name: getattr(sheet, each.name) for each in fields(RunMetadata)},
             name=record.name,
             folder=record.run_dir if record.observed else record.output_dir,
             control=str(self._control.path),

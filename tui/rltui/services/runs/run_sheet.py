@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 
-from rltui.core.runs import ID_LENGTH, RunId, RunOrigin, RunSheet
+from rltui.core.runs import ID_LENGTH, RunId, RunMetadata, RunOrigin
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.own_files import FileLock, read_own, write_atomically
 
@@ -23,10 +23,10 @@ _LOCK_POLL_S = 0.02
 _ID_LETTERS = string.ascii_lowercase + string.digits
 
 
-def new_sheet(created_at: float, origin: RunOrigin = RunOrigin()) -> RunSheet:  # noqa: B008 - frozen
+def new_sheet(created_at: float, origin: RunOrigin = RunOrigin()) -> RunMetadata:  # noqa: B008 - frozen
     """The sheet of a run that has none, with an id that no run has."""
     id_ = RunId("".join(secrets.choice(_ID_LETTERS) for _ in range(ID_LENGTH)))
-    return RunSheet(id=id_, created_at=created_at, **asdict(origin))
+    return RunMetadata(id=id_, created_at=created_at, **asdict(origin))
 
 
 def path_id(control: Path) -> RunId:
@@ -35,7 +35,7 @@ def path_id(control: Path) -> RunId:
     return RunId("".join(_ID_LETTERS[number // 36**place % 36] for place in range(ID_LENGTH)))
 
 
-def read_sheet(control: Path) -> RunSheet | None:
+def read_sheet(control: Path) -> RunMetadata | None:
     """The sheet in a control folder, `None` where there is none yet.
 
     Raises:
@@ -43,7 +43,7 @@ def read_sheet(control: Path) -> RunSheet | None:
     """
     path = control / FILE_NAME
     try:
-        return RunSheet.parsed(orjson.loads(read_own(path)))
+        return RunMetadata.parsed(orjson.loads(read_own(path)))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -54,7 +54,7 @@ def read_sheet(control: Path) -> RunSheet | None:
         ) from error
 
 
-def keep_sheet(control: Path, sheet: RunSheet) -> None:
+def keep_sheet(control: Path, sheet: RunMetadata) -> None:
     """Write a sheet in place of the one there is.
 
     Raises:
@@ -64,8 +64,8 @@ def keep_sheet(control: Path, sheet: RunSheet) -> None:
 
 
 def change_sheet(
-    control: Path, change: Callable[[RunSheet], RunSheet], *, first: RunSheet | None = None
-) -> RunSheet:
+    control: Path, change: Callable[[RunMetadata], RunMetadata], *, first: RunMetadata | None = None
+) -> RunMetadata:
     """Replace the sheet by what `change` makes of it; where there is none, by what it makes of `first`, or of
     a new one. Nothing is written where that is what is there.
 

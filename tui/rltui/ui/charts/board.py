@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rltui.core.lines import LogChange
-from rltui.core.marks import Mark, MarkKind
+from rltui.core.marks import Annotation, AnnotationKind
 from rltui.core.metric_names import find
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.ui.actions import key_of
@@ -30,7 +30,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Stroke:
+class Polyline:
     x: Floats
     y: Floats
     style: str
@@ -47,13 +47,13 @@ class LineReading:
 @dataclass(frozen=True, slots=True)
 class PlacedMark:
     x: float
-    mark: Mark
+    mark: Annotation
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ChartFrame:
     chart: Chart
-    strokes: tuple[Stroke, ...] = ()
+    strokes: tuple[Polyline, ...] = ()
     readings: tuple[LineReading, ...] = ()
     span: Span = (0.0, 1.0)
     by_time: bool = False
@@ -114,7 +114,7 @@ class _RunTracks:
     """Time of the first point that was read."""
 
 
-class Board:
+class ChartModel:
     """Reads the series of `runs` that are looked at, and makes the pictures.
 
     `load` blocks, and belongs in a thread, one call at a time; the rest is for the event loop.
@@ -122,7 +122,7 @@ class Board:
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = tuple(runs)
-        self.marks: tuple[Mark, ...] = ()
+        self.marks: tuple[Annotation, ...] = ()
         """Of the first run."""
         self._read = [_RunTracks() for _ in runs]
 
@@ -173,10 +173,10 @@ class Board:
         low, high = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))
         return (low, high) if high > low else (low - 0.5, high + 0.5)
 
-    def picture(self, chart: Chart, view: View) -> Picture:
+    def picture(self, chart: Chart, view: View) -> ChartFrame:
         log = chart.log != (chart.id in view.log)
-        faint: list[Stroke] = []
-        strokes: list[Stroke] = []
+        faint: list[Polyline] = []
+        strokes: list[Polyline] = []
         readings: list[LineReading] = []
         is_timeless = False
         for run, (at, read) in zip(self.runs, enumerate(self._read), strict=True):
@@ -185,16 +185,16 @@ class Board:
                     continue
                 style = f"line-{(at if len(self.runs) > 1 else number) % 6}"
                 faint += [
-                    Stroke(_axis(branch, read, view), branch.values, "faint") for branch in track.branches
+                    Polyline(_axis(branch, read, view), branch.values, "faint") for branch in track.branches
                 ]
                 x, values = _axis(track.line, read, view), track.line.values
                 is_timeless = is_timeless or bool(len(values) and not len(x))
                 if not len(x):
                     continue
                 if view.smoothing > 1:
-                    faint.append(Stroke(x, values, "raw"))
+                    faint.append(Polyline(x, values, "raw"))
                     values = smoothed(values, view.smoothing)
-                strokes.append(Stroke(x, values, style))
+                strokes.append(Polyline(x, values, style))
                 parts = (run.label, chart.labels[number] if chart.labels else "")
                 label = " · ".join(part for part in parts if part)
                 readings.append(LineReading(label, style, _read_at(x, values, view.cursor)))
@@ -206,7 +206,7 @@ class Board:
             if is_timeless
             else "no value yet"
         )
-        return Picture(
+        return ChartFrame(
             chart, (*faint, *strokes), tuple(readings), span, view.by_time, log, view.robust, view.cursor,
             self.placed_marks(view), note,
         )  # fmt: skip
@@ -288,6 +288,6 @@ def _read_at(x: Floats, values: Floats, cursor: float | None) -> float:
     return float(values[nearest])
 
 
-def is_loud(mark: Mark) -> bool:
+def is_loud(mark: Annotation) -> bool:
     """It has a line across a chart; a checkpoint, of which there are many, has a tick below."""
-    return mark.kind is not MarkKind.CHECKPOINT
+    return mark.kind is not AnnotationKind.CHECKPOINT

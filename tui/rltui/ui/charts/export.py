@@ -8,12 +8,12 @@ import math
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-from rltui.core.marks import Mark
+from rltui.core.marks import Annotation
 from rltui.core.report import ReportFile
 from rltui.core.series import SeriesSource
 from rltui.core.text import figure, shown_unit
 from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
-from rltui.ui.charts.board import Board, Picture, Run, is_loud
+from rltui.ui.charts.board import ChartFrame, ChartModel, Run, is_loud
 from rltui.ui.charts.catalog import charts
 from rltui.ui.charts.curves import Extents, Points, extents, logarithms, value_span, widened
 from rltui.ui.charts.view import View
@@ -42,7 +42,7 @@ def csv(lines: Sequence[tuple[str, Points]]) -> str:
     return text.getvalue()
 
 
-def svg(picture: Picture, experiment: str) -> str:
+def svg(picture: ChartFrame, experiment: str) -> str:
     """What the chart shows now, as a drawing of its own with a light background."""
     cells = _WIDTH - _LEFT - _RIGHT
     shapes = [
@@ -69,9 +69,9 @@ def svg(picture: Picture, experiment: str) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def drawings(source: SeriesSource, experiment: str, marks: tuple[Mark, ...]) -> list[ReportFile]:
+def drawings(source: SeriesSource, experiment: str, marks: tuple[Annotation, ...]) -> list[ReportFile]:
     """The curated charts of a run, by step where it has steps: a drawing for each that has a value."""
-    board, found = Board([Run("", source)]), charts(source.keys())
+    board, found = ChartModel([Run("", source)]), charts(source.keys())
     board.load(found)
     board.marks = marks
     pictures = [(chart, board.picture(chart, View())) for chart in found]
@@ -114,7 +114,7 @@ def _path(shape: Extents, span: tuple[float, float], colour: str) -> str:
     )
 
 
-def _axes(picture: Picture, y_span: tuple[float, float]) -> list[str]:
+def _axes(picture: ChartFrame, y_span: tuple[float, float]) -> list[str]:
     unit = picture.chart.unit
     left, right, bottom = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     parts = [f'<path d="M{left} {_TOP}V{bottom}H{right}" fill="none" stroke="#57606a"/>']
@@ -132,7 +132,7 @@ def _axes(picture: Picture, y_span: tuple[float, float]) -> list[str]:
     return parts
 
 
-def _marks(picture: Picture) -> list[str]:
+def _marks(picture: ChartFrame) -> list[str]:
     parts = []
     for placed in picture.marks:
         if is_loud(placed.mark) and picture.span[0] <= placed.x <= picture.span[1]:
@@ -144,7 +144,7 @@ def _marks(picture: Picture) -> list[str]:
     return parts
 
 
-def _legend(picture: Picture) -> list[str]:
+def _legend(picture: ChartFrame) -> list[str]:
     labelled = [reading for reading in picture.readings if reading.label]
     return [
         f'<text x="{_WIDTH - _RIGHT - 6}" y="{_TOP + 16 * (number + 1)}" text-anchor="end" '

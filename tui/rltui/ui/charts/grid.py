@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from textual.containers import Container
 
-from rltui.ui.charts.board import Picture
+from rltui.ui.charts.board import ChartFrame
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.plot import Plot
 
@@ -95,7 +95,7 @@ class ChartGrid(Container):
             _set_spare(plot, number >= wanted)
         self._scroll()
 
-    def draw(self, picture: Callable[[Chart], Picture]) -> None:
+    def draw(self, picture: Callable[[Chart], ChartFrame]) -> None:
         for plot, chart in zip(self._own_plots(), self.shown, strict=False):
             plot.is_chosen = chart is self.chosen
             plot.show(picture(chart))

@@ -13,11 +13,11 @@ from rltui.core.marks import marks
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.background import in_background, is_in_front
-from rltui.ui.charts.board import Board, Run
+from rltui.ui.charts.board import ChartModel, Run
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
-from rltui.ui.shared import Shared
+from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line
 
 _IMPORTANT = ("reward", "loss", "entropy", "tokens_per_s")
@@ -45,10 +45,10 @@ class ChartPanel(Container, can_focus=True):
     }
     """
 
-    def __init__(self, shared: Shared, *, classes: str | None = None) -> None:
+    def __init__(self, shared: ExperimentState, *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
         self._shared = shared
-        self._board: Board | None = None
+        self._board: ChartModel | None = None
         self._pins: tuple[str, ...] = ()
         self._charts: tuple[Chart, ...] = ()
         self._plots = [Plot() for _ in range(_MOST)]
@@ -73,7 +73,7 @@ class ChartPanel(Container, can_focus=True):
         experiment = self._shared.experiment
         try:
             self._pins = await asyncio.to_thread(experiment.pins)
-            self._board = Board([Run("", await asyncio.to_thread(experiment.open_series))])
+            self._board = ChartModel([Run("", await asyncio.to_thread(experiment.open_series))])
         except RltuiError as error:
             self.border_title = Content(f"Charts · {shortened(clean_line(error.title), 60)}")
             return
@@ -91,7 +91,7 @@ class ChartPanel(Container, can_focus=True):
     def _is_seen(self) -> bool:
         return is_in_front(self) and bool(self.size.height and self.region)
 
-    async def _catch_up(self, board: Board) -> None:
+    async def _catch_up(self, board: ChartModel) -> None:
         is_new = await asyncio.to_thread(board.look)
         found = {chart.id: chart for chart in charts(board.keys, pins=self._pins)}
         first = [found[id_] for id_ in dict.fromkeys((*self._pins, *_IMPORTANT)) if id_ in found]

@@ -15,23 +15,23 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual_hires_canvas import Canvas
 
-from rltui.core.marks import MarkKind
+from rltui.core.marks import AnnotationKind
 from rltui.core.text import figure, shortened, shown_unit
 from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
-from rltui.ui.charts.board import Picture, PlacedMark, is_loud
+from rltui.ui.charts.board import ChartFrame, PlacedMark, is_loud
 from rltui.ui.charts.curves import Extents, bad_columns, braille, extents, logarithms, value_span, widened
 from rltui.ui.charts.view import Span
 from rltui.ui.text import clean_line
 
 MARK_SIGNS = {
-    MarkKind.CRASH: "✗",
-    MarkKind.ALERT: "!",
-    MarkKind.EDIT: "e",
-    MarkKind.NOTE: "n",
-    MarkKind.RESUME: "↻",
-    MarkKind.RESTART: "r",
-    MarkKind.CHECKPOINT: "▴",
-    MarkKind.EVAL: "v",
+    AnnotationKind.CRASH: "✗",
+    AnnotationKind.ALERT: "!",
+    AnnotationKind.EDIT: "e",
+    AnnotationKind.NOTE: "n",
+    AnnotationKind.RESUME: "↻",
+    AnnotationKind.RESTART: "r",
+    AnnotationKind.CHECKPOINT: "▴",
+    AnnotationKind.EVAL: "v",
 }
 _LEFT = 7
 """Cells of the labels at the left and the axis."""
@@ -81,12 +81,12 @@ class Plot(Canvas):
 
     def __init__(self) -> None:
         super().__init__(1, 1)
-        self._picture: Picture | None = None
+        self._picture: ChartFrame | None = None
         self._styles_now: dict[str, str] = {}
 
     # values in
 
-    def show(self, picture: Picture | None) -> None:
+    def show(self, picture: ChartFrame | None) -> None:
         """Draw it, unless it is there already; `None`: nothing."""
         if picture is not self._picture:
             self._picture = picture
@@ -138,7 +138,7 @@ class Plot(Canvas):
                 return
             self._draw_chart(picture, width - _LEFT, height - 1)
 
-    def _draw_chart(self, picture: Picture, cells: int, rows: int) -> None:
+    def _draw_chart(self, picture: ChartFrame, cells: int, rows: int) -> None:
         shapes = []
         for stroke in picture.strokes:
             y = logarithms(stroke.y) if picture.log else stroke.y
@@ -153,13 +153,13 @@ class Plot(Canvas):
         self._draw_bad(picture, cells, rows)
         self._draw_axes(picture, y_span, cells, rows)
 
-    def _draw_marks(self, picture: Picture, cells: int, rows: int) -> None:
+    def _draw_marks(self, picture: ChartFrame, cells: int, rows: int) -> None:
         if picture.cursor is not None and (at := _column(picture.cursor, picture.span, cells)) is not None:
             for row in range(rows):
                 self.set_pixel(_LEFT + at, row, "│", self._style("cursor"))
         for at, placed in _one_per_column(picture, cells).items():
             sign = MARK_SIGNS[placed.mark.kind]
-            style = "alarm" if placed.mark.kind in (MarkKind.CRASH, MarkKind.ALERT) else "mark"
+            style = "alarm" if placed.mark.kind in (AnnotationKind.CRASH, AnnotationKind.ALERT) else "mark"
             if is_loud(placed.mark):
                 for row in range(1, rows):
                     self.set_pixel(_LEFT + at, row, "┊", self._style(style))
@@ -179,7 +179,7 @@ class Plot(Canvas):
         for y, x in np.argwhere(codes).tolist():
             self.set_pixel(_LEFT + x, y, chr(_BLANK + int(codes[y, x])), styles[owner[y, x]])
 
-    def _draw_bad(self, picture: Picture, cells: int, rows: int) -> None:
+    def _draw_bad(self, picture: ChartFrame, cells: int, rows: int) -> None:
         """Where a value was not finite."""
         columns = {
             at
@@ -190,7 +190,7 @@ class Plot(Canvas):
         for at in columns:
             self.set_pixel(_LEFT + at, rows - 1, "×", self._style("alarm"))
 
-    def _draw_axes(self, picture: Picture, y_span: Span, cells: int, rows: int) -> None:
+    def _draw_axes(self, picture: ChartFrame, y_span: Span, cells: int, rows: int) -> None:
         unit = picture.chart.unit
         for row in range(rows):
             self.set_pixel(_LEFT - 1, row, "│", self._style("axis"))
@@ -216,7 +216,7 @@ class Plot(Canvas):
         quiet = [at for at, placed in _one_per_column(picture, cells).items() if not is_loud(placed.mark)]
         for at in quiet if len(quiet) <= cells // _CELLS_PER_CHECKPOINT else ():
             if self.get_pixel(_LEFT + at, rows)[0] == " ":
-                self.set_pixel(_LEFT + at, rows, MARK_SIGNS[MarkKind.CHECKPOINT], self._style("mark"))
+                self.set_pixel(_LEFT + at, rows, MARK_SIGNS[AnnotationKind.CHECKPOINT], self._style("mark"))
 
 
 def _column(x: float, span: Span, cells: int) -> int | None:
@@ -226,9 +226,9 @@ def _column(x: float, span: Span, cells: int) -> int | None:
     return min(cells - 1, int((x - span[0]) / (span[1] - span[0]) * cells))
 
 
-def _one_per_column(picture: Picture, cells: int) -> dict[int, PlacedMark]:
+def _one_per_column(picture: ChartFrame, cells: int) -> dict[int, PlacedMark]:
     """Of those that share a cell, the one that most explains what is seen."""
-    order = list(MarkKind)
+    order = list(AnnotationKind)
     found: dict[int, PlacedMark] = {}
     for placed in picture.marks:
         if (at := _column(placed.x, picture.span, cells)) is not None and (
@@ -238,7 +238,7 @@ def _one_per_column(picture: Picture, cells: int) -> dict[int, PlacedMark]:
     return found
 
 
-def _title(picture: Picture, width: int) -> Content:
+def _title(picture: ChartFrame, width: int) -> Content:
     """Name, what is read and its unit, as far as there is room."""
     chart = picture.chart
     title = Content.styled(shortened(clean_line(chart.title), width - 4), "bold")

@@ -8,25 +8,25 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from rltui.core.marks import MarkKind
+from rltui.core.marks import AnnotationKind
 from rltui.core.text import duration, figure, shortened, shown_unit
-from rltui.ui.charts.board import Board, PlacedMark, is_loud
+from rltui.ui.charts.board import ChartModel, PlacedMark, is_loud
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.plot import LINE_COLOURS, MARK_SIGNS
 from rltui.ui.charts.view import View
 from rltui.ui.text import age, clean_line
 
 _FAINT = "$foreground 60%"
-_ALARMS = (MarkKind.CRASH, MarkKind.ALERT)
+_ALARMS = (AnnotationKind.CRASH, AnnotationKind.ALERT)
 _MARK_WORDS = {
-    MarkKind.CRASH: ("crash", "crashes"),
-    MarkKind.ALERT: ("alert", "alerts"),
-    MarkKind.EDIT: ("edit", "edits"),
-    MarkKind.NOTE: ("note", "notes"),
-    MarkKind.RESUME: ("resume", "resumes"),
-    MarkKind.RESTART: ("restart", "restarts"),
-    MarkKind.CHECKPOINT: ("checkpoint", "checkpoints"),
-    MarkKind.EVAL: ("evaluation", "evaluations"),
+    AnnotationKind.CRASH: ("crash", "crashes"),
+    AnnotationKind.ALERT: ("alert", "alerts"),
+    AnnotationKind.EDIT: ("edit", "edits"),
+    AnnotationKind.NOTE: ("note", "notes"),
+    AnnotationKind.RESUME: ("resume", "resumes"),
+    AnnotationKind.RESTART: ("restart", "restarts"),
+    AnnotationKind.CHECKPOINT: ("checkpoint", "checkpoints"),
+    AnnotationKind.EVAL: ("evaluation", "evaluations"),
 }
 _READING_WIDTH = 34
 
@@ -45,7 +45,7 @@ def title_facts(count: int, series: int | None, view: View, words: str) -> list[
     return facts
 
 
-def legend(board: Board) -> Content:
+def legend(board: ChartModel) -> Content:
     names = [
         Content.styled(f"━ {clean_line(run.label)}", LINE_COLOURS[f"line-{at % len(LINE_COLOURS)}"])
         for at, run in enumerate(board.runs)
@@ -53,7 +53,7 @@ def legend(board: Board) -> Content:
     return Content("  ").join(names)
 
 
-def line_below(board: Board, view: View, cells: int, now: float) -> Content:
+def line_below(board: ChartModel, view: View, cells: int, now: float) -> Content:
     """At the cursor: step, time and what happened there. Without one: which marks there are."""
     low, high = view.window or board.whole(view)
     placed = [each for each in board.placed_marks(view) if low <= each.x <= high]
@@ -62,7 +62,8 @@ def line_below(board: Board, view: View, cells: int, now: float) -> Content:
         near = [each for each in placed if abs(each.x - view.cursor) <= reach]
         parts = [Content.styled(_moment_text(board, view, view.cursor, now), "bold")]
         parts += [
-            _mark_text(each) for each in sorted(near, key=lambda each: list(MarkKind).index(each.mark.kind))
+            _mark_text(each)
+            for each in sorted(near, key=lambda each: list(AnnotationKind).index(each.mark.kind))
         ]
         return Content("  ").join(parts)
     counts = Counter(each.mark.kind for each in placed)
@@ -71,13 +72,13 @@ def line_below(board: Board, view: View, cells: int, now: float) -> Content:
             (f"{MARK_SIGNS[kind]} ", _mark_style(kind)),
             (f"{counts[kind]} {_MARK_WORDS[kind][counts[kind] != 1]}", _FAINT),
         )
-        for kind in MarkKind
+        for kind in AnnotationKind
         if counts[kind]
     ]
     return Content.styled(" · ", _FAINT).join(texts)
 
 
-def event_lines(board: Board, view: View, rows: int) -> Content:
+def event_lines(board: ChartModel, view: View, rows: int) -> Content:
     """The marks in sight with their text, those next to the cursor, or else the newest."""
     low, high = view.window or board.whole(view)
     placed = [each for each in board.placed_marks(view) if low <= each.x <= high and is_loud(each.mark)]
@@ -92,7 +93,7 @@ def event_lines(board: Board, view: View, rows: int) -> Content:
     return Content("\n").join(lines)
 
 
-def reading_lines(board: Board, view: View, charts: Sequence[Chart], chosen: Chart | None) -> Content:
+def reading_lines(board: ChartModel, view: View, charts: Sequence[Chart], chosen: Chart | None) -> Content:
     """What every series says at the cursor, or in the end."""
     lines = [Content.styled("At the cursor" if view.cursor is not None else "Newest", "bold underline")]
     for chart in charts:
@@ -111,7 +112,7 @@ def reading_lines(board: Board, view: View, charts: Sequence[Chart], chosen: Cha
     return Content("\n").join(lines)
 
 
-def _moment_text(board: Board, view: View, x: float, now: float) -> str:
+def _moment_text(board: ChartModel, view: View, x: float, now: float) -> str:
     step, at = board.moment(x, view)
     parts = [] if step is None else [f"step {step:.0f}"]
     if at is not None:
@@ -125,7 +126,7 @@ def _clock(at: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(at))
 
 
-def _mark_style(kind: MarkKind) -> str:
+def _mark_style(kind: AnnotationKind) -> str:
     return "bold $text-error" if kind in _ALARMS else "bold $text-warning"
 
 

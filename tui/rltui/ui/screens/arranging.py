@@ -10,10 +10,10 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.arrangement import CHARTS, Arrangement, Direction
 from rltui.ui.borders import border_of, dragged
-from rltui.ui.shared import Remembered
+from rltui.ui.shared import UiStateStore
 from rltui.ui.widgets.body import Body, PaneActions
 
 _ROWS, _CELLS = 2, 4
@@ -23,7 +23,7 @@ _ROWS, _CELLS = 2, 4
 class ArrangedPanes(PaneActions):
     """Has another arrangement where a person wants it, which is kept with the layout."""
 
-    layout_memory: Remembered
+    layout_memory: UiStateStore
     """Of all experiments with this layout."""
 
     @property
@@ -86,7 +86,7 @@ class ArrangeLine(ModalScreen[None]):
     """A line that says the keys, over the panels they are for."""
 
     CSS_PATH: ClassVar = ["arranging.tcss"]
-    BINDINGS = bindings(Place.ARRANGE)
+    BINDINGS = bindings(KeyContext.ARRANGE)
 
     def __init__(self, panes: ArrangedPanes) -> None:
         super().__init__()

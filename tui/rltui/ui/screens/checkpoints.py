@@ -12,15 +12,15 @@ from rltui.core.api import JournalEntry, Publication, Request
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, Retention
 from rltui.core.text import duration, shortened, size_text, steps_text
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings, key_of
-from rltui.ui.copying import CopyWanted
+from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui.copying import CopyRequested
 from rltui.ui.messages import waiting
-from rltui.ui.requests import AskedRequest, show_error
+from rltui.ui.requests import ConfirmableRequest, show_error
 from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, MessageDialog, NoteDialog, button
 from rltui.ui.screens.eval_dialog import EvaluateActions
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.report_screen import ReportScreen
-from rltui.ui.shared import Shared
+from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_words import FAINT, hanging, labelled
 from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
@@ -187,13 +187,13 @@ def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]
 
 class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
     CSS_PATH: ClassVar = ["checkpoints.tcss"]
-    BINDINGS = bindings(Place.CHECKPOINTS)
-    place = Place.CHECKPOINTS
+    BINDINGS = bindings(KeyContext.CHECKPOINTS)
+    place = KeyContext.CHECKPOINTS
 
     part = "checkpoint"
     interval_s = 5.0
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: ExperimentState) -> None:
         super().__init__(shared)
         self._report: CheckpointReport | None = None
         self._edits: list[JournalEntry] = []
@@ -232,11 +232,11 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         key = self.rows.key
         return self._report.of(int(key)) if self._report is not None and key is not None else None
 
-    def copied(self) -> CopyWanted | None:
+    def copied(self) -> CopyRequested | None:
         chosen = self._selected
         if chosen is None or not chosen.path:
             return super().copied()
-        return CopyWanted(chosen.path, f"the folder of checkpoint {chosen.step}")
+        return CopyRequested(chosen.path, f"the folder of checkpoint {chosen.step}")
 
     def action_sort(self, step: int) -> None:
         orders = list(_ORDERS)
@@ -258,7 +258,7 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
             return
         request = Request(action="restart", resume_step=chosen.step)
         heading = f"Go back to checkpoint {chosen.step}?"
-        self.carry_out(AskedRequest(request, heading, verb="Go back", danger=True))
+        self.carry_out(ConfirmableRequest(request, heading, verb="Go back", danger=True))
 
     def action_fork(self) -> None:
         """From this one; of one that is not complete, say why not."""

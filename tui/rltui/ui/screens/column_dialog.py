@@ -14,8 +14,8 @@ from textual.widgets import Input, Static
 from rltui.core.run_columns import DEFAULT_COLUMNS, RunColumn, column_of, known_columns
 from rltui.core.text import shortened
 from rltui.errors import UsageError
-from rltui.ui.actions import Place, bindings
-from rltui.ui.screens.dialogs import Box, ToldKey
+from rltui.ui.actions import KeyContext, bindings
+from rltui.ui.screens.dialogs import DialogBase, KeyHint
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
@@ -23,11 +23,11 @@ from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
 _ID_CELLS = 18
 
 
-class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
+class ColumnDialog(CursorKeys, DialogBase[tuple[str, ...]]):
     """Those that are shown stand first, in their order. `None` where it is cancelled."""
 
     CSS_PATH: ClassVar = ["dialogs.tcss", "column_dialog.tcss"]
-    BINDINGS = bindings(Place.COLUMNS)
+    BINDINGS = bindings(KeyContext.COLUMNS)
 
     def __init__(self, chosen: Sequence[str]) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
             yield self._field
             yield self._trouble
 
-    def told_keys(self) -> Sequence[ToldKey]:
+    def key_hints(self) -> Sequence[KeyHint]:
         moved = ("columns.left columns.right", "move")
         ids = ("columns.toggle", "columns.field", "columns.usual", "columns.cancel")
         return ("columns.keep", ""), moved, *((id_, "") for id_ in ids)

@@ -13,14 +13,14 @@ from textual.widgets import Static
 from rltui.core.compare import Comparison
 from rltui.core.rollouts import BatchKey, RolloutSource, Transcript, same_prompt_in
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.charts.board import Run
 from rltui.ui.messages import waiting
-from rltui.ui.requests import HomeScreen, show_error
+from rltui.ui.requests import GlobalScreen, show_error
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.report_screen import FollowingScreen
 from rltui.ui.screens.rollouts import FoundPrompt, RolloutScreen
-from rltui.ui.shared import Home, Shared
+from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.compare_table import compare_table
@@ -34,14 +34,14 @@ _OF_ONE_RUN = frozenset(("show_screen", "search_all", "note", "open_links", "pin
 """Actions that lead away from runs that are looked at together, or belong to one of them."""
 
 
-class CompareScreen(FollowingScreen, HomeScreen):
+class CompareScreen(FollowingScreen, GlobalScreen):
     """In place of the runs screen, and back to it."""
 
     CSS_PATH: ClassVar = ["compare.tcss"]
-    BINDINGS = bindings(Place.COMPARE)
-    place = Place.COMPARE
+    BINDINGS = bindings(KeyContext.COMPARE)
+    place = KeyContext.COMPARE
 
-    def __init__(self, home: Home, ids: Sequence[str]) -> None:
+    def __init__(self, home: AppState, ids: Sequence[str]) -> None:
         """`ids`: of two runs or more; the first is what the others are measured against."""
         super().__init__(home)
         self._ids = tuple(ids)
@@ -120,7 +120,7 @@ class CompareScreen(FollowingScreen, HomeScreen):
         names = [clean_line(run.name) for run in rows]
         try:
             async with waiting(self.app, f"Opening {len(rows)} runs", cancels=True):
-                shared = Shared(await asyncio.to_thread(runs.open, rows[0].id), self._home)
+                shared = ExperimentState(await asyncio.to_thread(runs.open, rows[0].id), self._home)
                 screen: RunCurves | RunRollouts
                 if curves:
                     sources = [await asyncio.to_thread(runs.open_series, run.id) for run in rows]
@@ -160,7 +160,7 @@ class CompareScreen(FollowingScreen, HomeScreen):
 class RunCurves(MetricsScreen):
     """Lies on the comparison. The marks are those of the first run."""
 
-    def __init__(self, shared: Shared, runs: Sequence[Run]) -> None:
+    def __init__(self, shared: ExperimentState, runs: Sequence[Run]) -> None:
         super().__init__(shared)
         self._runs = tuple(runs)
 
@@ -175,7 +175,7 @@ class RunCurves(MetricsScreen):
 class RunRollouts(RolloutScreen):
     """Lies on the comparison: the rollouts of the first run, and beside one the same prompt in the others."""
 
-    def __init__(self, shared: Shared, others: Sequence[tuple[str, RolloutSource]]) -> None:
+    def __init__(self, shared: ExperimentState, others: Sequence[tuple[str, RolloutSource]]) -> None:
         names = [clean_line(shared.experiment.name), *(name for name, _ in others)]
         super().__init__(shared, of=f"beside {', '.join(names[1:])}")
         self._others = others

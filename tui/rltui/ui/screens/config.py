@@ -16,11 +16,11 @@ from textual.widgets import Input, Static
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.knobs import pattern, rank
 from rltui.core.text import shortened
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.config_actions import ConfigActions
-from rltui.ui.copying import CopyWanted
+from rltui.ui.copying import CopyRequested
 from rltui.ui.plan_view import derived_lines, figures
-from rltui.ui.shared import Shared
+from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.knob_table import (
@@ -174,13 +174,13 @@ _FAINT = "$foreground 60%"
 class ConfigScreen(CursorKeys, ConfigActions):
     """Lies on the overview. Made once: it stays when it is left."""
 
-    place = Place.CONFIG
+    place = KeyContext.CONFIG
 
     CSS_PATH: ClassVar = ["config.tcss"]
-    BINDINGS = bindings(Place.CONFIG)
+    BINDINGS = bindings(KeyContext.CONFIG)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: ExperimentState) -> None:
         super().__init__(shared)
         shared.watch("config", self.reload)
         shared.watch("connection", self.reload)
@@ -273,7 +273,7 @@ class ConfigScreen(CursorKeys, ConfigActions):
     def cursor_knob(self) -> KnobInfo | None:
         return next((knob for knob in self.shared.knobs if knob.key == self._rows.key), None)
 
-    def copied(self) -> CopyWanted | None:
+    def copied(self) -> CopyRequested | None:
         return self._problems.copied() if self.focused is self._problems else super().copied()
 
     @on(RowList.Moved, "#config-rows")

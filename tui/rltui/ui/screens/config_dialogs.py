@@ -18,11 +18,11 @@ from rltui.core.api import Plan
 from rltui.core.config_report import Conversion, KeyConflict, KnobTable
 from rltui.core.text import number, shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, plan_steps, problem_lines
-from rltui.ui.screens.dialogs import Box, ButtonDialog, ToldKey, button
+from rltui.ui.screens.dialogs import ButtonDialog, DialogBase, KeyHint, button
 from rltui.ui.text import clean, clean_line, value_text
 
 Answer = Literal["write", "restart", "again"]
@@ -58,7 +58,7 @@ def _review_content(plan: Plan, table: KnobTable, reason: str = "") -> Content:
 class ConfigReview(ButtonDialog[Answer]):
     """`None`: leave the files as they are."""
 
-    BINDINGS: ClassVar = bindings(Place.REVIEW)
+    BINDINGS: ClassVar = bindings(KeyContext.REVIEW)
 
     def __init__(self, plan: Plan, question: Question, table: KnobTable) -> None:
         """`table`: what the files say now."""
@@ -88,9 +88,9 @@ class ConfigReview(ButtonDialog[Answer]):
             is_danger=asks_twice,
         )
 
-    def told_keys(self) -> Sequence[ToldKey]:
+    def key_hints(self) -> Sequence[KeyHint]:
         """Also the one that writes and restarts, where y does not."""
-        told = [*super().told_keys()]
+        told = [*super().key_hints()]
         if self.answers.get("restart") not in (None, self.answers.get("yes")):
             told.insert(2, ("review.restart", ""))
         return told
@@ -186,10 +186,10 @@ def _conversion_content(conversion: Conversion) -> Content:
     return Content("\n\n").join(parts)
 
 
-class ConverterDialog(Box[Conversion]):
+class ConverterDialog(DialogBase[Conversion]):
     """The conversion to review, with its edits. `None` when left."""
 
-    BINDINGS = bindings(Place.CONVERTER)
+    BINDINGS = bindings(KeyContext.CONVERTER)
 
     def __init__(self, first: Conversion, convert: Converter) -> None:
         """`first`: from what was measured."""
@@ -210,7 +210,7 @@ class ConverterDialog(Box[Conversion]):
             with VerticalScroll(classes="scroll", can_focus=False):
                 yield Static(id="arithmetic", classes="body")
 
-    def told_keys(self) -> Sequence[ToldKey]:
+    def key_hints(self) -> Sequence[KeyHint]:
         cancel = ("converter.cancel", "")
         return (("enter", "review"), cancel) if self._can_write else (cancel,)
 

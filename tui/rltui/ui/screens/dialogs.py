@@ -20,10 +20,10 @@ from rltui.core.api import Alert, Link, Plan
 from rltui.core.config_report import KnobInfo, PendingKnob, Problem
 from rltui.core.events import LONGEST_NOTE
 from rltui.errors import RltuiError
-from rltui.ui.actions import ACTION_IDS, Place, bindings, key_of, label_of
-from rltui.ui.copying import CopyWanted
+from rltui.ui.actions import ACTION_IDS, KeyContext, bindings, key_of, label_of
+from rltui.ui.copying import CopyRequested
 from rltui.ui.key_names import key_text
-from rltui.ui.messages import TalkingScreen, alert_mark
+from rltui.ui.messages import NotifyingScreen, alert_mark
 from rltui.ui.plan_view import diff_lines, pending_lines, plan_content, plan_steps
 from rltui.ui.text import age, clean, clean_line
 
@@ -37,7 +37,7 @@ _LONGEST_YES = 40
 _JUST_NOW_S = 5
 
 
-class AnsweredOnce(TalkingScreen[Answer], ModalScreen[Answer], Generic[Answer]):
+class ResultScreen(NotifyingScreen[Answer], ModalScreen[Answer], Generic[Answer]):
     """Is left once, while it is on top. A second key in haste would else leave what is below."""
 
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
@@ -45,7 +45,7 @@ class AnsweredOnce(TalkingScreen[Answer], ModalScreen[Answer], Generic[Answer]):
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
-class TypingScreen(AnsweredOnce[Answer], Generic[Answer]):
+class TypingScreen(ResultScreen[Answer], Generic[Answer]):
     """Has a line to type in, which has the keys from the first on."""
 
     AUTO_FOCUS = ""
@@ -63,7 +63,7 @@ class TypingScreen(AnsweredOnce[Answer], Generic[Answer]):
         self.set_focus(self.line)
 
 
-ToldKey = tuple[str, str]
+KeyHint = tuple[str, str]
 """A key, or the ids of actions with spaces between them, and what that does; empty: as the table says."""
 
 
@@ -74,7 +74,7 @@ def _key_words(key: str) -> str:
     return modifier + "".join(each.removeprefix(modifier) for each in words)
 
 
-def keys_line(told: Sequence[ToldKey]) -> str:
+def keys_line(told: Sequence[KeyHint]) -> str:
     """`enter: Cancel · y: Stop everything · esc: Cancel`; neighbours that do the same stand together."""
     groups: list[tuple[list[str], str]] = []
     for key, words in told:
@@ -86,22 +86,22 @@ def keys_line(told: Sequence[ToldKey]) -> str:
     return " · ".join(f"{' / '.join(keys)}: {words}" for keys, words in groups)
 
 
-class Box(AnsweredOnce[Answer], Generic[Answer]):
+class DialogBase(ResultScreen[Answer], Generic[Answer]):
     """A box in the middle, whose words scroll."""
 
     CSS_PATH: ClassVar = ["dialogs.tcss"]
-    BINDINGS = bindings(Place.BOX)
+    BINDINGS = bindings(KeyContext.BOX)
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012 - as Textual declares it
 
     def __init__(self) -> None:
         super().__init__(classes="dialog")
 
-    def told_keys(self) -> Sequence[ToldKey]:
+    def key_hints(self) -> Sequence[KeyHint]:
         """What the keys do now, the most important first, to stand below."""
         return ()
 
     def tell_keys(self) -> None:
-        if told := self.told_keys():
+        if told := self.key_hints():
             for box in self.query(".box"):
                 box.border_subtitle = Content(keys_line(told))
 
@@ -116,10 +116,10 @@ class Box(AnsweredOnce[Answer], Generic[Answer]):
             body.scroll_relative(y=lines, animate=False)
 
 
-class Dialog(Box[Answer], Generic[Answer]):
+class Dialog(DialogBase[Answer], Generic[Answer]):
     """`esc` leaves it without an answer."""
 
-    BINDINGS = bindings(Place.DIALOG)
+    BINDINGS = bindings(KeyContext.DIALOG)
 
     def action_no(self) -> None:
         self.dismiss(None)
@@ -174,7 +174,7 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
         for default in self.query(f"#{self.default}"):  # none where the app is being closed
             default.focus()
 
-    def told_keys(self) -> Sequence[ToldKey]:
+    def key_hints(self) -> Sequence[KeyHint]:
         """Enter presses the button that has the focus; y does what the title asks."""
         labels = {each.id: str(each.label) for each in self._buttons}
         chosen = next((each.id for each in self._buttons if each.has_focus), self.default)
@@ -312,10 +312,10 @@ class PendingDialog(ButtonDialog[None]):
         super().__init__(title, words, [button("Close", "no")], {})
 
 
-class NoteDialog(Box[str]):
+class NoteDialog(DialogBase[str]):
     """A line to type; `None` where it is cancelled, or empty where it must not be."""
 
-    BINDINGS = bindings(Place.NOTE)
+    BINDINGS = bindings(KeyContext.NOTE)
 
     def __init__(
         self,
@@ -339,7 +339,7 @@ class NoteDialog(Box[str]):
             box.border_title = Content(self._title)
             yield self._field
 
-    def told_keys(self) -> Sequence[ToldKey]:
+    def key_hints(self) -> Sequence[KeyHint]:
         return ("enter", self._done), ("note.cancel", "")
 
     def on_mount(self) -> None:
@@ -374,7 +374,7 @@ class Field(NamedTuple):
     value: str = ""
 
 
-class FieldsDialog(Box[str]):
+class FieldsDialog(DialogBase[str]):
     """Has a line for each field, and below what they come to. Its answer is `None` where it was cancelled."""
 
     def __init__(
@@ -447,7 +447,7 @@ class ChoiceMenu(Dialog[str]):
                 compact=True,
             )
 
-    def told_keys(self) -> Sequence[ToldKey]:
+    def key_hints(self) -> Sequence[KeyHint]:
         return ("enter", "choose"), ("dialog.no", "cancel")
 
     @on(OptionList.OptionSelected)
@@ -468,10 +468,10 @@ class LinkMenu(ChoiceMenu):
             {url: (clean_line(label), clean_line(address)) for url, (label, address) in words.items()},
         )
 
-    def told_keys(self) -> Sequence[ToldKey]:
+    def key_hints(self) -> Sequence[KeyHint]:
         return ("enter", "open it in a browser"), ("dialog.yes", "copy its address"), ("dialog.no", "close")
 
     def action_yes(self) -> None:
         if (highlighted := self.query_one(OptionList).highlighted_option) is not None and highlighted.id:
-            self.app.post_message(CopyWanted(highlighted.id))
+            self.app.post_message(CopyRequested(highlighted.id))
             self.dismiss(None)

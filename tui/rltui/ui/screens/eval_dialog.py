@@ -14,11 +14,11 @@ from textual.widgets import Input, Static
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.core.text import whole_number
 from rltui.errors import RltuiError, UsageError
-from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen, show_error
-from rltui.ui.screens.dialogs import Field, FieldsDialog, ToldKey
+from rltui.ui.screens.dialogs import Field, FieldsDialog, KeyHint
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.gpu_words import FAINT
 
@@ -63,7 +63,7 @@ def target_of(text: str) -> EvalTarget:
 class EvalDialog(FieldsDialog):
     """Asks until it is done or refused no more."""
 
-    BINDINGS: ClassVar = bindings(Place.EVALUATE)
+    BINDINGS: ClassVar = bindings(KeyContext.EVALUATE)
 
     def __init__(self, choices: Sequence[str], ask: Ask, *, target: str = "now") -> None:
         """`choices`: what up and down go through, as `targets`."""
@@ -79,7 +79,7 @@ class EvalDialog(FieldsDialog):
         self._ask = ask
         self._refusal = ""
 
-    def told_keys(self) -> Sequence[ToldKey]:
+    def key_hints(self) -> Sequence[KeyHint]:
         choices = ("evaluate.previous evaluate.next", "choices")
         return ("enter", "ask for it"), choices, ("tab", "next field"), ("evaluate.cancel", "")
 
@@ -175,7 +175,7 @@ class EvaluateActions(ExperimentScreen):
             which = "Every checkpoint" if report.every == 1 else f"One of {report.every} checkpoints"
             return f"{which} is evaluated from now on"
         queued = await self.experiment.evaluate(request)
-        where = "" if self.place is Place.EVALS else f"; {key_of('screen.evals')} shows it"
+        where = "" if self.place is KeyContext.EVALS else f"; {key_of('screen.evals')} shows it"
         return f"Evaluation {queued.id}, {queued.label}: {queued.words}{where}"
 
 

@@ -12,13 +12,13 @@ from rltui.core import hints
 from rltui.core.evals import EvalReport, Evaluation, QueuedEval, baseline, difference
 from rltui.core.text import duration, shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.messages import waiting
 from rltui.ui.requests import show_error
 from rltui.ui.screens.eval_dialog import EvaluateActions
 from rltui.ui.screens.report_screen import ReportScreen
 from rltui.ui.screens.rollouts import RolloutScreen
-from rltui.ui.shared import Shared
+from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.gpu_words import FAINT, hanging, labelled
 from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
@@ -190,13 +190,13 @@ def _spread(each: Evaluation) -> str:
 
 class EvalScreen(ReportScreen, EvaluateActions):
     CSS_PATH: ClassVar = ["evals.tcss"]
-    BINDINGS = bindings(Place.EVALS)
-    place = Place.EVALS
+    BINDINGS = bindings(KeyContext.EVALS)
+    place = KeyContext.EVALS
 
     part = "evals"
     interval_s = 2.0
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: ExperimentState) -> None:
         super().__init__(shared)
         shared.watch("journal", self.hurry.set)  # something happened: it may have been an evaluation
         self._report: EvalReport | None = None

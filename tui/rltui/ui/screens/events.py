@@ -17,13 +17,13 @@ from rltui.core.api import JournalEntry
 from rltui.core.events import EventFilter
 from rltui.core.marks import mark_kind
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu
-from rltui.ui.shared import Shared
+from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.event_list import EventItem, EventList
@@ -36,12 +36,12 @@ _ALL, _MARKS = "all", "marks"
 class EventScreen(CursorKeys, ExperimentScreen):
     """Lies on the overview. Made once: it stays when it is left."""
 
-    place = Place.EVENTS
+    place = KeyContext.EVENTS
 
     CSS_PATH: ClassVar = ["events.tcss"]
-    BINDINGS = bindings(Place.EVENTS)
+    BINDINGS = bindings(KeyContext.EVENTS)
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: ExperimentState) -> None:
         super().__init__(shared)
         shared.watch("journal", self._read)
         shared.watch("connection", self._update_title)

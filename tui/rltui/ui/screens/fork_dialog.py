@@ -13,16 +13,16 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from rltui.core.forks import ForkPlan, ForkWish, checkpointed
+from rltui.core.forks import ForkPlan, ForkRequest, checkpointed
 from rltui.core.knobs import split_assignments
 from rltui.core.runs import RunRow
 from rltui.core.text import listed
 from rltui.errors import RltuiError, UsageError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import MainScreen, show_error
-from rltui.ui.screens.dialogs import Field, FieldsDialog, ToldKey
+from rltui.ui.screens.dialogs import Field, FieldsDialog, KeyHint
 from rltui.ui.text import clean, clean_line
 from rltui.wording import fork_lines
 
@@ -32,14 +32,14 @@ _STYLES = {"+": "$text-success", "-": "$text-error", "@": "$foreground 60%"}
 """By the sign that a line of a diff begins with."""
 _EDITS, _BEGIN, _NAME = "edits", "begin", "name"
 
-Plan = Callable[[ForkWish], Awaitable[ForkPlan]]
-Start = Callable[[ForkWish], Awaitable[str]]
+Plan = Callable[[ForkRequest], Awaitable[ForkPlan]]
+Start = Callable[[ForkRequest], Awaitable[str]]
 
 
 class ForkDialog(FieldsDialog):
     """Shows what it comes to, and asks until it is done or cancelled."""
 
-    BINDINGS: ClassVar = bindings(Place.FORK)
+    BINDINGS: ClassVar = bindings(KeyContext.FORK)
 
     def __init__(self, row: RunRow, plan: Plan, start: Start, *, begin: str = "") -> None:
         """`begin`: the checkpoint, as a person types it."""
@@ -58,7 +58,7 @@ class ForkDialog(FieldsDialog):
         self._start = start
         self._is_busy = False
 
-    def told_keys(self) -> Sequence[ToldKey]:
+    def key_hints(self) -> Sequence[KeyHint]:
         return ("enter", "start it"), ("tab", "next field"), ("evaluate.cancel", "")
 
     def on_mount(self) -> None:
@@ -88,7 +88,7 @@ class ForkDialog(FieldsDialog):
         lines = [error.title, *error.details, *([f"→ {error.hint}"] if error.hint else [])]
         self._words.update(Content.styled(clean("\n".join(lines)), "$text-warning"))
 
-    def _wish(self) -> ForkWish:
+    def _wish(self) -> ForkRequest:
         """What the fields say.
 
         Raises:
@@ -100,7 +100,7 @@ class ForkDialog(FieldsDialog):
         except ValueError as error:
             raise UsageError(f"set: {error}") from None
         begin = checkpointed(entries[_BEGIN]) if entries[_BEGIN] else None
-        return ForkWish(edits=edits, begin=begin, name=entries[_NAME] or None)
+        return ForkRequest(edits=edits, begin=begin, name=entries[_NAME] or None)
 
     @on(Input.Submitted)
     def _submit(self) -> None:
@@ -158,10 +158,10 @@ class ForkActions(MainScreen):
     async def _fork(self, row: RunRow, begin: str) -> None:
         runs = self.home.runs
 
-        async def plan(wish: ForkWish) -> ForkPlan:
+        async def plan(wish: ForkRequest) -> ForkPlan:
             return await asyncio.to_thread(runs.plan_fork, row.id, wish)
 
-        async def start(wish: ForkWish) -> str:
+        async def start(wish: ForkRequest) -> str:
             name = (await plan(wish)).name
             told = await asyncio.to_thread(runs.fork, row.id, wish)
             return "\n".join((f"{name} is made; 7 lists it", *told))

@@ -17,10 +17,10 @@ from rltui.core.api import Request
 from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport, GpuShare
 from rltui.core.text import duration, gib, short_command, shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.background import in_background
-from rltui.ui.requests import AskedRequest, ExperimentScreen
-from rltui.ui.shared import Shared
+from rltui.ui.requests import ConfirmableRequest, ExperimentScreen
+from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
@@ -263,13 +263,13 @@ class GpuScreen(CursorKeys, ExperimentScreen):
     """
 
     CSS_PATH: ClassVar = ["gpus.tcss"]
-    BINDINGS = bindings(Place.GPUS)
+    BINDINGS = bindings(KeyContext.GPUS)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
 
-    place = Place.GPUS
+    place = KeyContext.GPUS
     can_free: reactive[bool] = reactive(False, init=False, bindings=True)
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: ExperimentState) -> None:
         super().__init__(shared)
         shared.watch("gpus", self._show_news)
         shared.watch("connection", self._update_age)
@@ -425,7 +425,7 @@ class GpuScreen(CursorKeys, ExperimentScreen):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """For the footer, which shows only what works now. Elsewhere the key says why it does nothing."""
+        """For the footer, which shows only what works now. RemoteAttempt the key says why it does nothing."""
         return {
             key: one
             for key, one in super().active_bindings.items()
@@ -455,7 +455,7 @@ class GpuScreen(CursorKeys, ExperimentScreen):
         user = f" of user {clean_line(process.user)}" if process.user else ""
         heading = f"End pid {process.pid}{user}?"
         request = Request(action="free", pids=(process.pid,))
-        self.carry_out(AskedRequest(request, heading, verb="End it", danger=True))
+        self.carry_out(ConfirmableRequest(request, heading, verb="End it", danger=True))
 
     def left(self) -> None:
         self.workers.cancel_group(self, "history")

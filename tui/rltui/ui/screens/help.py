@@ -14,7 +14,7 @@ from textual.events import Resize
 from textual.widgets import Input, Static
 
 from rltui.core import fuzzy
-from rltui.ui.actions import ACTIONS, Action, Place, Scope, Use, bindings, uses, with_keys
+from rltui.ui.actions import ACTIONS, Action, KeyContext, Scope, Use, bindings, uses, with_keys
 from rltui.ui.screens.dialogs import TypingScreen, keys_line
 from rltui.ui.states import BADGES, MEANINGS, STALLED
 
@@ -23,21 +23,29 @@ _FAINT = "$foreground 60%"
 _NOT_NOW = "not while read-only"
 _EVERYWHERE = (Scope.GLOBAL, Scope.SCREENS)
 _RULE = "Lower case is reversible or shows its plan first; upper case asks. Leaving stops nothing."
-_WORDS: dict[Place, str] = {
-    Place.LOG: "A log. It stays at its newest line until you move up; {cursor_last} goes back there.",
-    Place.KNOB_TABLE: "What the config says, beside what runs. {open} edits the knob under the cursor.",
-    Place.OVERVIEW: "All panes. Keys of components act on the one marked ▸; {pane_next} goes to the next.",
-    Place.CONFIG: "Every key of the config: {search} finds one, {open} edits it, {undo} takes that back.",
-    Place.LOGS: "Logs in full width: {all} merges them by time, {pane_next} shows the next one.",
-    Place.GPUS: "Devices, and the processes on them: {process_free} ends one that is left over.",
-    Place.METRICS: "Charts of the whole run: {search} shows any series, {open} one chart in full.",
-    Place.ROLLOUTS: "Steps, samples, and what was written: {open} reads one, {compare} another beside it.",
-    Place.EVENTS: "What happened, oldest first: {open} goes to that moment in the log or on the charts.",
-    Place.CHECKPOINTS: "What the run can go back to: {open} does, plan first; {fork} starts another there.",
-    Place.EVALS: "What models were worth: {component_start} evaluates, {open} reads the answers.",
-    Place.RUNS: "All runs: {search} narrows, {mark} and {compare} compare, {open} opens one here.",
-    Place.QUEUE: "Runs that start by themselves: {component_stop-all} pauses, {open} looks at one.",
-    Place.COMPARE: "Runs beside each other: keys that differ, then figures; {open} draws the curves.",
+_WORDS: dict[KeyContext, str] = {
+    KeyContext.LOG: "A log. It stays at its newest line until you move up; {cursor_last} goes back there.",
+    KeyContext.KNOB_TABLE: "What the config says, beside what runs. {open} edits the knob under the cursor.",
+    KeyContext.OVERVIEW: (
+        "All panes. Keys of components act on the one marked ▸; {pane_next} goes to the next."
+    ),
+    KeyContext.CONFIG: (
+        "Every key of the config: {search} finds one, {open} edits it, {undo} takes that back."
+    ),
+    KeyContext.LOGS: "Logs in full width: {all} merges them by time, {pane_next} shows the next one.",
+    KeyContext.GPUS: "Devices, and the processes on them: {process_free} ends one that is left over.",
+    KeyContext.METRICS: "Charts of the whole run: {search} shows any series, {open} one chart in full.",
+    KeyContext.ROLLOUTS: (
+        "Steps, samples, and what was written: {open} reads one, {compare} another beside it."
+    ),
+    KeyContext.EVENTS: "What happened, oldest first: {open} goes to that moment in the log or on the charts.",
+    KeyContext.CHECKPOINTS: (
+        "What the run can go back to: {open} does, plan first; {fork} starts another there."
+    ),
+    KeyContext.EVALS: "What models were worth: {component_start} evaluates, {open} reads the answers.",
+    KeyContext.RUNS: "All runs: {search} narrows, {mark} and {compare} compare, {open} opens one here.",
+    KeyContext.QUEUE: "Runs that start by themselves: {component_stop-all} pauses, {open} looks at one.",
+    KeyContext.COMPARE: "Runs beside each other: keys that differ, then figures; {open} draws the curves.",
 }
 """What a place is, and the one or two keys to begin with."""
 
@@ -58,11 +66,11 @@ class HelpRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class HelpContext:
     """Where the person is who asks for help."""
 
-    screen: Place
-    pane: Place | None
+    screen: KeyContext
+    pane: KeyContext | None
     """What has the focus, where it has keys of its own."""
     can: Callable[[Use], bool]
     """It would do something now."""
@@ -72,7 +80,7 @@ class Whereabouts:
 # --- rows ---------------------------------------------------------------------------------------------------
 
 
-def here_rows(situation: Whereabouts) -> list[HelpRow]:
+def here_rows(situation: HelpContext) -> list[HelpRow]:
     """What works in the pane with the focus, on the screen, and everywhere, in this order."""
     rows: list[HelpRow] = []
     taken: set[str] = set()
@@ -92,7 +100,7 @@ def here_rows(situation: Whereabouts) -> list[HelpRow]:
     return rows
 
 
-def _row_here(heading: str, use: Use, situation: Whereabouts) -> HelpRow:
+def _row_here(heading: str, use: Use, situation: HelpContext) -> HelpRow:
     if situation.readonly and use.changes:
         return HelpRow(heading, use.shown_keys, f"{use.help} ({_NOT_NOW})", faint=True, label=use.label)
     return HelpRow(heading, use.shown_keys, use.help, faint=not situation.can(use), label=use.label)
@@ -174,16 +182,16 @@ def _lines(row: HelpRow, places: Sequence[int], width: int) -> Iterator[Content]
 class _HelpLine(Input):
     """Takes letters, but for the key that shows all: a line hides keys of its screen that can be typed."""
 
-    BINDINGS = bindings(Place.HELP_LINE, priority=True)
+    BINDINGS = bindings(KeyContext.HELP_LINE, priority=True)
 
 
 class HelpScreen(TypingScreen[None]):
     """What applies here; typing searches it, `?` shows all there is."""
 
     CSS_PATH = ["dialogs.tcss"]  # noqa: RUF012 - as Textual declares it
-    BINDINGS = bindings(Place.HELP)
+    BINDINGS = bindings(KeyContext.HELP)
 
-    def __init__(self, situation: Whereabouts) -> None:
+    def __init__(self, situation: HelpContext) -> None:
         super().__init__(
             _HelpLine(placeholder="search: a key, or what you want to do", select_on_focus=False)
         )

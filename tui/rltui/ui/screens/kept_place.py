@@ -16,7 +16,7 @@ from rltui.ui.arrangement import Arrangement
 from rltui.ui.background import in_background
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.arranging import ArrangedPanes
-from rltui.ui.shared import Home, Remembered, Shared
+from rltui.ui.shared import AppState, ExperimentState, UiStateStore
 from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 
@@ -25,18 +25,18 @@ _INTERVAL_S = 1.0
 _OF_ALL_RUNS = {"runs", "queue", "compare"}
 
 
-class KeptPlace(ArrangedPanes):
+class SavedViewState(ArrangedPanes):
     """Keeps panels and pins with the layout, and with the run: focus, zoom, cursor, searches, the screen."""
 
-    shared: Shared
+    shared: ExperimentState
     experiment: Experiment
-    _run_memory: Remembered | None = None
+    _run_memory: UiStateStore | None = None
     """Once it is read."""
     _is_restored = False
 
-    def open_layout_memory(self, home: Home) -> None:
+    def open_layout_memory(self, home: AppState) -> None:
         """Before the first frame, which needs the arrangement."""
-        self.layout_memory = Remembered(home.runs, f"layout-{self.experiment.layout_name}")
+        self.layout_memory = UiStateStore(home.runs, f"layout-{self.experiment.layout_name}")
 
     @property
     def arrangement(self) -> Arrangement:
@@ -55,7 +55,7 @@ class KeptPlace(ArrangedPanes):
         with suppress(RltuiError):  # the screen is as usual then
             run_id = await asyncio.to_thread(lambda: self.experiment.run_id)
             if run_id:
-                self._run_memory = await asyncio.to_thread(Remembered, runs, f"run-{run_id}")
+                self._run_memory = await asyncio.to_thread(UiStateStore, runs, f"run-{run_id}")
                 self.restore_place()
         with suppress(RltuiError):  # the knobs are worth seeing in any order
             self.shared.add_edited(edited_keys(await self.experiment.journal()))

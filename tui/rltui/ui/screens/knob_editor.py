@@ -20,16 +20,23 @@ from rltui.core.api import Plan, Request
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.consent import agreed, is_warned
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.background import in_background
 from rltui.ui.knob_values import typed_value
 from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
-from rltui.ui.screens.dialogs import Box, PlanDialog, ToldKey, keys_line
+from rltui.ui.screens.dialogs import DialogBase, KeyHint, PlanDialog, keys_line
 from rltui.ui.shared import StagedEdits, edit_request
 from rltui.ui.text import clean, clean_line, value_text
 from rltui.ui.widgets.knob_table import origin_text
-from rltui.ui.widgets.value_fields import Answered, FractionBar, FractionValue, How, ValueEdited, value_editor
+from rltui.ui.widgets.value_fields import (
+    FractionBar,
+    FractionValue,
+    How,
+    ValueEdited,
+    ValueSubmitted,
+    value_editor,
+)
 
 PLAN_DELAY_S = 0.15
 """Typing is quicker than planning."""
@@ -42,7 +49,7 @@ Planner = Callable[[Request], Awaitable[Plan]]
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class EditCheck:
     text: str
     value: Any = None
     plan: Plan | None = None
@@ -71,7 +78,7 @@ def _facts_text(knob: KnobInfo) -> str:
     )
 
 
-def _draft_content(draft: Draft, table: KnobTable) -> Content:
+def _draft_content(draft: EditCheck, table: KnobTable) -> Content:
     """What is wrong, which figures change, what changes in the file, what restarting would mean."""
     if draft.refusal is not None:
         return draft.refusal
@@ -96,11 +103,11 @@ def _draft_content(draft: Draft, table: KnobTable) -> Content:
     return Content("\n\n").join(parts)
 
 
-class KnobEditor(Box[Decision]):
+class KnobEditor(DialogBase[Decision]):
     """What to do: write, write and restart, or collect. `None` when left."""
 
     CSS_PATH: ClassVar = ["dialogs.tcss", "knob_editor.tcss"]
-    BINDINGS = bindings(Place.EDITOR)
+    BINDINGS = bindings(KeyContext.EDITOR)
 
     def __init__(
         self,
@@ -124,7 +131,7 @@ class KnobEditor(Box[Decision]):
         self._timer: Timer | None = None
         self._field = value_editor(knob)
         self._bar = FractionBar() if isinstance(self._field, FractionValue) else None
-        self.draft = Draft(self._field.value)
+        self.draft = EditCheck(self._field.value)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box") as box:
@@ -153,7 +160,7 @@ class KnobEditor(Box[Decision]):
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(PLAN_DELAY_S, self._start_check, name="plan edit")
-        self.draft = Draft(event.text)
+        self.draft = EditCheck(event.text)
         self._show_fraction(event.text)
 
     def _show_fraction(self, text: str) -> None:
@@ -170,7 +177,7 @@ class KnobEditor(Box[Decision]):
     def _start_check(self) -> None:
         in_background(self, partial(self._check, self._field.value), group="plan")
 
-    async def _check(self, text: str, *, patience_s: float | None = None) -> Draft:
+    async def _check(self, text: str, *, patience_s: float | None = None) -> EditCheck:
         """Plan what `text` would mean, and show it: at once, and again when the framework has had its say,
         which is waited for so long.
         """
@@ -182,18 +189,18 @@ class KnobEditor(Box[Decision]):
                 plan = await self._plan(request)
             self._seen = self._seen or plan
             if plan.asks_more:
-                self._show(Draft(text, value, plan))
+                self._show(EditCheck(text, value, plan))
                 thorough = self._plan(request.model_copy(update={"thorough": True}))
                 async with waiting(self.app, "Asking the framework's own models"):
                     with suppress(TimeoutError):
                         plan = await asyncio.wait_for(thorough, patience_s)
-            draft = Draft(text, value, plan)
+            draft = EditCheck(text, value, plan)
         except RltuiError as error:
-            draft = Draft(text, refusal=Content.styled(f"✗ {clean(str(error))}", "$text-error"))
+            draft = EditCheck(text, refusal=Content.styled(f"✗ {clean(str(error))}", "$text-error"))
         self._show(draft)
         return draft
 
-    def _show(self, draft: Draft) -> None:
+    def _show(self, draft: EditCheck) -> None:
         self.draft = draft
         self.query_one("#draft", Static).update(_draft_content(draft, self._table))
         self.set_class(draft.refusal is not None or bool(draft.plan and draft.plan.blocked), "-danger")
@@ -201,8 +208,8 @@ class KnobEditor(Box[Decision]):
         if self._bar is not None and draft.plan is not None:
             self._bar.verdict = next(iter(draft.plan.memory), None)
 
-    def told_keys(self) -> Sequence[ToldKey]:
-        told: list[ToldKey] = []
+    def key_hints(self) -> Sequence[KeyHint]:
+        told: list[KeyHint] = []
         if self.draft.acceptable:
             told.append(("editor.write", f"write all {len(self._staged) + 1}" if self._staged else ""))
             if self.draft.plan and self.draft.plan.start:
@@ -211,8 +218,8 @@ class KnobEditor(Box[Decision]):
             told.append(("editor.collect", ""))
         return [*told, ("editor.cancel", "")]
 
-    @on(Answered)
-    def _answered(self, event: Answered) -> None:
+    @on(ValueSubmitted)
+    def _answered(self, event: ValueSubmitted) -> None:
         event.stop()
         # In a group of its own: a late check must not cancel it.
         in_background(self, partial(self._confirm, event.text, event.how), group="confirm")

@@ -17,12 +17,12 @@ from rltui.core.lines import LogChange, LogEntry, LogSearching, LogSource, Merge
 from rltui.core.log_query import Query
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import SEARCH_AIM, ExperimentScreen, show_error
 from rltui.ui.screens.dialogs import SearchPrompt
-from rltui.ui.shared import Shared
+from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.log_pane import LogPane
@@ -94,11 +94,11 @@ class LogScreen(ExperimentScreen):
     """Lies on the overview. Made once: it stays when it is left, and gives its files back."""
 
     CSS_PATH: ClassVar = ["logs.tcss"]
-    BINDINGS = bindings(Place.LOGS)
+    BINDINGS = bindings(KeyContext.LOGS)
 
-    place = Place.LOGS
+    place = KeyContext.LOGS
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: ExperimentState) -> None:
         super().__init__(shared)
         self._title = Static(id="logs-title", markup=False)
         self._pane = LogPane(id="logs-pane")

@@ -10,10 +10,10 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from rltui.ui.actions import Place, bindings
-from rltui.ui.copying import CopyWanted
-from rltui.ui.messages import Messages, Said
-from rltui.ui.screens.dialogs import Dialog, MessageDialog, ToldKey
+from rltui.ui.actions import KeyContext, bindings
+from rltui.ui.copying import CopyRequested
+from rltui.ui.messages import Messages, Notification
+from rltui.ui.screens.dialogs import Dialog, KeyHint, MessageDialog
 from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
 
 _TIME_CELLS = 10
@@ -24,7 +24,7 @@ _MOST_LINES = 8
 class MessageList(CursorKeys, Dialog[None]):
     """The newest first; the one under the cursor with all its lines."""
 
-    BINDINGS: ClassVar = bindings(Place.MESSAGES)
+    BINDINGS: ClassVar = bindings(KeyContext.MESSAGES)
 
     def __init__(self, messages: Messages, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class MessageList(CursorKeys, Dialog[None]):
             box.border_title = "Messages"
             yield self._list
 
-    def told_keys(self) -> Sequence[ToldKey]:
+    def key_hints(self) -> Sequence[KeyHint]:
         return ("open", "read"), ("copy", ""), ("dialog.no", "close")
 
     def on_mount(self) -> None:
@@ -53,7 +53,7 @@ class MessageList(CursorKeys, Dialog[None]):
         return self._list
 
     @property
-    def _selected(self) -> Said | None:
+    def _selected(self) -> Notification | None:
         key = self._list.key
         return next((said for said in self._messages.said if str(said.number) == key), None)
 
@@ -78,14 +78,14 @@ class MessageList(CursorKeys, Dialog[None]):
     def action_copy(self) -> None:
         if (said := self._selected) is not None:
             title = f"{said.alert.title}: " if said.alert is not None else ""
-            self.post_message(CopyWanted(f"{title}{said.text}", "the message"))
+            self.post_message(CopyRequested(f"{title}{said.text}", "the message"))
 
 
-def _time_of(said: Said) -> str:
+def _time_of(said: Notification) -> str:
     return time.strftime("%H:%M:%S", time.localtime(said.at))
 
 
-def _lines(said: Said, width: int, *, is_open: bool) -> tuple[Content, ...]:
+def _lines(said: Notification, width: int, *, is_open: bool) -> tuple[Content, ...]:
     """Its time, and as much of it as there is room for, or all."""
     when = Content.styled(f" {_time_of(said)} ", "$foreground 60%")
     if not is_open:

@@ -18,10 +18,10 @@ from textual.widgets import Input, Static
 from rltui.core.marks import marks
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.background import in_background
 from rltui.ui.charts import export
-from rltui.ui.charts.board import Board, Run
+from rltui.ui.charts.board import ChartModel, Run
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.grid import ChartGrid
 from rltui.ui.charts.plot import Plot
@@ -29,7 +29,7 @@ from rltui.ui.charts.view import View
 from rltui.ui.charts.words import event_lines, legend, line_below, reading_lines, title_facts
 from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen
-from rltui.ui.shared import Shared
+from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.bars import KeyBar
 
@@ -47,17 +47,17 @@ _PAN = 0.25
 class MetricsScreen(ExperimentScreen):
     """Lies on the overview. Made once: it stays when it is left, and reads nothing then."""
 
-    place = Place.METRICS
+    place = KeyContext.METRICS
 
     AUTO_FOCUS = ""
     CSS_PATH: ClassVar = ["metrics.tcss"]
-    BINDINGS = bindings(Place.METRICS)
+    BINDINGS = bindings(KeyContext.METRICS)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual declares it
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: ExperimentState) -> None:
         super().__init__(shared)
         shared.watch("connection", self._show_words)
-        self._board: Board | None = None
+        self._board: ChartModel | None = None
         self._view = View()
         self._pins: tuple[str, ...] = ()
         self._words = ""
@@ -114,7 +114,7 @@ class MetricsScreen(ExperimentScreen):
             try:
                 async with waiting(self.app, "Opening the metrics"):
                     self._pins = await asyncio.to_thread(self.experiment.pins)
-                    self._board = Board(await asyncio.to_thread(self.opened))
+                    self._board = ChartModel(await asyncio.to_thread(self.opened))
             except RltuiError as error:
                 self._problem = clean_line(error.title)
         while True:
@@ -127,7 +127,7 @@ class MetricsScreen(ExperimentScreen):
                 async with asyncio.timeout(min(max(_INTERVAL_S, work), _LONGEST_PAUSE_S)):
                     await self._wake.wait()
 
-    async def _catch_up(self, board: Board) -> None:
+    async def _catch_up(self, board: ChartModel) -> None:
         """Read what is new of what is seen, and draw it."""
         async with waiting(self.app, "Reading the metrics"):
             is_new = await asyncio.to_thread(board.look)
@@ -146,7 +146,7 @@ class MetricsScreen(ExperimentScreen):
         if is_new:
             self._draw()
 
-    def _find(self, board: Board) -> bool:
+    def _find(self, board: ChartModel) -> bool:
         """Which charts there are. Returns whether that is another question than the last one."""
         state = (board.keys, self._pins, self._words)
         if state == self._found:
@@ -309,7 +309,7 @@ class MetricsScreen(ExperimentScreen):
         if self._board is not None and (chart := self._grid.chosen) is not None:
             self.work(self._save(self._board, chart), changes=False)
 
-    async def _save(self, board: Board, chart: Chart) -> None:
+    async def _save(self, board: ChartModel, chart: Chart) -> None:
         documents = {
             f"{chart.id}.svg": export.svg(board.picture(chart, self._view), self.experiment.name),
             f"{chart.id}.csv": export.csv(board.lines_of(chart)),

@@ -17,15 +17,15 @@ from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.edit_log import edited_keys
 from rltui.core.gpu.report import GpuReport
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.arrangement import Arrangement
 from rltui.ui.config_actions import ConfigActions
-from rltui.ui.messages import TalkingApp, waiting
-from rltui.ui.requests import AskedRequest, ComponentActions, show_error
+from rltui.ui.messages import NotifyingApp, waiting
+from rltui.ui.requests import ComponentActions, ConfirmableRequest, show_error
 from rltui.ui.screens.fork_dialog import ForkActions
-from rltui.ui.screens.kept_place import KeptPlace
+from rltui.ui.screens.kept_place import SavedViewState
 from rltui.ui.screens.tour import TourActions
-from rltui.ui.shared import Home, Shared
+from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.body import Body
@@ -45,11 +45,11 @@ _TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 
 
-class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActions):
+class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, ForkActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
-    BINDINGS = [*bindings(Place.OVERVIEW), *bindings(Place.TOUR, priority=True)]  # noqa: RUF012
-    place = Place.OVERVIEW
+    BINDINGS = [*bindings(KeyContext.OVERVIEW), *bindings(KeyContext.TOUR, priority=True)]  # noqa: RUF012
+    place = KeyContext.OVERVIEW
 
     class Composed(Message):
         """All panes exist: values may come."""
@@ -60,8 +60,8 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
 
         component_id: str
 
-    def __init__(self, experiment: Experiment, home: Home, *, ask_to_start: bool) -> None:
-        super().__init__(Shared(experiment, home))
+    def __init__(self, experiment: Experiment, home: AppState, *, ask_to_start: bool) -> None:
+        super().__init__(ExperimentState(experiment, home))
         self.shared.watch("config", self._show_config)
         self.shared.watch("connection", self._show_connection)
         self._clock = home.clock
@@ -177,7 +177,7 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
         self._fill_readers(status)
         self.body.place_anew()
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
-            self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
+            self.carry_out(ConfirmableRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
         self._show_failed(before, status)
         self._offer_rollback(before, status)
         if before is None:
@@ -207,7 +207,7 @@ class Overview(TourActions, KeptPlace, ComponentActions, ConfigActions, ForkActi
     def _show_failed(self, before: Status | None, status: Status) -> None:
         """What has just failed is selected, for the keys to act on it; not below the hands of a person."""
         new = [each for each in status.failed if before is None or each not in before.failed]
-        is_busy = isinstance(self.app, TalkingApp) and (
+        is_busy = isinstance(self.app, NotifyingApp) and (
             asyncio.get_running_loop().time() - self.app.touched_at < _BUSY_S or self.app.screen.is_modal
         )
         if new and not is_busy:

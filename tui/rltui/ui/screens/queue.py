@@ -16,11 +16,11 @@ from rltui.core.queue import QueueAction, QueueEntry, RunQueue
 from rltui.core.runs import RunRow
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.messages import waiting
-from rltui.ui.requests import HomeScreen, show_error
+from rltui.ui.requests import GlobalScreen, show_error
 from rltui.ui.screens.report_screen import FollowingScreen
-from rltui.ui.shared import Home
+from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
@@ -39,14 +39,14 @@ _STYLES = {"running": "$text-success", "failed": "$text-error", "done": FAINT, "
 _EMPTY = f"nothing is queued: {hints.QUEUE_ADD}, {hints.SWEEP}"
 
 
-class QueueScreen(FollowingScreen, HomeScreen):
+class QueueScreen(FollowingScreen, GlobalScreen):
     """Lies where the runs screen lies."""
 
-    BINDINGS = bindings(Place.QUEUE)
+    BINDINGS = bindings(KeyContext.QUEUE)
     CSS_PATH: ClassVar = ["queue.tcss"]
-    place = Place.QUEUE
+    place = KeyContext.QUEUE
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: AppState) -> None:
         super().__init__(home)
         self._queue: RunQueue | None = None
         self._runs: Mapping[str, RunRow] = {}
@@ -131,7 +131,7 @@ class QueueScreen(FollowingScreen, HomeScreen):
     def action_open_queued(self) -> None:
         """In place of the experiment that is open."""
         if self._entry is not None and (row := self._run_of(self._entry)) is not None:
-            self.post_message(self.RunWanted(row.id))
+            self.post_message(self.OpenRunRequested(row.id))
 
     def action_change(self, action: QueueAction, place: str = "") -> None:
         """Change the queue, or the entry under the cursor."""

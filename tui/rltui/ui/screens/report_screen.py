@@ -13,7 +13,7 @@ from rltui.errors import RltuiError
 from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.requests import ExperimentScreen, MainScreen
-from rltui.ui.shared import Shared
+from rltui.ui.shared import ExperimentState
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
 
@@ -51,7 +51,7 @@ class ReportScreen(FollowingScreen, ExperimentScreen):
     interval_s: ClassVar[float]
     """Between two questions."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: ExperimentState) -> None:
         super().__init__(shared)
         shared.watch("connection", self.update_title)
         self.problem = ""

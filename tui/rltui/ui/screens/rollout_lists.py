@@ -32,7 +32,7 @@ from rltui.core.rollouts import (
 )
 from rltui.ui.background import in_background
 from rltui.ui.requests import ExperimentScreen
-from rltui.ui.shared import Shared
+from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets import rollout_lines
 from rltui.ui.widgets.gpu_words import FAINT
@@ -80,7 +80,7 @@ class _News:
 class RolloutLists(ExperimentScreen):
     """The lists of steps and samples, which grow while the run goes on."""
 
-    def __init__(self, shared: Shared, folder: str = "") -> None:
+    def __init__(self, shared: ExperimentState, folder: str = "") -> None:
         """`folder`: as `open_rollouts`."""
         super().__init__(shared)
         self._source = shared.experiment.open_rollouts(folder)

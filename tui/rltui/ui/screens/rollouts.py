@@ -19,14 +19,14 @@ from textual.widgets import Input, Static
 from rltui.core.log_query import Query
 from rltui.core.rollouts import BatchKey, RolloutSource, Sample, Transcript
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings, key_of
+from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.background import in_background
-from rltui.ui.copying import CopyWanted
+from rltui.ui.copying import CopyRequested
 from rltui.ui.messages import waiting
 from rltui.ui.requests import show_error
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.rollout_lists import RolloutLists
-from rltui.ui.shared import Shared
+from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT
@@ -57,7 +57,7 @@ class FoundPrompt(NamedTuple):
 class RolloutReading(RolloutLists):
     """One sample in full, or two side by side."""
 
-    def __init__(self, shared: Shared, folder: str = "") -> None:
+    def __init__(self, shared: ExperimentState, folder: str = "") -> None:
         super().__init__(shared, folder)
         self._reading = TranscriptView()
         self._other = TranscriptView()
@@ -103,7 +103,7 @@ class RolloutReading(RolloutLists):
             view.is_folded = not view.is_folded
             view.lay_out()
 
-    def copied(self) -> CopyWanted | None:
+    def copied(self) -> CopyRequested | None:
         """A sample in full, as soon as it is read; of the other lists their line."""
         is_sample = self.has_class("-reading") or self.focused is self._samples
         return (self._reading.copied() if is_sample else None) or super().copied()
@@ -194,11 +194,11 @@ class RolloutScreen(RolloutReading):
     """Reads, searches, compares and writes samples. The run's is made once: it stays when it is left."""
 
     CSS_PATH: ClassVar = ["rollouts.tcss"]
-    BINDINGS = bindings(Place.ROLLOUTS)
+    BINDINGS = bindings(KeyContext.ROLLOUTS)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide"), (170, "-huge")]  # noqa: RUF012 - as Textual declares it
-    place = Place.ROLLOUTS
+    place = KeyContext.ROLLOUTS
 
-    def __init__(self, shared: Shared, *, folder: str = "", of: str = "", back_to: str = "") -> None:
+    def __init__(self, shared: ExperimentState, *, folder: str = "", of: str = "", back_to: str = "") -> None:
         """`folder`: as `open_rollouts`; `of` says whose they are, `back_to` which screen is below."""
         super().__init__(shared, folder)
         self._of, self._back_to = of, back_to

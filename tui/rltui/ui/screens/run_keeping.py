@@ -14,9 +14,9 @@ from rltui.core.text import listed, size_text
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.messages import waiting
-from rltui.ui.requests import HomeScreen, show_error
+from rltui.ui.requests import GlobalScreen, show_error
 from rltui.ui.screens.dialogs import ButtonDialog, NoteDialog, button
-from rltui.ui.shared import Home
+from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line
 
 _MOST_UNDONE = 50
@@ -63,10 +63,10 @@ class TrashDialog(ButtonDialog[bool]):
         )
 
 
-class KeepActions(HomeScreen):
+class OrganizeActions(GlobalScreen):
     """The keys that change what is said of runs. The screen says which are meant."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: AppState) -> None:
         super().__init__(home)
         self._done: list[DoneChange] = []
 

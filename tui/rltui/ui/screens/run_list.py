@@ -25,8 +25,8 @@ from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.dialogs import ChoiceMenu
-from rltui.ui.screens.run_keeping import KeepActions
-from rltui.ui.shared import Home
+from rltui.ui.screens.run_keeping import OrganizeActions
+from rltui.ui.shared import AppState
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT
@@ -116,10 +116,10 @@ class _ReadRuns:
         return sorted(entries, key=lambda each: -each.priority)
 
 
-class RunListScreen(CursorKeys, KeepActions):
+class RunListScreen(CursorKeys, OrganizeActions):
     """Shows all runs, as far as the filter admits them, and keeps up with them."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: AppState) -> None:
         super().__init__(home)
         self._clock = home.clock
         self._known = _ReadRuns()

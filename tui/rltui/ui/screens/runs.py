@@ -11,8 +11,8 @@ from rltui.core.queue import QueueEntry
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
-from rltui.ui.copying import CopyWanted
+from rltui.ui.actions import KeyContext, bindings
+from rltui.ui.copying import CopyRequested
 from rltui.ui.messages import waiting
 from rltui.ui.requests import show_error
 from rltui.ui.screens.fork_dialog import ForkActions
@@ -29,8 +29,8 @@ class RunsScreen(RunListScreen, ForkActions):
     """Lies on the overview, or at the bottom where no experiment is open."""
 
     CSS_PATH: ClassVar = ["runs.tcss"]
-    BINDINGS = bindings(Place.RUNS)
-    place = Place.RUNS
+    BINDINGS = bindings(KeyContext.RUNS)
+    place = KeyContext.RUNS
 
     # which are meant
 
@@ -67,7 +67,7 @@ class RunsScreen(RunListScreen, ForkActions):
             self.action_fold(line.key not in self._selection.folded)
         elif line is not None and line.row is not None:
             screen = "rollouts" if line.row.kind == "evaluation" else ""
-            self.post_message(self.RunWanted(line.row.id, screen=screen))
+            self.post_message(self.OpenRunRequested(line.row.id, screen=screen))
 
     def action_compare(self) -> None:
         if len(rows := self._compared) > 1:
@@ -88,10 +88,10 @@ class RunsScreen(RunListScreen, ForkActions):
             rows = tuple(row for row in (*rows, other or parent) if row is not None)
         return tuple(sorted(rows, key=lambda row: row.started_at or row.created_at))
 
-    def copied(self) -> CopyWanted | None:
+    def copied(self) -> CopyRequested | None:
         if not (rows := self.chosen):
             return super().copied()
-        return CopyWanted("\n".join(row.folder for row in rows), f"the folder of {runs_named(rows)}")
+        return CopyRequested("\n".join(row.folder for row in rows), f"the folder of {runs_named(rows)}")
 
     def action_export(self) -> None:
         if rows := self.chosen:

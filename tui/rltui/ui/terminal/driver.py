@@ -156,7 +156,7 @@ class TerminalDriver(LinuxDriver):
         self._paint()
 
     def follow_background(self, *, wanted: bool) -> None:
-        """Whether to post a `BackgroundTold` now, if the terminal tells, and whenever it changes."""
+        """Whether to post a `BackgroundColorReported` now, if the terminal tells, and whenever it changes."""
         if wanted != self._follows:
             self._follows = wanted
             self.write(_FOLLOW if wanted else _UNFOLLOW)

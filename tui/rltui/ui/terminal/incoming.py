@@ -26,7 +26,7 @@ _ESC = "\x1b"
 
 
 @dataclass
-class BackgroundTold(Message):
+class BackgroundColorReported(Message):
     """The terminal says what it looks like, or that this has changed."""
 
     is_light: bool
@@ -122,7 +122,7 @@ class Incoming:
 
     def _understood(self, sequence: str) -> Iterable[Message]:
         if told := _BACKGROUND.fullmatch(sequence):
-            return [BackgroundTold(_is_light(told))]
+            return [BackgroundColorReported(_is_light(told))]
         if _is_understood(sequence):
             return self._parser.feed(sequence)
         return self._typed(sequence) if len(sequence) == 2 or sequence[1] == "O" else []

@@ -18,8 +18,8 @@ from textual.widget import Widget
 
 from rltui.ui.arrangement import CHARTS, GPUS, KNOBS, PANELS, Arrangement
 from rltui.ui.borders import Border, border_at, dragged
-from rltui.ui.placing import PanelState, Placing, place
-from rltui.ui.shared import Shared
+from rltui.ui.geometry import Geometry, PanelState, place
+from rltui.ui.shared import ExperimentState
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 from rltui.ui.widgets.log_finding import SearchedLog
@@ -60,7 +60,7 @@ class Body(Widget):
 
     def __init__(
         self,
-        shared: Shared,
+        shared: ExperimentState,
         arrangement: Arrangement,
         component_ids: tuple[str, ...],
         log_ids: tuple[str, ...],
@@ -72,12 +72,12 @@ class Body(Widget):
         self.arrangement = arrangement
         self._besides: set[str] = set()
         self._panes = {name: self._pane(name) for name in self._wanted()}
-        self.placing = Placing()
+        self.placing = Geometry()
         """Of the last layout."""
         self.zoomed: Widget | None = None
         self._selected: str | None = None
         self._focused: str | None = None
-        self._grabbed: tuple[Border, Offset, Arrangement, Placing] | None = None
+        self._grabbed: tuple[Border, Offset, Arrangement, Geometry] | None = None
         """The border under a button that is down, where it went down, and how it was then."""
 
     @property
@@ -191,7 +191,7 @@ class Body(Widget):
         hidden = self.arrangement.hidden
         return [name for column in self.arrangement.columns for name in column if name in names - hidden]
 
-    def _place(self, size: Size) -> Placing:
+    def _place(self, size: Size) -> Geometry:
         return place(
             self.arrangement,
             (size.width, size.height),
@@ -217,7 +217,7 @@ class Body(Widget):
                     states[name] = PanelState(is_side=True)
         return states
 
-    def _show_look(self, placing: Placing) -> None:
+    def _show_look(self, placing: Geometry) -> None:
         self.set_class(placing.is_flat, "-flat")
         for name, pane in self._panes.items():
             where = placing.places.get(name)

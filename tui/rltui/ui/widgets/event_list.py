@@ -20,7 +20,7 @@ from textual.visual import Visual
 from rltui.core.api import JournalEntry
 from rltui.core.events import by_whom, first_line, shown_kind, unfolded
 from rltui.core.text import duration, shortened
-from rltui.ui.copying import CopyWanted
+from rltui.ui.copying import CopyRequested
 from rltui.ui.plan_view import diff_lines
 from rltui.ui.text import age, clean, clean_line
 from rltui.wording import EVENT_SIGNS
@@ -237,11 +237,11 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
         super().watch_has_focus(_has_focus)
         self.refresh()
 
-    def copied(self) -> CopyWanted | None:
+    def copied(self) -> CopyRequested | None:
         if (item := self.item) is None:
             return None
         text = clean_line(first_line(item.entry.text))
-        return CopyWanted("\n".join([text, *(line.plain for line in item.below)]), f"the {item.kind}")
+        return CopyRequested("\n".join([text, *(line.plain for line in item.below)]), f"the {item.kind}")
 
     def on_click(self, event: events.Click) -> None:
         self._move_to(self._item_at(event.y + self.scroll_offset.y))

@@ -16,8 +16,8 @@ from textual.widgets import Static
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.secrets import masked
 from rltui.core.text import listed, shortened
-from rltui.ui.actions import Place, bindings, key_of
-from rltui.ui.shared import Shared, StagedEdits
+from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui.shared import ExperimentState, StagedEdits
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.row_list import Row, RowList
 from rltui.wording import range_text
@@ -106,7 +106,7 @@ def worst_problem(knob: KnobInfo, problems: tuple[Problem, ...]) -> Problem | No
     return min(own, key=lambda problem: list(SEVERITY_MARKS).index(problem.severity), default=None)
 
 
-def unwritten(shared: Shared) -> tuple[str, ...]:
+def unwritten(shared: ExperimentState) -> tuple[str, ...]:
     """What is lost with the app, a line each: collected edits, texts that came out of an editor."""
     edits = shared.staged.edits
     lines = [
@@ -279,8 +279,8 @@ def knob_groups(
 class KnobRows(RowList):
     """What is pinned and what has changed first, then the knobs below the headings of their sections."""
 
-    BINDINGS = bindings(Place.KNOB_TABLE)
-    place: ClassVar = Place.KNOB_TABLE
+    BINDINGS = bindings(KeyContext.KNOB_TABLE)
+    place: ClassVar = KeyContext.KNOB_TABLE
     cursor_mark = "▸"
 
     @dataclass

@@ -12,7 +12,7 @@ from textual.message import Message
 from rltui.core.lines import Level
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.widgets.log_selection import SelectingLog
 
 _SWITCHES = ("wrap", "whole", "raw")
@@ -22,8 +22,8 @@ _SWITCHES = ("wrap", "whole", "raw")
 class LogPane(SelectingLog, can_focus=True):
     """Adds marks, and what its owner does."""
 
-    BINDINGS = bindings(Place.LOG)
-    place: ClassVar = Place.LOG
+    BINDINGS = bindings(KeyContext.LOG)
+    place: ClassVar = KeyContext.LOG
 
     @dataclass
     class AttemptWanted(Message):

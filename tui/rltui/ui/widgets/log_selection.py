@@ -13,7 +13,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from rltui.ui.actions import key_of
-from rltui.ui.copying import CopyWanted
+from rltui.ui.copying import CopyRequested
 from rltui.ui.widgets.log_finding import SearchedLog
 from rltui.ui.widgets.log_scroll import PaintedLog
 from rltui.ui.widgets.log_view import ViewRow
@@ -29,7 +29,7 @@ _WORD = re.compile(r"[\w./:@%+~-]+")
 """What a double click takes: a name, a number, a path, an address."""
 
 
-class Spot(NamedTuple):
+class TextPosition(NamedTuple):
     """A place in a log that stays where it is while the log grows."""
 
     offset: int
@@ -42,18 +42,18 @@ class Spot(NamedTuple):
 class Selected:
     """From where it began to where it goes."""
 
-    start: Spot
-    end: Spot
+    start: TextPosition
+    end: TextPosition
     lines: bool
     """Whole ones, as they were written; else what is shown of them, from cell to cell."""
 
     @property
-    def first(self) -> Spot:
+    def first(self) -> TextPosition:
         """The earlier end."""
         return min(self.start, self.end)
 
     @property
-    def last(self) -> Spot:
+    def last(self) -> TextPosition:
         """The later end; its cell is not selected any more."""
         return max(self.start, self.end)
 
@@ -81,7 +81,7 @@ class SelectingLog(SearchedLog):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
         self._selected: Selected | None = None
-        self._pressed: Spot | None = None
+        self._pressed: TextPosition | None = None
         """Where the button went down, while it is down."""
         self._followed = False
         """It stuck to the newest line before."""
@@ -122,7 +122,7 @@ class SelectingLog(SearchedLog):
     def action_select(self) -> None:
         """Begin with the line that is meant; once more ends it."""
         offset = self.line_meant()
-        spot = None if self._selected is not None or offset is None else Spot(offset, 0)
+        spot = None if self._selected is not None or offset is None else TextPosition(offset, 0)
         self._select(None if spot is None else Selected(spot, spot, lines=True))
 
     def action_move_rows(self, rows: int) -> None:
@@ -136,7 +136,7 @@ class SelectingLog(SearchedLog):
         number = max(self._source.start, min(number + rows, self._source.stop - 1))
         if self._selected is not None:
             start, end = self._selected.start, self._selected.end
-            end = Spot(self._source.offset(number), end.cell)
+            end = TextPosition(self._source.offset(number), end.cell)
             self._selected = Selected(start, end, lines=self._selected.lines)
         else:
             self._here = self._source.offset(number)
@@ -233,7 +233,7 @@ class SelectingLog(SearchedLog):
         if event.chain > 1:
             event.stop()
 
-    def _spot(self, at: Offset) -> Spot | None:
+    def _spot(self, at: Offset) -> TextPosition | None:
         """What is shown at a place of the pane; beyond what is shown, the nearest."""
         if self._source is None or not self._rows:
             return None
@@ -243,9 +243,9 @@ class SelectingLog(SearchedLog):
         rows = self._strips.rows(row.line)
         cell = sum(strip.cell_length for strip in rows[: row.row]) + self._left + max(0, at.x)
         last = sum(strip.cell_length for strip in rows[: row.row + 1])
-        return Spot(self._source.offset(row.line), min(cell, last))
+        return TextPosition(self._source.offset(row.line), min(cell, last))
 
-    def _shown_text(self, spot: Spot) -> str:
+    def _shown_text(self, spot: TextPosition) -> str:
         number = self._source.number_at(spot.offset) if self._source is not None else None
         return "" if number is None else "".join(strip.text for strip in self._strips.rows(number))
 
@@ -268,7 +268,7 @@ class SelectingLog(SearchedLog):
         else:
             lines = self._shown_lines(selected)
             what = "" if len(lines) == 1 else f"what is shown of {len(lines):,} lines"
-        self.post_message(CopyWanted("\n".join(lines), what, name))
+        self.post_message(CopyRequested("\n".join(lines), what, name))
         self._select(None) if selected is not None else None
 
     def _numbers(self) -> range:

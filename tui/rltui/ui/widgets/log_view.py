@@ -17,7 +17,7 @@ from textual.strip import Strip
 from rltui.core.lines import Colour, Level, Line, SgrStyle, parse_line
 from rltui.core.log_figures import FigureLines
 from rltui.core.log_folds import LogFolds
-from rltui.core.log_head import COLUMN_CELLS, folded_head
+from rltui.core.log_prefix import COLUMN_CELLS, folded_head
 from rltui.core.log_query import Query
 
 

@@ -20,7 +20,7 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
-from rltui.ui.shared import Shared
+from rltui.ui.shared import ExperimentState
 from rltui.ui.states import SEPARATOR, STALLED, component_title, told_below, told_of_memory
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.log_pane import LogPane
@@ -42,7 +42,7 @@ class ReaderPane(Vertical):
     rows: Callable[[int], int] | None = None
     """As `PanelState.rows`."""
 
-    def __init__(self, reader_id: str, shared: Shared, *, id_prefix: str, classes: str) -> None:
+    def __init__(self, reader_id: str, shared: ExperimentState, *, id_prefix: str, classes: str) -> None:
         super().__init__(id=f"{id_prefix}-{reader_id}", classes=f"pane {classes}")
         self.reader_id = reader_id
         """Of the component or log file that is shown."""
@@ -190,7 +190,7 @@ class ComponentPane(ReaderPane):
 
     status: reactive[ComponentStatus | None] = reactive(None, init=False)
 
-    def __init__(self, component_id: str, shared: Shared) -> None:
+    def __init__(self, component_id: str, shared: ExperimentState) -> None:
         super().__init__(component_id, shared, id_prefix="pane", classes="component")
         self._told = ""
 
@@ -279,7 +279,7 @@ class LogFilePane(ReaderPane):
 
     log_file: reactive[FollowedLog | None] = reactive(None, init=False)
 
-    def __init__(self, log_id: str, shared: Shared) -> None:
+    def __init__(self, log_id: str, shared: ExperimentState) -> None:
         super().__init__(log_id, shared, id_prefix="log", classes="log-file")
         self.rows = _rows_of_empty
 

@@ -12,7 +12,7 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
-from rltui.ui.copying import CopyWanted, rows_text
+from rltui.ui.copying import CopyRequested, rows_text
 from rltui.ui.widgets.virtual_list import PaintedList
 
 
@@ -143,8 +143,8 @@ class RowList(PaintedList, inherit_bindings=False):
         if (key := self.row_at(event.y)) is not None:
             self.go_to(key)
 
-    def copied(self) -> CopyWanted | None:
-        return CopyWanted(rows_text(line.plain for key, line in self._lines if key and key == self.key))
+    def copied(self) -> CopyRequested | None:
+        return CopyRequested(rows_text(line.plain for key, line in self._lines if key and key == self.key))
 
     def row_at(self, y: int) -> str | None:
         """Key of the row that line `y` of what is visible belongs to."""

@@ -17,7 +17,7 @@ from textual.visual import Visual
 
 from rltui.core.rollouts import Conversation, Message, Transcript
 from rltui.ui.actions import key_of
-from rltui.ui.copying import CopyWanted
+from rltui.ui.copying import CopyRequested
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.rollout_lines import figure
@@ -216,13 +216,13 @@ class TranscriptView(ScrollView, can_focus=True):
         if self.scrollable_content_region.width != self._width:
             self.lay_out()
 
-    def copied(self) -> CopyWanted | None:
+    def copied(self) -> CopyRequested | None:
         if self._transcript is None:
             return None
         if self.is_raw:
             record = json.dumps(self._transcript.raw, indent=1, ensure_ascii=False, default=str)
-            return CopyWanted(record, "the record")
-        return CopyWanted(transcript_text(self._transcript), "the sample")
+            return CopyRequested(record, "the record")
+        return CopyRequested(transcript_text(self._transcript), "the sample")
 
     def move(self, lines: int) -> None:
         self.scroll_relative(y=lines, animate=False)

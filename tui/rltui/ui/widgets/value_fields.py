@@ -17,7 +17,7 @@ from textual.widgets import Input
 from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.text import gib
-from rltui.ui.actions import Place, bindings
+from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.knob_values import (
     default_text,
     edit_text,
@@ -41,7 +41,7 @@ class ValueEdited(Message):
 
 
 @dataclass
-class Answered(Message):
+class ValueSubmitted(Message):
     """The text that was there when the key was pressed shall be taken."""
 
     text: str
@@ -67,7 +67,7 @@ def _run_at_once(field: Widget, event: events.Key) -> None:
 class TypedValue(Input):
     """Texts."""
 
-    BINDINGS = bindings(Place.FIELD)
+    BINDINGS = bindings(KeyContext.FIELD)
     keys = ""
     """What its keys do, for the line below."""
 
@@ -84,7 +84,7 @@ class TypedValue(Input):
         _run_at_once(self, event)
 
     def action_answer(self, how: How) -> None:
-        self.post_message(Answered(self.value, how))
+        self.post_message(ValueSubmitted(self.value, how))
 
     def action_unset(self) -> None:
         self._replace("")
@@ -97,7 +97,7 @@ class TypedValue(Input):
 class _NumberValue(TypedValue):
     """Numbers: arrows step, `*` and `/` double and halve."""
 
-    BINDINGS = bindings(Place.NUMBER)
+    BINDINGS = bindings(KeyContext.NUMBER)
     keys = "↑↓ step · * / ×2 ÷2"
 
     def action_step(self, steps: int) -> None:
@@ -110,7 +110,7 @@ class _NumberValue(TypedValue):
 class FractionValue(_NumberValue):
     """A share of a GPU's memory: left and right by 0.01, up and down by 0.05."""
 
-    BINDINGS = bindings(Place.FRACTION)
+    BINDINGS = bindings(KeyContext.FRACTION)
     keys = "←→ 0.01 · ↑↓ 0.05"
 
     def action_step(self, steps: int) -> None:
@@ -124,7 +124,7 @@ class FractionValue(_NumberValue):
 class ChosenValue(Widget, can_focus=True):
     """A bool or an enum: a choice per line, and a last one to take the key out of the file."""
 
-    BINDINGS: ClassVar = [*bindings(Place.FIELD), *bindings(Place.CHOICE)]
+    BINDINGS: ClassVar = [*bindings(KeyContext.FIELD), *bindings(KeyContext.CHOICE)]
     keys = "↑↓ choose"
     index: reactive[int] = reactive(0, init=False)
 
@@ -151,7 +151,7 @@ class ChosenValue(Widget, can_focus=True):
         )
 
     def action_answer(self, how: How) -> None:
-        self.post_message(Answered(self.value, how))
+        self.post_message(ValueSubmitted(self.value, how))
 
     def action_step(self, steps: int) -> None:
         """Arrow up is the choice before. Only `unset` leads out of the file."""
@@ -173,7 +173,7 @@ class ListValue(Widget, can_focus=True):
     The line under the cursor is typed into; lines are removed and moved by keys.
     """
 
-    BINDINGS: ClassVar = [*bindings(Place.FIELD), *bindings(Place.LIST)]
+    BINDINGS: ClassVar = [*bindings(KeyContext.FIELD), *bindings(KeyContext.LIST)]
     keys = "↑↓ item · ctrl+k removes · shift+↑↓ moves"
 
     def __init__(self, knob: KnobInfo) -> None:
@@ -247,7 +247,7 @@ class ListValue(Widget, can_focus=True):
         self.refresh(layout=True)
 
     def action_answer(self, how: How) -> None:
-        self.post_message(Answered(self.value, how))
+        self.post_message(ValueSubmitted(self.value, how))
 
     def action_unset(self) -> None:
         """Out of the file; any edit puts it in again."""

@@ -13,7 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
 
-from rltui.ui.copying import CopyWanted, rows_text
+from rltui.ui.copying import CopyRequested, rows_text
 
 MakeLine = Callable[[int, int], Content]
 """The line at a place, for a width in cells."""
@@ -103,11 +103,11 @@ class VirtualList(PaintedList):
         if at < self.count:
             self.go_to(at)
 
-    def copied(self) -> CopyWanted | None:
+    def copied(self) -> CopyRequested | None:
         if not (self.count and self._has_cursor):
             return None
         width = self.scrollable_content_region.width
-        return CopyWanted(rows_text([self._make_line(self.at, width).plain]))
+        return CopyRequested(rows_text([self._make_line(self.at, width).plain]))
 
     def render_line(self, y: int) -> Strip:
         at = y + self.scroll_offset.y

@@ -19,7 +19,7 @@ from typing import Any
 
 from rltui.frameworks.base import ConfigModels
 from rltui.services.config.models import script
-from rltui.services.outside import converse, failure_text
+from rltui.services.subprocesses import converse, failure_text
 
 _QUIET = {
     "CUDA_VISIBLE_DEVICES": "",

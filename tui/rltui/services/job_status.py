@@ -14,7 +14,7 @@ _FILE = "remote.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class JobStatus:
     """What is known of it. Times are those of the wall clock here, in seconds."""
 
     id: str = ""
@@ -49,17 +49,17 @@ class Remote:
         return bool(self.id) and self.phase != "ended"
 
 
-def read_remote(attempt: Path) -> Remote | None:
+def read_remote(attempt: Path) -> JobStatus | None:
     """`None` where nothing was written yet, or nothing that can be understood."""
     try:
         values = json.loads(read_regular(attempt / _FILE))
-        known = {field.name for field in fields(Remote)}
-        return Remote(**{name: value for name, value in values.items() if name in known})
+        known = {field.name for field in fields(JobStatus)}
+        return JobStatus(**{name: value for name, value in values.items() if name in known})
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def write_remote(attempt: Path, remote: Remote) -> None:
+def write_remote(attempt: Path, remote: JobStatus) -> None:
     """Replace it as a whole. Raises OSError where that cannot be done."""
     temporary = attempt / f".{_FILE}.{os.getpid()}"
     temporary.write_text(json.dumps(asdict(remote)), encoding="utf-8")

@@ -38,7 +38,7 @@ _LETTERS = {"I": Level.INFO, "W": Level.WARNING, "E": Level.ERROR, "F": Level.CR
 _LONGEST = 400
 
 
-class LogHead(NamedTuple):
+class LogPrefix(NamedTuple):
     length: int = 0
     """Letters before the message."""
     clock: str = ""
@@ -50,10 +50,10 @@ class LogHead(NamedTuple):
     """torchrun's `trainer0`, or the process that vLLM names."""
 
 
-_NONE = LogHead()
+_NONE = LogPrefix()
 
 
-def log_head(text: str) -> LogHead:
+def log_head(text: str) -> LogPrefix:
     head = text[:_LONGEST]
     rank, start = "", 0
     while (found := _before_all(head, start)) is not None:
@@ -61,7 +61,7 @@ def log_head(text: str) -> LogHead:
     for form in _FORMS:
         if (found := form.match(head, start)) is not None:
             return _head(found, rank)
-    return LogHead(length=start, rank=rank) if start else _NONE
+    return LogPrefix(length=start, rank=rank) if start else _NONE
 
 
 def _before_all(head: str, start: int) -> re.Match[str] | None:
@@ -74,7 +74,7 @@ def _before_all(head: str, start: int) -> re.Match[str] | None:
     return None
 
 
-def _head(found: re.Match[str], rank: str) -> LogHead:
+def _head(found: re.Match[str], rank: str) -> LogPrefix:
     groups = found.groupdict()
     date = None
     if month := groups.get("month"):
@@ -82,7 +82,7 @@ def _head(found: re.Match[str], rank: str) -> LogHead:
         date = (int(year) if year else None, int(month), int(found["day"]))
     level = groups.get("level")
     letter = groups.get("letter")
-    return LogHead(
+    return LogPrefix(
         length=found.end(),
         clock=groups.get("clock") or "",
         date=date,
@@ -105,7 +105,7 @@ COLUMN_CELLS = _CLOCK_CELLS + 3
 """Of the narrow column: time, level, and the blanks behind them."""
 
 
-def folded_head(head: LogHead) -> str:
+def folded_head(head: LogPrefix) -> str:
     """`23:03:15 I `: what stands for a head in a narrow column, the rank where it has no time; empty for a
     line that has none.
     """
@@ -131,15 +131,15 @@ class LogClock:
         self.now = anchor
         """Of the line that was asked about last."""
 
-    def older(self, head: LogHead) -> float | None:
+    def older(self, head: LogPrefix) -> float | None:
         """Of a line above the one before; `None` where it has no clock."""
         return self._at(head, self.now - _DAY_S / 2 + _SLACK_S)
 
-    def newer(self, head: LogHead) -> float | None:
+    def newer(self, head: LogPrefix) -> float | None:
         """Of a line below the one before."""
         return self._at(head, self.now + _DAY_S / 2 - _SLACK_S)
 
-    def _at(self, head: LogHead, middle: float) -> float | None:
+    def _at(self, head: LogPrefix, middle: float) -> float | None:
         """The moment nearest to `middle` that its clock shows."""
         if not head.clock:
             return None

@@ -14,7 +14,7 @@ from rltui.core.text import duration
 from rltui.daemon.attempt import Attempt
 from rltui.daemon.tasks import Signal
 from rltui.errors import RltuiError
-from rltui.services.remote import Remote
+from rltui.services.job_status import JobStatus
 
 logger = logging.getLogger(__name__)
 
@@ -24,12 +24,12 @@ _FOLLOW_INTERVALS_S = (1.0, 60.0)
 """First and longest pause before a follower that ended soon is replaced; each is twice the one before."""
 
 
-class Elsewhere:
+class RemoteAttempt:
     """The last attempt of a component at its host."""
 
-    def __init__(self, changed: Callable[[Remote | None], None]) -> None:
+    def __init__(self, changed: Callable[[JobStatus | None], None]) -> None:
         """`changed` is called, with what was known before, when something else is known."""
-        self.remote: Remote | None = None
+        self.remote: JobStatus | None = None
         """As last looked at; `None` until it was started there."""
         self._changed = changed
         self._news = Signal()
@@ -79,7 +79,7 @@ class Elsewhere:
         return f"{where} has not answered for {since} ({remote.problem}), and it may go on there"
 
 
-def news_of_host(component: str, before: Remote | None, remote: Remote) -> Iterator[Alert]:
+def news_of_host(component: str, before: JobStatus | None, remote: JobStatus) -> Iterator[Alert]:
     """What a person should notice of a change of what is known."""
 
     def alert(title: str, text: str, *, is_good: bool = False) -> Alert:

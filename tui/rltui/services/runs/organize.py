@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core import hints
-from rltui.core.runs import RunRow, RunSheet
+from rltui.core.runs import RunMetadata, RunRow
 from rltui.core.text import duration, listed
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.paths import STATE_FOLDER
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 _LONGEST_TAG = 48
 _LONGEST_NOTE = 4000
 _CLOCK_SLACK_S = 60.0
-_SHEET_FIELDS = tuple(each.name for each in fields(RunSheet))
+_SHEET_FIELDS = tuple(each.name for each in fields(RunMetadata))
 
 
 # --- words --------------------------------------------------------------------------------------------------
@@ -86,11 +86,11 @@ def _checked_tag(tag: str) -> str:
     return tag
 
 
-def _changed(index: RunIndex, row: RunRow, change: Callable[[RunSheet], RunSheet]) -> RunRow:
+def _changed(index: RunIndex, row: RunRow, change: Callable[[RunMetadata], RunMetadata]) -> RunRow:
     if not row.control or not Path(row.control).is_dir():
         raise ConflictError(f"{row.name}: its folder is not there: {row.folder}", hint="nothing was changed")
 
-    def checked(sheet: RunSheet) -> RunSheet:
+    def checked(sheet: RunMetadata) -> RunMetadata:
         if sheet.id != row.id:
             raise ConflictError(
                 f"the run in {row.folder} is another one by now",

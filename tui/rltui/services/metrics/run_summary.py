@@ -34,7 +34,7 @@ class _Seen:
     """Finite ones behind the last whole block."""
 
 
-class RunDigest:
+class RunSummary:
     """Of the series in `source`, kept up to date by what is new in them. Blocking, for one thread."""
 
     def __init__(self, source: SeriesSource, framework: Framework) -> None:

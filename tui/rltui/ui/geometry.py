@@ -70,7 +70,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Placing:
+class Geometry:
     places: Mapping[str, PanelPlace] = field(default_factory=dict)
     """Of the panels that are seen."""
     is_flat: bool = False
@@ -107,23 +107,23 @@ def place(
     focused: str | None = None,
     selected: str | None = None,
     zoomed: str | None = None,
-) -> Placing:
+) -> Geometry:
     """Where the panels in `states` stand on a body of `size` (cells, rows), as far as they are not hidden.
 
     `focused` has the keys, `selected` is the pane that was read last, `zoomed` is shown alone.
     """
     width, height = size
     if width <= 0 or height <= 0:
-        return Placing()
+        return Geometry()
     if zoomed is not None and zoomed in states:
-        return Placing({zoomed: PanelPlace(0, 0, width, height)}, is_flat=height < _LOW)
+        return Geometry({zoomed: PanelPlace(0, 0, width, height)}, is_flat=height < _LOW)
     shown = [
         ([name for name in column if name in states and name not in arrangement.hidden], share)
         for column, share in zip(arrangement.columns, arrangement.widths, strict=True)
     ]
     columns = [(names, share) for names, share in shown if names]
     if not columns:
-        return Placing(
+        return Geometry(
             notes=(Note(0, height // 2, width, "All panels are hidden: ctrl+w, then 0 shows them"),)
         )
     is_narrow = width < _NARROW
@@ -141,7 +141,7 @@ def place(
     notes: list[Note] = []
     for stack in stacks:
         stack.fill(found, notes)
-    return Placing(found, is_flat, tuple(notes))
+    return Geometry(found, is_flat, tuple(notes))
 
 
 class _Stack:
