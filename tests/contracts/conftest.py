@@ -12,14 +12,17 @@ from typing import Any
 import pytest
 from tests import forked
 from tests.conftest import environment_of
-from tests.contracts.recorded import REPOSITORY, unpacked
+from tests.contracts.recorded import BOOT, REPOSITORY, unpacked
+
+from rltui.services.processes import boot_identity
 
 LATER_S = 86_400.0
 """Between the newest recorded file and the time at which it is looked at."""
 PATIENCE = ("checks, and asks the framework's own validators", "reads what is new of the runs")
 """Said where that takes long."""
 ROOM = re.compile(r'[\d.]+ [GT]iB free: \d+ more fit|(?<="free_bytes":) ?\d+|(?<="fits":) ?\d+')
-AGE = re.compile(r"⚠ \S+ old")
+AGE = re.compile(r"⚠ \S+ old([^─\n]*)─*")
+"""With the border behind it, whose length depends on the digits."""
 OUTSIDE = ("CUDA", "HF_")
 
 
@@ -51,10 +54,10 @@ class RecordedBox:
         return json.loads(self.placed(done.stdout))
 
     def placed(self, text: str) -> str:
-        """Without the path of its root, the room on this disk, and spaces at the ends of lines."""
+        """Without the path of its root, the boot, the room on this disk, and spaces at the ends of lines."""
         wrapped = r"\s*".join(map(re.escape, str(self.root)))
-        text = re.sub(wrapped, "BOX", text).replace(REPOSITORY, "REPOSITORY")
-        text = AGE.sub("⚠ old", ROOM.sub("0", text))
+        text = re.sub(wrapped, "BOX", text).replace(REPOSITORY, "REPOSITORY").replace(boot_identity(), BOOT)
+        text = AGE.sub(r"⚠ old\1─", ROOM.sub("0", text))
         return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
 
 

@@ -1,6 +1,6 @@
 """The recorded box: what real experiments left on disk.
 
-The path of its root is a placeholder, and the numbers of its models are zeros.
+The path of its root and the identity of its boot are placeholders, and the numbers of its models are zeros.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from rltui.services.processes import boot_identity
+
 ARCHIVE = Path(__file__).with_name("box.tar.xz")
 PLACEHOLDER = "/tmp/rlt-RECORDED"
 """As long as the path of a box: offsets in files hold."""
 REPOSITORY = str(Path(__file__).parents[2])
 NOT_HERE = "/REPOSITORY"
 """In the place of the folder with the layouts that the runs were started with."""
+BOOT = "boot-RECORDED".ljust(53, ".")
+"""In the place of the identity of the boot: the box is one that has not been booted since."""
 KEPT = ("work", "state", "config")
 LEFT_OUT = (".sqlite", ".sqlite-journal", ".lock", ".pyc")
 """The index of runs is made again from the folders."""
@@ -43,7 +47,9 @@ def pack(root: Path) -> None:
                     data = path.read_bytes().replace(os.environ["PATH"].encode(), b"/usr/bin:/bin")
                     if path.suffix in WEIGHTS:
                         data = data[:HEAD_BYTES].ljust(len(data), b"\0")
-                    data = _placed(data, {str(root): PLACEHOLDER, REPOSITORY: NOT_HERE})
+                    data = _placed(
+                        data, {str(root): PLACEHOLDER, REPOSITORY: NOT_HERE, boot_identity(): BOOT}
+                    )
                     entry.size = len(data)
                     archive.addfile(entry, io.BytesIO(data))
                 elif path.is_dir():
@@ -63,7 +69,7 @@ def unpacked() -> Iterator[Path]:
             archive.extractall(root, filter="data")
         for path in [each for folder in KEPT for each in (root / folder).rglob("*") if each.is_file()]:
             info, data = path.stat(), path.read_bytes()
-            placed = _placed(data, {PLACEHOLDER: str(root), NOT_HERE: REPOSITORY})
+            placed = _placed(data, {PLACEHOLDER: str(root), NOT_HERE: REPOSITORY, BOOT: boot_identity()})
             if placed != data:
                 path.write_bytes(placed)
                 os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
