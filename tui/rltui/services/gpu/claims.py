@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+import rltui.core.gpu.claims as core
 from rltui import paths
-from rltui.core.gpu import claims as core
 from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.report import GpuClaim, GpuReport
 from rltui.core.values import Value
