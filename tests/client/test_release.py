@@ -20,7 +20,7 @@ from rltui.client.release import (
 from rltui.core.layout import Layout
 from rltui.errors import UsageError
 from rltui.services import layout_files
-from rltui.services.job_status import JobStatus, write_remote
+from rltui.services.job_status import JobStatus, write_job_status
 from rltui.services.kube import Kubectl, Pod, PodSet
 
 SHIPPED = tomllib.loads((paths.shipped_dir("layouts") / f"{LAYOUT}.toml").read_text())
@@ -91,9 +91,9 @@ def test_what_sleeps_and_what_was_seen_to_end_is_not_started(tmp_path: Path) -> 
     assert to_follow(found, tmp_path) == ("orchestrator", "trainer")
     attempt = tmp_path / ".rltui/components/trainer/attempt-3"
     attempt.mkdir(parents=True)
-    write_remote(attempt, JobStatus(id="uid/0", phase="ended"))
+    write_job_status(attempt, JobStatus(id="uid/0", phase="ended"))
     assert to_follow(found, tmp_path) == ("orchestrator", "trainer")  # an earlier start of the container
-    write_remote(attempt, JobStatus(id="uid/1", phase="ended"))
+    write_job_status(attempt, JobStatus(id="uid/1", phase="ended"))
     assert to_follow(found, tmp_path) == ("orchestrator",)
 
 

@@ -21,7 +21,7 @@ from tests.waiting import retry_until
 from rltui import paths
 from rltui.core import hints
 from rltui.services import processes
-from rltui.services.job_status import read_remote
+from rltui.services.job_status import read_job_status
 from rltui.services.processes import AttemptRecord
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
@@ -73,7 +73,7 @@ class Cluster:
         return self.box.work / f"out/.rltui/components/{component}/attempt-{attempt}"
 
     def remote(self, **values: Any) -> Any:
-        return read_remote(self.folder(**values))
+        return read_job_status(self.folder(**values))
 
     def records(self) -> list[AttemptRecord]:
         """What the shims there say that have something to look after."""

@@ -18,7 +18,7 @@ from tests.waiting import retry_until
 
 from rltui.core.hosts import SlurmSpec
 from rltui.services.job_arrays import ArrayPlace, make_array
-from rltui.services.job_status import JobStatus, read_remote
+from rltui.services.job_status import JobStatus, read_job_status
 from rltui.services.slurm import step_words
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(180)]
@@ -81,7 +81,7 @@ class Attempt:
 
     def until(self, holds: Callable[[JobStatus], bool], timeout_s: float = 40.0) -> JobStatus:
         def look() -> JobStatus | None:
-            remote = read_remote(self.folder)
+            remote = read_job_status(self.folder)
             return remote if remote is not None and holds(remote) else None
 
         return retry_until(look, timeout_s=timeout_s)
@@ -92,7 +92,7 @@ class Attempt:
     def ended(self, timeout_s: float = 60.0) -> tuple[int, JobStatus]:
         assert self._follower is not None
         code = self._follower.wait(timeout_s)
-        remote = read_remote(self.folder)
+        remote = read_job_status(self.folder)
         assert remote is not None
         return code, remote
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.fakes.experiment import GIB, NO_GPU, NOW, gpu_device, gpu_process, gpu_report
 from tests.ui import gpu_scenarios as scenarios
 
-from rltui.core.gpu.report import GpuBudget, GpuClaim, GpuDevice, GpuReport, GpuShare
+from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuReservation, GpuShare
 from rltui.ui.widgets.gpu_panel import gpu_lines, gpu_summary, without_times
 from rltui.ui.widgets.gpu_words import (
     claims,
@@ -234,7 +234,7 @@ def test_bar_shows_every_holder_engines_first() -> None:
     budget = GpuBudget(component="inference", utilization=0.1, budget_bytes=14 * GIB)
     device = GpuDevice(index=0, total_bytes=140 * GIB, used_bytes=92 * GIB, shares=shares, budgets=(budget,))
     assert bar(device, 20) == "█▒┊" + "▒" * 10 + "▨" + "░" * 6
-    claim = GpuClaim(experiment="b", component="inference", device="", size_bytes=30 * GIB)
+    claim = GpuReservation(experiment="b", component="inference", device="", size_bytes=30 * GIB)
     claimed = device.model_copy(
         update={"claims": (claim.model_copy(update={"left_bytes": 28 * GIB}),), "free_bytes": 48 * GIB}
     )
@@ -270,7 +270,7 @@ def devices(draw: st.DrawFn) -> GpuDevice:
             for name in draw(st.lists(st.sampled_from("abc"), unique=True, max_size=2))
         ),
         claims=tuple(
-            GpuClaim(experiment=name * 48, device="", left_bytes=draw(SIZES))
+            GpuReservation(experiment=name * 48, device="", left_bytes=draw(SIZES))
             for name in draw(st.lists(st.sampled_from("abc"), unique=True, max_size=2))
         ),
     )

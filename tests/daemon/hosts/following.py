@@ -16,7 +16,7 @@ from tests.fakes.nodes import FakeNode
 from tests.waiting import retry_until
 
 from rltui.services import processes
-from rltui.services.job_status import JobStatus, read_remote
+from rltui.services.job_status import JobStatus, read_job_status
 
 
 class Following:
@@ -73,7 +73,7 @@ class Following:
 
     @property
     def remote(self) -> JobStatus:
-        return read_remote(self.folder) or JobStatus()
+        return read_job_status(self.folder) or JobStatus()
 
     def running(self) -> processes.AttemptRecord:
         """What the shim there says, once the component runs and its follower knows."""

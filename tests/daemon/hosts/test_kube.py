@@ -22,13 +22,13 @@ from tests.kube import FakeCluster, fake_cluster, shell
 from tests.waiting import retry_until
 
 from rltui.daemon.hosts import kube as kube_host
-from rltui.daemon.hosts.follower import RemoteRunner
-from rltui.services.job_status import JobStatus, read_remote
+from rltui.daemon.hosts.remote_runner import RemoteRunner
+from rltui.services.job_status import JobStatus, read_job_status
 from rltui.services.kube import pod_words
 
 HASTE = """\
 import sys
-from rltui.daemon.hosts import follower, kube
+from rltui.daemon.hosts import remote_runner, kube
 kube._LOOK_S = kube._FORWARD_S = 0.1
 kube._PAUSES_S = (0.1, 0.2)
 kube._QUIET_S = kube._UNREACHED_S = 1.0
@@ -59,7 +59,7 @@ class Attempt:
 
     @property
     def remote(self) -> JobStatus:
-        return read_remote(self.folder) or JobStatus()
+        return read_job_status(self.folder) or JobStatus()
 
     def follow(self) -> subprocess.Popen[bytes]:
         """As the shim starts it, also in place of one that was killed."""
@@ -364,9 +364,9 @@ def test_lines_that_come_again_are_left_out_as_often_as_they_are_there(tmp_path:
     spec = {"experiment": "e", "component": "c", "attempt": 1, "log": str(tmp_path / "log")}
     elsewhere = {"argv": [], "cwd": ".", "env": {}, "stop": {}, "host": {}}
     (tmp_path / "spec.json").write_text(json.dumps({**spec, "elsewhere": elsewhere}))
-    follower = Written(tmp_path)
-    follower.write(b"rltui: before\n")
-    lines = kube_host._Lines(follower)
+    remote_runner = Written(tmp_path)
+    remote_runner.write(b"rltui: before\n")
+    lines = kube_host._Lines(remote_runner)
     assert lines.options() == []
     first, second = stamped(1, "one", "beat", "beat"), stamped(2, "beat", "two")
     lines.begin()
@@ -377,7 +377,7 @@ def test_lines_that_come_again_are_left_out_as_often_as_they_are_there(tmp_path:
     lines.take(second + stamped(3, "beat"))
     lines.take(stamped(2, "late") + stamped(4, "beat"))
     whole = "one\nbeat\nbeat\nbeat\ntwo\nbeat\nlate\nbeat\n"
-    assert follower.log.read_text() == f"rltui: before\n{whole}"
+    assert remote_runner.log.read_text() == f"rltui: before\n{whole}"
 
     again = kube_host._Lines(Written(tmp_path))  # in place of one that was killed without another note
     assert again.options() == ["--since-time=2026-01-01T00:00:02Z"]
@@ -385,4 +385,4 @@ def test_lines_that_come_again_are_left_out_as_often_as_they_are_there(tmp_path:
     again.take(second + stamped(3, "beat") + stamped(2, "late") + stamped(4, "beat", "beat", "new"))
     again.take(b"2026-01-01T02:00:05+02:00 no end")
     again.finish()
-    assert follower.log.read_text() == f"rltui: before\n{whole}beat\nnew\nno end"
+    assert remote_runner.log.read_text() == f"rltui: before\n{whole}beat\nnew\nno end"

@@ -21,10 +21,10 @@ from rltui.errors import RltuiError, UsageError
 if TYPE_CHECKING:
     from rltui.core.gpu.report import (
         GpuBudget,
-        GpuClaim,
         GpuDevice,
         GpuProcess,
         GpuReport,
+        GpuReservation,
         GpuShare,
         MemoryVerdict,
     )
@@ -77,13 +77,13 @@ def _print(arguments: argparse.Namespace) -> None:
 
 
 def _readings(interval_s: float | None) -> Generator[GpuReport, None, None]:
-    from rltui.core.gpu.claims import with_claims
-    from rltui.services.gpu.claims import claims_of_others
+    from rltui.core.gpu.reservations import with_reservations
+    from rltui.services.gpu.reservations import other_reservations
     from rltui.services.gpu.sampling import readings
 
     with closing(readings(interval_s)) as reports:
         for report in reports:
-            yield with_claims(report, claims_of_others())
+            yield with_reservations(report, other_reservations())
 
 
 def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, None]:
@@ -198,7 +198,7 @@ def _budget_text(budget: GpuBudget) -> str:
     return f"budget of {budget.component}: {budget.utilization:g} × total = {_gib(budget.budget_bytes)} GiB"
 
 
-def _claim_text(claim: GpuClaim) -> str:
+def _claim_text(claim: GpuReservation) -> str:
     whose = "/".join(filter(None, (claim.experiment, claim.component)))
     size = f"{gib(claim.left_bytes)} GiB more" if claim.size_bytes else "memory, nobody knows how much,"
     return f"{whose} is starting and will take {size}"

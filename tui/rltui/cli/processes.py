@@ -27,7 +27,7 @@ from rltui.core.text import duration, short_command
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import processes
 from rltui.services.gpu.sampling import read_once
-from rltui.services.job_status import JobStatus, read_remote, write_remote
+from rltui.services.job_status import JobStatus, read_job_status, write_job_status
 from rltui.services.processes import ProcessId
 from rltui.services.processes import orphans as leftovers
 from rltui.services.processes.orphans import foreign_processes
@@ -137,7 +137,7 @@ def _unfollowed(record: ExperimentRecord) -> dict[str, tuple[Path, JobStatus]]:
     """Component → folder of what may go on on another machine, which nobody here follows any more."""
     found = {}
     for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
-        remote, attempt = read_remote(folder), processes.read_attempt(folder)
+        remote, attempt = read_job_status(folder), processes.read_attempt(folder)
         if remote is not None and remote.may_live and (attempt is None or attempt.living_main is None):
             found[folder.parent.name] = folder, remote
     return found
@@ -154,7 +154,7 @@ def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     found = _unfollowed(record)
     if name not in found:
         attempts = ControlFolder(Path(record.output_dir)).newest_attempts()
-        followed = {folder.parent.name for folder in attempts if read_remote(folder) is not None}
+        followed = {folder.parent.name for folder in attempts if read_job_status(folder) is not None}
         raise UsageError(
             f"nothing of {name} goes on elsewhere without being followed from here",
             hint=f"end what is followed: {hints.STOP(components=name, name=record.name)}"
@@ -168,7 +168,7 @@ def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     )
     require_consent("forget", arguments, "forget it?")
     try:
-        write_remote(folder, replace(remote, phase="ended", since=time.time(), error="it was given up"))
+        write_job_status(folder, replace(remote, phase="ended", since=time.time(), error="it was given up"))
     except OSError as error:
         raise RltuiError(f"cannot write in {folder}: {error.strerror}") from error
     journal = Journal(ControlFolder(Path(record.output_dir)).journal_file)

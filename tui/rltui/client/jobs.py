@@ -18,7 +18,7 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles
 from rltui.services import layout_files, slurm
 from rltui.services.config.store import ConfigStore
-from rltui.services.job_status import read_remote
+from rltui.services.job_status import read_job_status
 from rltui.services.launch import Launch, Launcher
 from rltui.services.resolved_configs import Resolver
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -139,7 +139,7 @@ def newest_job(experiment: str) -> str:
         for spec in layout.component
         if spec.slurm is not None
         for attempt in control.attempts(spec.id)[-1:]
-        if (remote := read_remote(control.attempt_dir(spec.id, attempt))) is not None and remote.id
+        if (remote := read_job_status(control.attempt_dir(spec.id, attempt))) is not None and remote.id
     ]
     if not numbers:
         raise ConflictError(

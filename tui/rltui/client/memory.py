@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from rltui.core import hints
-from rltui.core.gpu.claims import other_experiments
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.forecast import has_little_room, worst_per_component
 from rltui.core.gpu.report import GpuDevice, GpuReport, MemoryVerdict
+from rltui.core.gpu.reservations import other_experiments
 from rltui.core.layout import Layout
 from rltui.core.text import gib, listed
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files
 from rltui.services.config.store import ConfigStore
-from rltui.services.gpu.claims import report_once
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.reservations import report_once
 from rltui.services.launch import Launcher
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import default_output_dir, known_experiments

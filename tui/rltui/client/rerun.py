@@ -18,7 +18,7 @@ from rltui.core.runs import RunOrigin, RunRow
 from rltui.errors import ConflictError, RltuiError
 from rltui.services import layout_files
 from rltui.services.config.store import ConfigStore
-from rltui.services.gpu.claims import report_once
+from rltui.services.gpu.reservations import report_once
 from rltui.services.launch import Launcher
 from rltui.services.runs.catalog import find_run, record_of
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord

@@ -219,12 +219,12 @@ class ComponentSpec(LayoutSection):
         named = [name for name in ("node", "slurm", "pod") if getattr(self, name)]
         if len(named) > 1:
             raise ValueError(f"it can run at one place only: leave out all but one of {', '.join(named)}")
-        if self.is_elsewhere and self.stop.leftovers == "keep":
+        if self.is_remote and self.stop.leftovers == "keep":
             raise ValueError('stop.leftovers = "keep" is for this machine: elsewhere they are ended')
         return self
 
     @property
-    def is_elsewhere(self) -> bool:
+    def is_remote(self) -> bool:
         """Its processes are not this machine's. With a terminal, what leads there runs here, and is it."""
         return not self.tty and (bool(self.node) or self.slurm is not None or self.pod is not None)
 

@@ -19,7 +19,7 @@ from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import ExitInfo
 from rltui.errors import RltuiError
 from rltui.services import processes
-from rltui.services.job_status import JobStatus, read_remote
+from rltui.services.job_status import JobStatus, read_job_status
 from rltui.services.launch import Launch
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.processes import ending
@@ -140,7 +140,7 @@ class Attempt:
     def remote(self) -> JobStatus | None:
         """What its follower last knew of it, where it runs elsewhere and has been started there."""
         is_here = self.launch is not None and self.launch.host is None
-        return None if is_here else read_remote(self.folder)
+        return None if is_here else read_job_status(self.folder)
 
     def end_elsewhere(self, exit_info: ExitInfo) -> ExitInfo:
         """`exit_info` of its follower, as the host says it of the component itself."""
@@ -273,8 +273,8 @@ class Attempt:
 
         What runs elsewhere can be ended there by its follower alone.
         """
-        is_elsewhere = self.launch is not None and self.launch.host is not None
-        if is_elsewhere and number is signal.SIGUSR1 and (follower := self.main) is not None:
+        is_remote = self.launch is not None and self.launch.host is not None
+        if is_remote and number is signal.SIGUSR1 and (follower := self.main) is not None:
             processes.send_signal(follower, number)
         elif (shim := self.shim) is not None:
             processes.send_signal(shim, number)

@@ -168,7 +168,7 @@ class ComponentRunner:
             return True
         epoch, attempt = self.life.epoch, self.newest
         grace_s = 0.0 if kill else self.spec.stop.grace_s
-        margin_s = self.stop_margin_s + (REMOTE_MARGIN_S if self.spec.is_elsewhere else 0.0)
+        margin_s = self.stop_margin_s + (REMOTE_MARGIN_S if self.spec.is_remote else 0.0)
         await attempt.signal(signal.SIGUSR1 if kill else signal.SIGTERM)
         try:
             async with asyncio.timeout(grace_s + margin_s):
@@ -239,7 +239,7 @@ class ComponentRunner:
     @property
     def pid(self) -> int | None:
         """Of the main process, while there is one on this machine."""
-        if self.spec.is_elsewhere:
+        if self.spec.is_remote:
             return None
         main = self.record.main if self.record is not None else None
         return main.pid if main is not None and self.life.alive and self.life.exit is None else None
@@ -330,7 +330,7 @@ class ComponentRunner:
     def _adopt_running(self, attempt: Attempt) -> None:
         ready = attempt.launch.ready if attempt.launch is not None and not attempt.was_ready else None
         waiting = advance(self.life, StartRequested(automatic=True))
-        is_ready = ready is None and (attempt.was_ready or not self.spec.is_elsewhere)
+        is_ready = ready is None and (attempt.was_ready or not self.spec.is_remote)
         spawned = Spawned(epoch=waiting.epoch, ready=is_ready, at=attempt.ready_since())
         self.life = advance(waiting, spawned)  # not told: nothing happened to the component
         if self.spec.creates:
@@ -365,7 +365,7 @@ class ComponentRunner:
     async def _watch(self, epoch: int, attempt: Attempt, ready: Ready | None) -> None:
         """Probe until ready, and wait for the end."""
         watches = [spawn(self._probe(epoch, attempt, ready), f"probe {self.spec.id}")]
-        if self.spec.is_elsewhere:
+        if self.spec.is_remote:
             watches.append(spawn(self.elsewhere.watch(attempt), f"remote {self.spec.id}"))
         try:
             exit_info = await self._end_of(epoch, attempt)
@@ -401,7 +401,7 @@ class ComponentRunner:
 
     async def _probe(self, epoch: int, attempt: Attempt, ready: Ready | None) -> None:
         """Until it is ready, from when on it runs: a queue is no part of the time that it has for that."""
-        if self.spec.is_elsewhere:
+        if self.spec.is_remote:
             await self.elsewhere.until_running()
         if ready is not None and not await _succeeds(
             probe := Probe(ready, attempt.log), ready.timeout_s, attempt

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import lru_cache
 
 from rltui.core.api import ComponentState, Orphan
-from rltui.core.gpu.claims import with_claims
 from rltui.core.gpu.history import MemoryHistory, Peaks
-from rltui.core.gpu.report import GpuBudget, GpuClaim, GpuDevice, GpuHistories, GpuReport
+from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuHistories, GpuReport, GpuReservation
+from rltui.core.gpu.reservations import with_reservations
 from rltui.core.hosts import SlurmSpec
 from rltui.core.interpreter import bare_command
 from rltui.core.text import duration
@@ -45,7 +45,7 @@ class GpuAccount:
         experiment: str,
         runners: Mapping[str, ComponentRunner],
         forecast: MemoryForecast,
-        claims: Callable[[], Collection[GpuClaim]] = tuple,
+        claims: Callable[[], Collection[GpuReservation]] = tuple,
     ) -> None:
         """`claims`: what other experiments are about to take."""
         self._runners = runners
@@ -76,7 +76,7 @@ class GpuAccount:
         )
         self._write_peaks()
         report = reading.model_copy(update={"devices": devices, "interval_s": interval_s})
-        report = with_claims(report, self._claims()) if devices else report
+        report = with_reservations(report, self._claims()) if devices else report
         verdicts = self._forecast.of_idle_engines(report.devices)
         return report.model_copy(update={"verdicts": verdicts})
 

@@ -19,13 +19,13 @@ from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.interpreter import bare_command
 from rltui.core.lifecycle import Lifecycle
 from rltui.core.text import ssh_host
-from rltui.daemon.claims import ReservationManager
 from rltui.daemon.component import ComponentRunner, UnmetDependency
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.forecast import MemoryForecast
 from rltui.daemon.observation import Observation
 from rltui.daemon.remote_attempt import news_of_host
+from rltui.daemon.reservations import ReservationManager
 from rltui.daemon.servers import Servers
 from rltui.daemon.shim import program as shim_program
 from rltui.daemon.tasks import Signal

@@ -148,7 +148,7 @@ class _Watched:
             if (
                 self._evidence is not None
                 and self._runner.spec.stall.dump
-                and not self._runner.spec.is_elsewhere
+                and not self._runner.spec.is_remote
             ):
                 attempt = self._runner.newest
                 if attempt is not None and attempt.main is not None:
@@ -197,7 +197,7 @@ def _can_be_watched(runner: ComponentRunner) -> bool:
 
 
 def _signs(runner: ComponentRunner, observation: Observation) -> LivenessSignals:
-    main = runner.record.main if runner.record is not None and not runner.spec.is_elsewhere else None
+    main = runner.record.main if runner.record is not None and not runner.spec.is_remote else None
     stat = read_stat(main.pid) if main is not None else None
     rows = observation.progress.rows(runner.spec.id)
     return LivenessSignals(

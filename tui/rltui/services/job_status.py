@@ -49,7 +49,7 @@ class JobStatus:
         return bool(self.id) and self.phase != "ended"
 
 
-def read_remote(attempt: Path) -> JobStatus | None:
+def read_job_status(attempt: Path) -> JobStatus | None:
     """`None` where nothing was written yet, or nothing that can be understood."""
     try:
         values = json.loads(read_regular(attempt / _FILE))
@@ -59,7 +59,7 @@ def read_remote(attempt: Path) -> JobStatus | None:
         return None
 
 
-def write_remote(attempt: Path, remote: JobStatus) -> None:
+def write_job_status(attempt: Path, remote: JobStatus) -> None:
     """Replace it as a whole. Raises OSError where that cannot be done."""
     temporary = attempt / f".{_FILE}.{os.getpid()}"
     temporary.write_text(json.dumps(asdict(remote)), encoding="utf-8")

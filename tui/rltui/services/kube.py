@@ -12,7 +12,7 @@ from typing import Any, Literal
 from rltui.core.text import whole_number
 from rltui.errors import RltuiError
 from rltui.services import subprocesses
-from rltui.services.job_status import read_remote
+from rltui.services.job_status import read_job_status
 
 SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash || exec sh")
 """What a person gets in a pod who names no command."""
@@ -345,7 +345,7 @@ async def read_inside(kubectl: Kubectl, pod: Pod) -> Inside:
 
 def seen_to_end(attempt: Path, pod: Pod) -> bool:
     """Whether that attempt of a component has followed this very container to the end of its program."""
-    before = read_remote(attempt)
+    before = read_job_status(attempt)
     return before is not None and before.phase == "ended" and before.id == pod.instance
 
 

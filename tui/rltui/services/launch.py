@@ -316,7 +316,7 @@ class Launcher:
         `CUDA_VISIBLE_DEVICES`.
         """
         spec = self._layout[component]
-        if spec.is_elsewhere:
+        if spec.is_remote:
             return ""
         if text := self._one(component, spec.gpus, files):
             return text
@@ -330,7 +330,7 @@ class Launcher:
 
     def engine(self, component: str, files: ConfigFiles) -> EngineMemory | None:
         """What it does with their memory, where it is an inference engine and they are of this machine."""
-        if self._layout[component].is_elsewhere:
+        if self._layout[component].is_remote:
             return None
         named = self._engine_memory(files)
         fraction = self._gpu_memory(component, files)
@@ -363,7 +363,7 @@ class Launcher:
         return render_arguments(source.command, values, where=where)
 
     def _gpu_memory(self, component: str, files: ConfigFiles) -> float | None:
-        if self._layout[component].is_elsewhere:
+        if self._layout[component].is_remote:
             return None
         text = self._one(component, self._layout[component].gpu_memory, files)
         return _fraction(text, self._where(component))
@@ -372,7 +372,7 @@ class Launcher:
         """What framework and layout add, the layout last. Devices are counted as NVML counts them."""
         where, model = self._where(component), self._model(component, files)
         added = {**self._framework.environment(model, files, self._context(files, start))}
-        if self._layout[component].is_elsewhere:  # it knows of the devices of this machine alone
+        if self._layout[component].is_remote:  # it knows of the devices of this machine alone
             added.pop(VISIBLE_DEVICES, None)
         for name in dict.fromkeys((model, component)):
             values = self._values_of(name, files, start)

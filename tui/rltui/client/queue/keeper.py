@@ -25,7 +25,7 @@ from rltui.core.runs import RunMetadata
 from rltui.errors import ExitCode, RltuiError
 from rltui.services import subprocesses
 from rltui.services.fingerprints import Fingerprints
-from rltui.services.gpu.claims import release_devices, reserve_devices
+from rltui.services.gpu.reservations import release_devices, reserve_devices
 from rltui.services.queue_file import change_queue, queue_folder, start_lock
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import find_experiment

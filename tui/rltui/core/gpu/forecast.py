@@ -27,7 +27,6 @@ from rltui.core.gpu.budget import (
     safe_utilization,
     share_bytes,
 )
-from rltui.core.gpu.claims import claim_text
 from rltui.core.gpu.forecast_text import (
     EngineFit,
     change_notes,
@@ -36,7 +35,8 @@ from rltui.core.gpu.forecast_text import (
     trainer_unseen,
     unreadable,
 )
-from rltui.core.gpu.report import GpuClaim, GpuDevice, MemoryVerdict, Verdict
+from rltui.core.gpu.report import GpuDevice, GpuReservation, MemoryVerdict, Verdict
+from rltui.core.gpu.reservations import reservation_text
 from rltui.core.text import GIB
 
 _MOST_OVERHEAD_BYTES = 4 * GIB
@@ -74,7 +74,7 @@ def forecast(
     return tuple(verdict for verdict in verdicts if verdict is not None)
 
 
-def needs(devices: Sequence[GpuDevice], users: Sequence[MemoryUser]) -> tuple[GpuClaim, ...]:
+def needs(devices: Sequence[GpuDevice], users: Sequence[MemoryUser]) -> tuple[GpuReservation, ...]:
     """What each component that starts will hold of each of its devices in the end, as claims of nobody yet.
 
     A size of 0 where nothing is known of that. Devices that cannot be read are left out.
@@ -85,7 +85,7 @@ def needs(devices: Sequence[GpuDevice], users: Sequence[MemoryUser]) -> tuple[Gp
         for user in plan.users if plan is not None else ():
             if plan is not None and user.starts:
                 size = plan.takes_bytes(user) or _trained_bytes(user)
-                claim = GpuClaim(experiment="", component=user.component, device=device.key)
+                claim = GpuReservation(experiment="", component=user.component, device=device.key)
                 claims.append(claim.model_copy(update={"size_bytes": min(size, plan.usable_bytes)}))
     return tuple(claims)
 
@@ -96,7 +96,7 @@ def _trained_bytes(user: MemoryUser) -> int:
 
 
 def _with_claims(verdict: MemoryVerdict | None, device: GpuDevice) -> MemoryVerdict | None:
-    if verdict is None or not (words := claim_text(device.claims)):
+    if verdict is None or not (words := reservation_text(device.claims)):
         return verdict
     text = f"{verdict.text} ({words})" if verdict.is_bad else verdict.text
     return verdict.model_copy(update={"text": text, "notes": (*verdict.notes, words)})

@@ -73,7 +73,7 @@ class GpuBudget(Value):
     budget_bytes: int
 
 
-class GpuClaim(Value):
+class GpuReservation(Value):
     """Memory of a device that a component is about to take, and that nobody else should count on."""
 
     experiment: str
@@ -128,7 +128,7 @@ class GpuDevice(Value):
     `used_bytes`, the rest being the share `hidden`."""
     budgets: tuple[GpuBudget, ...] = ()
     """Of the inference servers that are, or would be, on this device."""
-    claims: tuple[GpuClaim, ...] = ()
+    claims: tuple[GpuReservation, ...] = ()
     """What other experiments that are starting will take besides what they hold."""
     recent: tuple[int, ...] = ()
     """Used memory in percent of the total, newest last, at most 60 values, `GpuReport.interval_s` apart."""

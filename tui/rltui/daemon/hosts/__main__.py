@@ -2,7 +2,7 @@
 
 import sys
 
-from rltui.daemon.hosts.follower import main
+from rltui.daemon.hosts.remote_runner import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

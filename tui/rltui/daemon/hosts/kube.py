@@ -20,7 +20,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from rltui.daemon.hosts.follower import HostError, RemoteRunner, UnreachedError, is_set_within
+from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, UnreachedError, is_set_within
 from rltui.errors import RltuiError
 from rltui.services import kube, subprocesses
 from rltui.services.kube import Kubectl, NoContainerError, NoPodError, Pod, PodHandle

@@ -13,7 +13,7 @@ import zlib
 from dataclasses import replace
 from typing import Any
 
-from rltui.daemon.hosts.follower import HostError, RemoteRunner, UnreachedError, is_set_within
+from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, UnreachedError, is_set_within
 from rltui.daemon.shim.agent import BEAT_S, OUTPUT, STATE
 from rltui.services.nodes import reach_words, shell_input, shim_program, tag_there
 

@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from rltui.daemon.hosts.follower import RemoteRunner, is_set_within
+from rltui.daemon.hosts.remote_runner import RemoteRunner, is_set_within
 from rltui.daemon.hosts.slurm_submission import Commands, Submission
 from rltui.services import slurm
 from rltui.services.job_status import JobStatus

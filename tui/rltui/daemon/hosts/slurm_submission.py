@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rltui.daemon.hosts.follower import HostError, RemoteRunner, UnreachedError, is_set_within
+from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, UnreachedError, is_set_within
 from rltui.errors import RltuiError
 from rltui.services import slurm
 from rltui.services.job_arrays import ArrayPlace, JobArray, Task, array_script

@@ -12,7 +12,7 @@ from pathlib import Path
 from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.gpu.budget import EngineFigures, EngineMemory, MemoryUser, ModelShape, budget_bytes
 from rltui.core.gpu.forecast import forecast, needs
-from rltui.core.gpu.report import GpuBudget, GpuClaim, GpuDevice, MemoryVerdict
+from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReservation, MemoryVerdict
 from rltui.core.gpu.training import TrainingNeed
 from rltui.core.knobs import shown
 from rltui.core.layout import Layout
@@ -256,7 +256,7 @@ class MemoryPlan:
 
     def needs(
         self, devices: Sequence[GpuDevice], files: ConfigFiles, *, starts: Collection[str]
-    ) -> tuple[GpuClaim, ...]:
+    ) -> tuple[GpuReservation, ...]:
         """What those in `starts` will hold in the end of the devices that are theirs.
 
         Raises:

@@ -12,11 +12,11 @@ from textual.content import Content
 from textual.style import Style
 
 from rltui.core.gpu.report import (
-    GpuClaim,
     GpuDevice,
     GpuOwner,
     GpuProcess,
     GpuReport,
+    GpuReservation,
     GpuShare,
     MemoryVerdict,
 )
@@ -112,7 +112,7 @@ _NAME_CELLS = 18
 """Of a component of another experiment; the narrowest panel has room for that."""
 
 
-def starting_labels(claims: Iterable[GpuClaim]) -> list[str]:
+def starting_labels(claims: Iterable[GpuReservation]) -> list[str]:
     """`+40.0 b/inference`: what each component will take besides what it holds, of all devices together."""
     left: dict[str, int] = {}
     for claim in claims:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rltui.core.gpu.report import GpuClaim, GpuDevice, GpuReport
+from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation
 from rltui.core.text import gib, listed
 
 
-def with_claims(report: GpuReport, claims: Collection[GpuClaim]) -> GpuReport:
+def with_reservations(report: GpuReport, claims: Collection[GpuReservation]) -> GpuReport:
     """`report` with what is left of these on each of its devices."""
     if not claims:
         return report
@@ -19,7 +19,7 @@ def with_claims(report: GpuReport, claims: Collection[GpuClaim]) -> GpuReport:
     return report.model_copy(update={"devices": devices})
 
 
-def pressing(device: GpuDevice, claims: Iterable[GpuClaim]) -> tuple[GpuClaim, ...]:
+def pressing(device: GpuDevice, claims: Iterable[GpuReservation]) -> tuple[GpuReservation, ...]:
     """Those on the device, with `left_bytes`: what their components hold already is in the reading."""
     return tuple(
         claim.model_copy(update={"left_bytes": max(0, claim.size_bytes - held_bytes(device, claim))})
@@ -28,7 +28,7 @@ def pressing(device: GpuDevice, claims: Iterable[GpuClaim]) -> tuple[GpuClaim, .
     )
 
 
-def held_bytes(device: GpuDevice, claim: GpuClaim) -> int:
+def held_bytes(device: GpuDevice, claim: GpuReservation) -> int:
     return sum(
         share.used_bytes
         for share in device.shares
@@ -38,7 +38,7 @@ def held_bytes(device: GpuDevice, claim: GpuClaim) -> int:
     )
 
 
-def claim_text(claims: Sequence[GpuClaim]) -> str:
+def reservation_text(claims: Sequence[GpuReservation]) -> str:
     """`40.0 GiB are claimed by b, which is starting`; empty where nothing is left to take."""
     left = {claim.experiment: 0 for claim in claims if claim.left_bytes}
     for claim in claims:
@@ -65,10 +65,10 @@ class Contention(NamedTuple):
 
 def contention(
     devices: Sequence[GpuDevice],
-    wanted: Collection[GpuClaim],
+    wanted: Collection[GpuReservation],
     *,
-    own: Collection[GpuClaim] = (),
-    others: Collection[GpuClaim] = (),
+    own: Collection[GpuReservation] = (),
+    others: Collection[GpuReservation] = (),
     has_waited: bool = False,
 ) -> Contention | None:
     """What of others is in the way of who wants these, on the first device where that is so; `None`: nothing.
@@ -91,7 +91,7 @@ def contention(
         if size <= device.free_bytes - left:
             continue
         need = f"GPU {device.label}: needs {gib(size)} GiB, {gib(device.free_bytes)} GiB free"
-        if words := claim_text(theirs):
+        if words := reservation_text(theirs):
             return Contention(f"{need}, of which {words}", is_starting=True)
         held = _held_by_others(device)
         if has_waited and held:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from rltui.services.job_status import JobStatus, read_remote, write_remote
+from rltui.services.job_status import JobStatus, read_job_status, write_job_status
 
 _HOSTS = ("node", "slurm", "kube")
 """Modules beside this one; each has `run`, a `ProcessHost`."""
@@ -78,7 +78,7 @@ class RemoteRunner:
         """`signal`, `grace_s`, `again_s`, `leftovers` of the layout."""
         self.host: Mapping[str, Any] = elsewhere["host"]
         """The layout's entry for its host, filled in; `kind` names the module."""
-        self.remote = read_remote(folder) or JobStatus()
+        self.remote = read_job_status(folder) or JobStatus()
         self.stop_asked = asyncio.Event()
         self.kill_asked = asyncio.Event()
         """Set together with `stop_asked`."""
@@ -134,7 +134,7 @@ class RemoteRunner:
             return
         self.remote, self._is_untold = remote, True
         with contextlib.suppress(OSError):  # tried again at the next call
-            write_remote(self.folder, remote)
+            write_job_status(self.folder, remote)
             self._is_untold = False
 
     def lose(self, problem: str, *, since: float | None = None) -> None:

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from rltui.core.api import ComponentState
-from rltui.core.gpu.report import GpuClaim, GpuDevice, GpuReport, GpuShare
+from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation, GpuShare
 from rltui.core.lifecycle import Lifecycle
-from rltui.daemon.claims import ReservationManager
-from rltui.services.gpu.claims import ClaimFiles
+from rltui.daemon.reservations import ReservationManager
+from rltui.services.gpu.reservations import ReservationFiles
 
 GIB = 1 << 30
 SIZES = {"inference": 50, "trainer": 20, "other": 0}
@@ -49,9 +49,9 @@ class Desk(ReservationManager):
 
     def _needs(
         self, devices: Sequence[GpuDevice], files: object, *, starts: Collection[str]
-    ) -> list[GpuClaim]:
+    ) -> list[GpuReservation]:
         return [
-            GpuClaim(experiment="", component=name, device=devices[0].key, size_bytes=SIZES[name] * GIB)
+            GpuReservation(experiment="", component=name, device=devices[0].key, size_bytes=SIZES[name] * GIB)
             for name in starts
         ]
 
@@ -71,7 +71,7 @@ def device(**held: int) -> GpuDevice:
 
 
 def claimed(name: str) -> set[str]:
-    return {claim.component for claim in ClaimFiles(name).own()}
+    return {claim.component for claim in ReservationFiles(name).own()}
 
 
 @pytest.mark.usefixtures("own_user")

@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable, Collection, Mapping
 
 from rltui.core.api import ComponentState
-from rltui.core.gpu.claims import contention, held_bytes
-from rltui.core.gpu.report import GpuClaim
+from rltui.core.gpu.report import GpuReservation
+from rltui.core.gpu.reservations import contention, held_bytes
 from rltui.core.text import GIB
 from rltui.daemon.component import ComponentRunner, UnmetDependency
 from rltui.daemon.tasks import Signal
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.store import ConfigStore
-from rltui.services.gpu.claims import ClaimFiles
 from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.reservations import ReservationFiles
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.processes import ProcessId
 
@@ -55,9 +55,9 @@ class ReservationManager:
         self._memory = memory
         self._readings = readings
         self._completed = completed
-        self._files = ClaimFiles(experiment)
+        self._files = ReservationFiles(experiment)
         self._deciding = asyncio.Lock()
-        self._claims: dict[str, tuple[GpuClaim, ...]] = {}
+        self._claims: dict[str, tuple[GpuReservation, ...]] = {}
         """By component; empty: it needs none."""
         self._ready_at: dict[str, tuple[float, int]] = {}
         """By component that claims and is ready: since when, with how many steps."""
@@ -71,7 +71,7 @@ class ReservationManager:
         if not any(claim.component for claim in self._files.own()):
             return
 
-        def decide(others: tuple[GpuClaim, ...]) -> Collection[GpuClaim]:
+        def decide(others: tuple[GpuReservation, ...]) -> Collection[GpuReservation]:
             del others  # it had it before them
             for claim in self._files.own():  # as it is now: what is void, others may have removed
                 runner = self._runners.get(claim.component)
@@ -84,10 +84,10 @@ class ReservationManager:
         except RltuiError as error:
             logger.warning("claims on GPU memory are made anew: %s", error)
 
-    def others(self) -> tuple[GpuClaim, ...]:
+    def others(self) -> tuple[GpuReservation, ...]:
         return self._files.others()
 
-    async def take(self, component: str, seen: Collection[GpuClaim]) -> UnmetDependency | None:
+    async def take(self, component: str, seen: Collection[GpuReservation]) -> UnmetDependency | None:
         """What of others is in the way of its start; `None` once what it needs is claimed.
 
         `seen`: what others claimed before the newest reading was made. A claim that ended since is memory
@@ -106,7 +106,7 @@ class ReservationManager:
                 logger.warning("it starts without a claim on GPU memory: %s", error)
                 return None
 
-    async def _take(self, seen: Collection[GpuClaim]) -> UnmetDependency | None:
+    async def _take(self, seen: Collection[GpuReservation]) -> UnmetDependency | None:
         devices = [device for device in self._readings.newest.devices if not device.host]
         waiting = [
             name
@@ -123,7 +123,7 @@ class ReservationManager:
         epochs = {name: self._runners[name].life.epoch for name in waiting}
         has_waited = any(self._waited.get(name) == epoch for name, epoch in epochs.items())
 
-        def decide(others: tuple[GpuClaim, ...]) -> Collection[GpuClaim] | None:
+        def decide(others: tuple[GpuReservation, ...]) -> Collection[GpuReservation] | None:
             nonlocal found
             known = {(claim.experiment, claim.component, claim.device): claim for claim in (*seen, *others)}
             found = contention(devices, wanted, own=own, others=known.values(), has_waited=has_waited)
@@ -139,7 +139,7 @@ class ReservationManager:
         self._changed.notify()
         return None
 
-    def _all(self) -> tuple[GpuClaim, ...]:
+    def _all(self) -> tuple[GpuReservation, ...]:
         return tuple(claim for claims in self._claims.values() for claim in claims)
 
     async def watch(self) -> None:

@@ -1,7 +1,13 @@
 from __future__ import annotations
 
-from rltui.core.gpu.claims import claim_text, contention, free_devices, pressing, with_claims
-from rltui.core.gpu.report import GpuClaim, GpuDevice, GpuReport, GpuShare
+from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation, GpuShare
+from rltui.core.gpu.reservations import (
+    contention,
+    free_devices,
+    pressing,
+    reservation_text,
+    with_reservations,
+)
 
 GIB = 1 << 30
 
@@ -16,8 +22,10 @@ def device(index: int = 0, *, free: int = 80, held: dict[str, int] | None = None
     )
 
 
-def claim(experiment: str, size: int, index: int = 0, component: str = "inference") -> GpuClaim:
-    return GpuClaim(experiment=experiment, component=component, device=f"/GPU-{index}", size_bytes=size * GIB)
+def claim(experiment: str, size: int, index: int = 0, component: str = "inference") -> GpuReservation:
+    return GpuReservation(
+        experiment=experiment, component=component, device=f"/GPU-{index}", size_bytes=size * GIB
+    )
 
 
 def test_what_is_held_already_is_not_claimed_twice() -> None:
@@ -28,9 +36,9 @@ def test_what_is_held_already_is_not_claimed_twice() -> None:
     assert other.left_bytes == 50 * GIB, "that was inference"
     (reserved,) = pressing(loading, [claim("a", 50, component="")])
     assert reserved.left_bytes == 30 * GIB
-    seen = with_claims(GpuReport(available=True, devices=(loading,)), [claim("a", 50)]).devices[0]
+    seen = with_reservations(GpuReport(available=True, devices=(loading,)), [claim("a", 50)]).devices[0]
     assert (seen.claimed_bytes, seen.unclaimed_bytes) == (30 * GIB, 30 * GIB)
-    assert claim_text(pressing(device(free=0, held={"a": 80}), [claim("a", 50)])) == "", "all is taken"
+    assert reservation_text(pressing(device(free=0, held={"a": 80}), [claim("a", 50)])) == "", "all is taken"
 
 
 def test_two_that_do_not_fit_are_in_each_others_way() -> None:

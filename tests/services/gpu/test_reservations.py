@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.gpu.claims import contention
-from rltui.core.gpu.report import GpuClaim, GpuDevice, GpuReport
-from rltui.services.gpu import claims
-from rltui.services.gpu.claims import ClaimFiles, claims_of_others
+from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation
+from rltui.core.gpu.reservations import contention
+from rltui.services.gpu import reservations
+from rltui.services.gpu.reservations import ReservationFiles, other_reservations
 from rltui.services.processes import ProcessId, read_process_id
 
 GIB = 1 << 30
@@ -23,36 +23,36 @@ CARDS = tuple(
 )
 
 
-def claim(experiment: str, size: int = 30) -> GpuClaim:
-    return GpuClaim(experiment=experiment, component="trainer", device="/GPU-0", size_bytes=size * GIB)
+def claim(experiment: str, size: int = 30) -> GpuReservation:
+    return GpuReservation(experiment=experiment, component="trainer", device="/GPU-0", size_bytes=size * GIB)
 
 
 def test_of_many_that_claim_at_once_only_those_get_it_that_fit(tmp_path: Path) -> None:
     def take(number: int) -> bool:
         mine = [claim(f"run-{number}")]
 
-        def decide(others: tuple[GpuClaim, ...]) -> Collection[GpuClaim] | None:
+        def decide(others: tuple[GpuReservation, ...]) -> Collection[GpuReservation] | None:
             return mine if contention(CARDS, mine, others=others) is None else None
 
-        return ClaimFiles(f"run-{number}", tmp_path / "claims").change(decide) is not None
+        return ReservationFiles(f"run-{number}", tmp_path / "claims").change(decide) is not None
 
     with ThreadPoolExecutor(12) as pool:
         assert sum(pool.map(take, range(12))) == 2
-    assert len(ClaimFiles("another", tmp_path / "claims").others()) == 2
+    assert len(ReservationFiles("another", tmp_path / "claims").others()) == 2
 
 
 def test_a_claim_ends_with_all_who_have_it(own_user: Path) -> None:
-    ours = ClaimFiles("a")
+    ours = ReservationFiles("a")
     ours.change(lambda others: [claim("a")])
     file = own_user / "state/rltui/gpu_claims/a"
     assert file.stat().st_mode & 0o777 == 0o600
-    assert claims_of_others() == (claim("a"),)
-    assert claims_of_others("a") == ()
+    assert other_reservations() == (claim("a"),)
+    assert other_reservations("a") == ()
     kept = json.loads(file.read_text())
 
-    def written(**changes: object) -> tuple[GpuClaim, ...]:
+    def written(**changes: object) -> tuple[GpuReservation, ...]:
         file.write_text(json.dumps(kept | changes))
-        return claims_of_others()
+        return other_reservations()
 
     gone = {"pid": kept["pid"], "start": kept["start"] - 1}
     assert written(**gone) == (), "the pid is another's now"
@@ -67,33 +67,37 @@ def test_a_claim_ends_with_all_who_have_it(own_user: Path) -> None:
         assert written(**gone) == (claim("a"),), "its component lives"
         assert user.stdin is not None
         user.stdin.close()
-    assert claims_of_others() == ()
+    assert other_reservations() == ()
     assert ours.own() == (claim("a"),)
-    ClaimFiles("b").change(lambda others: None)
+    ReservationFiles("b").change(lambda others: None)
     assert ours.own() == (), "others may count on it by now"
     file.write_text("{")
-    assert (claims_of_others(), ours.own()) == ((), ())
+    assert (other_reservations(), ours.own()) == ((), ())
     ours.keep(())
     assert not file.exists()
     ours.keep([claim("a")], users=[ProcessId(os.getpid(), 0)])
-    assert claims_of_others() == (claim("a"),)
+    assert other_reservations() == (claim("a"),)
 
 
 @pytest.mark.usefixtures("own_user")
 def test_devices_are_reserved_until_the_experiment_claims_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "read_once", lambda experiment=None: GpuReport(available=True, devices=CARDS))
+    monkeypatch.setattr(
+        reservations, "read_once", lambda experiment=None: GpuReport(available=True, devices=CARDS)
+    )
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
-    assert claims.free_devices(2, 40 * GIB).devices == ("1", "0")
-    assert claims.reserve_devices("a", 1, 40 * GIB).devices == ("1",)
-    assert claims.reserve_devices("b", 1, 40 * GIB).devices == ("0",)
-    refused = claims.reserve_devices("c", 1, 40 * GIB)
+    assert reservations.free_devices(2, 40 * GIB).devices == ("1", "0")
+    assert reservations.reserve_devices("a", 1, 40 * GIB).devices == ("1",)
+    assert reservations.reserve_devices("b", 1, 40 * GIB).devices == ("0",)
+    refused = reservations.reserve_devices("c", 1, 40 * GIB)
     assert refused.devices == ()
     assert "GPU 1 is claimed by a, which is starting; GPU 0 is claimed by b" in refused.why
-    claims.release_devices("a")
-    assert claims.free_devices(1, 40 * GIB).devices == ("1",)
-    ClaimFiles("b").change(lambda others: [claim("b")])
-    claims.release_devices("b")
-    assert claims.free_devices(2, 40 * GIB).devices == (), "b has claimed by itself"
-    assert claims.free_devices(3, 0).why == "3 GPUs are needed, there are 2"
-    monkeypatch.setattr(claims, "read_once", lambda experiment=None: GpuReport(available=False, reason="no"))
-    assert claims.free_devices(1, 0).why == "no GPU of this machine can be read: no"
+    reservations.release_devices("a")
+    assert reservations.free_devices(1, 40 * GIB).devices == ("1",)
+    ReservationFiles("b").change(lambda others: [claim("b")])
+    reservations.release_devices("b")
+    assert reservations.free_devices(2, 40 * GIB).devices == (), "b has claimed by itself"
+    assert reservations.free_devices(3, 0).why == "3 GPUs are needed, there are 2"
+    monkeypatch.setattr(
+        reservations, "read_once", lambda experiment=None: GpuReport(available=False, reason="no")
+    )
+    assert reservations.free_devices(1, 0).why == "no GPU of this machine can be read: no"

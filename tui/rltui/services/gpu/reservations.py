@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-import rltui.core.gpu.claims as core
+import rltui.core.gpu.reservations as core
 from rltui import paths
 from rltui.core.gpu.devices import chosen_devices
-from rltui.core.gpu.report import GpuClaim, GpuReport
+from rltui.core.gpu.report import GpuReport, GpuReservation
 from rltui.core.values import Value
 from rltui.errors import ConflictError
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
@@ -43,7 +43,7 @@ class _Kept(Value):
     at: float = 0.0
     users: tuple[tuple[int, int], ...] = ()
     """Pid and start of processes that it is for, as far as they run: they may outlive who claims for them."""
-    claims: tuple[GpuClaim, ...] = ()
+    claims: tuple[GpuReservation, ...] = ()
 
 
 class FreeDevices(NamedTuple):
@@ -53,7 +53,7 @@ class FreeDevices(NamedTuple):
     """Why there are not, in words; else empty."""
 
 
-class ClaimFiles:
+class ReservationFiles:
     """The claims of one experiment, and those of all others."""
 
     def __init__(self, experiment: str, folder: Path | None = None) -> None:
@@ -62,12 +62,12 @@ class ClaimFiles:
         self._file = self._folder / experiment
         self._boot = boot_identity()
 
-    def own(self) -> tuple[GpuClaim, ...]:
+    def own(self) -> tuple[GpuReservation, ...]:
         """As they were written, also by a process that is gone."""
         kept = _read(self._file)
         return kept.claims if kept is not None else ()
 
-    def others(self) -> tuple[GpuClaim, ...]:
+    def others(self) -> tuple[GpuReservation, ...]:
         """Those of the other experiments whose processes live."""
         return tuple(
             claim
@@ -78,8 +78,8 @@ class ClaimFiles:
         )
 
     def change(
-        self, decide: Callable[[tuple[GpuClaim, ...]], Collection[GpuClaim] | None]
-    ) -> Collection[GpuClaim] | None:
+        self, decide: Callable[[tuple[GpuReservation, ...]], Collection[GpuReservation] | None]
+    ) -> Collection[GpuReservation] | None:
         """Replace the own ones by what `decide` makes of those of the others; `None` leaves them.
 
         Nobody else changes any meanwhile. Blocking; returns what `decide` did.
@@ -100,7 +100,7 @@ class ClaimFiles:
                 self.keep(decided)
         return decided
 
-    def keep(self, claims: Collection[GpuClaim], users: Iterable[ProcessId] = ()) -> None:
+    def keep(self, claims: Collection[GpuReservation], users: Iterable[ProcessId] = ()) -> None:
         """Replace the own ones by some of them, which takes nothing from anybody. `users`: whom they are for.
 
         Raises:
@@ -124,11 +124,11 @@ class ClaimFiles:
 
 def report_once(experiment: str | None = None) -> GpuReport:
     """The devices with owners, and with what experiments besides `experiment` that are starting will take."""
-    return core.with_claims(read_once(experiment), claims_of_others(experiment))
+    return core.with_reservations(read_once(experiment), other_reservations(experiment))
 
 
-def claims_of_others(experiment: str | None = None) -> tuple[GpuClaim, ...]:
-    return ClaimFiles(experiment or "").others()
+def other_reservations(experiment: str | None = None) -> tuple[GpuReservation, ...]:
+    return ReservationFiles(experiment or "").others()
 
 
 def free_devices(count: int, bytes_each: int) -> FreeDevices:
@@ -151,7 +151,7 @@ def reserve_devices(
     itself, `release_devices`, or the end of this process. `without`: devices that are somebody else's.
 
     Raises:
-        RltuiError: as `ClaimFiles.change`.
+        RltuiError: as `ReservationFiles.change`.
     """
     report = read_once()
     if not report.available:
@@ -160,23 +160,24 @@ def reserve_devices(
     visible = tuple(device for device in visible if device.as_choice not in without)
     taken = FreeDevices((), "")
 
-    def decide(others: tuple[GpuClaim, ...]) -> Collection[GpuClaim] | None:
+    def decide(others: tuple[GpuReservation, ...]) -> Collection[GpuReservation] | None:
         nonlocal taken
         claimed = [device.model_copy(update={"claims": core.pressing(device, others)}) for device in visible]
         found, why = core.free_devices(claimed, count, bytes_each)
         taken = FreeDevices(tuple(device.as_choice for device in found), why)
         claims = [
-            GpuClaim(experiment=experiment, device=device.key, size_bytes=bytes_each) for device in found
+            GpuReservation(experiment=experiment, device=device.key, size_bytes=bytes_each)
+            for device in found
         ]
         return claims or None
 
-    ClaimFiles(experiment).change(decide)
+    ReservationFiles(experiment).change(decide)
     return taken
 
 
 def release_devices(experiment: str) -> None:
     """Take back what this process reserved. What the experiment itself claims by now stays."""
-    files = ClaimFiles(experiment)
+    files = ReservationFiles(experiment)
     if all(not claim.component for claim in files.own()):
         files.keep(())
 
