@@ -1,1 +1,1 @@
-"""GPU memory: what is read, whose it is, what vLLM will take, what is left for the trainer. All pure."""
+"""Memory of the GPUs: readings, owners, what vLLM will claim and what remains for the trainer. All pure."""

@@ -1,4 +1,4 @@
-"""What an engine claims of a device: vLLM's rules, its start check, what is left for its KV cache. Pure."""
+"""The memory that an engine claims of a device: vLLM's rules, its start check and its KV cache. Pure."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rltui.core.text import GIB
 
 @dataclass(frozen=True, slots=True)
 class VllmRule:
-    """Holds from version `since` up to the next rule."""
+    """vLLM's behaviour from version `since` up to the next rule."""
 
     since: tuple[int, int]
     graphs_in_budget: bool
-    """CUDA graphs count within the budget. Else they come on top, commonly 0.3 to 3 GiB."""
+    """CUDA graphs count within the budget; otherwise they come on top, commonly 0.3 to 3 GiB."""
     names_device: bool
     """The start check's error says `cuda:N`: the index inside the process's `CUDA_VISIBLE_DEVICES`."""
 
     def refusal(
         self, *, free_bytes: int, usable_bytes: int, utilization: float, budget_bytes: int, local_device: int
     ) -> str:
-        """How the error of the start check begins, with the figures that are predicted."""
+        """The beginning of the start check's error, with the predicted sizes."""
         where = f"device cuda:{local_device}" if self.names_device else "device"
         return (
             f"Free memory on {where} ({free_bytes / GIB:.2f}/{usable_bytes / GIB:.2f} GiB) on startup is less"
@@ -37,11 +37,11 @@ RULES = (
     VllmRule((0, 14), graphs_in_budget=False, names_device=True),
     VllmRule((0, 0), graphs_in_budget=False, names_device=False),
 )
-"""Newest first. The last one also stands for what is older than 0.10."""
+"""Newest first. The last one also stands for versions before 0.10."""
 
 
 def rule(version: tuple[int, int] | None) -> VllmRule:
-    """The rule of a version, such as (0, 16); `None`, a version that is not known, gets the newest."""
+    """The rule of a version such as (0, 16); an unknown version, `None`, gets the newest rule."""
     if version is None:
         return RULES[0]
     return next((entry for entry in RULES if version >= entry.since), RULES[-1])
@@ -57,52 +57,52 @@ class EngineMemory:
     model: str | None = None
     """Folder, relative to the workspace, or name on the hub."""
     dtype: str | None = None
-    """`None` or `auto`: as the model's config says."""
+    """`None` or `auto`: the dtype of the model's config."""
     kv_cache_dtype: str | None = None
-    """`None` or `auto`: that of the model."""
+    """`None` or `auto`: the dtype of the model."""
     tensor_parallel: int = 1
     max_model_len: int | None = None
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
     enforce_eager: bool = False
-    """No CUDA graphs."""
+    """The engine captures no CUDA graphs."""
     kv_cache_memory_bytes: int | None = None
-    """Set: the KV cache has this size, whatever `utilization`; the start check still uses that."""
+    """Size of the KV cache, whatever `utilization` says; the start check still uses `utilization`."""
     version: tuple[int, int] | None = None
-    """vLLM's, such as (0, 16); `None` where it is not known: then the newest rules apply."""
+    """vLLM's version, such as (0, 16); `None` if unknown: the newest rules apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineFigures:
-    """What an engine measured in an earlier attempt, read from its output. Bytes, of one device."""
+    """Sizes that an engine printed in an earlier attempt, in bytes of one device."""
 
     budget_bytes: int | None = None
     """`gpu_memory_utilization × total` of that attempt."""
     utilization: float | None = None
-    """`gpu_memory_utilization` of that attempt: gives the budget where the output does not name it."""
+    """`gpu_memory_utilization` of that attempt: gives the budget if the output does not name it."""
     weights_bytes: int | None = None
     """`Model loading took …`."""
     kv_cache_bytes: int | None = None
     """`Available KV cache memory`."""
     kv_cache_tokens: int | None = None
     graphs_bytes: int | None = None
-    """CUDA graphs, as captured."""
+    """Size of the captured CUDA graphs."""
     version: tuple[int, int] | None = None
-    """vLLM's."""
+    """Version of vLLM."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """What a model's files say of its size."""
+    """Sizes of a model according to its files."""
 
     weights_bytes: int | None = None
-    """In the dtype it is loaded with, over all devices."""
+    """Sum over all devices, in the dtype the weights are loaded with."""
     kv_bytes_per_token: int | None = None
-    """Over all layers and heads, in the dtype of the cache, over all devices."""
+    """Sum over all layers, heads and devices, in the dtype of the cache."""
     activation_bytes_per_token: int | None = None
-    """Rough: peak of a forward pass, per token of the batch."""
+    """Rough peak of a forward pass, per token of the batch."""
     logits_bytes_per_request: int | None = None
-    """Vocabulary × 4 bytes."""
+    """Size of the vocabulary × 4 bytes."""
     kv_heads: int | None = None
     """Most devices over which keys and values can be split; each one beyond holds a copy."""
     kv_is_lower_bound: bool = False
@@ -117,31 +117,32 @@ class MemoryUser:
 
     component: str
     devices: tuple[str, ...]
-    """`GpuDevice.key` of each, in its own order."""
+    """`GpuDevice.key` of each device, in the component's own order."""
     starts: bool = False
     """It is, or would be, started now."""
     stops: bool = False
-    """What it holds now is given back before anything starts."""
+    """The memory that it holds now is freed before anything starts."""
     engine: EngineMemory | None = None
-    """It is an inference engine; else a trainer or the like, which takes what it needs."""
+    """Set for an inference engine; a trainer or the like has none and takes what it needs."""
     figures: EngineFigures | None = None
-    """Of the engine's last attempt with the same model."""
+    """Measurements of the engine's last attempt with the same model."""
     shape: ModelShape | None = None
     peak_bytes: Mapping[str, int] = field(default_factory=dict)
-    """By device key: most it held in its last attempt."""
+    """Device key → most memory it held there in its last attempt."""
     training: TrainingNeed | None = None
-    """What it will need, where it is a supervised trainer."""
+    """The estimated need of a supervised trainer."""
     peak_note: str = ""
-    """What is different now from that attempt: `seq_len was 2048, is 4096`."""
+    """The difference between now and the attempt with the peak: `seq_len was 2048, is 4096`."""
 
 
 CONTEXT_BYTES = round(0.6 * GIB)
-"""CUDA context of a process, which no budget holds: 0.3 to 0.6 GiB (`facts/vllm.md`, Memory budget)."""
+"""CUDA context of a process, outside of every budget: 0.3 to 0.6 GiB (`facts/vllm.md`, Memory budget)."""
 GRAPHS_BYTES = GIB
-"""CUDA graphs where no attempt has measured them; 0.3 to 3 GiB are common."""
+"""Assumed size of CUDA graphs that no attempt has measured; 0.3 to 3 GiB are common."""
 MARGIN_BYTES = GIB
-"""Left free beside engine and trainer: samples one second apart miss short peaks, and an allocator that is
-nearly full fragments."""
+"""Memory to leave free beside engine and trainer: samples one second apart miss short peaks, and an
+allocator that is nearly full fragments.
+"""
 
 
 def share_bytes(usable_bytes: int, utilization: float) -> int:
@@ -150,37 +151,38 @@ def share_bytes(usable_bytes: int, utilization: float) -> int:
 
 
 def budget_bytes(device: GpuDevice, utilization: float) -> int | None:
-    """What an instance with this utilization claims there; `None` where the device's size is not known."""
+    """Bytes that an instance with this utilization claims there; `None` if the device's size is unknown."""
     usable = device.usable_bytes
     return None if usable is None else share_bytes(usable, utilization)
 
 
 def passes_start_check(free_bytes: int, budget_bytes: int) -> bool:
-    """VLLM starts only where its whole budget is free, whatever it needs of it."""
+    """VLLM starts only if its whole budget is free, even if it would need less."""
     return free_bytes >= budget_bytes
 
 
 def largest_passing_utilization(device: GpuDevice, free_bytes: int) -> float | None:
-    """Largest utilization, in steps of 0.01, that starts with this much free; `None` where none does.
+    """Largest utilization, in steps of 0.01, that starts with this much free; `None` if none does.
 
-    vLLM looks after it has made its CUDA context: at least 0.01 of the total is kept for that, or all of
+    vLLM checks after it has made its CUDA context: at least 0.01 of the total is kept for that, or all of
     `CONTEXT_BYTES` on a device where 0.01 is less. On unified memory "free" is what the system has available.
     """
     usable = device.usable_bytes
     if not usable:
         return None
-    kept_for_context = max(CONTEXT_BYTES, math.ceil(usable / 100))
-    return utilization_within(usable, free_bytes - kept_for_context)
+    context_bytes = max(CONTEXT_BYTES, math.ceil(usable / 100))
+    return utilization_within(usable, free_bytes - context_bytes)
 
 
 def passing_utilization(free: float, total: float) -> float:
-    """Largest utilization, in steps of 0.01, that passes with what vLLM itself counted; 0 where none does.
+    """Largest utilization, in steps of 0.01, that passes with the sizes of vLLM's own refusal; 0 if none
+    does.
 
-    It counted with its context made; one step is kept for the next one's (`facts/nvml.md`,
-    Against vLLM's budget).
+    vLLM measured with its context made; one step is kept for the next context (`facts/nvml.md`, Against
+    vLLM's budget).
 
     Args:
-        free: in the unit of `total`, as its refusal names both.
+        free: in the unit of `total`, as the refusal names both.
         total: as CUDA has it.
     """
     return max(0.0, (math.floor(free / total * 100) - 1) / 100) if total > 0 else 0.0
@@ -195,7 +197,7 @@ def utilization_within(usable_bytes: int, room_bytes: int) -> float | None:
 
 
 def overhead_bytes(rule: VllmRule, *, eager: bool = False, graphs_bytes: int | None = None) -> int:
-    """What an engine takes beside its budget: its CUDA context, and in old versions its CUDA graphs.
+    """Bytes that an engine takes beside its budget: its CUDA context, and in old versions its CUDA graphs.
 
     Args:
         rule: of its version.
@@ -214,7 +216,7 @@ def safe_utilization(
 
     Args:
         device: that they share.
-        room_bytes: what is there for the engine and the trainers together: without what all others hold.
+        room_bytes: memory for the engine and the trainers together: without what all others hold.
         overhead_bytes: of the engine, beside its budget.
         trainer_bytes: peak of the trainers, as NVML counts it: with their CUDA contexts.
     """
@@ -233,25 +235,25 @@ _LARGE_TOKENS, _LARGE_SEQS = 8192, 1024
 
 @dataclass(frozen=True, slots=True)
 class KvCache:
-    """Of one instance, on one of its devices."""
+    """The KV cache of one instance, on one of its devices."""
 
     size_bytes: int
-    """Not above 0: there is no room, and vLLM does not start."""
+    """If it is not above 0, there is no room and vLLM does not start."""
     tokens: int | None = None
     requests: float | None = None
     """How many of the longest requests fit at once; below 1 vLLM does not start."""
     longest_request: int | None = None
-    """In tokens."""
+    """Length in tokens."""
     notes: tuple[str, ...] = ()
 
     @property
     def suffices(self) -> bool:
-        """It is enough for vLLM to start, as far as is known."""
+        """The cache is large enough for vLLM to start, as far as is known."""
         return self.size_bytes > 0 and (self.requests is None or self.requests >= 1)
 
 
 def engine_rule(engine: EngineMemory, figures: EngineFigures | None) -> VllmRule:
-    """The rule of the engine's version; where that is not known, of the one that its last attempt named."""
+    """The rule of the engine's version, or of the version that its last attempt named."""
     return rule(engine.version or (figures.version if figures else None))
 
 
@@ -262,15 +264,17 @@ def kv_cache(
     figures: EngineFigures | None = None,
     shape: ModelShape | None = None,
 ) -> KvCache | None:
-    """What remains on a device of this size; `None` where neither figures nor model tell."""
+    """The cache on a device of this size; `None` if neither measurements nor the model's files tell its
+    size.
+    """
     if engine.kv_cache_memory_bytes is not None:
         note = "KV cache: its size is set by kv_cache_memory_bytes, not by gpu_memory_utilization"
         size = engine.kv_cache_memory_bytes
     else:
-        kept = kept_bytes(engine, usable_bytes, figures=figures, shape=shape)
-        if kept is None:
+        non_cache = non_cache_bytes(engine, usable_bytes, figures=figures, shape=shape)
+        if non_cache is None:
             return None
-        size, note = share_bytes(usable_bytes, engine.utilization) - kept[0], kept[1]
+        size, note = share_bytes(usable_bytes, engine.utilization) - non_cache[0], non_cache[1]
     notes = [note]
     longest = engine.max_model_len or (shape.max_positions if shape else None)
     per_token = _bytes_per_token(engine, figures, shape)
@@ -282,16 +286,16 @@ def kv_cache(
     return KvCache(size, tokens, tokens / longest if longest else None, longest, tuple(notes))
 
 
-def kept_bytes(
+def non_cache_bytes(
     engine: EngineMemory,
     usable_bytes: int,
     *,
     figures: EngineFigures | None = None,
     shape: ModelShape | None = None,
 ) -> tuple[int, str] | None:
-    """What of the budget is no KV cache, on each device, and in words how that is known."""
-    if (measured := _measured_kept(usable_bytes, figures)) is not None:
-        return measured, "KV cache: as measured in the last attempt with this model"
+    """Bytes of the budget that are not KV cache, on each device, and a note on how that is known."""
+    if (measured_bytes := _measured_non_cache(usable_bytes, figures)) is not None:
+        return measured_bytes, "KV cache: as measured in the last attempt with this model"
     weights = _weights(engine, figures, shape)
     if weights is None:
         return None
@@ -310,7 +314,7 @@ def kept_bytes(
 
 
 def earlier_budget(figures: EngineFigures | None, usable_bytes: int) -> int | None:
-    """The budget of the attempt that these figures are from, on a device as large as this one."""
+    """The budget of the attempt with these measurements, on a device as large as this one."""
     if figures is None:
         return None
     if figures.budget_bytes is None and figures.utilization is not None:
@@ -318,7 +322,7 @@ def earlier_budget(figures: EngineFigures | None, usable_bytes: int) -> int | No
     return figures.budget_bytes
 
 
-def _measured_kept(usable_bytes: int, figures: EngineFigures | None) -> int | None:
+def _measured_non_cache(usable_bytes: int, figures: EngineFigures | None) -> int | None:
     budget = earlier_budget(figures, usable_bytes)
     if figures is None or figures.kv_cache_bytes is None or budget is None:
         return None
@@ -342,10 +346,10 @@ def _measured_per_token(figures: EngineFigures | None) -> float | None:
 def _bytes_per_token(
     engine: EngineMemory, figures: EngineFigures | None, shape: ModelShape | None
 ) -> float | None:
-    """On each device: heads are spread over the devices, as far as there are heads."""
-    if measured := _measured_per_token(figures):
-        return measured
+    """Bytes on each device: heads are spread over the devices, as far as there are heads."""
+    if measurement := _measured_per_token(figures):
+        return measurement
     if shape is None or shape.kv_bytes_per_token is None:
         return None
-    parts = min(engine.tensor_parallel, shape.kv_heads or engine.tensor_parallel)
-    return shape.kv_bytes_per_token / parts
+    shards = min(engine.tensor_parallel, shape.kv_heads or engine.tensor_parallel)
+    return shape.kv_bytes_per_token / shards

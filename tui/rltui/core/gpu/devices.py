@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from rltui.core.gpu.report import GpuDevice
 
 GpuChoice = str | None
-"""What a component was given, in the grammar of `CUDA_VISIBLE_DEVICES`. `None`: all devices; empty: none.
+"""Devices assigned to a component, in the grammar of `CUDA_VISIBLE_DEVICES`. `None`: all devices; empty:
+none.
 
-Numbers count as NVML's do: by the PCI bus, as `CUDA_DEVICE_ORDER=PCI_BUS_ID` has it, which rltui sets for
-all that it starts.
+Numbers count as NVML's do: by the PCI bus, as `CUDA_DEVICE_ORDER=PCI_BUS_ID` has it, which rltui sets for all
+that it starts.
 """
 
 _NUMBER = re.compile(r"\+?[0-9]+")
 
 
 def chosen_devices(choice: GpuChoice, devices: Sequence[GpuDevice]) -> tuple[GpuDevice, ...]:
-    """The devices that a CUDA process given `choice` sees, in its own order: `cuda:0` first.
+    """The devices that a CUDA process started with `choice` sees, in its own order: `cuda:0` first.
 
     As CUDA does it (programming guide, "CUDA environment variables"; MIG user guide, "Device enumeration";
     `torch/cuda/__init__.py`): no text is all; the list ends at the first entry that names no device; a device
@@ -32,30 +33,30 @@ def chosen_devices(choice: GpuChoice, devices: Sequence[GpuDevice]) -> tuple[Gpu
     if choice is None:
         slices = [gpu.visible for gpu in gpus if gpu.slices]
         return tuple(slices[:1]) or tuple(gpu.visible for gpu in gpus)
-    chosen: list[GpuDevice] = []
+    visible: list[GpuDevice] = []
     for entry in choice.split(","):
         device = _named(entry.strip(), gpus)
         if device is None:
             break
         if device.mig is not None:
             return (device,)
-        if device in chosen:
+        if device in visible:
             return ()
-        chosen.append(device)
-    return tuple(chosen)
+        visible.append(device)
+    return tuple(visible)
 
 
 @dataclass(frozen=True, slots=True)
 class _Gpu:
-    whole: GpuDevice | None
-    """Itself; `None` where a report lists its slices only."""
+    card: GpuDevice | None
+    """The card itself; `None` if a report lists only its slices."""
     slices: tuple[GpuDevice, ...]
-    """Its MIG slices, by number."""
+    """MIG slices of the card, by number."""
 
     @property
     def visible(self) -> GpuDevice:
-        """What CUDA makes of its number or UUID."""
-        device = self.slices[0] if self.slices else self.whole
+        """The device that CUDA means by the card's number or UUID."""
+        device = self.slices[0] if self.slices else self.card
         assert device is not None
         return device
 
@@ -71,17 +72,17 @@ def _local_gpus(devices: Sequence[GpuDevice]) -> list[_Gpu]:
 
 def _gpu(rows: list[GpuDevice]) -> _Gpu:
     slices = sorted((row.mig, position) for position, row in enumerate(rows) if row.mig is not None)
-    whole = next((row for row in rows if row.mig is None), None)
-    return _Gpu(whole, tuple(rows[position] for _, position in slices))
+    card = next((row for row in rows if row.mig is None), None)
+    return _Gpu(card, tuple(rows[position] for _, position in slices))
 
 
 def _named(entry: str, gpus: Sequence[_Gpu]) -> GpuDevice | None:
-    """The device that one entry of a list names, `None` where CUDA would find none, or we cannot tell."""
+    """The device that one entry of a list names; `None` if CUDA would find none, or it is ambiguous."""
     if entry.startswith("MIG-"):
-        slices = [part for gpu in gpus for part in gpu.slices]
+        slices = [mig_slice for gpu in gpus for mig_slice in gpu.slices]
         return _by_uuid(entry, slices) or _by_parent(entry.removeprefix("MIG-"), gpus)
     if entry.startswith("GPU-"):
-        gpu = _by_whole(entry, gpus)
+        gpu = _by_card(entry, gpus)
     else:
         number = _NUMBER.match(entry)
         index = int(number[0]) if number else len(gpus)
@@ -90,15 +91,17 @@ def _named(entry: str, gpus: Sequence[_Gpu]) -> GpuDevice | None:
 
 
 def _by_parent(entry: str, gpus: Sequence[_Gpu]) -> GpuDevice | None:
-    """`GPU-<uuid>/<gi>/<ci>`, the form before R470: only a single slice can be told without the ids."""
-    gpu = _by_whole(entry.partition("/")[0], gpus) if "/" in entry else None
+    """Reads `GPU-<uuid>/<gi>/<ci>`, the form before R470: without the ids only a single slice is
+    unambiguous.
+    """
+    gpu = _by_card(entry.partition("/")[0], gpus) if "/" in entry else None
     return gpu.slices[0] if gpu and len(gpu.slices) == 1 else None
 
 
-def _by_whole(start: str, gpus: Sequence[_Gpu]) -> _Gpu | None:
-    wholes = [gpu.whole for gpu in gpus if gpu.whole]
-    found = _by_uuid(start, wholes)
-    return next((gpu for gpu in gpus if gpu.whole is found), None) if found else None
+def _by_card(start: str, gpus: Sequence[_Gpu]) -> _Gpu | None:
+    cards = [gpu.card for gpu in gpus if gpu.card]
+    match = _by_uuid(start, cards)
+    return next((gpu for gpu in gpus if gpu.card is match), None) if match else None
 
 
 def _by_uuid(start: str, devices: Sequence[GpuDevice]) -> GpuDevice | None:

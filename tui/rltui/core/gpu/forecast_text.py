@@ -1,4 +1,4 @@
-"""The words of a forecast and of a refused start: the figures in GiB, and what to do. Pure."""
+"""Sentences of a forecast and of a refused start: sizes in GiB, and what to do. Pure."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from rltui.core.gpu.training import TrainingNeed
 from rltui.core.text import GIB, gib
 
 _NAMED_HOLDERS = 2
-"""Most holders named in one line."""
+"""At most so many holders are named in one line."""
 _SMALLEST_NAMED_BYTES = GIB // 10
 
 
 def _holders_text(device: GpuDevice, gone: Collection[str] = ()) -> str:
-    """`18.2 held by trainer, 3.1 by user ann`, the largest first; empty where nobody holds much.
+    """`18.2 held by trainer, 3.1 by user ann`, the largest first; empty if nobody holds much.
 
     `gone`: components that will not hold anything.
     """
     shares = [share for share in device.shares if share.owner != "component" or share.component not in gone]
     large = [share for share in shares if share.used_bytes >= _SMALLEST_NAMED_BYTES]
     largest = sorted(large, key=lambda share: -share.used_bytes)[:_NAMED_HOLDERS]
-    parts = [f"{gib(share.used_bytes)} by {_name(share)}" for share in largest]
-    return ", ".join(parts).replace(" by ", " held by ", 1)
+    clauses = [f"{gib(share.used_bytes)} by {_name(share)}" for share in largest]
+    return ", ".join(clauses).replace(" by ", " held by ", 1)
 
 
 def _name(share: GpuShare) -> str:
@@ -56,7 +56,7 @@ def _name(share: GpuShare) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EngineFit:
-    """An engine that starts, on one of its devices; what there is to say of that."""
+    """An engine that starts, on one of its devices, and the sentences about that."""
 
     device: GpuDevice
     user: MemoryUser
@@ -64,18 +64,18 @@ class EngineFit:
     usable_bytes: int
     """The device's total as CUDA has it."""
     free_bytes: int
-    """As it starts."""
+    """Free memory as it starts."""
     budget_bytes: int
     overhead_bytes: int
-    """Beside its budget."""
+    """Memory beside its budget."""
     left_bytes: int
     trainers: tuple[MemoryUser, ...]
     trainers_peak: int | None
-    """Of them together, where it is known of each."""
+    """Sum of their peaks; `None` unless each is known."""
     stopped: frozenset[str]
-    """Components that give back what they hold before it starts."""
-    taken_before: tuple[tuple[str, int], ...]
-    """Components that start before it, and what they take."""
+    """Components whose memory is freed before it starts."""
+    earlier_demands: tuple[tuple[str, int], ...]
+    """Components that start before it, and the memory each takes."""
 
     @property
     def name(self) -> str:
@@ -102,14 +102,14 @@ class EngineFit:
             return f"{start}, of which {gib(self.free_bytes)} are free"
         peak = self.trainers_peak
         history = f"whose peak was {gib(peak)}" if peak is not None else "whose need is not known yet"
-        left = gib(self.left_bytes)
-        return f"{start}, leaves {left} for {self.trainer}, {history}"
+        remaining = gib(self.left_bytes)
+        return f"{start}, leaves {remaining} for {self.trainer}, {history}"
 
     def will_refuse(self, suggested: float | None) -> str:
-        needed, free = _two(self.budget_bytes, self.free_bytes)
-        will_take = [f"{gib(size)} will be taken by {name}" for name, size in self.taken_before if size]
-        holders = [words for words in (_holders_text(self.device, self.stopped), *will_take) if words]
-        why = f": {', '.join(holders)}" if holders else ""
+        needed, free = _distinct_gib(self.budget_bytes, self.free_bytes)
+        will_take = [f"{gib(size)} will be taken by {name}" for name, size in self.earlier_demands if size]
+        holders = [text for text in (_holders_text(self.device, self.stopped), *will_take) if text]
+        reason = f": {', '.join(holders)}" if holders else ""
         if suggested is None:
             advice = f"free {self.gpu} first: no smaller gpu_memory_utilization does"
         else:
@@ -117,10 +117,10 @@ class EngineFit:
         if any(share.owner == "orphan" for share in self.device.shares):
             advice += f" (`{hints.FREE_LEFTOVERS}` ends leftovers)"
         needs = f"{self.name} needs {needed} GiB free on {self.gpu} ({self.share}), {free} are free"
-        return f"{needs}{why}; {advice}"
+        return f"{needs}{reason}; {advice}"
 
     def no_kv_cache(self, cache: KvCache, suggested: float | None) -> str:
-        """The engine starts to load, and ends with an error when it sizes its cache."""
+        """The engine begins to load, and fails when it sizes its cache."""
         if cache.size_bytes <= 0:
             what = (
                 f"{self.name} has no room for a KV cache on {self.gpu}: of its {gib(self.budget_bytes)} GiB"
@@ -141,10 +141,10 @@ class EngineFit:
 
     def trainer_short(self, peak_bytes: int, suggested: float | None) -> str:
         """Both start, and the trainer runs out of memory."""
-        need, left = _two(peak_bytes, self.left_bytes)
+        need, remaining = _distinct_gib(peak_bytes, self.left_bytes)
         what = (
             f"{self.trainer} will not fit: the peak was {need} GiB, {self.name} ({self.share}) leaves"
-            f" {left} on {self.gpu}"
+            f" {remaining} on {self.gpu}"
         )
         if self.engine.kv_cache_memory_bytes is not None:
             return f"{what}; lower kv_cache_memory_bytes, or what {self.trainer} needs"
@@ -163,14 +163,14 @@ class EngineFit:
 
     def refusal_note(self) -> str:
         rule = engine_rule(self.engine, self.user.figures)
-        said = rule.refusal(
+        refusal = rule.refusal(
             free_bytes=self.free_bytes,
             usable_bytes=self.usable_bytes,
             utilization=self.engine.utilization,
             budget_bytes=self.budget_bytes,
             local_device=self.user.devices.index(self.device.key),
         )
-        return f"vLLM's words for it: {said}"
+        return f"vLLM's words for it: {refusal}"
 
     def close_start(self) -> str:
         """The start check may fail after all."""
@@ -197,12 +197,12 @@ class EngineFit:
 
 
 def unreadable(device: GpuDevice, component: str) -> str:
-    why = f" ({device.problem})" if device.problem else ""
-    return f"{component}: the memory of {_gpu(device)} cannot be read{why}"
+    reason = f" ({device.problem})" if device.problem else ""
+    return f"{component}: the memory of {_gpu(device)} cannot be read{reason}"
 
 
 def trainer_alone(device: GpuDevice, component: str, *, free_bytes: int, peak_bytes: int | None) -> str:
-    """A trainer beside which no engine starts."""
+    """The text about a trainer beside which no engine starts."""
     free = f"{gib(free_bytes)} GiB are free on {_gpu(device)}"
     if peak_bytes is None:
         return f"what {component} needs is not known before its first run; {free}"
@@ -210,7 +210,7 @@ def trainer_alone(device: GpuDevice, component: str, *, free_bytes: int, peak_by
 
 
 def trainer_unseen(device: GpuDevice, component: str, need: TrainingNeed, *, free_bytes: int) -> str:
-    """A supervised trainer before its first run."""
+    """The text about a supervised trainer before its first run."""
     free = f"{gib(free_bytes)} GiB are free on {_gpu(device)}"
     estimate, advice = need.estimate_bytes(), need.advice(free_bytes)
     if estimate is None:
@@ -231,11 +231,16 @@ def trainer_alone_short(
     engine: str,
     suggested: float | None,
 ) -> str:
-    """A trainer that will run out of memory; `engine` runs beside it, empty where none does."""
-    need, free = _two(peak_bytes, free_bytes)
+    """The text about a trainer that will run out of memory.
+
+    `engine`: runs beside it; empty if none does.
+    """
+    need, free = _distinct_gib(peak_bytes, free_bytes)
     holders = _holders_text(device, (user.component,))
-    why = f": {holders}" if holders else ""
-    what = f"{user.component} will not fit: its peak was {need} GiB, {free} are free on {_gpu(device)}{why}"
+    reason = f": {holders}" if holders else ""
+    what = (
+        f"{user.component} will not fit: its peak was {need} GiB, {free} are free on {_gpu(device)}{reason}"
+    )
     if suggested is not None:
         return f"{what}; restart {engine} with gpu_memory_utilization = {suggested:g} or less"
     lower = (
@@ -247,7 +252,7 @@ def trainer_alone_short(
 
 
 def change_notes(users: Iterable[MemoryUser]) -> tuple[str, ...]:
-    """Why a peak may be another one this time."""
+    """Reasons why a peak may be a different one this time."""
     return tuple(
         f"since the peak of {user.component} was seen: {user.peak_note}" for user in users if user.peak_note
     )
@@ -257,8 +262,8 @@ def _gpu(device: GpuDevice) -> str:
     return f"GPU {device.label}" + (f" of {device.host}" if device.host else "")
 
 
-def _two(first_bytes: int, second_bytes: int) -> tuple[str, str]:
-    """In GiB, with as many digits as it takes to tell them apart."""
+def _distinct_gib(first_bytes: int, second_bytes: int) -> tuple[str, str]:
+    """Both in GiB, with as many digits as it takes to tell them apart."""
     short = gib(first_bytes), gib(second_bytes)
     if short[0] != short[1] or first_bytes == second_bytes:
         return short
@@ -270,9 +275,9 @@ def _mib(size_bytes: int) -> str:
 
 
 def lack_of_memory(devices: Iterable[GpuDevice], utilization: float) -> str | None:
-    """What is missing on the first of the devices that lacks room; `None` where all have it.
+    """The shortage on the first of the devices that lacks room; `None` if all have it.
 
-    A device that cannot be read stands in nobody's way: the component itself will tell.
+    A device that cannot be read blocks nothing: the component itself will tell.
     """
     return next((text for device in devices if (text := _lack(device, utilization)) is not None), None)
 
@@ -281,13 +286,13 @@ def _lack(device: GpuDevice, utilization: float) -> str | None:
     needed = budget_bytes(device, utilization)
     if needed is None or device.free_bytes is None or passes_start_check(device.free_bytes, needed):
         return None
-    parts = [f"needs {gib(needed)} GiB free", f"{gib(device.free_bytes)} GiB free", *_holders(device)]
-    return f"GPU {device.label}: {', '.join(parts)}"
+    clauses = [f"needs {gib(needed)} GiB free", f"{gib(device.free_bytes)} GiB free", *_holders(device)]
+    return f"GPU {device.label}: {', '.join(clauses)}"
 
 
 def _holders(device: GpuDevice) -> list[str]:
-    known = [process for process in device.processes if process.used_bytes]
-    largest = sorted(known, key=lambda process: -(process.used_bytes or 0))[:_NAMED_HOLDERS]
+    holders = [process for process in device.processes if process.used_bytes]
+    largest = sorted(holders, key=lambda process: -(process.used_bytes or 0))[:_NAMED_HOLDERS]
     return [
         f"{gib(process.used_bytes or 0)} GiB held by {process.component or ''} pid {process.pid} "
         f"{process.name}".replace("  ", " ").rstrip()

@@ -1,4 +1,4 @@
-"""Who held how much of a device over time, and at most. Pure."""
+"""Memory that each owner of a device held over time, and its peaks. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from rltui.core.gpu.report import GpuHistory, GpuSeries, GpuShare
 
 FINE_POINTS = 600
-"""Samples kept as they came: ten minutes at one per second."""
+"""Number of unmerged samples: ten minutes at one per second."""
 COARSE_POINTS = 720
-"""Intervals kept of what is older; their length doubles whenever there would be more."""
+"""Number of older intervals; their length doubles whenever there would be more."""
 FIRST_INTERVAL_S = 15.0
 _UNIT = 1 << 20
-"""Sizes are kept in MiB, four bytes each."""
+"""Sizes are stored in MiB, four bytes each."""
 
 
 @dataclass(slots=True)
@@ -24,16 +24,16 @@ class _Columns:
     times: array[float] = field(default_factory=lambda: array("d"))
     sizes: dict[str, array[int]] = field(default_factory=dict)
 
-    def append(self, at: float, sizes: Mapping[str, int]) -> None:
+    def append(self, time: float, sizes: Mapping[str, int]) -> None:
         for label in sizes.keys() - self.sizes.keys():
             self.sizes[label] = array("I", bytes(4 * len(self.times)))
-        self.times.append(at)
+        self.times.append(time)
         for label, column in self.sizes.items():
             column.append(sizes.get(label, 0))
 
-    def raise_last(self, at: float, sizes: Mapping[str, int]) -> None:
-        """Make the last interval end at `at` and hold at least these."""
-        self.times[-1] = at
+    def raise_last(self, time: float, sizes: Mapping[str, int]) -> None:
+        """Make the last interval end at `time` and hold at least these sizes."""
+        self.times[-1] = time
         for label in sizes.keys() - self.sizes.keys():
             self.sizes[label] = array("I", bytes(4 * len(self.times)))
         for label, size in sizes.items():
@@ -45,7 +45,7 @@ class _Columns:
             del column[0]
 
     def halve(self) -> None:
-        """Two intervals become one, with the larger size."""
+        """Merge every two intervals into one, with the larger size."""
         self.times = self.times[1::2]
         self.sizes = {
             label: array("I", map(max, column[::2], column[1::2])) for label, column in self.sizes.items()
@@ -53,34 +53,34 @@ class _Columns:
 
 
 class MemoryHistory:
-    """Of one device. Takes some 25 kB, however long it runs."""
+    """The history of one device, in some 25 kB however long it runs."""
 
     def __init__(self) -> None:
         self._fine = _Columns()
         self._coarse = _Columns()
         self._interval_s = FIRST_INTERVAL_S
-        self._began = 0.0
-        """When the last coarse interval began."""
+        self._interval_start = 0.0
+        """Start of the last coarse interval."""
 
-    def add(self, at: float, used_bytes: Mapping[str, int]) -> None:
-        """A sample: bytes by label, `at` not before the one before."""
+    def add(self, time: float, used_bytes: Mapping[str, int]) -> None:
+        """Add a sample: bytes by label, `time` not before the previous one."""
         sizes = {label: size // _UNIT for label, size in used_bytes.items()}
-        self._fine.append(at, sizes)
+        self._fine.append(time, sizes)
         if len(self._fine.times) > FINE_POINTS:
             self._fine.drop_first()
-        if self._coarse.times and at - self._began < self._interval_s:
-            self._coarse.raise_last(at, sizes)
+        if self._coarse.times and time - self._interval_start < self._interval_s:
+            self._coarse.raise_last(time, sizes)
             return
         if len(self._coarse.times) >= COARSE_POINTS:
             self._coarse.halve()
             self._interval_s *= 2
-        self._began = at
-        self._coarse.append(at, sizes)
+        self._interval_start = time
+        self._coarse.append(time, sizes)
 
     def history(self, device: str) -> GpuHistory:
-        """All that is known, oldest first; the last ten minutes or so in full detail."""
+        """The whole history, oldest first; the last ten minutes or so in full detail."""
         since = self._fine.times[0] if self._fine.times else 0.0
-        older = sum(at < since for at in self._coarse.times)
+        older = sum(time < since for time in self._coarse.times)
         labels = sorted({*self._fine.sizes, *self._coarse.sizes})
         return GpuHistory(
             device=device,
@@ -96,23 +96,25 @@ class MemoryHistory:
 
 @dataclass(slots=True)
 class Peaks:
-    """Of the newest attempt of each component."""
+    """Peaks of the newest attempt of each component."""
 
     _attempts: dict[str, int] = field(default_factory=dict)
     _peaks: dict[str, dict[str, int]] = field(default_factory=dict)
     """Component → device key → bytes."""
 
-    def begin(self, component: str, attempt: int, known: Mapping[str, int]) -> None:
-        """An attempt runs, of which this much is known already. No news: nothing happens."""
+    def begin(self, component: str, attempt: int, peaks: Mapping[str, int]) -> None:
+        """Register a running attempt with the peaks seen so far; a no-op for the attempt already
+        registered.
+        """
         if self._attempts.get(component) != attempt:
             self._attempts[component] = attempt
-            self._peaks[component] = dict(known)
+            self._peaks[component] = dict(peaks)
 
     def added(self, device: str, shares: Iterable[GpuShare]) -> tuple[GpuShare, ...]:
-        """Take in who holds a device now, by its key; returns the shares with their peaks."""
-        return tuple(self._added(device, share) for share in shares)
+        """Record who holds a device now, by its key; returns the shares with their peaks."""
+        return tuple(self._with_peak(device, share) for share in shares)
 
-    def _added(self, device: str, share: GpuShare) -> GpuShare:
+    def _with_peak(self, device: str, share: GpuShare) -> GpuShare:
         if share.owner != "component" or share.component not in self._peaks:
             return share
         peaks = self._peaks[share.component]

@@ -1,4 +1,4 @@
-"""Device memory that did not suffice: sizes as error texts give them, and the facts in words. Pure."""
+"""Device memory that did not suffice: sizes as error texts give them, and the details in words. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SMALL_BYTES = GIB // 10
 """Below this, `gib` would say 0.0."""
 
 _ACCOMPANIED = frozenset({"load", "warm_up", "graph_capture", "other"})
-"""vLLM's own words on these stand beside torch's, which have the figures."""
+"""For these kinds torch's own message stands beside vLLM's, and only torch's has the sizes."""
 
 _WHEN = {
     "start_check": " at the start check",
@@ -26,8 +26,8 @@ _WHEN = {
 
 def size_bytes(text: str) -> int | None:
     """`5.31 GiB`, `20.00 MiB`, `512 bytes` as bytes; `None` for anything else."""
-    found = _SIZE.fullmatch(text.strip())
-    return None if found is None else round(float(found[1]) * _UNITS[found[2]])
+    match = _SIZE.fullmatch(text.strip())
+    return None if match is None else round(float(match[1]) * _UNITS[match[2]])
 
 
 def size_text(size: int) -> str:
@@ -38,17 +38,17 @@ def size_text(size: int) -> str:
 
 
 def completed(memory: OutOfMemory, figures: OutOfMemory) -> OutOfMemory:
-    """`memory` with what torch's text about the same failure tells besides."""
+    """`memory` completed by torch's message about the same failure; set fields of `memory` win."""
     if memory.kind not in _ACCOMPANIED or figures.kind != "allocation":
         return memory
-    known = {name: getattr(memory, name) for name in memory.model_fields_set}
+    values = {name: getattr(memory, name) for name in memory.model_fields_set}
     if memory.kind == "other":
-        known["kind"] = figures.kind
-    return figures.model_copy(update={name: value for name, value in known.items() if value is not None})
+        values["kind"] = figures.kind
+    return figures.model_copy(update={name: value for name, value in values.items() if value is not None})
 
 
 def figures(memory: OutOfMemory) -> str:
-    """What was measured: `tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free; it held 70.1 GiB`."""
+    """The measured sizes: `tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free; it held 70.1 GiB`."""
     match memory.kind:
         case "start_check":
             return _start_check(memory)
@@ -59,46 +59,46 @@ def figures(memory: OutOfMemory) -> str:
 
 
 def verdict(memory: OutOfMemory) -> str:
-    """One line for people: what ran out where, and the figures."""
+    """One line for people: which memory ran out, and the sizes."""
     where = "out of memory" if memory.device is None else f"out of memory on GPU {memory.device}"
     when = _WHEN.get(memory.kind, "")
     if memory.kind == "warm_up":
         when = f" in the warm-up with {memory.requests} requests" if memory.requests else " in the warm-up"
-    return ": ".join(part for part in (where + when, figures(memory)) if part)
+    return ": ".join(clause for clause in (where + when, figures(memory)) if clause)
 
 
 def _start_check(memory: OutOfMemory) -> str:
-    parts = [_free(memory)]
+    clauses = [_free(memory)]
     if memory.utilization is not None and memory.needed_bytes is not None:
-        parts.append(
+        clauses.append(
             f"gpu_memory_utilization {memory.utilization:g} asks for {size_text(memory.needed_bytes)}"
         )
-    return ", ".join(part for part in parts if part)
+    return ", ".join(clause for clause in clauses if clause)
 
 
 def _kv_cache(memory: OutOfMemory) -> str:
-    parts = []
+    clauses = []
     if memory.needed_bytes is not None and memory.available_bytes is not None:
-        needed, there = size_text(memory.needed_bytes), size_text(memory.available_bytes)
-        parts.append(f"one request of max_model_len needs {needed}, there are {there}")
+        needed, available = size_text(memory.needed_bytes), size_text(memory.available_bytes)
+        clauses.append(f"one request of max_model_len needs {needed}, there are {available}")
     if memory.possible_model_len is not None:
-        parts.append(f"{memory.possible_model_len} tokens would fit")
-    return ", ".join(parts)
+        clauses.append(f"{memory.possible_model_len} tokens would fit")
+    return ", ".join(clauses)
 
 
 def _allocation(memory: OutOfMemory) -> str:
-    asked = [] if memory.tried_bytes is None else [f"tried to allocate {size_text(memory.tried_bytes)}"]
-    parts = [", ".join(part for part in (*asked, _free(memory)) if part)]
+    attempts = [] if memory.tried_bytes is None else [f"tried to allocate {size_text(memory.tried_bytes)}"]
+    clauses = [", ".join(clause for clause in (*attempts, _free(memory)) if clause)]
     if memory.in_use_bytes is not None:
-        parts.append(f"it held {size_text(memory.in_use_bytes)}")
+        clauses.append(f"it held {size_text(memory.in_use_bytes)}")
     if memory.holders:
-        pid, held = max(memory.holders, key=lambda holder: holder[1])
-        parts.append(f"pid {pid} of the host held {size_text(held)}")
-    return "; ".join(part for part in parts if part)
+        pid, held_bytes = max(memory.holders, key=lambda holder: holder[1])
+        clauses.append(f"pid {pid} of the host held {size_text(held_bytes)}")
+    return "; ".join(clause for clause in clauses if clause)
 
 
 def _free(memory: OutOfMemory) -> str:
     if memory.free_bytes is None:
         return ""
-    of = "" if memory.total_bytes is None else f" of {size_text(memory.total_bytes)}"
-    return f"{size_text(memory.free_bytes)}{of} free"
+    of_total = "" if memory.total_bytes is None else f" of {size_text(memory.total_bytes)}"
+    return f"{size_text(memory.free_bytes)}{of_total} free"

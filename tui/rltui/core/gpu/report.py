@@ -1,4 +1,4 @@
-"""What is known of the GPUs. These models document `rltui gpus --json` and the `gpus` event.
+"""Models of the GPUs' state. They document `rltui gpus --json` and the `gpus` event.
 
 Memory is in bytes, shares and utilisations are 0–1, times are seconds since the epoch. `None` means "unknown"
 or "does not apply here". A device is named by its UUID, since indices change when one falls off the bus.
@@ -13,7 +13,7 @@ from pydantic import Field
 from rltui.core.values import Value
 
 GpuOwner = Literal["component", "orphan", "experiment", "mine", "other", "unknown", "hidden"]
-"""Whose a process or a part of the memory is.
+"""Owner of a process or of a share of the memory.
 
 component: a living component of this experiment. orphan: left behind by a dead attempt of this user's.
 experiment: a living component of another rltui experiment. mine: the same user's, not started by rltui.
@@ -22,7 +22,7 @@ listed process accounts for (driver, display, processes that NVML hides).
 """
 
 MemoryKind = Literal["v2", "v1", "unified"]
-"""Where the figures come from, and what they mean.
+"""Source and meaning of the memory sizes.
 
 v2: `used` is allocations only. v1: `used` includes what the driver reserves (before R510, WSL). unified: the
 machine's own memory, shared with the CPU (GB10, Jetson).
@@ -32,13 +32,14 @@ machine's own memory, shared with the CPU (GB10, Jetson).
 class GpuProcess(Value):
     pid: int
     start: int | None = None
-    """Clock ticks from boot to its start: with the pid it names the process for good. `None` if not ours to
-    see, as in another pid namespace."""
+    """Clock ticks from boot to its start: with the pid it names the process for good. `None` if we cannot
+    see it, as in another pid namespace.
+    """
     used_bytes: int | None = None
     kind: str = "C"
-    """As nvidia-smi has it: `C` computes, `G` draws, `C+G` both, `M+C` computes through MPS."""
+    """Type in nvidia-smi's letters: `C` computes, `G` draws, `C+G` both, `M+C` computes through MPS."""
     name: str = ""
-    """First word of its command line, without folder."""
+    """First argument of its command line, without folder."""
     command: str = ""
     """Its command line or title, shortened for people."""
     user: str | None = None
@@ -52,7 +53,7 @@ class GpuProcess(Value):
 
 
 class GpuShare(Value):
-    """A part of a device's memory: all that one owner holds there."""
+    """The memory that one owner holds on a device."""
 
     owner: GpuOwner
     experiment: str | None = None
@@ -66,7 +67,7 @@ class GpuShare(Value):
 
 
 class GpuBudget(Value):
-    """What an inference server may take of a device: `gpu_memory_utilization × total`."""
+    """Memory that an inference server may take of a device: `gpu_memory_utilization × total`."""
 
     component: str
     utilization: float
@@ -78,20 +79,20 @@ class GpuReservation(Value):
 
     experiment: str
     component: str = ""
-    """Empty: any of the experiment, which is only about to be started."""
+    """Empty for a claim of the experiment as a whole, which is only about to be started."""
     device: str
     """`GpuDevice.key`."""
     size_bytes: int = 0
-    """All that it will hold there; 0 where that is not known."""
+    """The whole need there; 0 if unknown."""
     left_bytes: int = 0
-    """What of that it did not hold yet, at the reading."""
+    """The part of it that was not held yet at the reading."""
 
 
 class GpuDevice(Value):
     """One reading of one device: a GPU, or a MIG slice of one."""
 
     index: int
-    """NVML's; a MIG slice has that of its parent."""
+    """NVML's index; a MIG slice has that of its parent."""
     mig: int | None = None
     """Number of the MIG slice within its parent, from 0."""
     uuid: str = ""
@@ -105,9 +106,10 @@ class GpuDevice(Value):
     free_bytes: int | None = None
     reserved_bytes: int | None = None
     utilization: float | None = None
-    """Part of the last sample period in which a kernel ran."""
+    """Share of the last sample period in which a kernel ran."""
     memory_utilization: float | None = None
-    """Part of the last sample period in which device memory was read or written; says nothing of capacity."""
+    """Share of the last sample period in which device memory was read or written; says nothing of capacity.
+    """
     power_w: float | None = None
     power_limit_w: float | None = None
     temperature_c: float | None = None
@@ -115,7 +117,7 @@ class GpuDevice(Value):
     max_sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
     throttle: tuple[str, ...] = ()
-    """Why it runs slower than it could, in words; idling and the normal power cap are not named."""
+    """Reasons why it runs slower than it could, in words; idling and the normal power cap are not named."""
     ecc_errors: int | None = None
     """Uncorrected memory errors since the driver was loaded."""
     pcie_generation: int | None = None
@@ -124,29 +126,30 @@ class GpuDevice(Value):
     """Active NVLink connections."""
     processes: tuple[GpuProcess, ...] = ()
     shares: tuple[GpuShare, ...] = ()
-    """Who holds the used memory, components of this experiment first, each group by size. They add up to
-    `used_bytes`, the rest being the share `hidden`."""
+    """Holders of the used memory, components of this experiment first, each group by size. They add up to
+    `used_bytes`, the rest being the share `hidden`.
+    """
     budgets: tuple[GpuBudget, ...] = ()
-    """Of the inference servers that are, or would be, on this device."""
+    """Budgets of the inference servers that are, or would be, on this device."""
     claims: tuple[GpuReservation, ...] = ()
-    """What other experiments that are starting will take besides what they hold."""
+    """Memory that other experiments that are starting will take besides what they hold."""
     recent: tuple[int, ...] = ()
     """Used memory in percent of the total, newest last, at most 60 values, `GpuReport.interval_s` apart."""
     problem: str | None = None
 
     @property
     def key(self) -> str:
-        """Names the device for good, also among those of other hosts."""
+        """Permanent name of the device, unique also among those of other hosts."""
         return f"{self.host}/{self.uuid or self.label}"
 
     @property
     def label(self) -> str:
-        """What people call it: `0`, or `0.1` for the second MIG slice of GPU 0."""
+        """Number for people: `0`, or `0.1` for the second MIG slice of GPU 0."""
         return str(self.index) if self.mig is None else f"{self.index}.{self.mig}"
 
     @property
     def as_choice(self) -> str:
-        """How `CUDA_VISIBLE_DEVICES` names it: by number; a MIG slice, which has none, by UUID."""
+        """Name in `CUDA_VISIBLE_DEVICES`: the number; for a MIG slice, which has none, the UUID."""
         return str(self.index) if self.mig is None else self.uuid or self.label
 
     @property
@@ -160,7 +163,7 @@ class GpuDevice(Value):
 
     @property
     def unclaimed_bytes(self) -> int | None:
-        """What is free and stays so, as far as is known."""
+        """Free memory that nobody is known to be about to take."""
         return None if self.free_bytes is None else max(0, self.free_bytes - self.claimed_bytes)
 
 
@@ -172,34 +175,36 @@ trainer needs is not known, and the engine leaves it little.
 
 
 class MemoryVerdict(Value):
-    """What will happen on a device if the components in question start with the config as it is."""
+    """Outcome on a device if the components in question start with the config as it is."""
 
     verdict: Verdict
     text: str
-    """One line with the figures: `inference needs 71.9 GiB free, 60.1 are free`."""
+    """One line with the sizes: `inference needs 71.9 GiB free, 60.1 are free`."""
     component: str
     device: int
     uuid: str = ""
     total_bytes: int | None = None
     free_bytes: int | None = None
-    """What will be free when it starts: what the plan stops is gone by then."""
+    """Free memory when it starts: what the plan stops is gone by then."""
     budget_bytes: int | None = None
     utilization: float | None = None
     left_bytes: int | None = None
-    """For the trainer, beside the engine and everybody else."""
+    """Memory for the trainer, beside the engine and everybody else."""
     peak_bytes: int | None = None
     """Most that the trainer held in its last attempt."""
     safe_utilization: float | None = None
-    """Largest `gpu_memory_utilization` with which both fit, rounded down to 0.01; `None` where none does or
-    nothing is known of the trainer."""
+    """Largest `gpu_memory_utilization` with which both fit, rounded down to 0.01; `None` if none does or
+    nothing is known of the trainer.
+    """
     suggested_utilization: float | None = None
-    """What to write instead where the verdict is bad; `None` where no other value helps. With a verdict on a
-    trainer it is meant for the engine that runs beside it."""
+    """Value to write instead if the verdict is bad; `None` if no other value helps. With a verdict on a
+    trainer it is meant for the engine that runs beside it.
+    """
     kv_cache_tokens: int | None = None
     kv_cache_requests: float | None = None
-    """How many requests of `max_model_len` tokens fit into the KV cache at once."""
+    """Number of requests of `max_model_len` tokens that fit into the KV cache at once."""
     notes: tuple[str, ...] = ()
-    """How the figures were come by, and what is not certain about them."""
+    """Origin of the sizes, and their uncertainties."""
 
     @property
     def is_bad(self) -> bool:
@@ -219,16 +224,16 @@ class GpuReport(Value):
 
     available: bool
     reason: str | None = None
-    """Why there is nothing to show, in words, where `available` is false."""
+    """Explanation for people if `available` is false."""
     driver: str | None = None
     devices: tuple[GpuDevice, ...] = ()
-    """Those of this machine first, by index."""
+    """Devices of this machine first, by index."""
     verdicts: tuple[MemoryVerdict, ...] = ()
-    """For the engines of this experiment that do not run, with the config as it is now."""
+    """Verdicts on the engines of this experiment that do not run, with the config as it is now."""
     sources: tuple[GpuSource, ...] = ()
     sampled_at: float | None = None
     interval_s: float | None = None
-    """Until the next reading. One that is three times later than promised is stale."""
+    """Time until the next reading. One that is three times later than promised is stale."""
 
 
 class GpuSeries(Value):
@@ -237,11 +242,11 @@ class GpuSeries(Value):
     label: str
     """A component's id, or `others`."""
     used_bytes: tuple[int, ...]
-    """Most in each interval, beside `GpuHistory.times`."""
+    """Most in each interval, in the order of `GpuHistory.times`."""
 
 
 class GpuHistory(Value):
-    """Who held how much of one device, from the start of the supervisor at the earliest."""
+    """Memory that each owner held of one device, from the start of the supervisor at the earliest."""
 
     device: str
     """`GpuDevice.key`."""
@@ -257,7 +262,7 @@ class GpuHistories(Value):
 
 
 class OutOfMemory(Value):
-    """Device memory that did not suffice, as a program's own error text tells it."""
+    """Device memory that did not suffice, according to a program's own error text."""
 
     kind: Literal[
         "start_check",
@@ -281,16 +286,16 @@ class OutOfMemory(Value):
     tried_bytes: int | None = None
     free_bytes: int | None = None
     in_use_bytes: int | None = None
-    """What the failing process held itself, at least."""
+    """Memory that the failing process held itself, at least."""
     utilization: float | None = None
     needed_bytes: int | None = None
     """Budget of the start check, or KV cache for one request."""
     available_bytes: int | None = None
-    """KV cache that there was."""
+    """Size of the KV cache in that attempt."""
     possible_model_len: int | None = None
     """vLLM's estimate of a `max_model_len` that would fit."""
     requests: int | None = None
-    """Dummy requests of the warm-up."""
+    """Number of dummy requests in the warm-up."""
     holders: tuple[tuple[int, int], ...] = ()
     """(pid on the host, bytes) of the other processes that torch names."""
 
@@ -299,9 +304,9 @@ class Remedy(Value):
     """An edit that is likely to help, ready to be sent as a `set` request."""
 
     title: str
-    """What it does: `seq_len 4096 → 2048`."""
+    """The change in short: `seq_len 4096 → 2048`."""
     reason: str
     edits: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
-    """As `Request.edits`."""
+    """Same shape as `Request.edits`."""
     components: tuple[str, ...] = ()
-    """As `Request.components`: all to restart, where what failed reads none of the edited knobs."""
+    """Same meaning as `Request.components`: all to restart, if what failed reads none of the edited knobs."""

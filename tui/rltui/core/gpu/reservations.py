@@ -1,4 +1,4 @@
-"""Who may count on the free memory of a device, where several experiments start at once. Pure."""
+"""Which free memory of a device is claimed, where several experiments start at once. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rltui.core.text import gib, listed
 
 
 def with_reservations(report: GpuReport, claims: Collection[GpuReservation]) -> GpuReport:
-    """`report` with what is left of these on each of its devices."""
+    """`report` with the remaining part of these claims on each of its devices."""
     if not claims:
         return report
     devices = tuple(
@@ -20,7 +20,9 @@ def with_reservations(report: GpuReport, claims: Collection[GpuReservation]) -> 
 
 
 def pressing(device: GpuDevice, claims: Iterable[GpuReservation]) -> tuple[GpuReservation, ...]:
-    """Those on the device, with `left_bytes`: what their components hold already is in the reading."""
+    """The claims on the device, with `left_bytes`: memory that their components hold already is in the
+    reading.
+    """
     return tuple(
         claim.model_copy(update={"left_bytes": max(0, claim.size_bytes - held_bytes(device, claim))})
         for claim in claims
@@ -39,15 +41,15 @@ def held_bytes(device: GpuDevice, claim: GpuReservation) -> int:
 
 
 def reservation_text(claims: Sequence[GpuReservation]) -> str:
-    """`40.0 GiB are claimed by b, which is starting`; empty where nothing is left to take."""
-    left = {claim.experiment: 0 for claim in claims if claim.left_bytes}
+    """`40.0 GiB are claimed by b, which is starting`; empty if nothing remains to be taken."""
+    remaining = {claim.experiment: 0 for claim in claims if claim.left_bytes}
     for claim in claims:
         if claim.left_bytes:
-            left[claim.experiment] += claim.left_bytes
-    if not left:
+            remaining[claim.experiment] += claim.left_bytes
+    if not remaining:
         return ""
-    size = gib(sum(left.values()))
-    return f"{size} GiB are claimed by {listed(list(left))}, which {_is(left)} starting"
+    size = gib(sum(remaining.values()))
+    return f"{size} GiB are claimed by {listed(list(remaining))}, which {_is(remaining)} starting"
 
 
 def _is(names: Collection[str]) -> str:
@@ -55,76 +57,80 @@ def _is(names: Collection[str]) -> str:
 
 
 class Contention(NamedTuple):
-    """What of other experiments is in the way of a start."""
+    """Memory of other experiments that is in the way of a start."""
 
     text: str
-    """Behind "waits for"."""
+    """Continues the words "waits for"."""
     is_starting: bool
-    """It is about to be taken, by one whose start will come to an end; else it is held."""
+    """The memory is about to be taken by a start that will come to an end; otherwise it is held."""
 
 
 def contention(
     devices: Sequence[GpuDevice],
-    wanted: Collection[GpuReservation],
+    new_claims: Collection[GpuReservation],
     *,
     own: Collection[GpuReservation] = (),
     others: Collection[GpuReservation] = (),
     has_waited: bool = False,
 ) -> Contention | None:
-    """What of others is in the way of who wants these, on the first device where that is so; `None`: nothing.
+    """The memory of others that is in the way of these claims, on the first device with too little; else
+    `None`.
 
-    Memory that is simply used stands in nobody's way here, since who starts against it was told.
+    Memory that is simply used stands in nobody's way here: whoever starts against it was told.
 
     Args:
         devices: of a reading.
-        wanted: new claims.
+        new_claims: claims of the start in question.
         own: earlier ones of the same experiment.
         others: those of other experiments.
-        has_waited: for one of them, when it was starting: it is waited for while it holds what it took, too.
+        has_waited: the start has waited for one of them that was starting: what that holds now is waited
+            for, too.
     """
     for device in devices:
-        size = sum(claim.size_bytes for claim in wanted if claim.device == device.key)
+        size = sum(claim.size_bytes for claim in new_claims if claim.device == device.key)
         if not size or device.free_bytes is None:
             continue
         theirs = pressing(device, others)
-        left = sum(claim.left_bytes for claim in (*theirs, *pressing(device, own)))
-        if size <= device.free_bytes - left:
+        remaining_bytes = sum(claim.left_bytes for claim in (*theirs, *pressing(device, own)))
+        if size <= device.free_bytes - remaining_bytes:
             continue
         need = f"GPU {device.label}: needs {gib(size)} GiB, {gib(device.free_bytes)} GiB free"
-        if words := reservation_text(theirs):
-            return Contention(f"{need}, of which {words}", is_starting=True)
-        held = _held_by_others(device)
-        if has_waited and held:
-            text = f"{need}, {gib(sum(held.values()))} GiB held by {listed(list(held))}"
+        if claims_note := reservation_text(theirs):
+            return Contention(f"{need}, of which {claims_note}", is_starting=True)
+        held_bytes = _held_by_others(device)
+        if has_waited and held_bytes:
+            text = f"{need}, {gib(sum(held_bytes.values()))} GiB held by {listed(list(held_bytes))}"
             return Contention(text, is_starting=False)
     return None
 
 
 def _held_by_others(device: GpuDevice) -> Mapping[str, int]:
-    held: dict[str, int] = {}
+    bytes_by_experiment: dict[str, int] = {}
     for share in device.shares:
         if share.owner == "experiment" and share.experiment and share.used_bytes:
-            held[share.experiment] = held.get(share.experiment, 0) + share.used_bytes
-    return held
+            bytes_by_experiment[share.experiment] = (
+                bytes_by_experiment.get(share.experiment, 0) + share.used_bytes
+            )
+    return bytes_by_experiment
 
 
 def free_devices(
     devices: Sequence[GpuDevice], count: int, bytes_each: int
 ) -> tuple[tuple[GpuDevice, ...], str]:
-    """The first `count` devices that no experiment uses or claims and that have `bytes_each` free; none, and
-    why, where there are not so many. Their `claims` are those of all experiments.
+    """The first `count` devices that no experiment uses or claims and that have `bytes_each` free; with too
+    few of them, none and the reason. Their `claims` are those of all experiments.
 
-    `bytes_each`: 0 where that is not known, which asks for devices that nobody else uses either.
+    `bytes_each`: 0 if unknown, which asks for devices that nobody else uses either.
     """
-    reasons = {device.label: _why_taken(device, bytes_each) for device in devices}
-    found = tuple(device for device in devices if not reasons[device.label])
-    if len(found) >= count:
-        return found[:count], ""
+    reasons = {device.label: _unavailable_reason(device, bytes_each) for device in devices}
+    free = tuple(device for device in devices if not reasons[device.label])
+    if len(free) >= count:
+        return free[:count], ""
     if len(devices) < count:
         number = {0: "is none", 1: "is 1"}.get(len(devices), f"are {len(devices)}")
         return (), f"{count} {'GPU is' if count == 1 else 'GPUs are'} needed, there {number}"
-    why = "; ".join(f"GPU {label} {reason}" for label, reason in reasons.items() if reason)
-    return (), f"{count} of {len(devices)} GPUs needed, {len(found)} free: {why}"
+    reasons_text = "; ".join(f"GPU {label} {reason}" for label, reason in reasons.items() if reason)
+    return (), f"{count} of {len(devices)} GPUs needed, {len(free)} free: {reasons_text}"
 
 
 def other_experiments(device: GpuDevice) -> tuple[str, ...]:
@@ -133,7 +139,7 @@ def other_experiments(device: GpuDevice) -> tuple[str, ...]:
     return tuple(sorted(users | {claim.experiment for claim in device.claims}))
 
 
-def _why_taken(device: GpuDevice, bytes_each: int) -> str:
+def _unavailable_reason(device: GpuDevice, bytes_each: int) -> str:
     if device.problem or device.free_bytes is None:
         return "cannot be read"
     users = {share.experiment or "an experiment" for share in device.shares if share.owner in _RLTUIS}
@@ -149,6 +155,6 @@ def _why_taken(device: GpuDevice, bytes_each: int) -> str:
 
 
 _UNUSED_FRAC = 0.9
-"""Of a device that is free: a desktop session, or a driver, may have the rest."""
+"""Share that must be free on an unused device: a desktop session, or a driver, may have the rest."""
 _RLTUIS = ("component", "experiment", "orphan")
 """Owners of memory that rltui started."""

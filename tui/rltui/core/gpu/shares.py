@@ -1,4 +1,4 @@
-"""Whose a device's used memory is, by its processes, or guessed from how it changes. Pure."""
+"""Owners of a device's used memory, by its processes, or estimated from how it changes. Pure."""
 
 from __future__ import annotations
 
@@ -32,16 +32,20 @@ def shares(device: GpuDevice, processes: Sequence[GpuProcess]) -> tuple[GpuShare
     used = None if device.memory_kind == "unified" else device.used_bytes
     if used is None:
         return _sorted(group.share(group.known_bytes) for group in groups)
-    known = sum(group.known_bytes for group in groups)
-    if known > used:
-        parts = _scaled([group.known_bytes for group in groups], used)
-        return _sorted(group.share(part, estimated=True) for group, part in zip(groups, parts, strict=True))
+    known_bytes = sum(group.known_bytes for group in groups)
+    if known_bytes > used:
+        scaled_bytes = _scaled([group.known_bytes for group in groups], used)
+        return _sorted(
+            group.share(size, estimated=True) for group, size in zip(groups, scaled_bytes, strict=True)
+        )
     unknown = [group for group in groups if group.is_unknown]
     heir = unknown[0] if len(unknown) == 1 and unknown[0].owner == "component" else None
-    found = [group.share(group.known_bytes + (used - known if group is heir else 0)) for group in groups]
-    if heir is None and used > known:
-        found.append(GpuShare(owner="hidden", used_bytes=used - known))
-    return _sorted(found)
+    result = [
+        group.share(group.known_bytes + (used - known_bytes if group is heir else 0)) for group in groups
+    ]
+    if heir is None and used > known_bytes:
+        result.append(GpuShare(owner="hidden", used_bytes=used - known_bytes))
+    return _sorted(result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,121 +77,127 @@ class _Group:
 
 
 def _scaled(sizes: Sequence[int], total: int) -> list[int]:
-    """Parts of `total` in proportion to `sizes`, whose sum is larger: exact, each at most its size."""
-    parts: list[int] = []
-    before = 0
+    """Shares of `total` in proportion to `sizes`, whose sum is larger: exact, each at most its size."""
+    scaled: list[int] = []
+    sum_so_far = 0
     for size in sizes:
-        before += size
-        parts.append(before * total // sum(sizes) - sum(parts))
-    return parts
+        sum_so_far += size
+        scaled.append(sum_so_far * total // sum(sizes) - sum(scaled))
+    return scaled
 
 
-def _sorted(found: Iterable[GpuShare]) -> tuple[GpuShare, ...]:
-    return tuple(sorted(found, key=lambda share: (_RANK[share.owner], -share.used_bytes, share.pids)))
+def _sorted(shares: Iterable[GpuShare]) -> tuple[GpuShare, ...]:
+    return tuple(sorted(shares, key=lambda share: (_RANK[share.owner], -share.used_bytes, share.pids)))
 
 
 RELEASE_UPDATES = 30
-"""How long the memory of an ended component is still expected to be given back. Drivers lag by seconds."""
+"""Updates during which the memory of a finished component may still be given back. Drivers lag by seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryOwner:
-    """A living component that was given the device."""
+    """A living component that the device is assigned to."""
 
     component: str
     attempt: int
     is_starting: bool = False
     started_at: float | None = None
-    """Seconds since the epoch. `None` while unknown: older than the others, and younger than the watch."""
+    """Seconds since the epoch. `None` while unknown: treated as older than the others, and younger than the
+    watch.
+    """
     utilization: float | None = None
-    """It is an inference engine with this `gpu_memory_utilization`."""
+    """`gpu_memory_utilization` of an inference engine; `None` for any other component."""
 
     @property
     def key(self) -> tuple[str, int]:
-        """Names it for good: component and attempt."""
+        """Component and attempt: a permanent name."""
         return self.component, self.attempt
 
 
 class ChangeEstimate:
-    """What the components on one device hold, by the changes of what is used there. Bytes.
+    """Memory that the components on one device hold, in bytes, estimated from the changes of the used memory.
 
-    Growth is the youngest tenant's, one that is starting before one that is ready. A fall is first what a
-    tenant that has ended gives back, then the youngest's that has something. What was used before the first
-    tenant is nobody's. An attempt replaced between two updates leaves its memory to its successor.
+    Growth is the youngest owner's, one that is starting before one that is ready. A fall is first what a
+    finished owner gives back, then the youngest's that has something. What was used before the first
+    owner is nobody's. An attempt replaced between two updates leaves its memory to its successor.
 
-    Tenants from before the watch have no history here: an engine is taken to hold what its utilization
+    Owners from before the watch have no history here: an engine is taken to hold what its utilization
     allows, the others to share the rest.
     """
 
     def __init__(self, *, since: float) -> None:
-        """`since`: when the watch began, in seconds since the epoch; maybe before the first update."""
+        """`since`: start of the watch, in seconds since the epoch; maybe before the first update."""
         self._since = since
         self._used: int | None = None
         self._living: dict[tuple[str, int], int] = {}
-        self._ended: dict[tuple[str, int], int] = {}
-        """Most recently ended last."""
-        self._ended_age: dict[tuple[str, int], int] = {}
+        self._finished: dict[tuple[str, int], int] = {}
+        """Most recently finished last."""
+        self._finished_age: dict[tuple[str, int], int] = {}
 
-    def update(self, used_bytes: int, tenants: Sequence[MemoryOwner], *, usable_bytes: int) -> dict[str, int]:
-        """What each tenant holds now, by component: never negative, together at most `used_bytes`.
+    def update(self, used_bytes: int, owners: Sequence[MemoryOwner], *, usable_bytes: int) -> dict[str, int]:
+        """Component → bytes that each owner holds now: never negative, together at most `used_bytes`.
 
         Args:
             used_bytes: of the device.
-            tenants: all that live now, each component once, in the order they are started in.
-            usable_bytes: what a utilization is a part of: see `GpuDevice.usable_bytes`.
+            owners: all that live now, each component once, in the order they are started in.
+            usable_bytes: what a utilization is a share of: see `GpuDevice.usable_bytes`.
         """
-        before, self._used = used_bytes if self._used is None else self._used, used_bytes
-        self._hand_over(tenants)
-        newcomers = [tenant for tenant in tenants if tenant.key not in self._living]
-        self._living |= {tenant.key: 0 for tenant in newcomers}
-        if used_bytes >= before:
-            for tenant in _youngest_first(tenants)[:1]:
-                self._living[tenant.key] += used_bytes - before
+        previous, self._used = used_bytes if self._used is None else self._used, used_bytes
+        self._hand_over(owners)
+        newcomers = [owner for owner in owners if owner.key not in self._living]
+        self._living |= {owner.key: 0 for owner in newcomers}
+        if used_bytes >= previous:
+            for owner in _youngest_first(owners)[:1]:
+                self._living[owner.key] += used_bytes - previous
         else:
-            self._fall(before - used_bytes, tenants)
+            self._fall(previous - used_bytes, owners)
         adopted = [
-            each for each in newcomers if each.started_at is not None and each.started_at < self._since
+            owner for owner in newcomers if owner.started_at is not None and owner.started_at < self._since
         ]
         self._seed(adopted, used_bytes, usable_bytes)
-        return {tenant.component: self._living[tenant.key] for tenant in tenants}
+        return {owner.component: self._living[owner.key] for owner in owners}
 
-    def _hand_over(self, tenants: Iterable[MemoryOwner]) -> None:
-        """Tenants that are gone leave what they had to a successor, or are about to give it back."""
-        living = {tenant.key for tenant in tenants}
-        newest = {tenant.component: tenant.key for tenant in tenants if tenant.key not in self._living}
-        self._ended_age = {key: age + 1 for key, age in self._ended_age.items() if age < RELEASE_UPDATES}
-        self._ended = {key: held for key, held in self._ended.items() if key in self._ended_age}
+    def _hand_over(self, owners: Iterable[MemoryOwner]) -> None:
+        """Pass the memory of owners that are gone to a successor, or expect it to be given back."""
+        living = {owner.key for owner in owners}
+        newest = {owner.component: owner.key for owner in owners if owner.key not in self._living}
+        self._finished_age = {
+            key: age + 1 for key, age in self._finished_age.items() if age < RELEASE_UPDATES
+        }
+        self._finished = {
+            key: held_bytes for key, held_bytes in self._finished.items() if key in self._finished_age
+        }
         for key in [key for key in self._living if key not in living]:
-            held = self._living.pop(key)
+            held_bytes = self._living.pop(key)
             successor = newest.get(key[0])
             if successor is not None:
-                self._living[successor] = held
+                self._living[successor] = held_bytes
             else:
-                self._ended[key], self._ended_age[key] = held, 0
+                self._finished[key], self._finished_age[key] = held_bytes, 0
 
-    def _fall(self, size: int, tenants: Sequence[MemoryOwner]) -> None:
+    def _fall(self, size: int, owners: Sequence[MemoryOwner]) -> None:
         for ledger, keys in (
-            (self._ended, list(reversed(self._ended))),
-            (self._living, [tenant.key for tenant in _youngest_first(tenants)]),
+            (self._finished, list(reversed(self._finished))),
+            (self._living, [owner.key for owner in _youngest_first(owners)]),
         ):
             for key in keys:
-                given_back = min(size, ledger[key])
-                ledger[key] -= given_back
-                size -= given_back
+                released_bytes = min(size, ledger[key])
+                ledger[key] -= released_bytes
+                size -= released_bytes
 
     def _seed(self, adopted: Sequence[MemoryOwner], used_bytes: int, usable_bytes: int) -> None:
-        rest = used_bytes - sum(self._living.values()) - sum(self._ended.values())
-        for tenant in adopted:
-            if tenant.utilization is not None:
-                held = min(rest, int(tenant.utilization * usable_bytes))
-                self._living[tenant.key] += held
-                rest -= held
-        others = [tenant for tenant in adopted if tenant.utilization is None]
-        for tenant in others:
-            self._living[tenant.key] += rest // len(others)
+        rest = used_bytes - sum(self._living.values()) - sum(self._finished.values())
+        for owner in adopted:
+            if owner.utilization is not None:
+                held_bytes = min(rest, int(owner.utilization * usable_bytes))
+                self._living[owner.key] += held_bytes
+                rest -= held_bytes
+        others = [owner for owner in adopted if owner.utilization is None]
+        for owner in others:
+            self._living[owner.key] += rest // len(others)
 
 
-def _youngest_first(tenants: Sequence[MemoryOwner]) -> list[MemoryOwner]:
-    """Of equal age, the one that is started last comes first."""
-    oldest_first = sorted(tenants, key=lambda tenant: (tenant.is_starting, tenant.started_at or 0.0))
+def _youngest_first(owners: Sequence[MemoryOwner]) -> list[MemoryOwner]:
+    """Sorted by age; of equal age, the one that is started last comes first."""
+    oldest_first = sorted(owners, key=lambda owner: (owner.is_starting, owner.started_at or 0.0))
     return oldest_first[::-1]

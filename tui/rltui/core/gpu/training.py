@@ -1,7 +1,7 @@
-"""What a supervised trainer will need of a device, before it ever ran, and what to lower. Pure.
+"""Memory that a supervised trainer will need of a device before it ever ran, and what to lower. Pure.
 
-A rough figure: weights, gradients and the optimizer's state, and what grows with the tokens of a micro-batch
-(`facts/prime-rl.md`, Memory of the trainer).
+A rough estimate: weights, gradients and the optimizer's state, and what grows with the tokens of a micro-
+batch (`facts/prime-rl.md`, Memory of the trainer).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from rltui.core.text import gib
 _BYTES_PER_PARAMETER = 16
 """Weights, gradients and two moments of Adam, each in 32 bits."""
 _LOGITS_BYTES = 10
-"""Per token and word of the vocabulary: in 16 bits, in 32, and their gradient or logarithm."""
+"""Bytes per token and vocabulary entry: in 16 bits, in 32, and their gradient or logarithm."""
 _LEAST_LENGTH = 512
 """Shorter examples are hardly worth training on."""
 _FAR_OFF = 1.5
-"""So many times what is free: no refinement of the figure makes it fit."""
+"""Multiple of the free memory beyond which no refinement of the estimate makes it fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What of a config decides about the memory of a supervised trainer."""
+    """The values of a config that decide about the memory of a supervised trainer."""
 
     component: str
     model: str | None
@@ -31,17 +31,18 @@ class Training:
     micro_batch: int
     """Examples at once, on each device."""
     seq_len: int
-    """Tokens of each."""
+    """Tokens of each example."""
     batch: int
-    """Of one device: `micro_batch` divides it."""
+    """Examples of one device per step: `micro_batch` divides it."""
     micro_batch_knob: str
     seq_len_knob: str
     processes: int = 1
     """Devices that share weights, gradients and the optimizer's state."""
     recomputes: bool = False
-    """Activations of a layer are computed again instead of kept."""
+    """Activations of a layer are computed again instead of stored."""
     is_whole: bool = True
-    """All weights are trained, and all is kept on the device: no LoRA, nothing in the machine's memory."""
+    """All weights are trained, and all is stored on the device: no LoRA, no offload to the machine's memory.
+    """
 
     @property
     def tokens(self) -> int:
@@ -50,38 +51,38 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class TrainingShape:
-    """What a model's files say of what training it takes."""
+    """Sizes in a model's files that decide about the memory of its training."""
 
     parameters: int
     layers: int
     layer_bytes_per_token: int
-    """Activations that are kept of one layer, in 16 bits."""
+    """Activations stored of one layer, in 16 bits."""
     hidden: int
     vocabulary: int
 
     def bytes_per_token(self, *, recomputes: bool) -> int:
-        """What each token of a micro-batch adds."""
-        kept = self.layers * 2 * self.hidden + self.layer_bytes_per_token
-        layers = kept if recomputes else self.layers * self.layer_bytes_per_token
+        """Memory that each token of a micro-batch adds."""
+        recomputed_bytes = self.layers * 2 * self.hidden + self.layer_bytes_per_token
+        layers = recomputed_bytes if recomputes else self.layers * self.layer_bytes_per_token
         return layers + _LOGITS_BYTES * self.vocabulary
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingNeed:
-    """A config and, where its model is at hand, what that takes."""
+    """A config and, if its model is at hand, the sizes of that model."""
 
     training: Training
     shape: TrainingShape | None = None
 
     def estimate_bytes(self, training: Training | None = None) -> int | None:
-        """With this config, or another of the same model; `None` where nothing is known of that."""
+        """Need of this config, or of another one of the same model; `None` if unknown."""
         config, shape, fixed = training or self.training, self.shape, self._fixed_bytes()
         if shape is None or fixed is None:
             return None
         return fixed + shape.bytes_per_token(recomputes=config.recomputes) * config.tokens
 
     def scaled_bytes(self, training: Training, peak_bytes: int) -> int | None:
-        """With another micro-batch, where with this one it took `peak_bytes`."""
+        """Need with another micro-batch, if with this one it took `peak_bytes`."""
         fixed = self._fixed_bytes()
         if fixed is None:
             return None
@@ -105,10 +106,9 @@ class TrainingNeed:
         return tuple(_smaller(self.training))
 
     def advice(self, free_bytes: int, peak_bytes: int | None = None) -> str:
-        """What to write so that it fits into `free_bytes`, else the whole ladder; empty where nothing can be
-        lowered.
+        """Edits that make it fit into `free_bytes`, else the whole ladder; empty if nothing can be lowered.
 
-        `peak_bytes`: what it took with this config, where that was seen.
+        `peak_bytes`: memory it took with this config, if that was seen.
         """
         rungs = self.ladder()
         for rung in rungs:
@@ -116,24 +116,24 @@ class TrainingNeed:
             if needed is not None and needed <= free_bytes:
                 return f"{self._edits(rung)} (about {gib(needed)} GiB)"
         # `data.micro_batch_size 4 → 2 → 1, then data.seq_len 4096 → 2048 → 1024`
-        parts = []
+        clauses = []
         for knob, values in (
-            (self.training.micro_batch_knob, [each.micro_batch for each in (self.training, *rungs)]),
-            (self.training.seq_len_knob, [each.seq_len for each in (self.training, *rungs)]),
+            (self.training.micro_batch_knob, [training.micro_batch for training in (self.training, *rungs)]),
+            (self.training.seq_len_knob, [training.seq_len for training in (self.training, *rungs)]),
         ):
             different = list(dict.fromkeys(values))
             if len(different) > 1:
-                parts.append(f"{knob} {' → '.join(map(str, different))}")
-        return f"lower {', then '.join(parts)}" if parts else ""
+                clauses.append(f"{knob} {' → '.join(map(str, different))}")
+        return f"lower {', then '.join(clauses)}" if clauses else ""
 
     def _edits(self, rung: Training) -> str:
         edits = [
-            f"{knob} = {now}"
-            for knob, before, now in (
+            f"{knob} = {new}"
+            for knob, old, new in (
                 (self.training.micro_batch_knob, self.training.micro_batch, rung.micro_batch),
                 (self.training.seq_len_knob, self.training.seq_len, rung.seq_len),
             )
-            if before != now
+            if old != new
         ]
         return f"write {' and '.join(edits)}"
 

@@ -20,18 +20,18 @@ from rltui.core.toml.values import (
 )
 from rltui.errors import ConfigError
 
-_MOST_PARTS = 100
-_PART = r"""(?:[\w-]{1,200}|"[^"\n]{0,200}"|'[^'\n]{0,200}')"""
-_LONG_KEY = re.compile(rf"""(?<![\w."'-])(?:{_PART}[ \t]*\.[ \t]*){{{_MOST_PARTS}}}""")
-"""Reading a dotted key takes time by the square of its parts."""
+_MAX_SEGMENTS = 100
+_SEGMENT = r"""(?:[\w-]{1,200}|"[^"\n]{0,200}"|'[^'\n]{0,200}')"""
+_LONG_KEY = re.compile(rf"""(?<![\w."'-])(?:{_SEGMENT}[ \t]*\.[ \t]*){{{_MAX_SEGMENTS}}}""")
+"""A key with too many segments: reading a dotted key takes time by the square of their number."""
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _UNQUOTED = re.compile(r"=\s*([A-Za-z][\w./-]*)\s*(?:#.*)?$")
-_SHOWN_COLUMNS = 96
+_VISIBLE_COLUMNS = 96
 _LEADING_COMMENT = re.compile(r"(?:[ \t]*#[^\n]*\n)+[ \t]*\r?\n")
 """A comment that opens a file, set off by a blank line."""
 _OWN_COMMENT = re.compile(r"[^\n]*\n(?:[ \t]*#[^\n]*\n)*[ \t]*#[^\n]*(?=\n[ \t]*\r?(?:\n|\Z)|\Z)")
-"""From behind a header: its line, and the comment right below it where a blank line or the end follows. What
-stands right above the next header belongs to that.
+"""The rest of a header's line, and the comment right below it if a blank line or the end follows. A comment
+right above the next header belongs to that header.
 """
 _AFTER_ITEM = re.compile(r"[ \t\r\n]*(,?)")
 _LINE_END = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n)")
@@ -58,7 +58,7 @@ def parse(text: str, path: str) -> dict[str, Any]:
     try:
         if (long := _LONG_KEY.search(plain)) is not None:
             line, column = line_and_column(plain, long.start())
-            raise ValueError(f"a key of more than {_MOST_PARTS} parts (at line {line}, column {column})")
+            raise ValueError(f"a key of more than {_MAX_SEGMENTS} parts (at line {line}, column {column})")
         return tomllib.loads(plain)
     except ValueError as error:  # also of a number with thousands of digits
         message = str(error)
@@ -76,16 +76,18 @@ def parse(text: str, path: str) -> dict[str, Any]:
 
 
 def _pointed(source: str, line: int, column: int) -> list[str]:
-    """A line of the file with a caret below, cut to what fits, free of control characters. One that holds
-    a secret has none: the mask is of another length.
+    """A line of the file with a caret below, cut to what fits, free of control characters. A line with a
+    secret has no caret: the mask is of another length.
     """
-    told = masked_text(source)
-    if told != source:
-        return [f"{line} | {''.join(c if c.isprintable() else ' ' for c in told[:_SHOWN_COLUMNS])}"]
-    cut = max(0, column - _SHOWN_COLUMNS // 2) if len(source) > _SHOWN_COLUMNS else 0
-    shown = "".join(c if c.isprintable() else " " for c in source[cut : cut + _SHOWN_COLUMNS])
+    masked = masked_text(source)
+    if masked != source:
+        return [f"{line} | {''.join(c if c.isprintable() else ' ' for c in masked[:_VISIBLE_COLUMNS])}"]
+    first_column = max(0, column - _VISIBLE_COLUMNS // 2) if len(source) > _VISIBLE_COLUMNS else 0
+    excerpt = "".join(
+        c if c.isprintable() else " " for c in source[first_column : first_column + _VISIBLE_COLUMNS]
+    )
     margin = f"{line} | "
-    return [f"{margin}{shown}", " " * (len(margin) + column - 1 - cut) + "^"]
+    return [f"{margin}{excerpt}", " " * (len(margin) + column - 1 - first_column) + "^"]
 
 
 def locate(text: str, dotted_key: str) -> tuple[int, int] | None:
@@ -96,7 +98,7 @@ def locate(text: str, dotted_key: str) -> tuple[int, int] | None:
 
 
 def _offset(sections: list[TomlTable], path: KeyPath) -> int | None:
-    """Where `path` is set; else where the first thing below it is."""
+    """Offset at which `path` is set, else of the first thing below it."""
     below: list[int] = []
     for section in sections:
         for entry in section.entries:
@@ -115,8 +117,8 @@ def edit(text: str, changes: Mapping[str, Any]) -> str:
     """Set dotted keys of a valid TOML text; `None` removes the key, and leaves its table, which may mean
     something without keys too.
 
-    A value that already equals the wanted one keeps its spelling, and so do the equal items of a list. An
-    absent key is added to the table it belongs to, which is made where there is none.
+    A value that already equals the new one keeps its spelling, and so do the equal items of a list. An absent
+    key is added to the table it belongs to, which is made if there is none.
 
     Raises:
         ConfigError: if a key holds a table, or lies below a value that is no table.
@@ -173,16 +175,20 @@ def _remove(text: str, entry: Entry, section: TomlTable) -> str:
 
 
 def _remove_inline(text: str, entry: Entry, section: TomlTable) -> str:
-    around = [each for each in section.entries if each.value_start < entry.start < each.value_end]
-    holder = max(around, key=lambda each: each.value_start)
+    enclosing = [
+        candidate
+        for candidate in section.entries
+        if candidate.value_start < entry.start < candidate.value_end
+    ]
+    holder = max(enclosing, key=lambda candidate: candidate.value_start)
     if text[holder.value_start] == "[":
         items = _items(holder, section)
-        kept = [
+        remaining = [
             read_value(text[holder.value_start + item.start : holder.value_start + item.end])
             for index, item in enumerate(items)
             if index != int(entry.path[-1])
         ]
-        return _replace(text, holder, section, kept)
+        return _replace(text, holder, section, remaining)
     before, after = text[: entry.start].rstrip(" \t"), text[entry.value_end :]
     if before.endswith(","):
         return before[:-1] + after
@@ -264,10 +270,10 @@ def _into_section(text: str, section: TomlTable, path: KeyPath, value: TomlValue
         own_comment = _OWN_COMMENT.match(text, section.end)
         return _insert_line(text, own_comment.end() - 1 if own_comment else section.end, line)
     opening = _LEADING_COMMENT.match(text, section.end)
-    at = opening.end() if opening else section.end
+    offset = opening.end() if opening else section.end
     newline = _newline(text)
-    gap = newline if text[at:].strip() else ""
-    return text[:at] + line + newline + gap + text[at:]
+    gap = newline if text[offset:].strip() else ""
+    return text[:offset] + line + newline + gap + text[offset:]
 
 
 def _new_table(text: str, sections: list[TomlTable], path: KeyPath, value: TomlValue) -> str:
@@ -290,23 +296,23 @@ def _element_and_header(sections: list[TomlTable], path: KeyPath) -> tuple[KeyPa
     which name the arrays without their elements: they mean the newest one above.
 
     Raises:
-        ConfigError: if `path` names no element, or one that there is not.
+        ConfigError: if `path` names no element, or one that does not exist.
     """
     elements = [section.path for section in sections if section.is_element]
     arrays = {element[:-1] for element in elements}
     parent: KeyPath = path[:-1]
-    found: KeyPath = ()
+    deepest: KeyPath = ()
     header: list[str] = []
     for depth, key in enumerate(parent, start=1):
         if parent[: depth - 1] not in arrays:
             header.append(key)
         elif parent[:depth] in elements:
-            found = parent[:depth]
+            deepest = parent[:depth]
         else:
             raise _no_element(elements, path, parent[: depth - 1])
     if parent in arrays:
         raise _no_element(elements, path, parent)
-    return found, tuple(header)
+    return deepest, tuple(header)
 
 
 def _no_element(elements: list[KeyPath], path: KeyPath, array: KeyPath) -> ConfigError:
@@ -318,10 +324,10 @@ def _no_element(elements: list[KeyPath], path: KeyPath, array: KeyPath) -> Confi
     )
 
 
-def _insert_line(text: str, behind: int, line: str) -> str:
-    """Put a line behind the one that `behind` lies in."""
+def _insert_line(text: str, offset: int, line: str) -> str:
+    """Insert a line after the one that `offset` lies in."""
     newline = _newline(text)
-    end = text.find("\n", behind)
+    end = text.find("\n", offset)
     if end < 0:
         return text + newline + line
     return text[: end + 1] + line + newline + text[end + 1 :]
@@ -355,36 +361,38 @@ def _items(entry: Entry, section: TomlTable) -> list[_Item]:
 def _replace_list(text: str, items: Sequence[_Item], value: Sequence[Any]) -> str:
     """The text of a list with the given `items`, `text` from bracket to bracket, changed to hold `value`.
 
-    Items that are equal at both ends stay as they are. Of the others, as many as possible are replaced in
-    place; the rest is added behind them, or taken out.
+    Equal items at both ends stay as they are. Of the others, as many as possible are replaced in place; the
+    rest is added behind them, or removed.
     """
     old = [read_value(text[item.start : item.end]) for item in items]
     first = _equal_at_start(old, value)
     last = _equal_at_start(old[first:][::-1], value[first:][::-1])
-    going, coming = list(items[first : len(items) - last]), list(value[first : len(value) - last])
-    both = min(len(going), len(coming))
-    if len(going) > both:
-        text = _list_without(text, items, first + both, len(items) - last)
-    elif len(coming) > both:
-        text = _list_with(text, items, first + both, coming[both:])
-    for item, new in reversed(list(zip(going[:both], coming[:both], strict=True))):
-        spelled = format_value(new, replaces=text[item.start : item.end])
-        text = text[: item.start] + spelled + text[item.end :]
+    old_items, new_values = list(items[first : len(items) - last]), list(value[first : len(value) - last])
+    replaced_count = min(len(old_items), len(new_values))
+    if len(old_items) > replaced_count:
+        text = _list_without(text, items, first + replaced_count, len(items) - last)
+    elif len(new_values) > replaced_count:
+        text = _list_with(text, items, first + replaced_count, new_values[replaced_count:])
+    for item, new in reversed(
+        list(zip(old_items[:replaced_count], new_values[:replaced_count], strict=True))
+    ):
+        replacement = format_value(new, replaces=text[item.start : item.end])
+        text = text[: item.start] + replacement + text[item.end :]
     return text
 
 
 def _equal_at_start(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """How many keys or items agree from the start."""
+    """Number of keys or items that agree from the start."""
     count = 0
-    for left, right in zip(one, other, strict=False):
-        if not same_value(left, right):
+    for first, second in zip(one, other, strict=False):
+        if not same_value(first, second):
             break
         count += 1
     return count
 
 
 def _list_without(text: str, items: Sequence[_Item], start: int, end: int) -> str:
-    """Take out the items from `start` to before `end`, last first."""
+    """Remove the items from `start` to before `end`, last first."""
     if (start, end) == (0, len(items)) and "#" not in text:
         return "[]"
     for index in range(end - 1, start - 1, -1):
@@ -394,14 +402,14 @@ def _list_without(text: str, items: Sequence[_Item], start: int, end: int) -> st
 
 def _without_one(text: str, items: Sequence[_Item], index: int) -> str:
     item = items[index]
-    after = _comma_end(text, item)
+    comma_end = _comma_end(text, item)
     line_start = text.rfind("\n", 0, item.start) + 1
-    line_end = _LINE_END.match(text, after)
+    line_end = _LINE_END.match(text, comma_end)
     if line_start and line_end and not text[line_start : item.start].strip():
         return text[:line_start] + text[line_end.end() :]
-    if text[after - 1] == ",":
-        behind = _GAP.match(text, after)
-        keep_from = behind.end() if behind and "\n" not in behind[0] else after
+    if text[comma_end - 1] == ",":
+        gap = _GAP.match(text, comma_end)
+        keep_from = gap.end() if gap and "\n" not in gap[0] else comma_end
         return text[: item.start] + text[keep_from:]
     if index and _GAP.fullmatch(text, items[index - 1].end, item.start):
         return text[: items[index - 1].end] + text[item.end :]
@@ -410,34 +418,34 @@ def _without_one(text: str, items: Sequence[_Item], index: int) -> str:
 
 def _list_with(text: str, items: Sequence[_Item], index: int, values: Sequence[Any]) -> str:
     """Add `values` before the item at `index`, or behind the last one."""
-    spelled = [format_value(value) for value in values]
+    texts = [format_value(value) for value in values]
     if not items:
         if "#" not in text:
-            return f"[{', '.join(spelled)}]"
-        return f"[{''.join(f'{each}, ' for each in spelled)}{text[1:]}"
-    beside = items[index - 1] if index else items[0]
-    line_start = text.rfind("\n", 0, beside.start) + 1
-    indent = text[line_start : beside.start]
+            return f"[{', '.join(texts)}]"
+        return f"[{''.join(f'{item}, ' for item in texts)}{text[1:]}"
+    neighbor = items[index - 1] if index else items[0]
+    line_start = text.rfind("\n", 0, neighbor.start) + 1
+    indent = text[line_start : neighbor.start]
     if not line_start or indent.strip():
         if index:
-            return text[: beside.end] + "".join(f", {each}" for each in spelled) + text[beside.end :]
-        return text[: beside.start] + "".join(f"{each}, " for each in spelled) + text[beside.start :]
+            return text[: neighbor.end] + "".join(f", {item}" for item in texts) + text[neighbor.end :]
+        return text[: neighbor.start] + "".join(f"{item}, " for item in texts) + text[neighbor.start :]
     newline = "\r\n" if text[line_start - 2 : line_start] == "\r\n" else "\n"
-    lines = [f"{indent}{each},{newline}" for each in spelled]
+    lines = [f"{indent}{item},{newline}" for item in texts]
     if not index:
         return text[:line_start] + "".join(lines) + text[line_start:]
-    comma_end = _comma_end(text, beside)
+    comma_end = _comma_end(text, neighbor)
     if text[comma_end - 1] != ",":
-        lines[-1] = f"{indent}{spelled[-1]}{newline}"
-        text = f"{text[: beside.end]},{text[beside.end :]}"
-        comma_end = beside.end + 1
+        lines[-1] = f"{indent}{texts[-1]}{newline}"
+        text = f"{text[: neighbor.end]},{text[neighbor.end :]}"
+        comma_end = neighbor.end + 1
     end_of_line = _LINE_END.match(text, comma_end)
     if end_of_line is None:  # more follows on this line
-        return text[:comma_end] + "".join(f" {each}," for each in spelled) + text[comma_end:]
+        return text[:comma_end] + "".join(f" {item}," for item in texts) + text[comma_end:]
     return text[: end_of_line.end()] + "".join(lines) + text[end_of_line.end() :]
 
 
 def _comma_end(text: str, item: _Item) -> int:
-    """Behind the item's comma; its own end where it has none right behind it."""
+    """Offset behind the item's comma, or the item's own end if it has none right behind it."""
     match = _AFTER_ITEM.match(text, item.end)
     return match.end() if match and match[1] else item.end

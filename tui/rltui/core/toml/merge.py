@@ -1,4 +1,4 @@
-"""Several TOML texts made into one, as programs with `@ base.toml @ overlay.toml` do. Comments stay."""
+"""Merges TOML texts into one, as programs with `@ base.toml @ overlay.toml` do. Comments stay."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from rltui.errors import ConfigError
 
 
 def merged(base: str, overlay: str, *, deep: bool) -> str:
-    """The text of `base` with all that `overlay` says. Both are valid TOML.
+    """The text of `base` with all that `overlay` sets. Both are valid TOML.
 
-    `deep`: tables are merged key by key, lists replaced as a whole. Else a table at the top of the overlay
-    takes the place of the whole table of that name.
+    `deep`: tables are merged key by key, lists replaced as a whole. Otherwise a table at the top of the
+    overlay replaces the whole table of that name.
     """
-    wanted = _merged_data(parse(base, "base"), parse(overlay, "overlay"), deep=deep)
+    expected = _merged_data(parse(base, "base"), parse(overlay, "overlay"), deep=deep)
     text = base
     for path, value in _steps(parse(base, "base"), parse(overlay, "overlay"), (), deep=deep):
         text = _with(text, path, value, overlay)
-    return text if _holds(text, wanted) else edit("", dict(leaves(wanted)))
+    return text if _holds(text, expected) else edit("", dict(leaves(expected)))
 
 
 def below(text: str, table: str) -> str:
     """The same config, as a table of a larger one."""
     sections = scan(text)
     for section in reversed(sections[1:]):
-        at = section.start + (2 if section.is_element else 1)
-        text = f"{text[:at]}{table}.{text[at:]}"
+        offset = section.start + (2 if section.is_element else 1)
+        text = f"{text[:offset]}{table}.{text[offset:]}"
     return f"[{table}]\n{text[sections[0].end :]}"
 
 
 def with_table(text: str, table: str) -> str:
-    """`text` with a table of that name, which may mean something without keys."""
+    """`text` with a table of that name, even if empty: its presence may mean something."""
     if isinstance(value_at(parse(text, table), table), Mapping):
         return text
     return _appended(without(text, table), f"[{table}]\n")
@@ -47,28 +47,28 @@ def without(text: str, key: str) -> str:
 
 
 def _merged_data(base: Mapping[str, Any], overlay: Mapping[str, Any], *, deep: bool) -> dict[str, Any]:
-    found = dict(base)
+    data = dict(base)
     for key, value in overlay.items():
-        held = found.get(key)
-        if deep and isinstance(held, Mapping) and isinstance(value, Mapping):
-            found[key] = _merged_data(held, value, deep=True)
+        current = data.get(key)
+        if deep and isinstance(current, Mapping) and isinstance(value, Mapping):
+            data[key] = _merged_data(current, value, deep=True)
         else:
-            found[key] = value
-    return found
+            data[key] = value
+    return data
 
 
 def _steps(
     base: Mapping[str, Any], overlay: Mapping[str, Any], path: KeyPath, *, deep: bool
 ) -> list[tuple[KeyPath, TomlValue]]:
-    """What is put in place of what: a value, or a whole table that is new or goes before another."""
-    found: list[tuple[KeyPath, TomlValue]] = []
+    """The replacements to make, each a path and its new value: a value, or a whole table."""
+    steps: list[tuple[KeyPath, TomlValue]] = []
     for key, value in overlay.items():
-        held = base.get(key)
-        if deep and isinstance(held, Mapping) and isinstance(value, Mapping):
-            found += _steps(held, value, (*path, key), deep=True)
+        current = base.get(key)
+        if deep and isinstance(current, Mapping) and isinstance(value, Mapping):
+            steps += _steps(current, value, (*path, key), deep=True)
         else:
-            found.append(((*path, key), value))
-    return found
+            steps.append(((*path, key), value))
+    return steps
 
 
 def _with(text: str, path: KeyPath, value: TomlValue, overlay: str) -> str:
@@ -97,7 +97,7 @@ def _without(text: str, path: KeyPath) -> str:
 
 
 def _spans(text: str, path: KeyPath) -> list[tuple[int, int]]:
-    """Where the tables at `path` and below begin and end, with the comments right above their headers."""
+    """Start and end of the tables at `path` and below, with the comments right above their headers."""
     sections = scan(text)
     starts = [_begin(text, section) for section in sections]
     return [
@@ -122,9 +122,9 @@ def _appended(text: str, lines: str) -> str:
     return f"{body}\n\n{lines.lstrip()}" if body.strip(BOM) else f"{body}{lines.lstrip()}"
 
 
-def _holds(text: str, wanted: Mapping[str, Any]) -> bool:
+def _holds(text: str, expected: Mapping[str, Any]) -> bool:
     try:
-        found = parse(text, "merged")
+        data = parse(text, "merged")
     except ConfigError:
         return False
-    return not changed_keys(deep_leaves(found), deep_leaves(wanted))
+    return not changed_keys(deep_leaves(data), deep_leaves(expected))

@@ -1,6 +1,7 @@
-"""Where keys and values lie in a TOML text. Expects text that `tomllib` accepts; offsets count characters.
+"""Finds the positions of keys and values in a TOML text. Expects text that `tomllib` accepts; offsets count
+characters.
 
-Of any other text it finds something, or ends with IndexError, ValueError or RecursionError.
+Any other text gives arbitrary positions, or IndexError, ValueError or RecursionError.
 """
 
 from __future__ import annotations
@@ -55,12 +56,12 @@ class TomlTable:
     is_element: bool = False
     """Opened by `[[…]]`: one element of an array of tables."""
     entries: list[Entry] = field(default_factory=list)
-    """In the order of the text; entries of an inline table come before the entry that holds them."""
+    """Sorted by position; entries of an inline table come before the entry that holds them."""
 
 
 @functools.lru_cache(maxsize=4)
 def scan(text: str) -> list[TomlTable]:
-    """The sections of a valid TOML text, root first. Not to be changed: many ask for one text."""
+    """The tables of a valid TOML text, root first. Callers must not change them: the result is cached."""
     return _Scanner(text).sections()
 
 
@@ -78,25 +79,25 @@ class _Scanner:
         self._array_lengths: dict[KeyPath, int] = {}
 
     def sections(self) -> list[TomlTable]:
-        text, at = self._text, len(BOM) if self._text.startswith(BOM) else 0
-        found = [TomlTable((), at, at)]
-        while (at := self._skip(_BLANK, at)) < len(text):
-            if text[at] == "[":
-                found.append(self._header(at))
-                at = found[-1].end
+        text, offset = self._text, len(BOM) if self._text.startswith(BOM) else 0
+        tables = [TomlTable((), offset, offset)]
+        while (offset := self._skip(_BLANK, offset)) < len(text):
+            if text[offset] == "[":
+                tables.append(self._header(offset))
+                offset = tables[-1].end
             else:
-                at = self._entry(at, found[-1].path, found[-1].entries, inline=False)
-        return found
+                offset = self._entry(offset, tables[-1].path, tables[-1].entries, inline=False)
+        return tables
 
-    def _skip(self, pattern: re.Pattern[str], at: int) -> int:
-        match = pattern.match(self._text, at)
-        return match.end() if match else at
+    def _skip(self, pattern: re.Pattern[str], offset: int) -> int:
+        match = pattern.match(self._text, offset)
+        return match.end() if match else offset
 
     def _header(self, start: int) -> TomlTable:
         is_array = self._text.startswith("[[", start)
-        at = self._skip(_SPACES, start + (2 if is_array else 1))
-        keys, at = self._key(at)
-        end = self._skip(_SPACES, at) + (2 if is_array else 1)
+        offset = self._skip(_SPACES, start + (2 if is_array else 1))
+        keys, offset = self._key(offset)
+        end = self._skip(_SPACES, offset) + (2 if is_array else 1)
         # put in the index of the newest element wherever a key names an array of tables
         path: KeyPath = ()
         for depth, key in enumerate(keys, start=1):
@@ -107,15 +108,15 @@ class _Scanner:
                 path += (str(self._array_lengths[path] - 1),)
         return TomlTable(path, start, end, is_array)
 
-    def _key(self, at: int) -> tuple[tuple[str, ...], int]:
+    def _key(self, offset: int) -> tuple[tuple[str, ...], int]:
         keys: list[str] = []
-        while match := _KEY.match(self._text, at):
+        while match := _KEY.match(self._text, offset):
             keys.append(_unquoted(match[0]))
-            at = match.end()
-            if not (dot := _DOT.match(self._text, at)):
+            offset = match.end()
+            if not (dot := _DOT.match(self._text, offset)):
                 break
-            at = dot.end()
-        return tuple(keys), at
+            offset = dot.end()
+        return tuple(keys), offset
 
     def _entry(self, start: int, table: KeyPath, entries: list[Entry], *, inline: bool) -> int:
         keys, key_end = self._key(start)
@@ -127,26 +128,26 @@ class _Scanner:
         entries.append(Entry(path, start, key_end, value_start, value_end, inline))
         return value_end
 
-    def _value(self, at: int, path: KeyPath, entries: list[Entry]) -> int:
-        """The end of the value that begins at `at`; inner entries are recorded."""
-        opening = self._text[at]
+    def _value(self, offset: int, path: KeyPath, entries: list[Entry]) -> int:
+        """The end of the value that begins at `offset`; inner entries are recorded."""
+        opening = self._text[offset]
         if opening not in "[{":
-            match = _SCALAR.match(self._text, at)
+            match = _SCALAR.match(self._text, offset)
             if match is None:
-                raise ValueError(f"no value at {at}")
+                raise ValueError(f"no value at {offset}")
             return match.end()
         closing = "]" if opening == "[" else "}"
-        at, index = self._skip(_BLANK, at + 1), 0
-        while self._text[at] != closing:
+        offset, index = self._skip(_BLANK, offset + 1), 0
+        while self._text[offset] != closing:
             if opening == "{":
-                at = self._entry(at, path, entries, inline=True)
+                offset = self._entry(offset, path, entries, inline=True)
             else:
-                at = self._element(at, (*path, str(index)), entries)
-            at = self._skip(_BLANK, at)
-            if self._text[at] == ",":
-                at = self._skip(_BLANK, at + 1)
+                offset = self._element(offset, (*path, str(index)), entries)
+            offset = self._skip(_BLANK, offset)
+            if self._text[offset] == ",":
+                offset = self._skip(_BLANK, offset + 1)
             index += 1
-        return at + 1
+        return offset + 1
 
     def _element(self, start: int, path: KeyPath, entries: list[Entry]) -> int:
         end = self._value(start, path, entries)

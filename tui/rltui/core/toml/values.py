@@ -1,4 +1,4 @@
-"""Keys and values as TOML text."""
+"""Formats and parses single keys and values as TOML text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TomlValue = Any
 """Whatever a TOML file can hold."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_PART = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^."']+?))\s*(?:\.|$)""")
+_SEGMENT = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^."']+?))\s*(?:\.|$)""")
 _PADDED_EXPONENT = re.compile(r"e([+-]?)0*(?=\d)")
 _NEEDS_ESCAPE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\r\\]")
-"""What cannot stand in a string of several lines as it is."""
+"""Characters that must be escaped in a multi-line string."""
 
 
 def split_key(dotted: str) -> tuple[str, ...]:
@@ -28,14 +28,14 @@ def split_key(dotted: str) -> tuple[str, ...]:
         ConfigError: if it is not a dotted key.
     """
     path: list[str] = []
-    at = 0
-    while match := _PART.match(dotted, at):
+    offset = 0
+    while match := _SEGMENT.match(dotted, offset):
         quoted, literal, bare = match.groups()
         path.append(_unescaped(quoted) if quoted is not None else literal if literal is not None else bare)
-        at = match.end()
-        if at == len(dotted):
+        offset = match.end()
+        if offset == len(dotted):
             break
-    if at != len(dotted) or not path or dotted.endswith("."):
+    if offset != len(dotted) or not path or dotted.endswith("."):
         raise ConfigError(f"{dotted!r} is not a dotted key", hint="write it like orchestrator.batch_size")
     return tuple(path)
 
@@ -46,8 +46,8 @@ def format_key(keys: tuple[str, ...]) -> str:
 
 
 def format_value(value: TomlValue, *, replaces: str = "") -> str:
-    """A value as TOML, in one line; a string keeps the quotes of the value that it `replaces` where it can,
-    and its several lines.
+    """A value as TOML, in one line; a string keeps the quotes and the line breaks of the value that it
+    `replaces` if it can.
 
     Raises:
         ConfigError: if TOML cannot hold it.
@@ -85,22 +85,24 @@ def read_value(text: str) -> TomlValue:
     Raises:
         ValueError: if it is not one TOML value.
     """
-    found = tomllib.loads(f"value = {text}\n")
-    if len(found) > 1:
+    data = tomllib.loads(f"value = {text}\n")
+    if len(data) > 1:
         raise tomllib.TOMLDecodeError(f"{text!r} is more than one value")
-    return found["value"]
+    return data["value"]
 
 
 def same_value(one: TomlValue, other: TomlValue) -> bool:
-    """Equal and of one type: `1`, `1.0` and `true` differ, and what is not a number equals itself."""
+    """Equal and of one type: `1`, `1.0` and `true` differ, and NaN equals itself."""
     return repr(one) == repr(other)
 
 
 def _in_several_lines(value: str, replaces: str) -> str:
-    """With the line ends of what it replaces, and a line of its own for the opening quotes where that has."""
+    """A multi-line string with the line ends of the replaced one, and a line of its own for the opening
+    quotes if that had one.
+    """
     newline = "\r\n" if "\r\n" in replaces else "\n"
-    opened = replaces[3:].startswith(("\n", "\r\n")) or value.startswith("\n")
-    opening = newline if opened else ""
+    starts_on_new_line = replaces[3:].startswith(("\n", "\r\n")) or value.startswith("\n")
+    opening = newline if starts_on_new_line else ""
     if replaces.startswith("'''") and _is_literal(value):
         return f"'''{opening}{value.replace(chr(10), newline)}'''"
     plain = _NEEDS_ESCAPE.sub(lambda match: _basic(match[0])[1:-1], value)
@@ -111,7 +113,7 @@ def _in_several_lines(value: str, replaces: str) -> str:
 
 
 def _is_literal(value: str) -> bool:
-    """It can stand between `'''` as it is."""
+    """The value can stand between `'''` as it is."""
     return not (_NEEDS_ESCAPE.search(value.replace("\\", "")) or "'''" in value or value.endswith("'"))
 
 
