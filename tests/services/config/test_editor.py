@@ -148,7 +148,7 @@ def test_undo_of_a_key_that_others_changed_is_a_conflict(desk: Desk) -> None:
 
 
 def test_undo_without_the_backup_goes_key_by_key(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "KEPT_BACKUPS", 1)
+    monkeypatch.setattr(history, "MAX_BACKUPS", 1)
     desk.set(max_steps=30)
     desk.set(name="b")
     backups = list((desk.folder / "out/.rltui/backups").iterdir())

@@ -198,7 +198,7 @@ def test_both_names_of_a_file_keep_one_content(tmp_path: Path) -> None:
 def test_what_a_killed_process_could_not_put_back_is_put_back(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text("new")
-    mark = writing._mark
+    mark = writing._fingerprint
     left = tmp_path / f".run.toml.{mark(b'old')}-{mark(b'new')}.rltui-tmp"
     left.write_text("theirs")
     writing.tidy(path)

@@ -159,7 +159,7 @@ def test_of_two_files_a_killed_write_leaves_both_old(tmp_path: Path) -> None:
     data = {"number": 1, "action": "set", "words": "x 1 → 2", "files": files}
 
     def interrupted() -> None:
-        with EditIntent(desk.intent, history, journal).carried_out("x 1 → 2", data):
+        with EditIntent(desk.intent, history, journal).execute("x 1 → 2", data):
             names[0].write_bytes(texts[1])
             raise KeyboardInterrupt
 

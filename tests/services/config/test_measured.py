@@ -84,7 +84,7 @@ def test_steps_count_for_the_config_they_ran_with(box: Box) -> None:
     box.write("batch_size = 128")
     box.start(1)
     box.step(1, 4.0, tokens=50.0)
-    box.times.look()
+    box.times.update()
     box.write("token_batch_size = 12800\nmax_inflight_rollouts = 128")
     box.start(2)
     found = box.estimate()

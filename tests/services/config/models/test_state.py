@@ -8,7 +8,14 @@ import pytest
 from tests.services.config.models.checkouts import MODELS, Box
 
 from rltui import paths
-from rltui.services.config.models.state import MOST_KEPT, Schemas, commit_of, keep, kept, state_of
+from rltui.services.config.models.state import (
+    MAX_STATES,
+    Schemas,
+    commit_of,
+    load_schemas,
+    save_schemas,
+    state_of,
+)
 
 SCHEMAS = Schemas({"rl": {"type": "object"}}, {"python": "3.12.1"}, {"sft": "gone"})
 
@@ -87,24 +94,24 @@ def test_the_state_follows_all_that_schemas_depend_on(box: Box) -> None:
     "damage", ["", "{", "[]", '{"by_role": [], "versions": {}, "unavailable": {}}', "{}"]
 )
 def test_damaged_schemas_are_not_there(own_user: Path, damage: str) -> None:
-    keep("one", SCHEMAS)
-    assert kept("one") == SCHEMAS
+    save_schemas("one", SCHEMAS)
+    assert load_schemas("one") == SCHEMAS
     [file] = paths.cache_dir().rglob("*.json")
     file.write_text(damage)
-    assert kept("one") is None
+    assert load_schemas("one") is None
 
 
 def test_old_schemas_make_room(own_user: Path) -> None:
-    for number in range(MOST_KEPT + 3):
-        keep(str(number), SCHEMAS)
+    for number in range(MAX_STATES + 3):
+        save_schemas(str(number), SCHEMAS)
         [file] = paths.cache_dir().rglob(f"{number}.json")
         os.utime(file, ns=(number, number))
-    assert [number for number in range(MOST_KEPT + 3) if kept(str(number)) is None] == [0, 1, 2]
-    assert len(list(paths.cache_dir().rglob("*"))) == MOST_KEPT + 1, "nothing else is left"
+    assert [number for number in range(MAX_STATES + 3) if load_schemas(str(number)) is None] == [0, 1, 2]
+    assert len(list(paths.cache_dir().rglob("*"))) == MAX_STATES + 1, "nothing else is left"
 
 
 def test_where_nothing_can_be_kept_nothing_is(own_user: Path) -> None:
     paths.cache_dir().parent.mkdir(exist_ok=True)
     paths.cache_dir().write_text("in the way")
-    keep("one", SCHEMAS)
-    assert kept("one") is None
+    save_schemas("one", SCHEMAS)
+    assert load_schemas("one") is None

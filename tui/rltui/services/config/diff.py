@@ -21,7 +21,7 @@ _NO_END = "\\ No newline at end of file"
 
 
 def unified_diff(before: LoadedFiles, after: LoadedFiles) -> str:
-    """`a/rl.toml` to `b/rl.toml` and so on; names are relative to the folder of the first file."""
+    """Diff `a/rl.toml` against `b/rl.toml` and so on; names are relative to the folder of the first file."""
     folder = next((source.path.parent for source in before.sources.values()), None)
     return "".join(
         text_diff(source.text, after.sources[role].text, os.path.relpath(source.path, folder))
@@ -30,7 +30,7 @@ def unified_diff(before: LoadedFiles, after: LoadedFiles) -> str:
 
 
 class _Line(str):
-    """A line as it is told; two are the same if the lines of the files are."""
+    """A line with secrets masked, for display; equality compares the lines of the files."""
 
     __slots__ = ("real",)
     real: str
@@ -43,7 +43,7 @@ class _Line(str):
 
 
 def text_diff(before: str, after: str, name: str) -> str:
-    """One file's, with secrets masked."""
+    """Diff one file, with secrets masked."""
     if before == after:
         return ""
     lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}")
@@ -52,19 +52,19 @@ def text_diff(before: str, after: str, name: str) -> str:
 
 def _lines(text: str) -> list[_Line]:
     lines = []
-    for real, told in zip(_split(text), _split(masked_text(text)), strict=True):
-        lines.append(_Line(told))
+    for real, displayed in zip(_split(text), _split(masked_text(text)), strict=True):
+        lines.append(_Line(displayed))
         lines[-1].real = real
     return lines
 
 
 def _split(text: str) -> list[str]:
-    """Behind newlines only: `str.splitlines` also splits at characters that TOML allows in strings."""
+    """Split after newlines only: `str.splitlines` also splits at characters that TOML allows in strings."""
     return [line for line in text.replace("\n", "\n\0").split("\0") if line]
 
 
 def of_attempt(name: str, control: ControlFolder, framework: Framework) -> LoadedFiles:
-    """The files of `trainer#3`, or of the newest attempt where no number is given.
+    """The files that `trainer#3` was started with, or the newest attempt where no number is given.
 
     Raises:
         UsageError: if there is no such attempt.
@@ -72,40 +72,40 @@ def of_attempt(name: str, control: ControlFolder, framework: Framework) -> Loade
     """
     component, _, number = name.partition("#")
     numbers = control.attempts(component)
-    wanted = whole_number(number) if number else numbers[-1] if numbers else None
-    if wanted not in numbers:
-        started = ", ".join(f"{component}#{each}" for each in numbers)
+    selected = whole_number(number) if number else numbers[-1] if numbers else None
+    if selected not in numbers:
+        started = ", ".join(f"{component}#{attempt}" for attempt in numbers)
         if not started:
-            known = (folder.parent.name for folder in control.newest_attempts())
-            raise unknown("started component", component, known)
+            components = (folder.parent.name for folder in control.newest_attempts())
+            raise unknown("started component", component, components)
         raise UsageError(f"there is no attempt {name}", hint=f"there are: {started}")
-    return read_snapshot(control.attempt_dir(component, wanted) / "config", framework)
+    return read_snapshot(control.attempt_dir(component, selected) / "config", framework)
 
 
 def of_origin(files: LoadedFiles) -> LoadedFiles:
-    """What an experiment's own copies of the config were made from; other files as they are."""
-    known = {role: origin(source.path) for role, source in files.sources.items()}
-    began = {
-        role: parse_file(files.sources[role].path, each.text.encode())
-        for role, each in known.items()
-        if each is not None
+    """The files with run configs replaced by the user's files that they were made from."""
+    origins = {role: origin(source.path) for role, source in files.sources.items()}
+    originals = {
+        role: parse_file(files.sources[role].path, original.text.encode())
+        for role, original in origins.items()
+        if original is not None
     }
-    return LoadedFiles({**files.sources, **began})
+    return LoadedFiles({**files.sources, **originals})
 
 
 def config_diff(before: LoadedFiles, after: LoadedFiles, names: tuple[str, str]) -> ConfigDiff:
-    """Every key with another value, role by role, and the lines. `names` are of the two sides."""
+    """Compare every key, role by role, and the lines. `names` are the titles of the two sides."""
     keys, texts = [], []
     for role in dict.fromkeys((*before.sources, *after.sources)):
         (old_text, old), (new_text, new) = _side(before, role), _side(after, role)
-        for key, (left, right) in changed_keys(old, new).items():
-            keys.append(KeyDifference(key=key, file=f"{role}.toml", before=left, after=right))
+        for key, (old_value, new_value) in changed_keys(old, new).items():
+            keys.append(KeyDifference(key=key, file=f"{role}.toml", before=old_value, after=new_value))
         texts.append(text_diff(old_text, new_text, f"{role}.toml"))
     return ConfigDiff(before=names[0], after=names[1], keys=tuple(keys), text="".join(texts))
 
 
 def _side(loaded: LoadedFiles, role: str) -> tuple[str, Leaves]:
-    """Text and keys: what a component got, or what the files say now. Empty where there is no such file."""
+    """Text and keys as the component got them, or as the files are now. Empty if there is no such file."""
     if role not in loaded.sources:
         return "", {}
     text = loaded.sources[role].text.removeprefix(BOM)  # attempts have it without

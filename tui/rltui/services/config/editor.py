@@ -1,4 +1,4 @@
-"""Edits of the config files with a memory: checked against what the person saw, written, undone, redone."""
+"""Edits of the config files with a history: checked against what the person saw, written, undone, redone."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import known_experiments
 
 _LONGEST_DIFF = 100_000
-"""Characters of a diff that the journal takes."""
+"""Limit of a diff in the journal, in characters."""
 
 
 class ConfigEditor:
-    """Edits the files of `store`. Blocking. For one thread, but `apply`, which waits for others that
-    write and for the disk, may be called from another. Others may edit the same files elsewhere.
+    """Edits the files of `store`. Blocking. For one thread, except that `apply`, which waits for other
+    writers and for the disk, may be called from another. Others may edit the same files elsewhere.
     """
 
     def __init__(self, store: ConfigStore, control: ControlFolder, journal: EditJournal) -> None:
@@ -43,7 +43,7 @@ class ConfigEditor:
         self._intent = EditIntent(control.path / "edit.json", self._history, journal)
 
     def settle(self) -> None:
-        """Finish what a killed rltui had begun to write. To be called before the first look at the history.
+        """Finish an edit that a killed rltui had started to write. Call it before the history is read first.
 
         Raises:
             RltuiError: as `EditIntent.settle`.
@@ -55,7 +55,7 @@ class ConfigEditor:
         return self._history.now().undoable
 
     def knob_table(self, running: Running) -> KnobTable:
-        """As `ConfigStore.knob_table`, with what can be undone and redone."""
+        """The table of `ConfigStore.knob_table`, with the edits that can be undone and redone."""
         table, log = self._store.knob_table(running), self._history.now()
         return table.model_copy(
             update={
@@ -65,10 +65,10 @@ class ConfigEditor:
         )
 
     def preview(self, request: Request, *, running: Running | None = None) -> EditPreview:
-        """What an edit would do to the files as they are now. Writes nothing.
+        """Compute the effect of an edit on the files as they are now. Writes nothing.
 
         Raises:
-            ConfigError: if a file, a name or a value cannot be understood.
+            ConfigError: if a file, a name or a value cannot be parsed.
             ConflictError: if there is nothing to undo.
         """
         assert request.action in EDITS
@@ -79,7 +79,7 @@ class ConfigEditor:
                 contents = {Path(path): text.encode() for path, text in request.texts.items()}
                 preview = self._store.preview_contents(contents, running=running)
             case _:
-                preview = self._take_back(request, running)
+                preview = self._preview_reversal(request, running)
         # files that are not what `base` (path → SHA-256) says any more
         conflicts = tuple(
             _conflict(preview, role, self._content(request.base[str(source.path)]))
@@ -89,8 +89,8 @@ class ConfigEditor:
         return replace(preview, conflicts=(*preview.conflicts, *conflicts))
 
     def apply(self, request: Request, preview: EditPreview, *, is_birth: bool = False) -> EditRecord | None:
-        """Write what was previewed for `request`, and record it; `None` where nothing changes. `is_birth`: of
-        a run that is being made.
+        """Write what was previewed for `request`, and record it; `None` if nothing changes. `is_birth`: the
+        edit belongs to a run that is being created.
 
         Raises:
             ConfigError: if the result breaks a rule; nothing was written.
@@ -99,28 +99,28 @@ class ConfigEditor:
             RltuiError: if the disk does not take it; nothing was written.
         """
         if preview.conflicts:
-            again = (
+            advice = (
                 "its keys were changed meanwhile; set them by hand"
                 if request.action in ("undo", "redo")
                 else "the same edit fits onto what is there now: look again, and repeat it"
             )
-            raise _conflict_error(preview.conflicts, again=again)
+            raise _conflict_error(preview.conflicts, advice=advice)
         if preview.blocked or not preview.roles:
             self._store.apply(preview)
             return None
         self._history.keep(
             loaded.sources[role] for role in preview.roles for loaded in (preview.before, preview.after)
         )
-        written: list[EditRecord] = []
+        records: list[EditRecord] = []
 
         @contextmanager
         def recorded() -> Iterator[None]:
-            written.append(self._record(request, preview, is_birth=is_birth))
-            with self._intent.carried_out(*_told(written[0], preview)):
+            records.append(self._record(request, preview, is_birth=is_birth))
+            with self._intent.execute(*_journal_entry(records[0], preview)):
                 yield
 
         self._store.apply(preview, recorded=recorded)
-        return written[0]
+        return records[0]
 
     def _record(self, request: Request, preview: EditPreview, *, is_birth: bool) -> EditRecord:
         changes = {key: pair for role in preview.roles for key, pair in preview.changes[role].items()}
@@ -139,7 +139,7 @@ class ConfigEditor:
 
     # --- undo and redo ------------------------------------------------------------------------------------
 
-    def _take_back(self, request: Request, running: Running | None) -> EditPreview:
+    def _preview_reversal(self, request: Request, running: Running | None) -> EditPreview:
         log = self._history.now()
         record = log.undoable if request.action == "undo" else log.redoable
         promotion = ""
@@ -164,7 +164,7 @@ class ConfigEditor:
             else:
                 contents[Path(file.path)] = restored
         preview = self._store.preview_contents({} if conflicts else contents, running=running, known=True)
-        wanted = {
+        requested = {
             role: self._values(file, file.before)
             for file in record.files
             for role, source in preview.before.sources.items()
@@ -172,7 +172,7 @@ class ConfigEditor:
         }
         return replace(
             preview,
-            wanted=wanted,
+            wanted=requested,
             conflicts=tuple(conflicts),
             takes_back=record.number,
             words=record.words,
@@ -180,7 +180,7 @@ class ConfigEditor:
         )
 
     def _restored(self, file: FileEdit) -> bytes | FileConflict:
-        """The file without the edit: as it was to the byte, or key by key where others changed it since."""
+        """The file without the edit: byte for byte as before, or key by key where others changed it since."""
         source = self._store.source(Path(file.path))
         content = self._content(file.before)
         if source.sha == file.after and content is not None:
@@ -195,8 +195,8 @@ class ConfigEditor:
         return source.content
 
     def _values(self, file: FileEdit, sha: str) -> dict[str, TomlValue]:
-        """The changed keys as the content of that SHA-256, which is one of the edit's two, has them; where
-        it is not kept any more, as the record says, which does not hold secrets.
+        """The changed keys as in the content of that SHA-256, which is one of the edit's two; if it is not
+        stored any more, as in the record, which has no secrets.
 
         Raises:
             ConfigError: if a secret is not known.
@@ -212,8 +212,8 @@ class ConfigEditor:
         return {key: None if text is None else read_value(text) for key, text in texts.items()}
 
 
-def _told(record: EditRecord, preview: EditPreview) -> tuple[str, dict[str, Any]]:
-    """Text and data of its journal entry."""
+def _journal_entry(record: EditRecord, preview: EditPreview) -> tuple[str, dict[str, Any]]:
+    """Text and data of the journal entry."""
     text = f"{record.action}: {record.words}" if preview.words else record.words
     diff = preview.diff
     if len(diff) > _LONGEST_DIFF:
@@ -244,11 +244,13 @@ def _conflict(preview: EditPreview, role: str, content: bytes | None) -> FileCon
     theirs = preview.before.sources[role]
     base = _source_of(theirs, content)
     base_leaves = None if base is None else deep_leaves(base.data)
-    yours = _wanted(preview, role, base_leaves)
+    yours = _requested_values(preview, role, base_leaves)
     return FileConflict(
         file=str(theirs.path),
         theirs="" if base is None else text_diff(base.text, theirs.text, theirs.path.name),
-        yours="" if base is None else text_diff(base.text, _yours(preview, role, base), theirs.path.name),
+        yours=""
+        if base is None
+        else text_diff(base.text, _requested_text(preview, role, base), theirs.path.name),
         keys=key_conflicts(base_leaves, deep_leaves(theirs.data), yours),
     )
 
@@ -260,17 +262,17 @@ def _source_of(like: Source, content: bytes | None) -> Source | None:
         return None
 
 
-def _wanted(preview: EditPreview, role: str, base: Leaves | None) -> Leaves:
-    """What the edit sets in a file. A whole text also takes back what others changed."""
+def _requested_values(preview: EditPreview, role: str, base: Leaves | None) -> Leaves:
+    """The keys that the edit sets in a file. A complete text also reverts what others changed."""
     if preview.wanted is not None:
         return preview.wanted.get(role, {})
     yours = deep_leaves(preview.after.sources[role].data)
     theirs = deep_leaves(preview.before.sources[role].data)
-    changed = changed_keys(theirs if base is None else base, yours if base is None else theirs)
-    return {key: yours.get(key) for key in changed}
+    changes = changed_keys(theirs if base is None else base, yours if base is None else theirs)
+    return {key: yours.get(key) for key in changes}
 
 
-def _yours(preview: EditPreview, role: str, base: Source) -> str:
+def _requested_text(preview: EditPreview, role: str, base: Source) -> str:
     if preview.wanted is None:
         return preview.after.sources[role].text
     try:
@@ -279,8 +281,8 @@ def _yours(preview: EditPreview, role: str, base: Source) -> str:
         return base.text
 
 
-def _conflict_error(conflicts: Sequence[FileConflict], *, again: str) -> ConflictError:
-    """The three sides in words. `again`: how to write all the same where no key was changed by both."""
+def _conflict_error(conflicts: Sequence[FileConflict], *, advice: str) -> ConflictError:
+    """Describe the three sides. `advice`: how to write all the same where no key was changed by both."""
     details: list[str] = []
     for conflict in conflicts:
         details.extend(f"{key.key}: {_sides(key)}" for key in conflict.keys)
@@ -295,15 +297,16 @@ def _conflict_error(conflicts: Sequence[FileConflict], *, again: str) -> Conflic
         details=details,
         hint="nothing was written; look at both sides and decide"
         if clash
-        else f"nothing was written; {again}",
+        else f"nothing was written; {advice}",
     )
 
 
 def _sides(key: KeyConflict) -> str:
-    return f"was {_in_words(key.base)}, is {_in_words(key.theirs)} now, you want {_in_words(key.yours)}"
+    base, theirs, yours = map(_format_value, (key.base, key.theirs, key.yours))
+    return f"was {base}, is {theirs} now, you want {yours}"
 
 
-def _in_words(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return "not set"
     return shown(value) if isinstance(value, dict) else format_value(value)
@@ -313,9 +316,11 @@ def _in_words(value: object) -> str:
 
 
 def shared_configs(files: Iterable[str | Path], own: ExperimentRecord | None = None) -> tuple[Problem, ...]:
-    """A warning for each of `files` that an experiment reads of which something runs, `own` left out."""
+    """A warning for each of `files` that another experiment with a running process reads; `own` is left
+    out.
+    """
     return tuple(
-        Problem(severity="warning", file=file, message=_shared_words(other))
+        Problem(severity="warning", file=file, message=_shared_message(other))
         for other, shared in readers_of(files, own)
         if _runs(other)
         for file in shared
@@ -325,17 +330,17 @@ def shared_configs(files: Iterable[str | Path], own: ExperimentRecord | None = N
 def readers_of(
     files: Iterable[str | Path], own: ExperimentRecord | None = None
 ) -> Iterator[tuple[ExperimentRecord, list[str]]]:
-    """The experiments whose config some of `files` are, `own` left out, each with these files."""
-    wanted = {Path(file).resolve(): str(file) for file in files}
-    for other in known_experiments() if wanted else ():
+    """The experiments that read some of `files`, with these files; `own` is left out."""
+    paths = {Path(file).resolve(): str(file) for file in files}
+    for other in known_experiments() if paths else ():
         if other.observed or (own is not None and other.output_dir == own.output_dir):
             continue
-        shared = [wanted[path] for name in other.config_files if (path := Path(name).resolve()) in wanted]
+        shared = [paths[path] for name in other.config_files if (path := Path(name).resolve()) in paths]
         if shared:
             yield other, shared
 
 
-def _shared_words(other: ExperimentRecord) -> str:
+def _shared_message(other: ExperimentRecord) -> str:
     return (
         f"the experiment {other.name}, which runs in {other.output_dir}, reads this file too: it starts next "
         "with what is edited here; give one of them a copy of its own to keep them apart"
@@ -345,4 +350,7 @@ def _shared_words(other: ExperimentRecord) -> str:
 def _runs(record: ExperimentRecord) -> bool:
     folders = ControlFolder(Path(record.output_dir)).newest_attempts()
     attempts = map(processes.read_attempt, folders)
-    return any(each is not None and (each.is_supervised or each.living_main is not None) for each in attempts)
+    return any(
+        attempt is not None and (attempt.is_supervised or attempt.living_main is not None)
+        for attempt in attempts
+    )

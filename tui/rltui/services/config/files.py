@@ -1,4 +1,4 @@
-"""Config files on the disk: read, parsed, put to their roles, edited in memory, copied."""
+"""Config files on the disk: read, parsed, assigned to roles, edited in memory, copied."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 class LoadedFiles:
     sources: Mapping[str, Source]
     passed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By role, of copies: what a component got in place of what they say."""
+    """Role → keys that a component got in place of what its copy of the files says."""
 
     @property
     def files(self) -> ConfigFiles:
@@ -43,48 +43,48 @@ class LoadedFiles:
 
 
 def detect(paths: Sequence[Path], *, workspace: Path) -> Framework:
-    """The framework that these files are for: the one whose checkout is at hand, if its programs read such
+    """The framework that these files are for: the one whose checkout is near, if its programs read such
     files, else the one that knows most of their keys.
 
     Raises:
-        AmbiguousConfigError: if several know as many.
+        AmbiguousConfigError: if several know equally many.
         ConfigError: if a file cannot be read, or no framework knows them.
     """
     parsed = [(str(source.path), source.data) for source in map(read_file, paths)]
     installed = next(
         (
             name
-            for known in registry.checkouts()
-            if (name := checkout.installed_generation(known, workspace=workspace, config_files=paths))
+            for project in registry.checkouts()
+            if (name := checkout.installed_generation(project, workspace=workspace, config_files=paths))
         ),
         None,
     )
     try:
         return registry.detect(parsed, installed=installed)
     except registry.AmbiguousConfigError as error:
-        if (likely := registry.likely(error, parsed)) is None:
+        if (guess := registry.likely(error, parsed)) is None:
             raise
-        return registry.get(likely)
+        return registry.get(guess)
 
 
 def named(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """The config files meant on a command line: absolute, and in place of a folder its TOML files, by name.
+    """The config files meant on a command line: absolute, and a folder replaced by its TOML files, by name.
 
     Raises:
         ConfigError: if a folder has none.
     """
-    found: list[Path] = []
+    paths_named: list[Path] = []
     for path in paths:
         files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
         if not files:
             raise ConfigError(f"{path} holds no TOML file", hint="name the config file, or another folder")
-        found.extend(file.absolute() for file in files)
-    return tuple(found)
+        paths_named.extend(file.absolute() for file in files)
+    return tuple(paths_named)
 
 
 def with_companions(path: Path) -> tuple[Path, ...]:
-    """The file of one program of prime-rl, and those of the others where these lie beside it, one each: they
-    belong to one run.
+    """The file of one program of prime-rl with those of the other programs in its folder, one each, since
+    they belong to one run.
 
     Raises:
         ConfigError: if the file cannot be read.
@@ -95,9 +95,9 @@ def with_companions(path: Path) -> tuple[Path, ...]:
         with suppress(ConfigError):  # whatever else lies there
             sources += [] if file == own.path else [read_file(file)]
     parsed = [(str(source.path), source.data) for source in sources]
-    parts = [file for file in parsed if framework.role(*file) not in (None, "sft")]
-    is_one_run = parsed[0] in parts and framework.fit(parts) is not None
-    return tuple(Path(name) for name, _ in parts) if is_one_run else (own.path,)
+    role_files = [file for file in parsed if framework.role(*file) not in (None, "sft")]
+    is_one_run = parsed[0] in role_files and framework.fit(role_files) is not None
+    return tuple(Path(name) for name, _ in role_files) if is_one_run else (own.path,)
 
 
 def load_files(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
@@ -123,30 +123,34 @@ def load_files(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
         sources[role] = source
     _require(framework, sources)
     for role, name in framework.companions.items():
-        beside = next(iter(sources.values())).path.parent / name if sources else Path(name)
-        if role not in sources and beside.exists():
-            sources[role] = read_file(beside)
+        companion = next(iter(sources.values())).path.parent / name if sources else Path(name)
+        if role not in sources and companion.exists():
+            sources[role] = read_file(companion)
     return LoadedFiles(sources)
 
 
 def _require(framework: Framework, sources: Mapping[str, Source]) -> None:
     if not framework.required or any(roles <= sources.keys() for roles in framework.required):
         return
-    given = ", ".join(str(source.path) for source in sources.values()) or "no file"
-    beside = " and ".join(framework.companions.values())
-    missing = sorted(framework.required[0] - sources.keys())
-    alone = f"; {given} is for {next(iter(sources))} alone" if len(sources) == 1 else f"; given: {given}"
+    given_names = ", ".join(str(source.path) for source in sources.values()) or "no file"
+    companions = " and ".join(framework.companions.values())
+    missing_roles = sorted(framework.required[0] - sources.keys())
+    scope = (
+        f"; {given_names} is for {next(iter(sources))} alone"
+        if len(sources) == 1
+        else f"; given: {given_names}"
+    )
     raise ConfigError(
-        f"{framework.title} needs its {' and '.join(f'{role}.toml' for role in missing)}{alone}",
-        hint=f"name that file; {beside} beside it is found by itself"
-        if beside
+        f"{framework.title} needs its {' and '.join(f'{role}.toml' for role in missing_roles)}{scope}",
+        hint=f"name that file; {companions} beside it is found by itself"
+        if companions
         else "name that file too; one program alone is run by a layout of your own, with framework = "
         '"generic" and its command',
     )
 
 
 def located(problems: Iterable[Problem], loaded: LoadedFiles) -> tuple[Problem, ...]:
-    """The problems with line and column: of the key, or of the table it would belong to."""
+    """The problems with line and column: of the key, or of the table that it would belong to."""
     return tuple(_located(problem, loaded) for problem in problems)
 
 
@@ -156,22 +160,22 @@ def _located(problem: Problem, loaded: LoadedFiles) -> Problem:
             continue
         path = split_key(problem.key)
         for keys in (path, path[1:] if path[0] == role else path):
-            if place := _nearest(source.text, keys):
-                return problem.model_copy(update={"line": place[0], "column": place[1]})
+            if position := _nearest_position(source.text, keys):
+                return problem.model_copy(update={"line": position[0], "column": position[1]})
     return problem
 
 
-def _nearest(text: str, keys: tuple[str, ...]) -> tuple[int, int] | None:
+def _nearest_position(text: str, keys: tuple[str, ...]) -> tuple[int, int] | None:
     for depth in range(len(keys), 0, -1):
-        if place := edit.locate(text, format_key(keys[:depth])):
-            return place
+        if position := edit.locate(text, format_key(keys[:depth])):
+            return position
     return None
 
 
 class OfFiles(Generic[*Args, T]):
-    """A function of config files and hashable arguments, whose results are kept until files are read again.
+    """A function of config files and hashable arguments, whose results are cached until files are read again.
 
-    What raises is not kept.
+    Exceptions are not cached.
     """
 
     def __init__(self, work: Callable[[ConfigFiles, *Args], T]) -> None:
@@ -195,8 +199,8 @@ class OfFiles(Generic[*Args, T]):
 
 
 def write_snapshot(loaded: LoadedFiles, folder: Path) -> ConfigFiles:
-    """Copy the files as `<role>.toml` into `folder`, for nobody else to read: they may hold secrets. A byte
-    order mark is left out: few programs take one.
+    """Copy the files as `<role>.toml` into `folder`, readable by the user alone: they may hold secrets. A
+    byte order mark is dropped, since few programs accept one.
 
     Raises:
         RltuiError: if they cannot be written.
@@ -211,18 +215,18 @@ def write_snapshot(loaded: LoadedFiles, folder: Path) -> ConfigFiles:
 
 
 def read_snapshot(folder: Path, framework: Framework) -> LoadedFiles:
-    """The files that `write_snapshot` left. Empty where there are none.
+    """The files that `write_snapshot` wrote. Empty if there are none.
 
     Raises:
         ConfigError: if one was damaged since.
     """
     sources = [read_file(path) for path in sorted(folder.glob("*.toml"))]
     roles = (framework.role(str(source.path), source.data) or source.path.stem for source in sources)
-    return LoadedFiles(dict(zip(roles, sources, strict=True)), _read_passed(folder))
+    return LoadedFiles(dict(zip(roles, sources, strict=True)), _load_passed(folder))
 
 
 def load_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
-    """The files that `write_snapshot` left in `folder`; empty where there are none.
+    """The files that `write_snapshot` wrote into `folder`; empty if there are none.
 
     Raises:
         ConfigError: if one was damaged since.
@@ -231,7 +235,7 @@ def load_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
 
 
 def write_passed(folder: Path, passed: Mapping[str, Mapping[str, Any]]) -> None:
-    """Keep beside a snapshot what its component gets in place of what the files say.
+    """Store next to a snapshot what its component gets in place of what the files say.
 
     Raises:
         RltuiError: if it cannot be written.
@@ -239,12 +243,12 @@ def write_passed(folder: Path, passed: Mapping[str, Mapping[str, Any]]) -> None:
     write_atomically(folder / _PASSED, json.dumps(passed).encode())
 
 
-def _read_passed(folder: Path) -> Mapping[str, Mapping[str, Any]]:
-    """Nothing where nobody wrote it down, such as an earlier rltui."""
+def _load_passed(folder: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Empty if it was never written, as by an earlier rltui."""
     try:
-        found = json.loads(read_regular(folder / _PASSED))
+        document = json.loads(read_regular(folder / _PASSED))
     except (OSError, ValueError, RecursionError):
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         return {}
-    return {role: values for role, values in found.items() if isinstance(values, dict)}
+    return {role: values for role, values in document.items() if isinstance(values, dict)}

@@ -22,23 +22,23 @@ from rltui.services.config.writing import FileChange, replace_files, tidy
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import make_folder, read_own, write_atomically
 
-KEPT_BACKUPS = 500
-"""Contents that are kept, the newest. An edit before them is undone key by key."""
+MAX_BACKUPS = 500
+"""Number of contents that are stored, the newest. An older edit is undone key by key."""
 _SHA = re.compile(r"[0-9a-f]{64}")
 
 
 class EditHistory:
-    """Reads the journal, which others append to, as far as it has grown."""
+    """Reads the journal as far as others have appended to it."""
 
     def __init__(self, journal: Path, backups: Path) -> None:
-        """`backups`: folder for contents, made when it is needed."""
+        """`backups`: folder for contents, created when it is needed."""
         self._feed = JsonLines(journal)
         self._backups = backups
         self._log = EditLog()
         self._lock = threading.Lock()
 
     def now(self) -> EditLog:
-        """What can be undone and redone now. From any thread."""
+        """The edits that can be undone and redone now. May be called from any thread."""
         with self._lock:
             return self._read()
 
@@ -58,7 +58,7 @@ class EditHistory:
         return self._log
 
     def keep(self, sources: Iterable[Source]) -> None:
-        """Keep contents, by their SHA-256.
+        """Store contents by their SHA-256.
 
         Raises:
             RltuiError: if they cannot be written.
@@ -68,10 +68,10 @@ class EditHistory:
             path = self._backups / source.sha
             if not path.exists():
                 write_atomically(path, source.content)
-        self._drop_oldest()
+        self._prune()
 
     def content(self, sha: str) -> bytes | None:
-        """A kept content; `None` where it is gone or damaged."""
+        """A stored content; `None` if it is gone or damaged."""
         if not _SHA.fullmatch(sha):
             return None
         try:
@@ -80,13 +80,13 @@ class EditHistory:
             return None
         return content if sha_of(content) == sha else None
 
-    def _drop_oldest(self) -> None:
-        kept = [path for path in self._backups.iterdir() if _SHA.fullmatch(path.name)]
-        if len(kept) <= KEPT_BACKUPS:
+    def _prune(self) -> None:
+        backups = [path for path in self._backups.iterdir() if _SHA.fullmatch(path.name)]
+        if len(backups) <= MAX_BACKUPS:
             return
         try:
-            kept.sort(key=lambda path: path.stat().st_mtime_ns)
-            for path in kept[:-KEPT_BACKUPS]:
+            backups.sort(key=lambda path: path.stat().st_mtime_ns)
+            for path in backups[:-MAX_BACKUPS]:
                 path.unlink(missing_ok=True)
         except OSError as error:
             raise RltuiError(f"cannot tidy {self._backups}: {error.strerror}") from error
@@ -114,7 +114,9 @@ class _Entry(Value):
 
 
 class EditIntent:
-    """The intent of an experiment, in the file `path` of its control folder."""
+    """The edit that is being written, in the file `path` of the control folder, so that a crash can be
+    repaired.
+    """
 
     def __init__(self, path: Path, history: EditHistory, journal: EditJournal) -> None:
         self._path = path
@@ -122,11 +124,11 @@ class EditIntent:
         self._journal = journal
 
     @contextmanager
-    def carried_out(self, text: str, data: Mapping[str, Any]) -> Iterator[None]:
-        """Around the write of an edit, under the lock on its files; journals it when that is done.
+    def execute(self, text: str, data: Mapping[str, Any]) -> Iterator[None]:
+        """Surround the write of an edit, under the lock on its files; journals the edit once it is done.
 
         Raises:
-            RltuiError: if the intent cannot be written down; nothing was begun.
+            RltuiError: if the intent cannot be written; nothing was started.
         """
         entry = _Entry(text=text, data=dict(data))
         write_atomically(self._path, entry.model_dump_json().encode())
@@ -139,17 +141,18 @@ class EditIntent:
             if all(_content(file) == self._history.content(file.before) for file in entry.record.files):
                 self._path.unlink(missing_ok=True)
             else:
-                self._settle(entry)
+                self._reconcile(entry)
             raise
         self._journal.add("edit", text, **data)
         self._path.unlink(missing_ok=True)
 
     def settle(self) -> None:
-        """Finish what somebody was killed at: an edit that reached its files is journaled, one that did not,
-        or not all of them, is taken back and told.
+        """Finish an edit whose process was killed: one that reached its files is journaled, one that reached
+        none or some of them is reverted, with a journal entry.
 
         Raises:
-            RltuiError: if a file cannot be read or written, or somebody is writing it; it stays to be done.
+            RltuiError: if a file cannot be read or written, or another process is writing it; call again
+                later.
         """
         entry = self._read()
         if entry is None:
@@ -157,12 +160,12 @@ class EditIntent:
         try:
             with config_lock(Path(file.path) for file in entry.record.files):
                 if entry == self._read():  # nobody else settled it meanwhile
-                    self._settle(entry)
+                    self._reconcile(entry)
         except OSError as error:
             raise RltuiError(f"cannot settle the edit in {self._path}: {error.strerror}") from error
 
     def _read(self) -> _Entry | None:
-        """`None` where nothing is to be done; what nobody can understand is removed."""
+        """Read the pending edit, `None` if there is none. A file that cannot be parsed is removed."""
         try:
             entry = _Entry.model_validate_json(read_own(self._path))
             EditRecord.model_validate(entry.data)
@@ -173,12 +176,12 @@ class EditIntent:
             return None
         return entry
 
-    def _settle(self, entry: _Entry) -> None:
+    def _reconcile(self, entry: _Entry) -> None:
         record = entry.record
         for file in record.files:
             if Path(file.path).exists():
                 tidy(Path(file.path).resolve())
-        if all(self._is_made(file) for file in record.files):
+        if all(self._is_applied(file) for file in record.files):
             if self._history.now().next_number <= record.number:
                 self._journal.add("edit", entry.text, **entry.data)
         else:
@@ -186,26 +189,28 @@ class EditIntent:
             self._journal.add("config", f"not made, rltui was ended while writing it: {entry.text}")
         self._path.unlink(missing_ok=True)
 
-    def _is_made(self, file: FileEdit) -> bool:
-        """It holds the edit; also where somebody saved something else since."""
+    def _is_applied(self, file: FileEdit) -> bool:
+        """True if the file holds the edited values, even if somebody saved other changes since."""
         content, after = _content(file), self._history.content(file.after)
         if content is None or after is None or not file.keys:
             return content is not None and sha_of(content) == file.after
         try:
-            found, wanted = (parse_file(Path(file.path), each).data for each in (content, after))
+            current, edited = (
+                parse_file(Path(file.path), content_bytes).data for content_bytes in (content, after)
+            )
         except ConfigError:
             return False
-        return all(same_value(value_at(found, key), value_at(wanted, key)) for key in file.keys)
+        return all(same_value(value_at(current, key), value_at(edited, key)) for key in file.keys)
 
     def _restore(self, record: EditRecord) -> None:
-        """All files or none: those that got their new content get the old one again."""
+        """Give files that got their new content the old one again: all or none."""
         changes: dict[Path, FileChange] = {}
         for file in record.files:
             content = _content(file)
             before, after = self._history.content(file.before), self._history.content(file.after)
             if content is None or before is None or after is None or content == before:
                 continue
-            if content == after or _is_cut_short(content, before, after):
+            if content == after or _is_partial_write(content, before, after):
                 changes[Path(file.path)] = FileChange(content, before)
         if changes:
             replace_files(changes)
@@ -218,8 +223,10 @@ def _content(file: FileEdit) -> bytes | None:
         return None
 
 
-def _is_cut_short(content: bytes, before: bytes, after: bytes) -> bool:
-    """A beginning of `after` over `before`, as a write in place leaves it that was killed."""
+def _is_partial_write(content: bytes, before: bytes, after: bytes) -> bool:
+    """True for a beginning of `after` over `before`, as a killed write in place leaves it."""
     pairs = enumerate(zip(content, after, strict=False))
-    agreed = next((at for at, (one, other) in pairs if one != other), min(len(content), len(after)))
+    agreed = next(
+        (offset for offset, (actual, written) in pairs if actual != written), min(len(content), len(after))
+    )
     return content[agreed:] == before[agreed:]

@@ -1,4 +1,4 @@
-"""Which knobs a config has, and the knob table: their values in the files beside those that run."""
+"""The knobs of a config, and the knob table: their values in the files next to those that run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Running = Mapping[str, ConfigFiles]
 
 _Values = Mapping[str, Mapping[str, TomlValue]]
 
-_REMEMBERED = 4
-"""Readings of the files whose knobs are kept: what is there, what was planned."""
+_CACHED_LISTS = 4
+"""Number of readings of the files whose knobs are cached: the current one, and planned ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class KnobLists:
 
 
 class KnobCatalog:
-    """Lists knobs, with their values in the files and in what runs. Remembers the knobs of the newest few
-    readings, by their identity.
+    """Lists knobs with their values in the files and in what runs. Caches the knobs of the newest few
+    readings by identity.
     """
 
     def __init__(
         self, framework: Framework, *, components: Sequence[str], launched: Mapping[str, str]
     ) -> None:
-        """As for `ConfigStore`."""
+        """`components` and `launched` as for `ConfigStore`."""
         self._framework = framework
         self._components = tuple(components)
         self._launched = launched
@@ -47,37 +47,37 @@ class KnobCatalog:
         key = tuple((role, file.path, id(file.data)) for role, file in files.items())
         if key not in self._lists:  # what is kept holds the data, so that no other can come to have its id
             self._lists[key] = self._list(files)
-            while len(self._lists) > _REMEMBERED:
+            while len(self._lists) > _CACHED_LISTS:
                 del self._lists[next(iter(self._lists))]
         return self._lists[key]
 
     def others(self, files: ConfigFiles, running: Running) -> tuple[Knob, ...]:
-        """Keys of the files that are no knobs, then those that only a living component was started with."""
-        here = self.of(files)
-        known = {knob.name for knob in here.knobs}
-        others = {knob.name: knob for knob in here.others}
+        """Keys of the files that are not knobs, then those that only a running component was started with."""
+        current = self.of(files)
+        names = {knob.name for knob in current.knobs}
+        others = {knob.name: knob for knob in current.others}
         for started_with in running.values():
-            there = {role: file for role, file in started_with.items() if role in files}
-            if all(file.data == files[role].data for role, file in there.items()):
+            started_files = {role: file for role, file in started_with.items() if role in files}
+            if all(file.data == files[role].data for role, file in started_files.items()):
                 continue
-            lists = self._list(there)
+            lists = self._list(started_files)
             for knob in (*lists.knobs, *lists.others):
-                if knob.name not in known:
+                if knob.name not in names:
                     others.setdefault(knob.name, knob)
         return tuple(others.values())
 
     def rows(
         self, knobs: Sequence[Knob], files: ConfigFiles, running: Running, *, known: bool = True
     ) -> tuple[KnobInfo, ...]:
-        """A row per knob, in the order given. `known`: they are of the framework's knob table."""
+        """A row per knob, in the order given. `known`: the framework's knob table has them."""
         defaults = self._framework.defaults(files)
         values = values_of(knobs, files, self._framework)
-        in_copies, got = self._living(knobs, running)
+        in_copies, got = self._values_of_running(knobs, running)
         rows = []
         for knob in knobs:
             value = values[knob.name]
-            held = [got[reader][knob.name] for reader in knob.readers if reader in got]
-            started_with = [in_copies[reader][knob.name] for reader in knob.readers if reader in in_copies]
+            running_values = [got[reader][knob.name] for reader in knob.readers if reader in got]
+            copied_values = [in_copies[reader][knob.name] for reader in knob.readers if reader in in_copies]
             rows.append(
                 KnobInfo(
                     key=knob.name,
@@ -85,11 +85,14 @@ class KnobCatalog:
                     value=value,
                     default=defaults.get(knob.name, knob.default),
                     # what the first living reader holds, but rather one that differs from the file
-                    running=next((other for other in held if other != value), held[0] if held else None),
+                    running=next(
+                        (running_value for running_value in running_values if running_value != value),
+                        running_values[0] if running_values else None,
+                    ),
                     is_set=value_at(files[knob.file].data, knob.key) is not None,
-                    overridden=any(each != value for each in held)
-                    and all(each == value for each in started_with),
-                    is_running=bool(held),
+                    overridden=any(running_value != value for running_value in running_values)
+                    and all(running_value == value for running_value in copied_values),
+                    is_running=bool(running_values),
                     kind=knob.kind,
                     control=knob.control,
                     main=knob.main,
@@ -105,21 +108,23 @@ class KnobCatalog:
         return tuple(rows)
 
     def pending(self, files: ConfigFiles, running: Running) -> tuple[PendingKnob, ...]:
-        """Keys that `files` set to something else than in the copy that a living reader was started with."""
+        """Keys whose value in `files` differs from the copy that a running reader was started with."""
         knobs = (*self.of(files).knobs, *self.others(files, running))
         values = values_of(knobs, files, self._framework)
-        in_copies, got = self._living(knobs, running)
+        in_copies, got = self._values_of_running(knobs, running)
         pending = []
         for knob in knobs:
             name, value = knob.name, values[knob.name]
-            readers = tuple(each for each in knob.readers if each in got and in_copies[each][name] != value)
+            readers = tuple(
+                reader for reader in knob.readers if reader in got and in_copies[reader][name] != value
+            )
             if readers:
                 running_value = got[readers[0]][name]
                 pending.append(PendingKnob(key=name, running=running_value, value=value, readers=readers))
         return tuple(pending)
 
-    def _living(self, knobs: Sequence[Knob], running: Running) -> tuple[_Values, _Values]:
-        """Living component → knob → value: in its copy of the files, and as it got it."""
+    def _values_of_running(self, knobs: Sequence[Knob], running: Running) -> tuple[_Values, _Values]:
+        """Running component → knob → value: in its copy of the files, and as it was passed."""
         in_copies, got = {}, {}
         for name, files in running.items():
             in_copies[name] = values_of(knobs, files, self._framework)

@@ -1,4 +1,4 @@
-"""Keeps every other rltui, a supervisor or `rltui set`, from writing config files in the same folder."""
+"""A lock that keeps every other rltui, a supervisor or `rltui set`, from writing config files in a folder."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from pathlib import Path
 from rltui.errors import ConflictError
 
 _WAIT_S = 2.0
-"""For whoever writes: that takes milliseconds, unless the disk hangs."""
+"""Longest wait for another writer; a write takes milliseconds unless the disk hangs."""
 _POLL_S = 0.02
 
 
 @contextmanager
 def config_lock(files: Iterable[Path], *, wait_s: float = _WAIT_S) -> Iterator[None]:
-    """Hold the folders of `files`, links followed. Where folders cannot be locked (NFS), nobody is kept out:
-    what others wrote is found when contents are compared.
+    """Lock the folders of `files`, links followed. Folders that cannot be locked (NFS) are not protected:
+    what others wrote is noticed when contents are compared.
 
     Raises:
-        ConflictError: if somebody else held one for longer than `wait_s`; names who.
+        ConflictError: if another process held one for longer than `wait_s`; names it.
     """
     folders = sorted({file.resolve().parent for file in files})
     deadline = time.monotonic() + wait_s
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for folder in folders:
             # the descriptor of the folder itself holds its lock, which leaves no file behind
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                while not _take(descriptor):
+                while not _acquire(descriptor):
                     _wait(folder, os.fstat(descriptor).st_ino, deadline)
             except BaseException:
                 os.close(descriptor)
                 raise
-            held.callback(os.close, descriptor)
+            locks.callback(os.close, descriptor)
         yield
 
 
-def _take(descriptor: int) -> bool:
+def _acquire(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -60,14 +60,16 @@ def _wait(folder: Path, inode: int, deadline: float) -> None:
 
 
 def _holder(inode: int) -> str:
-    """Who locked it, from `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF`."""
+    """The process that holds the lock, from `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0
+    EOF`.
+    """
     try:
         lines = Path("/proc/locks").read_text().splitlines()
         for line in lines:
-            words = line.split()
-            if len(words) > 5 and words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
-                command = Path(f"/proc/{words[4]}/cmdline").read_bytes().replace(b"\0", b" ")
-                return f"pid {words[4]} ({command.decode(errors='replace').strip()})"
+            fields = line.split()
+            if len(fields) > 5 and fields[1] == "FLOCK" and fields[5].endswith(f":{inode}"):
+                command = Path(f"/proc/{fields[4]}/cmdline").read_bytes().replace(b"\0", b" ")
+                return f"pid {fields[4]} ({command.decode(errors='replace').strip()})"
     except OSError:
         return "a process that cannot be looked at"
     return "a process of another machine or container"

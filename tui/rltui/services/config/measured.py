@@ -1,4 +1,4 @@
-"""What a run has measured of its config: the time of a step, and the tokens of a rollout."""
+"""Measurements that belong to a config: the time of a step, and the tokens of a rollout."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ class StepTimes:
         self._control = control
         self._series = series
         self._configs: dict[int, ConfigFiles] = {}
-        """By step, counted from 1."""
+        """Step, counted from 1 → the config it ran with."""
         self._snapshot: tuple[Path | None, ConfigFiles] = (None, {})
 
-    def look(self) -> None:
-        """Steps that are new were measured with the config that ran last. To be called when one ends."""
-        measured = [step for step, _ in self._series().recent(self._framework.metrics.step_time)]
-        if any(step not in self._configs for step in measured):
-            ran = self._ran_last()
-            self._configs = {step: self._configs.get(step, ran) for step in measured}
+    def update(self) -> None:
+        """Assign new steps to the config that ran last. Call it when a config's last process ends."""
+        steps = [step for step, _ in self._series().recent(self._framework.metrics.step_time)]
+        if any(step not in self._configs for step in steps):
+            ran = self._newest_snapshot()
+            self._configs = {step: self._configs.get(step, ran) for step in steps}
 
     def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
-        """The framework's figures, and the time of a step where steps were measured."""
-        figures = self._framework.derive(files)
-        self.look()
+        """The framework's derived values, and the time of a step if steps were measured."""
+        derived = self._framework.derive(files)
+        self.update()
         series = self._series()
         names = self._framework.batch_knobs(files)
-        measured = series.mean(names.token_metric) if names is not None else None
-        mean = measured.value if measured is not None else None
-        size, unit = self._size(files, figures, mean)
+        mean_rollout = series.mean(names.token_metric) if names is not None else None
+        mean = mean_rollout.value if mean_rollout is not None else None
+        size, unit = self._size(files, derived, mean)
         if size is None and self._batch_values(files) is not None:
-            return figures  # the batch cannot be read
+            return derived  # the batch cannot be read
         samples = [
             StepSample(
                 step=step + series.first_step - 1,
                 seconds=values[self._framework.metrics.step_time],
-                size=self._size_then(self._configs.get(step, {}), unit, mean),
+                size=self._recorded_size(self._configs.get(step, {}), unit, mean),
             )
             for step, values in series.recent(self._framework.metrics.step_time)
         ]
-        found = estimate_step(samples, size=size, unit=unit)
-        return figures if found is None else (*figures, found)
+        estimate = estimate_step(samples, size=size, unit=unit)
+        return derived if estimate is None else (*derived, estimate)
 
-    def _ran_last(self) -> ConfigFiles:
+    def _newest_snapshot(self) -> ConfigFiles:
         folders = [folder / "config" for folder in self._control.newest_attempts()]
         newest = max(
             (folder for folder in folders if folder.is_dir()),
@@ -71,20 +71,20 @@ class StepTimes:
                 self._snapshot = (newest, {})
         return self._snapshot[1]
 
-    def _size_then(self, files: ConfigFiles, unit: str, mean: float | None) -> float | None:
+    def _recorded_size(self, files: ConfigFiles, unit: str, mean: float | None) -> float | None:
         if not files:
             return None
         size, same_unit = self._size(files, self._framework.derive(files), mean)
         return size if same_unit == unit else None
 
     def _size(
-        self, files: ConfigFiles, figures: tuple[DerivedValue, ...], mean: float | None
+        self, files: ConfigFiles, derived: tuple[DerivedValue, ...], mean: float | None
     ) -> tuple[float | None, str]:
-        """What a step works through: tokens, or rollouts where nobody knows their tokens."""
+        """Work of one step and its unit: tokens, or rollouts where their tokens are unknown."""
         values = self._batch_values(files)
         if values is None:
             return next(
-                (_number(item.value) for item in figures if item.name == "tokens per step"), None
+                (_number(item.value) for item in derived if item.name == "tokens per step"), None
             ), _TOKENS
         tokens, rollouts = values
         if tokens is not None or rollouts is None:
@@ -102,7 +102,7 @@ class StepTimes:
 
 
 def _number(value: object) -> float | None:
-    """A number above 0."""
+    """The number if it is above 0; `None` for anything else."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and value > 0 else None  # type: ignore[arg-type,operator]
 
@@ -116,10 +116,10 @@ def conversion(
     to: Way | None = None,
     mean_tokens: float | None = None,
 ) -> Conversion:
-    """The batch of `files`, with this knob table, counted the other way; with `to`, only if it is that way.
+    """Count the batch of `files`, with this knob table, the other way; with `to`, only if it is that way.
 
-    Without `mean_tokens`, the tokens of a mean accepted rollout, those of the recent steps in `series` count;
-    where they say nothing, the result has no edits.
+    `mean_tokens` is the mean number of tokens of an accepted rollout, by default that of the recent steps in
+    `series`; without any the result has no edits.
 
     Raises:
         ConfigError: if the batch cannot be counted otherwise, or a knob of it has a wrong value.
@@ -137,12 +137,14 @@ def conversion(
             f"the batch is counted in {to} already",
             hint=f"{hints.CONVERT(way=way)} does the opposite",
         )
-    measured = series.mean(names.token_metric)
-    mean = mean_tokens if mean_tokens is not None else measured.value if measured is not None else None
+    mean_rollout = series.mean(names.token_metric)
+    mean = (
+        mean_tokens if mean_tokens is not None else mean_rollout.value if mean_rollout is not None else None
+    )
     if mean is None:
         return Conversion(to=way)
-    origin = str(measured) if mean_tokens is None else None
+    evidence = str(mean_rollout) if mean_tokens is None else None
     try:
-        return convert(names, rows, mean_tokens=mean, measured=origin)
+        return convert(names, rows, mean_tokens=mean, measured=evidence)
     except ValueError as error:
         raise ConfigError(str(error), hint="nothing was converted") from error

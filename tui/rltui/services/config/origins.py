@@ -1,4 +1,4 @@
-"""What an experiment's own copies of config files were made from: a note that lies beside the copies."""
+"""The sources of an experiment's run configs: a note in their folder names the files they were made from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from rltui.services.own_files import read_own, write_atomically
 
 FOLDER = "config"
-"""Of the copies, in rltui's own folder of the experiment."""
+"""Name of the folder of run configs in rltui's own folder of the experiment."""
 _NOTE = "origins.json"
 
 
@@ -19,7 +19,7 @@ class ConfigOrigin:
     paths: tuple[str, ...]
     """The user's files, absolute, in the order in which they were merged."""
     text: str
-    """What the copy held at first: the one file's content, or what the merge made of several."""
+    """The first content of the run config: that of the one file, or the merge of several."""
 
     @property
     def words(self) -> str:
@@ -27,28 +27,28 @@ class ConfigOrigin:
 
 
 def keep(folder: Path, origins: Mapping[str, ConfigOrigin]) -> None:
-    """Note where the copies in `folder` come from, by file name.
+    """Write down the sources of the run configs in `folder`, by file name.
 
     Raises:
         RltuiError: if it cannot be written.
     """
-    found = {name: asdict(origin) for name, origin in origins.items()}
-    write_atomically(folder / _NOTE, json.dumps(found).encode())
+    note = {name: asdict(origin) for name, origin in origins.items()}
+    write_atomically(folder / _NOTE, json.dumps(note).encode())
 
 
 def origin(path: Path) -> ConfigOrigin | None:
-    """Where a file comes from; `None` for one that is no copy, or whose note is damaged."""
+    """The source of a run config; `None` for another file, or if the note is damaged."""
     try:
-        found = json.loads(read_own(path.parent / _NOTE))[path.name]
-        return ConfigOrigin(tuple(map(str, found["paths"])), str(found["text"]))
+        note = json.loads(read_own(path.parent / _NOTE))[path.name]
+        return ConfigOrigin(tuple(map(str, note["paths"])), str(note["text"]))
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 
 
 def made_from(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """The user's own files: those that copies among `paths` were made from, and the others as they are."""
-    found: dict[Path, None] = {}
+    """The user's own files: the sources of run configs among `paths`, and the other files as they are."""
+    originals: dict[Path, None] = {}
     for path in paths:
-        known = origin(path)
-        found |= dict.fromkeys(map(Path, known.paths) if known is not None else (path,))
-    return tuple(found)
+        source = origin(path)
+        originals |= dict.fromkeys(map(Path, source.paths) if source is not None else (path,))
+    return tuple(originals)

@@ -1,4 +1,4 @@
-"""One TOML file: read, and with a key set in its text. Knows nothing of frameworks."""
+"""One TOML file: read it, and set a key in its text. Independent of frameworks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rltui.errors import ConfigError
 from rltui.services.own_files import read_regular
 
 _LARGEST_BYTES = 256 * 1024
-"""Of a config or layout file. Those of prime-rl have 12 kB at most."""
+"""Size limit of a config or layout file. Those of prime-rl have 12 kB at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file as it was read. `path` is absolute and not resolved: links are kept as the user gave them."""
+    """One file as it was read. `path` is absolute and not resolved: links stay as the user gave them."""
 
     path: Path
     content: bytes
@@ -34,17 +34,17 @@ class Source:
 
     @property
     def sha(self) -> str:
-        """SHA-256 of the content."""
+        """SHA-256 of the content, in hex."""
         return sha_of(self.content)
 
 
 def sha_of(content: bytes) -> str:
-    """What contents are told apart by."""
+    """SHA-256 in hex, which identifies a content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def read_file(path: Path) -> Source:
-    """One file, parsed.
+    """Read and parse one file.
 
     Raises:
         ConfigError: if it is missing, cannot be read, is too large, no UTF-8 text or no TOML.
@@ -54,7 +54,7 @@ def read_file(path: Path) -> Source:
 
 
 def content_of(path: Path, *, called: Path | None = None) -> bytes:
-    """The bytes of a config or layout file, `called` so in messages.
+    """The bytes of a config or layout file. `called`: its path in messages.
 
     Raises:
         ConfigError: if it is missing, no regular file, cannot be read, or is too large.
@@ -80,7 +80,7 @@ def content_of(path: Path, *, called: Path | None = None) -> bytes:
 
 
 def parse_file(path: Path, content: bytes) -> Source:
-    """The content of `path`, parsed.
+    """Parse the content of `path`.
 
     Raises:
         ConfigError: if it is no UTF-8 text or no TOML.
@@ -96,10 +96,10 @@ def parse_file(path: Path, content: bytes) -> Source:
 
 
 def with_key(source: Source, key: str, value: TomlValue) -> Source:
-    """The source with a dotted key set; `None` removes it.
+    """Set a dotted key in the text; `None` removes it.
 
     Raises:
-        ConfigError: if the text resists; then it is left to the person.
+        ConfigError: if the text cannot be edited without risk; then the person has to do it.
     """
     before = value_at(source.data, key)
     if isinstance(value, str) and isinstance(before, datetime.date | datetime.time):
@@ -114,19 +114,20 @@ def with_key(source: Source, key: str, value: TomlValue) -> Source:
     try:
         after = parse_file(source.path, text.encode())
     except ConfigError as error:
-        raise _at_risk(source, key) from error
-    touched = changed_keys(deep_leaves(source.data), deep_leaves(after.data))
-    found = value_at(after.data, key)
-    is_there = found == value or same_value(found, value)
+        raise _unsafe_edit(source, key) from error
+    changed_keys_found = changed_keys(deep_leaves(source.data), deep_leaves(after.data))
+    value_now = value_at(after.data, key)
+    is_there = value_now == value or same_value(value_now, value)
     # a changed key is the wanted one, or a table that is empty from now on
     if not is_there or not all(
-        each == key or (value is None and key.startswith(f"{each}.")) for each in touched
+        changed_key == key or (value is None and key.startswith(f"{changed_key}."))
+        for changed_key in changed_keys_found
     ):
-        raise _at_risk(source, key)
+        raise _unsafe_edit(source, key)
     return after
 
 
-def _at_risk(source: Source, key: str) -> ConfigError:
+def _unsafe_edit(source: Source, key: str) -> ConfigError:
     return ConfigError(
         f"{source.path}: cannot set {key} without risk to the rest", hint="edit it in the file itself"
     )

@@ -1,4 +1,4 @@
-"""The config of an experiment: what the files say, what an edit would do, and the edit itself."""
+"""The config of an experiment: the current files, the effect of an edit, and the edit itself."""
 
 from __future__ import annotations
 
@@ -43,15 +43,17 @@ class EditPreview:
     old_values: Mapping[str, Mapping[str, TomlValue]] = field(default_factory=dict)
     """Role → key of each changed knob → its value before, set or not."""
     wanted: Mapping[str, Mapping[str, TomlValue]] | None = None
-    """Role → dotted key → value, whatever the file holds now; `None`: the whole text is wanted."""
+    """Role → dotted key → requested value, whatever the file holds now; `None`: the complete text is
+    requested.
+    """
     conflicts: tuple[FileConflict, ...] = ()
-    """Why it must not be written, though no rule is broken."""
+    """Reasons not to write it although no rule is broken."""
     takes_back: int | None = None
-    """For an undo or redo: number of the record whose opposite it is."""
+    """Number of the record that an undo or redo reverses."""
     words: str | None = None
-    """For an undo or redo: the edit that it is about."""
+    """Description of the edit that an undo or redo reverses."""
     reasons: tuple[str, ...] = ()
-    """What a plan says of it besides: whose edit is taken back."""
+    """Further lines for a plan: whose edit is reversed."""
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -63,7 +65,7 @@ class EditPreview:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Of the files whose bytes change."""
+        """The roles of the files whose bytes change."""
         return tuple(
             role
             for role, source in self.after.sources.items()
@@ -76,12 +78,12 @@ class EditPreview:
 
     @cached_property
     def diff(self) -> str:
-        """Unified diff of all files, empty where nothing changes."""
+        """Unified diff of all files, empty if nothing changes."""
         return unified_diff(self.before, self.after)
 
     @cached_property
     def changes(self) -> Mapping[str, Changes]:
-        """By role, of each file that changes, with secrets masked."""
+        """Role → changes of each file that changes, with secrets masked."""
         return {
             role: {
                 key: (masked(key, old), masked(key, new))
@@ -94,20 +96,20 @@ class EditPreview:
 
     @property
     def written(self) -> tuple[str, ...]:
-        """`rl.toml: batch_size 128 → 64`, for each file that changes."""
+        """One line like `rl.toml: batch_size 128 → 64` per file that changes."""
         return tuple(
             f"{self.after.sources[role].path.name}: {describe(changes, self.old_values.get(role, {}))}"
             for role, changes in self.changes.items()
         )
 
 
-_TEXTS = 32
-"""Contents of files that are remembered, for whoever looked at an older one."""
+_CACHED_CONTENTS = 32
+"""Number of file contents that are cached, for a client that saw an older one."""
 
 
 class ConfigStore:
-    """The config files `paths` of one experiment. Blocking; reads only when asked to. For one thread,
-    but `apply` may be called from another.
+    """The config files `paths` of one experiment. Blocking; reads only on request. For one thread, except
+    that `apply` may be called from another.
     """
 
     def __init__(
@@ -120,12 +122,12 @@ class ConfigStore:
         derive: Callable[[ConfigFiles], tuple[DerivedValue, ...]] | None = None,
         forced: bool = False,
     ) -> None:
-        """`components`: ids of the layout, who read the knobs of which nobody knows the readers.
+        """`components`: ids of the layout, who read the knobs that have no known reader.
 
-        `launched`: reader that is none of them → the one that starts it.
+        `launched`: reader that is not a component → the component that starts it.
 
-        `derive` gives the figures that follow from a config; `None`: the framework does. `forced`: no rule
-        of ours refuses anything, all are warnings.
+        `derive` computes the values that follow from a config; by default the framework does. `forced`: no
+        rule of ours is an error, all are warnings.
         """
         self._paths = tuple(paths)
         self._framework = framework
@@ -134,8 +136,8 @@ class ConfigStore:
         self._forced = forced
         self._accepted: tuple[str, ...] | None = None
         self._loaded: LoadedFiles | None = None
-        self._texts: dict[str, bytes] = {}
-        """By SHA-256, the newest last."""
+        self._contents: dict[str, bytes] = {}
+        """SHA-256 → content, the newest last."""
         self._lock = threading.Lock()
 
     @property
@@ -145,7 +147,7 @@ class ConfigStore:
         Raises:
             ConfigError: if they never could be loaded.
         """
-        return self._last().files
+        return self._loaded_or_load().files
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -155,21 +157,23 @@ class ConfigStore:
         """Read the files again; if that fails, those read before stay.
 
         Raises:
-            ConfigError: if a file is missing, unreadable or malformed, in words with place and remedy.
+            ConfigError: if a file is missing, unreadable or malformed; names the line and a remedy.
         """
         return self.load_sources().files
 
     def load_sources(self) -> LoadedFiles:
         loaded = load_files(self._paths, self._framework)
-        self._keep(loaded)
+        self._cache(loaded)
         return loaded
 
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the files as last loaded, with lines and columns."""
-        return self._problems(self._last())
+        """The problems of the files as last loaded, with lines and columns."""
+        return self._problems(self._loaded_or_load())
 
     def accept(self, loaded: LoadedFiles) -> None:
-        """The framework itself finds these contents valid: what our rules say against them is a warning."""
+        """Record that the framework itself finds these contents valid: our rules against them become
+        warnings.
+        """
         self._accepted = _shas(loaded)
 
     def knob_table(self, running: Running) -> KnobTable:
@@ -186,7 +190,7 @@ class ConfigStore:
             others=self._catalog.rows(self._catalog.others(files, running), files, running, known=False),
             derived=self._derive(files),
             problems=self.problems(),
-            since_origin=unified_diff(of_origin(self._last()), self._last()),
+            since_origin=unified_diff(of_origin(self._loaded_or_load()), self._loaded_or_load()),
             converts_to=other_way(self._framework.batch_knobs(files), {row.key: row for row in rows}),
         )
 
@@ -195,12 +199,12 @@ class ConfigStore:
         return self._catalog.rows(self.knobs, self.files, running)
 
     def pending(self, running: Running, files: ConfigFiles | None = None) -> tuple[PendingKnob, ...]:
-        """Keys that `files`, or those last loaded, set to something else than runs."""
+        """Keys of `files`, or those last loaded, whose value differs from what runs."""
         return self._catalog.pending(self.files if files is None else files, running)
 
     def base(self) -> dict[str, str]:
         """Path → SHA-256 of the files as last loaded."""
-        return {str(source.path): source.sha for source in self._last().sources.values()}
+        return {str(source.path): source.sha for source in self._loaded_or_load().sources.values()}
 
     def source(self, path: Path) -> Source:
         """One of the files as last loaded.
@@ -208,7 +212,7 @@ class ConfigStore:
         Raises:
             ConfigError: if it is none of them.
         """
-        for source in self._last().sources.values():
+        for source in self._loaded_or_load().sources.values():
             if source.path == path:
                 return source
         raise ConfigError(
@@ -218,15 +222,16 @@ class ConfigStore:
 
     def remembered(self, sha: str) -> bytes | None:
         """The content with that SHA-256, if it was loaded or written lately."""
-        return self._texts.get(sha)
+        return self._contents.get(sha)
 
     def preview(
         self, edits: Mapping[str, TomlValue], *, running: Running | None = None, force: bool = False
     ) -> EditPreview:
-        """What setting knobs would do to the files as they are now; `None` or `unset` removes the key.
+        """Compute the effect of setting knobs on the files as they are now; `None` or `unset` removes the
+        key.
 
-        A knob also counts as changed if a living reader has another value. `force` adds keys and takes
-        choices that nobody knows, and lets our rules only warn.
+        A knob also counts as changed if a running reader has another value. `force` adds unknown keys and
+        choices, and makes our rules warnings.
 
         Raises:
             ConfigError: if a file cannot be read, a knob is unknown, or a value has a wrong type or bound.
@@ -234,7 +239,7 @@ class ConfigStore:
         before = self.load_sources()
         files = before.files
         add = partial(added_knob, files=files, knobs=self.knobs) if force else None
-        found = resolve_edits(
+        resolved = resolve_edits(
             self.knobs,
             edits,
             others=self._catalog.others(files, running or {}),
@@ -242,42 +247,42 @@ class ConfigStore:
             add=add,
         )
         sources = dict(before.sources)
-        wanted: dict[str, dict[str, KnobValue]] = {}
-        for knob, value in found.items():
+        requested: dict[str, dict[str, KnobValue]] = {}
+        for knob, value in resolved.items():
             sources[knob.file] = with_key(sources[knob.file], knob.key, value)
-            wanted.setdefault(knob.file, {})[knob.key] = value
-        preview = self._preview(before, LoadedFiles(sources), list(found), running or {})
+            requested.setdefault(knob.file, {})[knob.key] = value
+        preview = self._preview(before, LoadedFiles(sources), list(resolved), running or {})
         problems = preview.problems
         if force:  # who says so has read what is wrong
             problems = tuple(
                 warning.model_copy(update={"standing": problem.severity == "error" or problem.standing})
                 for problem, warning in zip(problems, _as_warnings(problems, "forced"), strict=True)
             )
-        return replace(preview, wanted=wanted, problems=problems)
+        return replace(preview, wanted=requested, problems=problems)
 
     def preview_contents(
         self, contents: Mapping[Path, bytes], *, running: Running | None = None, known: bool = False
     ) -> EditPreview:
-        """What putting whole files in the place of those that are there now would do.
+        """Compute the effect of replacing complete files by `contents`.
 
-        `known`: the run has had these contents, so that no value of them is doubted.
+        `known`: the run has had these contents before, so that no value is suspicious.
 
         Raises:
-            ConfigError: if one is not of the experiment, or a content is no TOML.
+            ConfigError: if a file is not of the experiment, or a content is no TOML.
         """
         before = self.load_sources()
         sources = dict(before.sources)
         for path, content in contents.items():
-            held = self.source(path)
-            role = next(role for role, source in sources.items() if source is held)
+            current = self.source(path)
+            role = next(role for role, source in sources.items() if source is current)
             sources[role] = parse_file(path, content)
         return self._preview(before, LoadedFiles(sources), [], running or {}, known=known)
 
     def apply(
         self, preview: EditPreview, *, recorded: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> None:
-        """Write what was previewed: all files or none. `recorded` is entered around the write, before anybody
-        else of rltui can write these files.
+        """Write what was previewed: all files or none. `recorded` is entered around the write, before any
+        other rltui can write these files.
 
         Raises:
             ConfigError: if the result breaks a rule; nothing was written.
@@ -300,10 +305,10 @@ class ConfigStore:
                     except ConfigError as error:
                         raise ConflictError(error.title, hint="nothing was written") from error
                     if current != source.content:
-                        raise _changed_meanwhile(source, current)
+                        raise _conflict_error(source, current)
                 with recorded():
                     _replace_all(changes, before.values())
-        self._keep(preview.after)
+        self._cache(preview.after)
 
     def snapshot(self, folder: Path) -> ConfigFiles:
         """Copy the files as last loaded into `folder`, and return the copies.
@@ -311,50 +316,52 @@ class ConfigStore:
         Raises:
             RltuiError: if they cannot be written.
         """
-        return write_snapshot(self._last(), folder)
+        return write_snapshot(self._loaded_or_load(), folder)
 
-    def _last(self) -> LoadedFiles:
+    def _loaded_or_load(self) -> LoadedFiles:
         return self.load_sources() if self._loaded is None else self._loaded
 
-    def _keep(self, loaded: LoadedFiles) -> None:
+    def _cache(self, loaded: LoadedFiles) -> None:
         with self._lock:
             self._loaded = loaded
             for source in loaded.sources.values():
-                self._texts[source.sha] = self._texts.pop(source.sha, source.content)
-            while len(self._texts) > _TEXTS:
-                del self._texts[next(iter(self._texts))]
+                self._contents[source.sha] = self._contents.pop(source.sha, source.content)
+            while len(self._contents) > _CACHED_CONTENTS:
+                del self._contents[next(iter(self._contents))]
 
     def _preview(
         self,
         before: LoadedFiles,
         after: LoadedFiles,
-        asked: Sequence[Knob],
+        requested: Sequence[Knob],
         running: Running,
         *,
         known: bool = False,
     ) -> EditPreview:
-        """`asked`: knobs that count as changed too if a living reader has another value than `after`.
+        """`requested`: knobs that count as changed too if a running reader has another value than `after`.
 
-        `known`: as of `preview_contents`.
+        `known`: as for `preview_contents`.
         """
         old, new = self._derive(before.files), self._derive(after.files)
         problems = self._problems(after)
-        earlier = {(each.key, each.message) for each in self._problems(before)} if problems else set()
+        earlier = (
+            {(problem.key, problem.message) for problem in self._problems(before)} if problems else set()
+        )
         preview = EditPreview(
             before=before,
             after=after,
             readers={},
             problems=tuple(
-                problem.after_edit([knob.name for knob in asked]).model_copy(
+                problem.after_edit([knob.name for knob in requested]).model_copy(
                     update={"standing": (problem.key, problem.message) in earlier}
                 )
                 for problem in problems
             ),
-            derived=tuple(figure for figure in new if figure not in old),
+            derived=tuple(value for value in new if value not in old),
         )
-        touched = {knob.name: self._catalog.with_known_readers(knob) for knob in asked}
-        touched |= {knob.name: knob for knob in self._touched(preview)}
-        changed = self._changed(list(touched.values()), preview, running)
+        touched = {knob.name: self._catalog.with_known_readers(knob) for knob in requested}
+        touched |= {knob.name: knob for knob in self._edited_knobs(preview)}
+        changed = self._changed_knobs(list(touched.values()), preview, running)
         old_values: dict[str, dict[str, TomlValue]] = {}
         for knob in changed:
             old_values.setdefault(knob.file, {})[knob.key] = self._values([knob], before.files)[knob.name]
@@ -366,13 +373,13 @@ class ConfigStore:
         )
 
     def _large_steps(self, changed: Sequence[Knob], preview: EditPreview) -> Iterable[Problem]:
-        """New values that no rule forbids and that are seldom meant."""
+        """Warnings about new values that no rule forbids but that are seldom intended."""
         old = self._values(changed, preview.before.files)
         new = self._values(changed, preview.after.files)
         for knob in changed:
-            if (what := large_step(knob.key, old[knob.name], new[knob.name])) is not None:
+            if (warning := large_step(knob.key, old[knob.name], new[knob.name])) is not None:
                 file = str(preview.after.sources[knob.file].path)
-                yield Problem(severity="warning", key=knob.name, message=f"{knob.name}: {what}", file=file)
+                yield Problem(severity="warning", key=knob.name, message=f"{knob.name}: {warning}", file=file)
 
     def _problems(self, loaded: LoadedFiles) -> tuple[Problem, ...]:
         problems = located(self._framework.check(loaded.files), loaded)
@@ -380,32 +387,38 @@ class ConfigStore:
             return _as_warnings(problems, "the framework itself takes it")
         return _as_warnings(problems, "forced") if self._forced else problems
 
-    def _touched(self, preview: EditPreview) -> list[Knob]:
-        """Knobs and other keys that the files set to something else than before, or that lie around such."""
+    def _edited_knobs(self, preview: EditPreview) -> list[Knob]:
+        """Knobs and other keys that the files set to another value than before, or that lie above or below
+        one.
+        """
         changed = {
-            (role, each) for role, keys in preview.changes.items() for key in keys for each in above(key)
+            (role, table) for role, keys in preview.changes.items() for key in keys for table in above(key)
         }
         lists = (self._catalog.of(preview.before.files), self._catalog.of(preview.after.files))
-        knobs = {(knob.file, knob.key): knob for each in lists for knob in (*each.knobs, *each.others)}
-        return [knob for place, knob in knobs.items() if place in changed]
+        knobs = {
+            (knob.file, knob.key): knob
+            for knob_list in lists
+            for knob in (*knob_list.knobs, *knob_list.others)
+        }
+        return [knob for location, knob in knobs.items() if location in changed]
 
-    def _changed(self, touched: list[Knob], preview: EditPreview, running: Running) -> list[Knob]:
-        """Knobs whose new value is not what the file held, or not what a living reader has.
+    def _changed_knobs(self, knobs: list[Knob], preview: EditPreview, running: Running) -> list[Knob]:
+        """Knobs whose new value differs from the file's, or from a running reader's.
 
-        A step to resume from may be asked for again: what counts is the one that the reader got.
+        A step to resume from may be requested again: the one that the reader was passed counts.
         """
-        new = self._values(touched, preview.after.files)
-        old = self._values(touched, preview.before.files)
+        new = self._values(knobs, preview.after.files)
+        old = self._values(knobs, preview.before.files)
         living: dict[str, Mapping[str, TomlValue]] = {
-            component: self._values(touched, files) for component, files in running.items()
+            component: self._values(knobs, files) for component, files in running.items()
         }
         for component, files in running.items():
-            got = self._values(touched, as_passed(files))
-            resumed = {knob.name for knob in touched if knob.key in self._framework.resume_keys}
+            got = self._values(knobs, as_passed(files))
+            resumed = {knob.name for knob in knobs if knob.key in self._framework.resume_keys}
             living[component] = {**living[component], **{name: got[name] for name in resumed}}
         return [
             knob
-            for knob in touched
+            for knob in knobs
             if any(
                 values[knob.name] != new[knob.name]
                 for values in (old, *(living[reader] for reader in knob.readers if reader in living))
@@ -417,17 +430,17 @@ class ConfigStore:
 
 
 def _replace_all(changes: Mapping[Path, FileChange], sources: Iterable[Source]) -> None:
-    """As `replace_files`, a foreign save in words."""
+    """Call `replace_files`, with a foreign save as `ConflictError`."""
     try:
         replace_files(changes)
     except ForeignSaveError as error:
-        source = next(each for each in sources if each.path == error.path)
-        raise _changed_meanwhile(source, error.content) from error
+        source = next(source for source in sources if source.path == error.path)
+        raise _conflict_error(source, error.content) from error
 
 
-def _as_warnings(problems: tuple[Problem, ...], why: str) -> tuple[Problem, ...]:
+def _as_warnings(problems: tuple[Problem, ...], reason: str) -> tuple[Problem, ...]:
     return tuple(
-        problem.model_copy(update={"severity": "warning", "message": f"{problem.message} ({why})"})
+        problem.model_copy(update={"severity": "warning", "message": f"{problem.message} ({reason})"})
         if problem.severity == "error"
         else problem
         for problem in problems
@@ -438,8 +451,8 @@ def _shas(loaded: LoadedFiles) -> tuple[str, ...]:
     return tuple(source.sha for source in loaded.sources.values())
 
 
-def _changed_meanwhile(source: Source, current: bytes | None) -> ConflictError:
-    """`source` is not what the file holds any more, but `current`; `None`: nobody knows."""
+def _conflict_error(source: Source, current: bytes | None) -> ConflictError:
+    """The error for a file that holds `current` instead of `source`; `None`: unknown content."""
     theirs = "" if current is None else current.decode(errors="replace")
     return ConflictError(
         f"{source.path} was changed by somebody else meanwhile",

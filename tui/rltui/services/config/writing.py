@@ -18,28 +18,28 @@ from pathlib import Path
 from rltui.errors import RltuiError
 
 SUFFIX = ".rltui-tmp"
-"""In names of files that live only while others are replaced."""
-PATIENCE_S = 1.0
-"""For somebody who has a file open for writing: a save takes milliseconds."""
+"""Names of files that exist only while others are being replaced contain this."""
+LEASE_TIMEOUT_S = 1.0
+"""Longest wait for another process that has a file open for writing; a save takes milliseconds."""
 _POLL_S = 0.002
-_REST_S = 0.02
-"""So long a file must stay as it is where the file system cannot say who has it open."""
+_STABLE_S = 0.02
+"""A file counts as stable after so long where the file system cannot say who has it open."""
 _AT_FDCWD = -100
 _NOREPLACE, _EXCHANGE = 1, 2
-_HAS_NONE = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
-"""What kernels and file systems say that know no such rename, NFS among them."""
+_UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
+"""Errors of kernels and file systems without such a rename, NFS among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What a file must hold now, and shall hold then."""
+    """The content that a file must have before a write, and the one that it gets."""
 
     before: bytes
     after: bytes
 
 
 class ForeignSaveError(Exception):
-    """Somebody else saved `path` meanwhile: it holds `content` now; `None`: it is gone, or being written."""
+    """Somebody else saved `path` meanwhile. It holds `content` now; `None`: it is gone, or being written."""
 
     def __init__(self, path: Path, content: bytes | None) -> None:
         super().__init__(f"{path} was saved by somebody else")
@@ -51,12 +51,13 @@ class _Step:
     """A file that is ready to be replaced."""
 
     path: Path
-    """As the caller gave it."""
+    """The path as the caller gave it."""
     target: Path
     change: FileChange
     new: Path | None
-    """Beside it, with the new content, later with the old; `None`: it has a second name (a hard link), which
-    an exchange would leave with the old content, so it is written in place."""
+    """An adjacent file with the new content, later with the old one. `None`: the target has a second name (a
+    hard link), which an exchange would leave with the old content, so it is written in place.
+    """
 
 
 def replace_files(changes: Mapping[Path, FileChange]) -> None:
@@ -75,24 +76,24 @@ def replace_files(changes: Mapping[Path, FileChange]) -> None:
         RltuiError: if one cannot be written; the files are as they were, or the details say which not.
     """
     steps: list[_Step] = []
-    done: list[_Step] = []
+    applied: list[_Step] = []
     try:
         for path, change in changes.items():
-            steps.append(_prepared(path, change))
+            steps.append(_prepare(path, change))
         for step in steps:
-            done.append(step)
-            _carry_out(step)
+            applied.append(step)
+            _execute(step)
             _sync_folder(step.target.parent)
     except ForeignSaveError:
-        _take_back(done[:-1])
+        _undo(applied[:-1])
         raise
     except OSError as error:
-        changed = _take_back(done)
+        changed = _undo(applied)
         names = ", ".join(str(path) for path in changes)
         outcome = f"changed all the same: {', '.join(changed)}" if changed else "the files are as they were"
-        where = done[-1].target if done else next(iter(changes)).resolve()
+        target = applied[-1].target if applied else next(iter(changes)).resolve()
         raise RltuiError(
-            f"cannot write {names}: {error.strerror or error}", details=[outcome], hint=_remedy(error, where)
+            f"cannot write {names}: {error.strerror or error}", details=[outcome], hint=_remedy(error, target)
         ) from error
     finally:
         for step in steps:
@@ -102,22 +103,24 @@ def replace_files(changes: Mapping[Path, FileChange]) -> None:
 
 
 def tidy(target: Path) -> None:
-    """Remove what a killed process left beside a file. Should it have been killed before it could put back
-    what somebody else saved, that is done now.
+    """Remove what a killed process left next to a file. If it was killed before it could put back what
+    somebody else saved, that is done now.
 
     Raises:
         OSError: if it cannot be done.
     """
-    for left, marks in _leftovers(target):
-        if marks and _mark(left.read_bytes()) not in marks:
-            is_ours = _mark(target.read_bytes()) == marks[1]
-            if is_ours or left.stat().st_mtime_ns > target.stat().st_mtime_ns:
-                swap(left, target)
-        left.unlink(missing_ok=True)
+    for leftover, fingerprints in _leftovers(target):
+        if fingerprints and _fingerprint(leftover.read_bytes()) not in fingerprints:
+            is_ours = _fingerprint(target.read_bytes()) == fingerprints[1]
+            if is_ours or leftover.stat().st_mtime_ns > target.stat().st_mtime_ns:
+                swap(leftover, target)
+        leftover.unlink(missing_ok=True)
 
 
 def _leftovers(target: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """With the marks of what the file held and should hold; without, where it was not written to its end."""
+    """Leftover files, with the fingerprints of the contents before and after; with none where a file was not
+    written completely.
+    """
     name = re.compile(
         rf"{re.escape(f'.{target.name}.')}(?:part|([0-9a-f]{{12}})-([0-9a-f]{{12}})){re.escape(SUFFIX)}(?:\.old)?"
     )
@@ -127,27 +130,27 @@ def _leftovers(target: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
         return
     for entry in entries:
         if match := name.fullmatch(entry):
-            yield target.with_name(entry), tuple(mark for mark in match.groups() if mark)
+            yield target.with_name(entry), tuple(fingerprint for fingerprint in match.groups() if fingerprint)
 
 
-def _mark(content: bytes) -> str:
+def _fingerprint(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:12]
 
 
-def _prepared(path: Path, change: FileChange) -> _Step:
+def _prepare(path: Path, change: FileChange) -> _Step:
     target = path.resolve()
     tidy(target)
     try:
-        linked = target.stat().st_nlink > 1
+        has_hard_links = target.stat().st_nlink > 1
         # a rename would get around a read-only file; its owner meant it
         if not os.access(target, os.W_OK) and target.exists():
             raise PermissionError(errno.EACCES, "the file is read-only")
-        return _Step(path, target, change, None if linked else _write_beside(target, change))
+        return _Step(path, target, change, None if has_hard_links else _write_adjacent(target, change))
     except FileNotFoundError:
         raise ForeignSaveError(path, None) from None
 
 
-def _carry_out(step: _Step) -> None:
+def _execute(step: _Step) -> None:
     """Make the change.
 
     Raises:
@@ -155,51 +158,51 @@ def _carry_out(step: _Step) -> None:
     """
     before, after = step.change.before, step.change.after
     if step.new is None:
-        found = _write_in_place(step.target, expected=before, content=after)
-        if found is not None:
-            raise ForeignSaveError(step.path, found)
+        content = _write_in_place(step.target, expected=before, content=after)
+        if content is not None:
+            raise ForeignSaveError(step.path, content)
         return
     try:
-        found = _content_at_rest(step.target)
-        if found != before:
-            raise ForeignSaveError(step.path, found)
+        content = _stable_content(step.target)
+        if content != before:
+            raise ForeignSaveError(step.path, content)
         swap(step.new, step.target)
     except FileNotFoundError:
         raise ForeignSaveError(step.path, None) from None
-    found = _content_at_rest(step.new)
-    if found != before:
+    content = _stable_content(step.new)
+    if content != before:
         _put_back(step.new, step.target, after)
-        raise ForeignSaveError(step.path, found)
+        raise ForeignSaveError(step.path, content)
 
 
-def _put_back(taken: Path, target: Path, inside: bytes | None) -> None:
-    """Put the file `taken` in place of what was put there, which held `inside`. Where something else comes
-    out, it was saved since: then that is put in place, and so on.
+def _put_back(saved: Path, target: Path, placed: bytes | None) -> None:
+    """Put `saved`, which somebody else wrote, in place of our file, which held `placed`. If yet another
+    content comes out, it was saved since: then that one is put in place, and so on.
     """
     while True:
-        going_in = _content_at_rest(taken)
+        next_placed = _stable_content(saved)
         try:
-            swap(taken, target)
+            swap(saved, target)
         except FileNotFoundError:  # an editor moved it away, about to save anew
             with suppress(FileExistsError):
                 try:
-                    _rename(taken, target, _NOREPLACE)
+                    _rename(saved, target, _NOREPLACE)
                 except OSError as error:
-                    if error.errno not in _HAS_NONE:
+                    if error.errno not in _UNSUPPORTED:
                         raise
-                    os.link(taken, target)
-                    taken.unlink()
+                    os.link(saved, target)
+                    saved.unlink()
                 return
             continue
-        if _content_at_rest(taken) == inside:
+        if _stable_content(saved) == placed:
             return
-        inside = going_in
+        placed = next_placed
 
 
-def _take_back(done: Sequence[_Step]) -> list[str]:
-    """Undo steps, newest first; those that stay changed."""
-    changed = []
-    for step in reversed(done):
+def _undo(applied: Sequence[_Step]) -> list[str]:
+    """Undo steps, newest first. Returns the paths that could not be restored."""
+    changed_paths = []
+    for step in reversed(applied):
         before, after = step.change.before, step.change.after
         try:
             if step.new is None:
@@ -207,8 +210,8 @@ def _take_back(done: Sequence[_Step]) -> list[str]:
             elif step.new.read_bytes() != after:  # it has been exchanged
                 _put_back(step.new, step.target, after)
         except OSError:
-            changed.append(str(step.target))
-    return changed
+            changed_paths.append(str(step.target))
+    return changed_paths
 
 
 def _remedy(error: OSError, target: Path) -> str:
@@ -222,17 +225,19 @@ def _remedy(error: OSError, target: Path) -> str:
     return "make room on the disk, or make the file and its folder writable"
 
 
-def _write_beside(target: Path, change: FileChange) -> Path:
+def _write_adjacent(target: Path, change: FileChange) -> Path:
     info = target.stat()
-    part = target.with_name(f".{target.name}.part{SUFFIX}")
-    part.unlink(missing_ok=True)
-    ready = target.with_name(f".{target.name}.{_mark(change.before)}-{_mark(change.after)}{SUFFIX}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    partial = target.with_name(f".{target.name}.part{SUFFIX}")
+    partial.unlink(missing_ok=True)
+    ready = target.with_name(
+        f".{target.name}.{_fingerprint(change.before)}-{_fingerprint(change.after)}{SUFFIX}"
+    )
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(change.after)
             if (info.st_uid, info.st_gid) != (os.getuid(), os.getgid()):
-                _give(stream.fileno(), info.st_uid, info.st_gid)
+                _set_owner(stream.fileno(), info.st_uid, info.st_gid)
             os.fchmod(stream.fileno(), info.st_mode & 0o7777)
             # access lists and the like, as far as the file system has and lets us set them
             with suppress(OSError):
@@ -241,14 +246,14 @@ def _write_beside(target: Path, change: FileChange) -> Path:
                         os.setxattr(stream.fileno(), name, os.getxattr(target, name))
             stream.flush()
             os.fsync(stream.fileno())
-        return part.replace(ready)
+        return partial.replace(ready)
     except OSError:
-        part.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
 
 
-def _give(descriptor: int, user: int, group: int) -> None:
-    """Only root can give a file away; the group at least can often be kept."""
+def _set_owner(descriptor: int, user: int, group: int) -> None:
+    """Change the owner. Only root may; others at least keep the group where they can."""
     try:
         os.fchown(descriptor, user, group)
     except PermissionError:
@@ -285,7 +290,7 @@ def swap(one: Path, other: Path) -> None:
     try:
         _rename(one, other, _EXCHANGE)
     except OSError as error:
-        if error.errno not in _HAS_NONE:
+        if error.errno not in _UNSUPPORTED:
             raise
         _swap_by_links(one, other)
 
@@ -327,15 +332,15 @@ def _rename(one: Path, other: Path, flags: int) -> None:
 # --- one file, while others may have it open ------------------------------------------------------------
 
 
-def _content_at_rest(path: Path) -> bytes | None:
-    """What a regular file holds once nobody has it open for writing; `None` where somebody still has after
-    `PATIENCE_S`.
+def _stable_content(path: Path) -> bytes | None:
+    """Read a regular file once nobody has it open for writing; `None` if somebody still has after
+    `LEASE_TIMEOUT_S`.
 
-    Told by a lease (fcntl(2)), which the kernel gives only then. Where it gives none (NFS, a file of somebody
-    else's), a file counts as at rest that stayed as it is for `_REST_S`: a slower writer is not noticed.
+    A lease (fcntl(2)) tells, which the kernel grants only then. Where it grants none (NFS, another user's
+    file), a file counts as stable if it did not change for `_STABLE_S`: a slower writer is not noticed.
     """
-    deadline = time.monotonic() + PATIENCE_S
-    with _opened(path, os.O_RDONLY) as descriptor:
+    deadline = time.monotonic() + LEASE_TIMEOUT_S
+    with _open_regular(path, os.O_RDONLY) as descriptor:
         while (leased := _lease(descriptor, fcntl.F_RDLCK)) is False:
             if time.monotonic() > deadline:
                 return None
@@ -343,7 +348,7 @@ def _content_at_rest(path: Path) -> bytes | None:
         content = _read(descriptor)
         while not leased:
             before = os.fstat(descriptor)
-            time.sleep(_REST_S)
+            time.sleep(_STABLE_S)
             after = os.fstat(descriptor)
             content = _read(descriptor)
             leased = (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, len(content))
@@ -353,22 +358,22 @@ def _content_at_rest(path: Path) -> bytes | None:
 
 
 def _write_in_place(path: Path, *, expected: bytes, content: bytes) -> bytes | None:
-    """Write into a file that has to stay the same one; what it held instead where that was not `expected`.
+    """Write into a file that must stay the same inode. Returns its content where that was not `expected`.
 
-    Nobody else can open it meanwhile where the kernel gives a lease on it; where it does not, a save that
-    falls between reading and writing, microseconds apart, is lost. A process killed meanwhile may leave
-    a beginning of `content` before the end of `expected`.
+    Nobody else can open it meanwhile where the kernel grants a lease; where it does not, a save that falls
+    between reading and writing, microseconds apart, is lost. A process killed meanwhile may leave a beginning
+    of `content` before the end of `expected`.
 
     Raises:
-        OSError: as far as the disk takes it, it holds `expected` again.
+        OSError: the file holds `expected` again, as far as the disk allows.
     """
-    with _opened(path, os.O_RDWR) as descriptor:
-        deadline = time.monotonic() + PATIENCE_S
+    with _open_regular(path, os.O_RDWR) as descriptor:
+        deadline = time.monotonic() + LEASE_TIMEOUT_S
         while _lease(descriptor, fcntl.F_WRLCK) is False and time.monotonic() < deadline:
             time.sleep(_POLL_S)
-        found = _read(descriptor)
-        if found != expected:
-            return found
+        current = _read(descriptor)
+        if current != expected:
+            return current
         try:
             _write(descriptor, content)
         except OSError:
@@ -378,7 +383,7 @@ def _write_in_place(path: Path, *, expected: bytes, content: bytes) -> bytes | N
 
 
 @contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
+def _open_regular(path: Path, flags: int) -> Iterator[int]:
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -389,7 +394,9 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 
 
 def _lease(descriptor: int, kind: int) -> bool | None:
-    """False where others have the file open (for writing, if `kind` is for reading); `None`: never."""
+    """True if the lease was granted; False if others have the file open (for writing, if `kind` is for
+    reading); `None` if the file system grants none.
+    """
     try:
         fcntl.fcntl(
             descriptor, fcntl.F_SETSIG, signal.SIGURG
@@ -407,8 +414,8 @@ def _read(descriptor: int) -> bytes:
 
 
 def _write(descriptor: int, content: bytes) -> None:
-    at = 0
-    while at < len(content):
-        at += os.pwrite(descriptor, content[at:], at)
+    offset = 0
+    while offset < len(content):
+        offset += os.pwrite(descriptor, content[offset:], offset)
     os.ftruncate(descriptor, len(content))
     os.fsync(descriptor)

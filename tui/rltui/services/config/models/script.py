@@ -51,29 +51,29 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Answer until nobody asks any more."""
+    """Answer questions until none comes for `idle_s`."""
     sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
     job = json.loads(sys.argv.pop())  # settings classes read what is left
-    asked, answers, me = os.dup(0), os.dup(1), os.getpid()
+    questions_fd, answers_fd, me = os.dup(0), os.dup(1), os.getpid()
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     questions: queue.Queue[bytes] = queue.Queue()
-    threading.Thread(target=_listen, args=(asked, questions), daemon=True).start()
+    threading.Thread(target=_listen, args=(questions_fd, questions), daemon=True).start()
     with contextlib.suppress(queue.Empty):
         while True:
             question = json.loads(questions.get(timeout=job["idle_s"]))
-            found = {**_answer(question, job), "id": question["id"]}
+            answer = {**_answer(question, job), "id": question["id"]}
             if os.getpid() != me:  # what they forked came back here
                 os._exit(0)
-            line = (json.dumps(_plain(found), default=str) + "\n").encode()
+            line = (json.dumps(_plain(answer), default=str) + "\n").encode()
             while line:
-                line = line[os.write(answers, line) :]
+                line = line[os.write(answers_fd, line) :]
     os._exit(0)
 
 
-def _listen(asked: int, questions: queue.Queue[bytes]) -> None:
-    with os.fdopen(asked, "rb") as lines:
+def _listen(questions_fd: int, questions: queue.Queue[bytes]) -> None:
+    with os.fdopen(questions_fd, "rb") as lines:
         for line in lines:
             questions.put(line)
     os.killpg(0, signal.SIGKILL)  # whatever is under way: nobody wants to know
@@ -95,29 +95,33 @@ def _answer(question: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
         is_plain = dataclasses.is_dataclass(model) and not hasattr(model, "model_validate")
         if "text" in question:
             table = job["tables"].get(question["role"], "")
-            return _tried(model, question["text"], table) if is_plain else _verdict(model, question["text"])
+            return (
+                _dataclass_verdict(model, question["text"], table)
+                if is_plain
+                else _verdict(model, question["text"])
+            )
         if is_plain:
             return {"schema": _dataclass_schema(model), "versions": _versions(job["packages"])}
         schema = model.model_json_schema(by_alias=False, schema_generator=_generator())
         return {"schema": schema, "versions": _versions(job["packages"])}
     except (Exception, SystemExit) as error:  # noqa: BLE001 - validators of theirs raise what they like
-        return {"failed": _in_words(error)}
+        return {"failed": _error_text(error)}
 
 
 # --- their classes ----------------------------------------------------------------------------------------
 
 
 def _model(names: list[str], interpreter: str) -> tuple[Any, str]:
-    """The first class that can be imported; else why none can."""
+    """The first class that can be imported; else the reasons why none can."""
     reasons: list[str] = []
     absent: list[str] = []
     for name in names:
         module, _, attribute = name.partition(":")
         try:
-            return getattr(_imported(module), attribute), ""
+            return getattr(_import(module), attribute), ""
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever their code does at import
             lacks = error.name if isinstance(error, ModuleNotFoundError) else None
-            reason = _in_words(error)
+            reason = _error_text(error)
             if lacks is not None:
                 reason = f"No module named {lacks!r}: install it in the environment of {interpreter}"
             reason += _wrong_python(error)
@@ -126,13 +130,15 @@ def _model(names: list[str], interpreter: str) -> tuple[Any, str]:
     return None, "; ".join(dict.fromkeys(reasons or absent))
 
 
-def _imported(name: str) -> Any:  # noqa: ANN401 - a module of theirs
-    """A module by its name; by its place in a package, without what the packages around it import."""
+def _import(name: str) -> Any:  # noqa: ANN401 - a module of theirs
+    """Import a module by its name, or by its file in a package, without what the packages around it
+    import.
+    """
     if not name.endswith(".py"):
         return importlib.import_module(name)
     package, _, inner = name.partition("/")
-    found = importlib.util.find_spec(package)
-    folders = (found.submodule_search_locations or ()) if found is not None else ()
+    package_spec = importlib.util.find_spec(package)
+    folders = (package_spec.submodule_search_locations or ()) if package_spec is not None else ()
     file = next((path for folder in folders if (path := Path(folder) / inner).is_file()), None)
     if file is None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=package)
@@ -149,8 +155,8 @@ def _imported(name: str) -> Any:  # noqa: ANN401 - a module of theirs
     return sys.modules[name]
 
 
-def _in_words(error: BaseException) -> str:
-    """`SyntaxError: rl.py, line 3: invalid syntax`."""
+def _error_text(error: BaseException) -> str:
+    """One line like `SyntaxError: rl.py, line 3: invalid syntax`."""
     text = str(error)
     if isinstance(error, SyntaxError):
         text = f"{error.filename}, line {error.lineno}: {error.msg}"
@@ -158,7 +164,7 @@ def _in_words(error: BaseException) -> str:
 
 
 def _wrong_python(error: BaseException) -> str:
-    """That the project with the file that failed needs a newer python; empty where it does not."""
+    """A note that the project of the failing file needs a newer python; empty if it does not."""
     if isinstance(error, SyntaxError):
         file = error.filename or ""
     else:
@@ -170,9 +176,9 @@ def _wrong_python(error: BaseException) -> str:
     for folder in Path(file).parents:
         with contextlib.suppress(OSError):
             text = (folder / "pyproject.toml").read_text(encoding="utf-8")
-            wanted = re.search(r"^requires-python\s*=\s*[\"']\D*(\d+)\.(\d+)", text, re.MULTILINE)
-            if wanted and sys.version_info[:2] < (int(wanted[1]), int(wanted[2])):
-                return f"; this is python {_python()}, and it needs {wanted[1]}.{wanted[2]} or newer"
+            required = re.search(r"^requires-python\s*=\s*[\"']\D*(\d+)\.(\d+)", text, re.MULTILINE)
+            if required and sys.version_info[:2] < (int(required[1]), int(required[2])):
+                return f"; this is python {_python()}, and it needs {required[1]}.{required[2]} or newer"
     return ""
 
 
@@ -181,12 +187,12 @@ def _python() -> str:
 
 
 def _versions(packages: list[str]) -> dict[str, str]:
-    """Of python and of those that are installed."""
-    found = {"python": _python()}
+    """Versions of python and of the packages that are installed."""
+    versions = {"python": _python()}
     for name in ("pydantic", *packages):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 # --- verdicts ---------------------------------------------------------------------------------------------
@@ -194,17 +200,17 @@ def _versions(packages: list[str]) -> dict[str, str]:
 
 def _verdict(model: Any, text: str) -> dict[str, Any]:  # noqa: ANN401 - a class of theirs
     try:
-        return _validated(model, text)
+        return _validate(model, text)
     except ImportError as error:
         lacks = [str(error)]
     with contextlib.suppress(Exception):  # then only what is missing is known
-        with _stand_ins(model) as found:
-            answer = _validated(model, text)
-        return {**answer, "missing": list(dict.fromkeys(found)) or lacks}
+        with _stand_ins(model) as missing:
+            answer = _validate(model, text)
+        return {**answer, "missing": list(dict.fromkeys(missing)) or lacks}
     return {"missing": lacks}
 
 
-def _validated(model: Any, text: str) -> dict[str, Any]:  # noqa: ANN401
+def _validate(model: Any, text: str) -> dict[str, Any]:  # noqa: ANN401
     import tomllib  # here: an older python says that it lacks it
 
     try:
@@ -214,25 +220,27 @@ def _validated(model: Any, text: str) -> dict[str, Any]:  # noqa: ANN401
     except Exception as error:
         if not hasattr(error, "errors"):
             raise
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        return {"errors": [{"at": item["loc"], "type": item["type"], "text": item["msg"]} for item in found]}
+        errors = error.errors(include_url=False, include_context=False, include_input=False)
+        return {"errors": [{"at": item["loc"], "type": item["type"], "text": item["msg"]} for item in errors]}
     return {"valid": True}
 
 
-def _tried(model: Any, text: str, table: str) -> dict[str, Any]:  # noqa: ANN401
-    """What a dataclass says when it is made of a table, on the CPU where it asks for a device."""
+def _dataclass_verdict(model: Any, text: str, table: str) -> dict[str, Any]:  # noqa: ANN401
+    """The verdict of constructing a dataclass from a table, on the CPU if it has `use_cpu`."""
     import tomllib
 
     path, values = table.split(".") if table else [], tomllib.loads(text)
-    for part in path:
-        values = values.get(part, {})
-    known = {field.name for field in dataclasses.fields(model) if field.init}
-    strange = [key for key in values if key not in known]
-    if strange:
-        said = f"{model.__name__} takes no argument of that name"
-        return {"errors": [{"at": [*path, key], "type": "extra_forbidden", "text": said} for key in strange]}
+    for name in path:
+        values = values.get(name, {})
+    fields = {field.name for field in dataclasses.fields(model) if field.init}
+    unknown = [key for key in values if key not in fields]
+    if unknown:
+        message = f"{model.__name__} takes no argument of that name"
+        return {
+            "errors": [{"at": [*path, key], "type": "extra_forbidden", "text": message} for key in unknown]
+        }
     try:
-        model(**{**({"use_cpu": True} if "use_cpu" in known else {}), **values})
+        model(**{**({"use_cpu": True} if "use_cpu" in fields else {}), **values})
     except (AssertionError, TypeError, ValueError) as error:
         return {"errors": [{"at": path, "type": "value_error", "text": str(error)}]}
     return {"valid": True}
@@ -240,8 +248,8 @@ def _tried(model: Any, text: str, table: str) -> dict[str, Any]:  # noqa: ANN401
 
 @contextlib.contextmanager
 def _stand_ins(model: Any) -> Iterator[list[str]]:  # noqa: ANN401
-    """Inside, what cannot be imported for an environment of verifiers is replaced by a taskset that takes any
-    key, and said in the list. Raises what it likes where verifiers cannot do that.
+    """Inside, tasksets of verifiers that cannot be imported are replaced by one that takes any key; the
+    yielded list gets the reasons. Raises anything if verifiers cannot do that.
     """
     stand_in = _stand_in()
     lacks: list[str] = []
@@ -257,29 +265,29 @@ def _stand_ins(model: Any) -> Iterator[list[str]]:  # noqa: ANN401
             lacks.append(str(error))
             return stand_in
 
-    def resolve_env_field(original: Any, data: Any, *more: Any, **named: Any) -> Any:  # noqa: ANN401
+    def resolve_env_field(original: Any, data: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
         nonlocal strict
-        kept, before, strict = copy.deepcopy(data), strict, True
+        original_data, before, strict = copy.deepcopy(data), strict, True
         try:
-            return original(data, *more, **named)
+            return original(data, *arguments, **options)
         except ImportError as error:
             lacks.append(str(error))
-            strict, name = False, _id_of(kept["env"])
+            strict, name = False, _id_of(original_data["env"])
             replaced_ids.add(name)
             # What else is below `env` is the business of the package that is missing.
-            return original({**kept, "env": {"taskset": {"id": name}}}, *more, **named)
+            return original({**original_data, "env": {"taskset": {"id": name}}}, *arguments, **options)
         finally:
             strict = before
 
     replaced = []
     users = ("verifiers.", model.__module__.partition(".")[0] + ".")
     modules = [module for name, module in list(sys.modules.items()) if name.startswith(users)]
-    for name, put in (("import_taskset", import_taskset), ("resolve_env_field", resolve_env_field)):
+    for name, replacement in (("import_taskset", import_taskset), ("resolve_env_field", resolve_env_field)):
         for module in modules:
             original = vars(module).get(name)
             if str(getattr(original, "__module__", "")).startswith("verifiers."):
                 replaced.append((module, name, original))
-                setattr(module, name, _around(put, original))
+                setattr(module, name, _wrap(replacement, original))
     try:
         yield lacks
     finally:
@@ -287,8 +295,8 @@ def _stand_ins(model: Any) -> Iterator[list[str]]:  # noqa: ANN401
             setattr(module, name, original)
 
 
-def _around(put: Any, original: Any) -> Any:  # noqa: ANN401
-    return lambda *given, **named: put(original, *given, **named)
+def _wrap(replacement: Any, original: Any) -> Any:  # noqa: ANN401
+    return lambda *arguments, **options: replacement(original, *arguments, **options)
 
 
 @functools.cache
@@ -318,12 +326,12 @@ def _generator() -> Any:  # noqa: ANN401 - a class of pydantic's, which is impor
     from pydantic.json_schema import GenerateJsonSchema
 
     class WithNames(GenerateJsonSchema):
-        """Adds what `main` promises; what has no schema takes anything."""
+        """Adds the keys that the module's docstring promises; a value without schema accepts anything."""
 
         ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
-        def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
-            super().__init__(*given, **named)
+        def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+            super().__init__(*arguments, **options)
             self._classes: list[Any] = []
             self._help = _Help()
 
@@ -331,32 +339,34 @@ def _generator() -> Any:  # noqa: ANN401 - a class of pydantic's, which is impor
             config = schema["cls"].model_config
             self._classes.append(schema["cls"])
             try:
-                found = super().model_schema(schema)
+                document = super().model_schema(schema)
             finally:
                 self._classes.pop()
-            if found.get("properties") is not None and config.get("extra", "ignore") == "ignore":
-                found["x-extra"] = "ignore"
-            return found
+            if document.get("properties") is not None and config.get("extra", "ignore") == "ignore":
+                document["x-extra"] = "ignore"
+            return document
 
         def model_fields_schema(self, schema: Any) -> Any:  # noqa: ANN401
-            found = super().model_fields_schema(schema)
+            document = super().model_fields_schema(schema)
             model = self._classes[-1]
             by_name = model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name")
             keys = {}
             for name, field in schema["fields"].items():
                 names = _names(field.get("validation_alias"))
                 names += [name] if by_name or not names else []
-                keys[name] = name if name in names else next((one for one in names if "." not in one), name)
-                others = [one for one in dict.fromkeys(names) if one != keys[name]]
-                inner = found["properties"].get(name, {})
-                if others:
-                    inner["x-aliases"] = others
+                keys[name] = (
+                    name if name in names else next((alias for alias in names if "." not in alias), name)
+                )
+                aliases = [alias for alias in dict.fromkeys(names) if alias != keys[name]]
+                inner = document["properties"].get(name, {})
+                if aliases:
+                    inner["x-aliases"] = aliases
                 if help_text := self._help.of(model, name):
                     inner.setdefault("description", help_text)
-            found["properties"] = {keys[name]: inner for name, inner in found["properties"].items()}
-            if "required" in found:
-                found["required"] = [keys[name] for name in found["required"]]
-            return found
+            document["properties"] = {keys[name]: inner for name, inner in document["properties"].items()}
+            if "required" in document:
+                document["required"] = [keys[name] for name in document["required"]]
+            return document
 
         def default_schema(self, schema: Any) -> Any:  # noqa: ANN401
             make = schema.get("default_factory")
@@ -364,10 +374,12 @@ def _generator() -> Any:  # noqa: ANN401 - a class of pydantic's, which is impor
                 with contextlib.suppress(Exception):  # one that cannot say
                     value = make()
                     # neither a time nor a random name
-                    other = make()
-                    if bool(value == other) or value is other:
-                        rest = {key: inner for key, inner in schema.items() if key != "default_factory"}
-                        schema = {**rest, "default": value}
+                    second_value = make()
+                    if bool(value == second_value) or value is second_value:
+                        without_factory = {
+                            key: inner for key, inner in schema.items() if key != "default_factory"
+                        }
+                        schema = {**without_factory, "default": value}
             return super().default_schema(schema)
 
         def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> Any:  # noqa: ANN401, ARG002
@@ -377,7 +389,7 @@ def _generator() -> Any:  # noqa: ANN401 - a class of pydantic's, which is impor
 
 
 def _dataclass_schema(model: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Of its arguments. What a type has no words for takes anything."""
+    """JSON schema of the constructor's arguments. A type without an equivalent accepts anything."""
     types_of = typing.get_type_hints(model)
     properties: dict[str, Any] = {}
     required = []
@@ -402,29 +414,29 @@ def _dataclass_schema(model: Any) -> dict[str, Any]:  # noqa: ANN401
 _PLAIN_TYPES = {int: "integer", float: "number", bool: "boolean", str: "string", list: "array"}
 
 
-def _type_schema(wanted: Any) -> dict[str, Any]:  # noqa: ANN401 - an annotation
-    """Empty for what may be anything. A text beside an enumeration is one of its values."""
-    members = typing.get_args(wanted)
-    if typing.get_origin(wanted) in (typing.Union, types.UnionType) and members:
-        enums = [each for each in members if isinstance(each, type) and issubclass(each, enum.Enum)]
-        found = [_type_schema(each) for each in members if not (enums and each is str)]
-        return {"anyOf": found} if all(found) else {}
-    wanted = typing.get_origin(wanted) or wanted
-    if wanted is type(None):
+def _type_schema(annotation: Any) -> dict[str, Any]:  # noqa: ANN401 - an annotation
+    """Empty for a type that accepts anything. A string next to an enumeration is one of its values."""
+    members = typing.get_args(annotation)
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType) and members:
+        enums = [member for member in members if isinstance(member, type) and issubclass(member, enum.Enum)]
+        schemas = [_type_schema(member) for member in members if not (enums and member is str)]
+        return {"anyOf": schemas} if all(schemas) else {}
+    annotation = typing.get_origin(annotation) or annotation
+    if annotation is type(None):
         return {"type": "null"}
-    if isinstance(wanted, type) and issubclass(wanted, enum.Enum):
-        return {"enum": [each.value for each in wanted], "type": "string"}
-    return {"type": _PLAIN_TYPES[wanted]} if wanted in _PLAIN_TYPES else {}
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return {"enum": [member.value for member in annotation], "type": "string"}
+    return {"type": _PLAIN_TYPES[annotation]} if annotation in _PLAIN_TYPES else {}
 
 
 class _Help:
-    """What stands below the fields of classes in their source."""
+    """The strings below the fields of classes in their source."""
 
     def __init__(self) -> None:
         self._of_module: dict[str, dict[tuple[str, str], str]] = {}
 
     def of(self, model: Any, field: str) -> str | None:  # noqa: ANN401
-        """Of a field of `model`, wherever it inherits that from."""
+        """The text of a field of `model`, from whichever class it inherits it."""
         for cls in model.__mro__:
             if cls.__module__ not in self._of_module:
                 self._of_module[cls.__module__] = dict(self._read(cls.__module__))
@@ -450,7 +462,7 @@ class _Help:
 
 
 def _names(alias: Any) -> list[str]:  # noqa: ANN401
-    """Of `validation_alias`: a name, one path, or several."""
+    """The names in a `validation_alias`, which is a name, one path, or several."""
     if alias is None:
         return []
     paths = [[alias]] if isinstance(alias, str) else alias if isinstance(alias[0], list) else [alias]

@@ -1,4 +1,4 @@
-"""In what state a checkout is, and the schemas of its config classes, kept on the disk for a state."""
+"""A fingerprint of a checkout's state, and the schemas of its config classes, cached on disk per state."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from rltui.frameworks.base import ConfigModels
 from rltui.services.config.models import script
 from rltui.services.own_files import make_folder, read_regular, write_atomically
 
-MOST_KEPT = 20
+MAX_STATES = 20
 _OTHER_SOURCES = ("pyproject.toml", "uv.lock")
-"""Say what is installed beside the classes themselves."""
+"""Files that decide which packages are installed besides the classes themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schemas:
     by_role: Mapping[str, Mapping[str, Any]]
     versions: Mapping[str, str]
-    """Of python and of packages that are installed."""
+    """Package (or `python`) → installed version."""
     unavailable: Mapping[str, str]
-    """Role → why its classes cannot be imported."""
+    """Role → reason why its classes cannot be imported."""
 
 
 def state_of(folder: Path, interpreter: Sequence[str], validation: ConfigModels) -> str:
-    """A name for all that the classes of a checkout in `folder` depend on. Milliseconds; starts nothing.
+    """A hash of all that the classes of a checkout in `folder` depend on. Takes milliseconds; starts nothing.
 
-    Where it is as before, so are their schemas and verdicts: commit, sources of the classes, what is
-    installed, and which classes are asked.
+    While it is unchanged, so are schemas and verdicts: it covers the commit, the sources of the classes, the
+    installed packages, and the classes that are asked.
     """
     environment = Path(interpreter[0]).parents[1]
     files = [
@@ -46,12 +46,12 @@ def state_of(folder: Path, interpreter: Sequence[str], validation: ConfigModels)
         environment / "pyvenv.cfg",
         *sorted(environment.glob("lib/python*/site-packages")),  # changes with every package
     ]
-    parts = [str(folder), *interpreter, repr(validation), commit_of(folder), *map(_stamp, files)]
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+    inputs = [str(folder), *interpreter, repr(validation), commit_of(folder), *map(_fingerprint, files)]
+    return hashlib.sha256(repr(inputs).encode()).hexdigest()
 
 
 def commit_of(folder: Path) -> str | None:
-    """The commit that is checked out, read from `.git` without git; `None` where that does not tell."""
+    """The commit that is checked out, read from `.git` without git; `None` if that is not possible."""
     with contextlib.suppress(OSError, UnicodeDecodeError, IndexError):
         git = folder / ".git"
         if git.is_file():  # a worktree or a submodule
@@ -62,11 +62,11 @@ def commit_of(folder: Path) -> str | None:
         name = head.removeprefix("ref:").strip()
         common = git / "commondir"
         shared = git / _text(common) if common.is_file() else git
-        for place in (git, shared):
-            if (place / name).is_file():
-                return _text(place / name)
-        packed = (line.split() for line in _text(shared / "packed-refs").splitlines())
-        return next((parts[0] for parts in packed if parts[1:] == [name]), None)
+        for git_folder in (git, shared):
+            if (git_folder / name).is_file():
+                return _text(git_folder / name)
+        packed_refs = (line.split() for line in _text(shared / "packed-refs").splitlines())
+        return next((ref[0] for ref in packed_refs if ref[1:] == [name]), None)
     return None
 
 
@@ -74,27 +74,27 @@ def _text(path: Path) -> str:
     return read_regular(path).decode().strip()
 
 
-def kept(state: str) -> Schemas | None:
-    """The schemas of that state, if they were asked before and are undamaged."""
+def load_schemas(state: str) -> Schemas | None:
+    """The schemas of that state, if they are cached and undamaged."""
     try:
-        found = orjson.loads(_file(state).read_bytes())
-        parts = [found[name] for name in Schemas.__slots__]
+        document = orjson.loads(_file(state).read_bytes())
+        fields = [document[name] for name in Schemas.__slots__]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return Schemas(*parts) if all(isinstance(part, dict) for part in parts) else None
+    return Schemas(*fields) if all(isinstance(field, dict) for field in fields) else None
 
 
-def keep(state: str, schemas: Schemas) -> None:
-    """Keep them for that state, and at most `MOST_KEPT` in all. Where nothing can be kept, nothing is."""
+def save_schemas(state: str, schemas: Schemas) -> None:
+    """Cache the schemas of that state, and at most `MAX_STATES` states in all. Errors are ignored."""
     with contextlib.suppress(RltuiError, OSError):
         make_folder(_folder(), mode=0o700)
         write_atomically(_file(state), orjson.dumps(schemas))
         newest_last = sorted(_folder().glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-        for path in newest_last[:-MOST_KEPT]:
+        for path in newest_last[:-MAX_STATES]:
             path.unlink(missing_ok=True)
 
 
-def _stamp(path: Path) -> tuple[str, int, int] | None:
+def _fingerprint(path: Path) -> tuple[str, int, int] | None:
     try:
         info = path.stat()
     except OSError:

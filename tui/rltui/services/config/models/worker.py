@@ -27,47 +27,48 @@ _QUIET = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "WANDB_MODE": "disabled",
 }
-"""Variables that keep what is imported from doing more than it is asked for."""
+"""Variables that stop imported code from using GPUs, the network or the disk."""
 _ERRORS_BYTES = 4096
-"""Of the end of its stderr, for the reason why it failed."""
+"""Size of the end of its stderr that is read for the reason of a failure."""
 _CHUNK_BYTES = 1 << 20
-_SETTLE_S = 1.0
-"""From the end of what it says to its own end."""
-_END_S = 5.0
-"""How long a killed process is waited for: one that hangs in the kernel may never go."""
+_EXIT_GRACE_S = 1.0
+"""Time between the end of its output and its exit."""
+_EXIT_TIMEOUT_S = 5.0
+"""Longest wait for a killed process: one that hangs in the kernel may never exit."""
 
 Answer = Mapping[str, Any]
-"""As `script` says it."""
+"""A JSON object as `script` describes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long the framework's code may take."""
+    """Time limits for the framework's code."""
 
     first_s: float = 180.0
-    """For the first answer about a role, which imports its classes: prime-rl's took 17 s where nothing was
-    compiled yet."""
+    """Limit for the first answer about a role, which imports its classes: prime-rl's took 17 s with nothing
+    compiled yet.
+    """
     answer_s: float = 20.0
     idle_s: float = 60.0
-    """A process that nobody asked for so long ends."""
+    """A process without questions for so long exits."""
     retry_s: float = 60.0
-    """After classes did not even come up in time, nobody waits for them again for so long."""
+    """Pause before a checkout is asked again whose classes could not be imported in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotAsked:
     reason: str
     late: bool = False
-    """The time was up, and the process was ended."""
+    """True if the time was up, and the process was killed."""
 
 
 class Worker:
-    """The process, which runs from the first moment on. One thread may ask at a time, any may end it."""
+    """The process, running from the start. One thread may ask at a time, any thread may end it."""
 
     def __init__(
         self, interpreter: Sequence[str], validation: ConfigModels, *, folder: Path, limits: Limits
     ) -> None:
-        """`folder`: where relative paths in a config begin.
+        """`folder`: base of relative paths in a config.
 
         Raises:
             OSError: if the interpreter cannot be run.
@@ -80,7 +81,7 @@ class Worker:
             "idle_s": limits.idle_s,
         }
         self._limits = limits
-        self._errors = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - `_bury` closes it
+        self._errors = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - `_reap` closes it
         fcntl.fcntl(self._errors, fcntl.F_SETFL, os.O_APPEND)  # it is emptied now and then
         try:
             self._process = converse(
@@ -95,65 +96,69 @@ class Worker:
         assert self._process.stdin is not None
         os.set_blocking(self._process.stdin.fileno(), False)
         self._numbers = itertools.count(1)
-        self._known: set[str] = set()
-        self._ending = threading.Lock()
+        self._answered_roles: set[str] = set()
+        self._signal_lock = threading.Lock()
         """Held while it is signalled or buried: until then its number is still its own."""
-        self._in_use = threading.Lock()
+        self._pipe_lock = threading.Lock()
         """Held while its pipes are used or closed."""
-        self._gone = threading.Event()
-        threading.Thread(target=self._bury, name=f"framework models {self.pid}", daemon=True).start()
+        self._exited = threading.Event()
+        threading.Thread(target=self._reap, name=f"framework models {self.pid}", daemon=True).start()
 
     @property
     def pid(self) -> int:
-        """Of the process, which leads a process group of its own."""
+        """The process id, which is also that of its process group."""
         return self._process.pid
 
     @property
-    def is_gone(self) -> bool:
-        """It ended, and with it all that it had started."""
-        return self._gone.is_set()
+    def has_exited(self) -> bool:
+        """True once it and all processes that it started have ended."""
+        return self._exited.is_set()
 
     def knows(self, role: str) -> bool:
-        """Whether it has answered about this role, and so has imported its classes."""
-        return role in self._known
+        """True if it has answered about this role, and so has imported its classes."""
+        return role in self._answered_roles
 
     def ask(self, role: str, question: Mapping[str, Any]) -> Answer | NotAsked:
-        """What it says; blocks as long as the limits allow. One that is late or talks nonsense is ended."""
+        """Ask and wait for the answer, at most as long as the limits allow. A late or invalid answer ends
+        the process.
+        """
         limit_s = self._limits.answer_s if self.knows(role) else self._limits.first_s
         number = next(self._numbers)
         line = json.dumps({"id": number, "role": role, **question}).encode() + b"\n"
-        with self._in_use:
-            if self.is_gone:
+        with self._pipe_lock:
+            if self.has_exited:
                 return NotAsked("its process has ended")
             os.ftruncate(self._errors.fileno(), 0)
-            said = self._exchanged(line, time.monotonic() + limit_s)
-            if said is None:
+            output = self._exchange(line, time.monotonic() + limit_s)
+            if output is None:
                 self.end()
                 return NotAsked(f"no answer within {limit_s:g} s", late=True)
-            if (answer := _understood(said, number)) is not None:
-                self._known.add(role)
+            if (answer := _parse_answer(output, number)) is not None:
+                self._answered_roles.add(role)
                 return answer
-            code = self._process.returncode if not said and self._gone.wait(_SETTLE_S) else 0
+            code = self._process.returncode if not output and self._exited.wait(_EXIT_GRACE_S) else 0
             self.end()
             return NotAsked(failure_text(code, self._last_errors()) or "it answered something else")
 
     def end(self) -> None:
-        """End it with all that it started."""
-        with self._ending:
+        """Kill it with all processes that it started."""
+        with self._signal_lock:
             if self._process.returncode is None:
                 self._kill_group()
-        self._gone.wait(_END_S)
+        self._exited.wait(_EXIT_TIMEOUT_S)
 
-    def _exchanged(self, line: bytes, deadline: float) -> bytes | None:
-        """What it says to a line; without its end, or empty, where it stopped talking; `None`: too late."""
+    def _exchange(self, line: bytes, deadline: float) -> bytes | None:
+        """Send a line and return the reply; without newline or empty if the output ended; `None` if too
+        late.
+        """
         sending, receiving = self._process.stdin, self._process.stdout
         assert sending is not None
         assert receiving is not None
-        said = b""
+        output = b""
         with selectors.DefaultSelector() as ready, contextlib.suppress(BrokenPipeError):
             ready.register(sending, selectors.EVENT_WRITE)
             ready.register(receiving, selectors.EVENT_READ)
-            while not said.endswith(b"\n"):
+            while not output.endswith(b"\n"):
                 events = ready.select(max(0.0, deadline - time.monotonic()))
                 if not events:
                     return None
@@ -163,10 +168,10 @@ class Worker:
                         if not line:
                             ready.unregister(sending)
                     elif chunk := os.read(key.fd, _CHUNK_BYTES):
-                        said += chunk
+                        output += chunk
                     else:
                         return b""
-        return said
+        return output
 
     def _last_errors(self) -> bytes:
         size = os.fstat(self._errors.fileno()).st_size
@@ -176,22 +181,22 @@ class Worker:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
-    def _bury(self) -> None:
-        """Wait for its end, end what it started, and let go of its pipes."""
+    def _reap(self) -> None:
+        """Wait for its exit, kill what it started, and close its pipes."""
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        with self._ending:
+        with self._signal_lock:
             self._kill_group()
             self._process.wait()
-        self._gone.set()
-        with self._in_use:
+        self._exited.set()
+        with self._pipe_lock:
             for file in (self._process.stdin, self._process.stdout, self._errors):
                 if file is not None:
                     file.close()
 
 
-def _understood(said: bytes, number: int) -> Answer | None:
+def _parse_answer(output: bytes, number: int) -> Answer | None:
     try:
-        answer = json.loads(said)
+        answer = json.loads(output)
     except (ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) and answer.get("id") == number else None
