@@ -10,7 +10,7 @@ from rltui.core.interpreter import bare_command, module_command
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "tui/rltui"
-ALONE = {"core/interpreter.py", "daemon/shim/agent.py", "daemon/shim/facts.py"}
+ALONE = {"core/interpreter.py", "daemon/shim/agent.py", "daemon/shim/doctor.py"}
 
 
 def test_no_other_module_names_the_interpreter_or_its_options() -> None:

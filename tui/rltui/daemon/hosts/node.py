@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, UnreachedError, is_set_within
-from rltui.daemon.shim.agent import BEAT_S, OUTPUT, STATE
+from rltui.daemon.shim.agent import BEAT_INTERVAL_S, OUTPUT, STATE
 from rltui.services.nodes import reach_words, shell_input, shim_program, tag_there
 
 _PAUSES_S = (0.5, 15.0)
@@ -176,9 +176,9 @@ class _Node:
                 else:
                     await connection.ask(do="beat")
                 if is_kill_told:
-                    await asyncio.sleep(BEAT_S)
+                    await asyncio.sleep(BEAT_INTERVAL_S)
                 else:
-                    await is_set_within(kill if is_stop_told else stop, BEAT_S)
+                    await is_set_within(kill if is_stop_told else stop, BEAT_INTERVAL_S)
 
     def _take(self, said: dict[str, Any]) -> bool:
         """What the agent says of it. True where it ended."""

@@ -1,4 +1,4 @@
-"""The log, shown where the shim runs."""
+"""The log, copied to the terminal in which the shim runs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 import time
 
 _PANE_BYTES = 64 * 1024
-"""Most log bytes shown at once."""
+"""Most bytes of the log that are shown at once."""
 _INTERVALS_S = (0.5, 2.0)
-"""Between two looks at the log: while it grows, and when it has been quiet for a while."""
-_FAREWELL_S = 0.5
+"""Pauses between two polls of the log: the shortest while it grows, the longest while it is quiet."""
+_FINISH_TIMEOUT_S = 0.5
 """Longest time spent on showing the last lines."""
 
 
@@ -25,14 +25,14 @@ class Pane:
         self._interval_s = _INTERVALS_S[0]
 
     def show(self) -> float:
-        """Show what is new. Returns the seconds until the next look."""
+        """Show what is new in the log. Returns the seconds until the next call."""
         grew = os.fstat(self._reader).st_size != self._offset
         self._interval_s = _INTERVALS_S[0] if grew else min(2 * self._interval_s, _INTERVALS_S[1])
         self._pump()
         return self._interval_s
 
     def _pump(self) -> bool:
-        """Show what is new, at most `_PANE_BYTES`; True when there is more to show."""
+        """Show at most `_PANE_BYTES` of what is new; True when there is more."""
         if self._screen is None:
             return False
         size = os.fstat(self._reader).st_size
@@ -47,15 +47,15 @@ class Pane:
         self._write(f"\n— {text} —\n".encode())
 
     def finish(self, text: str) -> None:
-        """Show the rest of the log and a last line, for at most `_FAREWELL_S`."""
-        deadline = time.monotonic() + _FAREWELL_S
+        """Show the rest of the log and a last line, for at most `_FINISH_TIMEOUT_S`."""
+        deadline = time.monotonic() + _FINISH_TIMEOUT_S
         while self._pump() and time.monotonic() < deadline:
             time.sleep(0.02)
         self.note(text)
 
     def _skip_to(self, offset: int) -> bool:
-        cut = os.pread(self._reader, _PANE_BYTES, offset).find(b"\n") + 1
-        skipped = offset + cut - self._offset
+        line_start = os.pread(self._reader, _PANE_BYTES, offset).find(b"\n") + 1
+        skipped = offset + line_start - self._offset
         if not self._write(f"\n… skipped {skipped} bytes, see {self._log}\n".encode()):
             return False
         self._offset += skipped
@@ -75,15 +75,17 @@ class Pane:
 
 
 def open_pane(log: str) -> Pane | None:
-    """None where the log cannot be read, or no descriptor is left: nothing is shown, all else goes on."""
+    """None where the log cannot be read, or no descriptor is left: then nothing is shown, and all else goes
+    on.
+    """
     with contextlib.suppress(OSError):
         return Pane(log)
     return None
 
 
 def open_screen(access: int) -> int | None:
-    """Stdout anew, with a non-blocking descriptor of our own: set on stdout, that would hold for all who
-    share it.
+    """Open stdout again, as a non-blocking descriptor: O_NONBLOCK set on stdout itself would hold for all
+    processes that share it.
     """
     with contextlib.suppress(OSError):  # closed, or a socket: then nothing is shown
         return os.open("/proc/self/fd/1", access | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY)

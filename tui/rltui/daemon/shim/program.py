@@ -22,17 +22,19 @@ from rltui.daemon.shim.spawn import (
     read_own,
     spawn,
 )
-from rltui.daemon.shim.stop import ASKED, ENDING, KILLING, RUNNING, StopSequence
+from rltui.daemon.shim.stop import KILLING, RUNNING, STOPPING, TERMINATING, StopSequence
 from rltui.daemon.shim.terminal import Terminal
 from rltui.daemon.shim.tree import Tree, start_ticks
 
-_ASKING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-_WAKING = (*_ASKING, signal.SIGCHLD, signal.SIGALRM, signal.SIGIO, signal.SIGWINCH)
-"""Blocked and waited for, so each is handled between two steps and never within one. SIGALRM is our clock."""
-_SOON_S = 1e-4
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+_HANDLED_SIGNALS = (*_STOP_SIGNALS, signal.SIGCHLD, signal.SIGALRM, signal.SIGIO, signal.SIGWINCH)
+"""These are blocked and waited for, so each is handled between two steps and never within one. SIGALRM is
+our clock.
+"""
+_MIN_TIMER_S = 1e-4
 """A timer of 0 would never go off."""
 _TREE_INTERVALS_S = (0.125, 2.0)
-"""First and longest pause between two looks at the tree, which grows most in its first seconds."""
+"""First and longest pause between two scans of the tree, which grows most in its first seconds."""
 _RETRY_S = 0.2
 """Pause after running out of descriptors or memory."""
 
@@ -43,25 +45,25 @@ class _Shim:
     def __init__(self, folder: str, spec: Spec) -> None:
         self._spec = spec
         self._record = Record(folder, first_record(spec))
-        self._told_problem: str | None = None
+        self._reported_problem: str | None = None
         self._tree = Tree()
         self._stop = StopSequence(spec, self._tree)
         self._pane: Pane | Terminal | None = None
         self._main: int | None = None
-        """The main process until it is reaped."""
-        self._told_leftovers = False
+        """Pid of the main process until it is reaped."""
+        self._reported_leftovers = False
         self._next_tree = self._next_pane = 0.0
         self._tree_interval_s = _TREE_INTERVALS_S[0]
 
     def run(self) -> None:
-        """Returns when every descendant has been reaped and the record says so."""
+        """Return when every descendant has been reaped and the record says so."""
         self._start()
         while self._reap():
             try:
                 self._tick(time.monotonic())
                 self._wait()
-            except OSError as error:  # out of descriptors or memory: the component must not lose its keeper
-                self._say(f"shim: {error}")
+            except OSError as error:  # out of descriptors or memory: the component must not lose its shim
+                self._print(f"shim: {error}")
                 time.sleep(_RETRY_S)
         self._finish()
 
@@ -92,7 +94,7 @@ class _Shim:
         try:
             return spawn(self._spec, log, terminal=terminal.component)
         finally:
-            terminal.handed_over()
+            terminal.close_component_end()
 
     def _reap(self) -> bool:
         """Collect the dead; False when no child is left."""
@@ -102,20 +104,22 @@ class _Shim:
                 if pid == 0:
                     return True
                 if pid == self._main:
-                    self._main_ended(os.waitstatus_to_exitcode(status))
+                    self._main_exited(os.waitstatus_to_exitcode(status))
         return False
 
-    def _main_ended(self, code: int) -> None:
+    def _main_exited(self, exit_code: int) -> None:
         self._main = None
         values = self._record.values
         values["ended_at"] = time.time()
-        values["exit_code"], values["signal"] = (code, None) if code >= 0 else (None, signal_name(-code))
+        values["exit_code"], values["signal"] = (
+            (exit_code, None) if exit_code >= 0 else (None, signal_name(-exit_code))
+        )
         values["leftovers_kept"] = self._spec.keeps_leftovers and self._stop.stage == RUNNING
         self._save()
         if values["leftovers_kept"]:
             self._next_tree, self._tree_interval_s = 0.0, _TREE_INTERVALS_S[0]
         else:
-            self._stop.begin(ENDING)
+            self._stop.enter(TERMINATING)
 
     def _tick(self, now: float) -> None:
         if now >= self._next_tree:
@@ -127,31 +131,31 @@ class _Shim:
         self._stop.advance(now)
 
     def _wait(self) -> None:
-        """Sleep until something is due or a signal arrives, and take that signal.
+        """Sleep until something is due or a signal arrives, and handle that signal.
 
-        Not by `sigtimedwait`: where a stop, a debugger or SIGCONT interrupts it as its time runs out, CPython
-        (3.11 to 3.13) returns a signal that nobody sent, which would pass for a request to stop.
+        `sigtimedwait` would not do: where a stop, a debugger or SIGCONT interrupts it as its time runs out,
+        CPython (3.11 to 3.13) returns a signal that nobody sent, which would pass for a request to stop.
         """
-        until = min(self._next_tree, self._next_pane, self._stop.due)
-        signal.setitimer(signal.ITIMER_REAL, max(_SOON_S, until - time.monotonic()))
-        received = signal.sigwaitinfo(_WAKING)
+        wake_at = min(self._next_tree, self._next_pane, self._stop.due_at)
+        signal.setitimer(signal.ITIMER_REAL, max(_MIN_TIMER_S, wake_at - time.monotonic()))
+        received = signal.sigwaitinfo(_HANDLED_SIGNALS)
         if received.si_signo == signal.SIGWINCH and isinstance(self._pane, Terminal):
             self._pane.resize()
         if received.si_signo == signal.SIGIO:
             self._next_pane = 0.0
-        if received.si_signo not in _ASKING:
+        if received.si_signo not in _STOP_SIGNALS:
             return
         if received.si_signo == signal.SIGINT:  # a key in the attached pane, where people press it to leave
             name = self._spec.experiment.partition("@")[0]
-            self._say(f"ctrl+c stops nothing here; rltui stop {self._spec.component} -n {name} does")
+            self._print(f"ctrl+c stops nothing here; rltui stop {self._spec.component} -n {name} does")
             return
-        asked = ASKED if self._main is not None else ENDING
-        wanted = KILLING if received.si_signo == signal.SIGUSR1 else asked
-        if self._stop.stage >= wanted:
+        gentle_stage = STOPPING if self._main is not None else TERMINATING
+        requested_stage = KILLING if received.si_signo == signal.SIGUSR1 else gentle_stage
+        if self._stop.stage >= requested_stage:
             return
         if self._main is not None:
             self._record.values["stop_requested"] = True
-        self._stop.begin(wanted, self._main)
+        self._stop.enter(requested_stage, self._main)
         self._save()
 
     def _record_tree(self) -> None:
@@ -159,20 +163,20 @@ class _Shim:
         members = self._tree.members.items()
         self._record.values["descendants"] = [{"pid": pid, "start": start} for pid, start in members]
         self._save(durable=False)
-        if self._record.values["leftovers_kept"] and self._tree.members and not self._told_leftovers:
-            self._told_leftovers = True
-            named = ", ".join(f"pid {pid}" for pid in self._tree.members)
+        if self._record.values["leftovers_kept"] and self._tree.members and not self._reported_leftovers:
+            self._reported_leftovers = True
+            pids = ", ".join(f"pid {pid}" for pid in self._tree.members)
             if self._pane is not None:
                 self._pane.show()
-            self._say(f"{self._record.outcome()}; left alive: {named}; a stop ends them")
+            self._print(f"{self._record.outcome()}; left alive: {pids}; a stop ends them")
 
     def _save(self, *, durable: bool = True) -> None:
         self._record.save(durable=durable)
-        if self._record.problem not in (None, self._told_problem):
-            self._say(str(self._record.problem))
-        self._told_problem = self._record.problem
+        if self._record.problem not in (None, self._reported_problem):
+            self._print(str(self._record.problem))
+        self._reported_problem = self._record.problem
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         if self._pane is not None:
             self._pane.note(text)
 
@@ -181,8 +185,8 @@ class _Shim:
         values.update(state="exited", descendants=[], ended_at=values["ended_at"] or time.time())
         self._record.save_last()
         if self._pane is not None:
-            rest = "; what it left has ended, too" if self._told_leftovers else ""
-            self._pane.finish(self._record.outcome() + rest)
+            suffix = "; what it left has ended, too" if self._reported_leftovers else ""
+            self._pane.finish(self._record.outcome() + suffix)
 
 
 def signal_name(number: int) -> str:
@@ -193,7 +197,7 @@ def signal_name(number: int) -> str:
 
 
 _PR_SET_CHILD_SUBREAPER = 36
-"""From `linux/prctl.h`."""
+"""The number is that of `linux/prctl.h`."""
 
 _IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 """A lost terminal, or a key pressed in the attached pane, must not end or freeze a trainer's supervision."""
@@ -203,7 +207,7 @@ def main(arguments: list[str]) -> int:
     """Exit status: 0 when the attempt is recorded to its end, 2 when there was nothing to run."""
     # orphans below us become our children; signals wait until we look at them
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored by a parent, it would swallow exit codes
-    signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_SIGNALS)
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     libc = ctypes.CDLL(None, use_errno=True)

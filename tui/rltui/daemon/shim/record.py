@@ -1,5 +1,5 @@
 # ruff: noqa: PTH103, PTH104, PTH108, PTH118, PTH120, PTH123
-"""What others know of the attempt: `attempt.json`."""
+"""The record of the attempt, which others read: `attempt.json`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rltui.daemon.shim.spawn import Spec
 from rltui.daemon.shim.tree import boot_identity, start_ticks
 
 _RESERVED_BYTES = 1024
-"""What the last record can be longer than the first."""
+"""Most bytes by which the last record is longer than the first."""
 
 
 def first_record(spec: Spec) -> dict[str, object]:
-    """Every value that a record has, before anything is started."""
+    """All values of a record, before anything is started."""
     return {
         "experiment": spec.experiment,
         "component": spec.component,
@@ -43,21 +43,21 @@ def first_record(spec: Spec) -> dict[str, object]:
 
 
 class Record:
-    """`attempt.json`: replaced as a whole, so a reader always finds a true one.
+    """`attempt.json`, always replaced as a whole, so a reader never finds half of it.
 
-    Written only when it changed, or is not what was written any more. A deleted folder is made again:
-    whoever deleted it under a living attempt still wants to know how that ends.
+    Written only when it changed, or when the file is not what was written any more. A deleted folder is made
+    again: whoever deleted it under a living attempt still wants to know how that ends.
     """
 
     def __init__(self, folder: str, values: dict[str, object]) -> None:
         self.values = values
         self._reserve = os.path.join(folder, "attempt.reserve")
         self.problem: str | None = None
-        """Why the last write failed."""
+        """The error of the last write, `None` if it succeeded."""
         self._path = os.path.join(folder, "attempt.json")
-        self._written = ""
-        self._stamp: tuple[int, int, int] | None = None
-        """Of the file as it was written: another one there was written or damaged by somebody else."""
+        self._written_text = ""
+        self._fingerprint: tuple[int, int, int] | None = None
+        """Identifies the file as it was written: any other was written or damaged by somebody else."""
 
     def save(self, *, durable: bool = True) -> None:
         """Write if changed, deleted or damaged. A failure is kept in `problem` and the next call tries again.
@@ -65,7 +65,11 @@ class Record:
         `durable` waits for the disk, which takes long while a checkpoint is being written.
         """
         text = json.dumps(self.values)
-        if text == self._written and self._stamp is not None and _stamp_of(self._path) == self._stamp:
+        if (
+            text == self._written_text
+            and self._fingerprint is not None
+            and _read_fingerprint(self._path) == self._fingerprint
+        ):
             return
         try:
             try:
@@ -77,7 +81,7 @@ class Record:
         except OSError as error:
             self.problem = f"cannot write {self._path}: {error.strerror}"
         else:
-            self._written, self.problem = text, None
+            self._written_text, self.problem = text, None
 
     def save_last(self) -> None:
         """Write the outcome, even on a full disk: a checkpoint that fills it is a common way to end."""
@@ -103,10 +107,10 @@ class Record:
         """How the main process ended, for people: `exited 3 at 12:00:00`. Only once it has."""
         values = self.values
         ended_at = values["ended_at"]
-        moment = time.localtime(ended_at if isinstance(ended_at, float) else None)
+        local_time = time.localtime(ended_at if isinstance(ended_at, float) else None)
         exited = f"exited {values['exit_code']}"
-        how = values["error"] or (f"ended by {values['signal']}" if values["signal"] else exited)
-        return f"{how} at {time.strftime('%H:%M:%S', moment)}"
+        outcome = values["error"] or (f"ended by {values['signal']}" if values["signal"] else exited)
+        return f"{outcome} at {time.strftime('%H:%M:%S', local_time)}"
 
     def _replace(self, text: str, *, durable: bool) -> None:
         temporary = f"{self._path}.tmp"
@@ -115,22 +119,22 @@ class Record:
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-            stamp = _stamp(os.fstat(file.fileno()))  # before others can reach it
+            stamp = _fingerprint(os.fstat(file.fileno()))  # before others can reach it
         os.rename(temporary, self._path)
-        self._stamp = stamp
+        self._fingerprint = stamp
 
 
 def _private(path: str, flags: int) -> int:
-    """An opener: for the user alone, and no link is followed."""
+    """Opener for `open`: the file is for the user alone, and no link is followed."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
-def _stamp_of(path: str) -> tuple[int, int, int] | None:
+def _read_fingerprint(path: str) -> tuple[int, int, int] | None:
     try:
-        return _stamp(os.lstat(path))
+        return _fingerprint(os.lstat(path))
     except OSError:
         return None
 
 
-def _stamp(info: os.stat_result) -> tuple[int, int, int]:
+def _fingerprint(info: os.stat_result) -> tuple[int, int, int]:
     return info.st_ino, info.st_size, info.st_mtime_ns

@@ -1,5 +1,5 @@
 # ruff: noqa: PTH103, PTH108, PTH118, PTH120, PTH123
-"""What is to be run, by `spec.json` as the supervisor wrote it; and from there to a running component."""
+"""The attempt that `spec.json` describes, as the supervisor wrote it, and how its component is started."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_FOR_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-"""The right to write, of anybody but the owner."""
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+"""Mode bits that let anybody but the owner write."""
 
 
 class ForeignFileError(Exception):
@@ -26,7 +26,7 @@ class ForeignFileError(Exception):
 
 
 def read_own(path: str) -> dict[str, Any]:
-    """The JSON object in a file of rltui's own: what it says is run.
+    """The JSON object in a file of rltui's own, which decides what is run.
 
     The little of `services/own_files.py` that a shim needs, without its imports.
 
@@ -38,18 +38,18 @@ def read_own(path: str) -> dict[str, Any]:
         info = os.fstat(file.fileno())
         if not stat.S_ISREG(info.st_mode):
             raise ForeignFileError("it is no regular file")
-        if info.st_uid not in (os.getuid(), 0) or info.st_mode & _FOR_OTHERS:
-            usual = _of_a_new_file(os.path.dirname(path))
-            if info.st_uid not in (os.getuid(), 0, usual.st_uid):
+        if info.st_uid not in (os.getuid(), 0) or info.st_mode & _WRITABLE_BY_OTHERS:
+            new_file = _new_file_stat(os.path.dirname(path))
+            if info.st_uid not in (os.getuid(), 0, new_file.st_uid):
                 raise ForeignFileError(f"it belongs to another user, number {info.st_uid}")
-            if info.st_mode & _FOR_OTHERS & ~usual.st_mode:
+            if info.st_mode & _WRITABLE_BY_OTHERS & ~new_file.st_mode:
                 raise ForeignFileError("others may write to it")
         values: dict[str, Any] = json.load(file)
         return values
 
 
-def _of_a_new_file(folder: str) -> os.stat_result:
-    """What a private file gets there: some file systems give all files one owner or mode."""
+def _new_file_stat(folder: str) -> os.stat_result:
+    """Owner and mode of a private file made in `folder`: some file systems give all files the same ones."""
     path = os.path.join(folder, f"own.{os.getpid()}")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -71,39 +71,48 @@ class Spec:
         self.cwd = str(values["cwd"])
         self.log = str(values["log"])
         self.env: dict[str, str | None] = dict(values["env"])
-        """Added to the shim's own environment; None removes."""
+        """Variables added to the shim's own environment; None removes one."""
         self.shell: dict[str, Any] = dict(values.get("shell") or {})
-        """See `take_over`; of a supervisor from before an upgrade, empty."""
+        """Limits, umask and environment of the user's shell, for `apply_shell`; empty where a supervisor from
+        before an upgrade wrote it.
+        """
         self.tty: bool = values.get("tty", False)
-        """It gets a terminal of its own, in which a person may type."""
+        """True if it gets a terminal of its own, in which a person may type."""
         stop = values["stop"]
         self.stop_signal = signal.Signals[stop["signal"]]
         self.stop_grace_s = float(stop["grace_s"])
-        again = stop.get("again_s")
-        self.stop_again_s: float | None = None if again is None else float(again)
-        """After which the signal is sent once more."""
+        repeat_s = stop.get("again_s")
+        self.stop_repeat_s: float | None = None if repeat_s is None else float(repeat_s)
+        """Seconds after which the signal is sent once more; `None`: it is not."""
         leftovers = stop.get("leftovers", "end")
         if leftovers not in ("end", "keep"):
             raise ValueError(f"stop.leftovers is {leftovers!r}, not 'end' or 'keep'")
         self.keeps_leftovers: bool = leftovers == "keep"
-        """What outlives a main process that ended by itself is left alone until a stop is asked for."""
+        """True if processes that outlive a main process which ended by itself stay until a stop is asked for.
+        """
 
 
-def take_over(shell: dict[str, Any]) -> list[str]:
-    """Become like that shell, in the child that will be the component. Returns what could not be had."""
+def apply_shell(shell: dict[str, Any]) -> list[str]:
+    """Take over limits, CPUs, umask and nice value of the user's shell, in the child that will be the
+    component.
+
+    Returns a sentence for each that the system refused.
+    """
     try:
-        return _take_over(shell)
+        return _apply_shell(shell)
     except (TypeError, ValueError, AttributeError, OverflowError) as error:  # somebody wrote in the spec
         return [f"its limits cannot be understood ({error})"]
 
 
-def _take_over(shell: dict[str, Any]) -> list[str]:
+def _apply_shell(shell: dict[str, Any]) -> list[str]:
     problems = []
     for name, (soft, hard) in shell.get("limits", {}).items():
         number = getattr(resource, f"RLIMIT_{name}", None)
         if number is not None and not _set_limit(number, soft, hard):
-            has = resource.getrlimit(number)[0]
-            problems.append(f"the limit {name} is {has} instead of {soft}: the tmux server has no more")
+            current_limit = resource.getrlimit(number)[0]
+            problems.append(
+                f"the limit {name} is {current_limit} instead of {soft}: the tmux server has no more"
+            )
     if cpus := shell.get("affinity"):
         try:
             os.sched_setaffinity(0, cpus)
@@ -121,7 +130,7 @@ def _take_over(shell: dict[str, Any]) -> list[str]:
 
 
 def _set_limit(number: int, soft: int, hard: int) -> bool:
-    """Nobody but root raises a hard limit: then as much as is allowed."""
+    """Set a limit as far as the hard limit allows, which only root raises. False where `soft` was cut."""
     if resource.getrlimit(number) == (soft, hard):
         return True
     try:
@@ -135,12 +144,12 @@ def _set_limit(number: int, soft: int, hard: int) -> bool:
 
 
 CANNOT_RUN = 127
-"""Exit code of a component that could not be started, as shells have it."""
+"""Exit code of a component that could not be started, as in shells."""
 _FORK_PROBLEMS = {
     errno.EAGAIN: "the limit of processes is reached (ulimit -u, or the container's)",
     errno.ENOMEM: "not enough memory for another process",
 }
-"""The ends of `fork(2)` that say too little in their own words."""
+"""Errors of `fork(2)` whose own texts say too little."""
 
 
 class CannotRunError(Exception):
@@ -163,28 +172,28 @@ def spawn(spec: Spec, log: int, *, terminal: int | None = None) -> int:
             A child that was made is left to be reaped.
     """
     try:
-        failed, failure = os.pipe()  # closed by a successful exec
+        error_reader, error_writer = os.pipe()  # closed by a successful exec
         pid = os.fork()
     except OSError as error:
         reason = _FORK_PROBLEMS.get(error.errno or 0, error.strerror)
         raise CannotRunError(f"cannot start {spec.argv[0]!r}: {reason}") from None
     if pid == 0:
-        _become(spec, log, terminal, failure)
-    os.close(failure)
-    with os.fdopen(failed, "rb") as pipe:
+        _exec_component(spec, log, terminal, error_writer)
+    os.close(error_writer)
+    with os.fdopen(error_reader, "rb") as pipe:
         problem = pipe.read().decode()
     if problem:
         raise CannotRunError(problem)
     return pid
 
 
-def _become(spec: Spec, log: int, terminal: int | None, failure: int) -> None:
+def _exec_component(spec: Spec, log: int, terminal: int | None, error_writer: int) -> None:
     """Turn the forked child into the component. Does not return."""
-    doing = f"enter {spec.cwd!r}"
+    action = f"enter {spec.cwd!r}"
     try:
         os.setsid()
         os.chdir(spec.cwd)
-        doing = f"run {spec.argv[0]!r}"
+        action = f"run {spec.argv[0]!r}"
         if terminal is not None:
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
         os.dup2(os.open(os.devnull, os.O_RDONLY) if terminal is None else terminal, 0)
@@ -193,7 +202,7 @@ def _become(spec: Spec, log: int, terminal: int | None, failure: int) -> None:
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        for problem in take_over(spec.shell):
+        for problem in apply_shell(spec.shell):
             os.write(2, f"rltui: {problem}\n".encode())
         environment = {**os.environ, **spec.shell.get("environment", {})}
         for name, value in spec.env.items():
@@ -209,8 +218,8 @@ def _become(spec: Spec, log: int, terminal: int | None, failure: int) -> None:
         environment["RLTUI_ATTEMPT"] = str(spec.attempt)
         os.execvpe(spec.argv[0], spec.argv, environment)  # noqa: S606 - no shell
     except OSError as error:
-        os.write(failure, f"cannot {doing}: {error.strerror}".encode())
+        os.write(error_writer, f"cannot {action}: {error.strerror}".encode())
     except ValueError as error:  # a NUL in an argument
-        os.write(failure, f"cannot {doing}: {error}".encode())
+        os.write(error_writer, f"cannot {action}: {error}".encode())
     finally:
         os._exit(CANNOT_RUN)

@@ -1,5 +1,5 @@
 # ruff: noqa: PTH115, PTH123, PTH208
-"""Processes, named for good by pid and start time, and everything that lives below the shim."""
+"""Processes, identified by pid and start time, and the tree of those below the shim."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import signal
 
 
 def read_stat(pid: int) -> list[bytes] | None:
-    """Fields of `/proc/PID/stat` from the third on (state, ppid, …), None where there is no such process."""
+    """The fields of `/proc/PID/stat` from the third on (state, ppid, …), None where there is no such
+    process.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
@@ -20,13 +22,13 @@ def read_stat(pid: int) -> list[bytes] | None:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Start time in clock ticks since boot; with the pid it names a process for good."""
+    """Start time in clock ticks since boot; pid and start together identify a process."""
     fields = read_stat(pid)
     return int(fields[19]) if fields else None
 
 
 def boot_identity() -> str:
-    """Names this boot and pid namespace: pids and sessions recorded elsewhere mean nothing here."""
+    """Identifies this boot and pid namespace: pids and sessions recorded elsewhere mean nothing here."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
             return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
@@ -35,7 +37,7 @@ def boot_identity() -> str:
 
 
 def send_signal(pid: int, start: int, number: int) -> None:
-    """Signal that very process, never another one that got its pid."""
+    """Signal exactly that process, never another one that got its pid."""
     with contextlib.suppress(ProcessLookupError, PermissionError):  # died meanwhile; runs as another user
         try:
             handle = os.pidfd_open(pid)
@@ -53,25 +55,25 @@ def send_signal(pid: int, start: int, number: int) -> None:
 
 
 _FULL_SCAN_EVERY = 30
-"""Scans between two that forget who is foreign, should a foreign pid have been reused in between."""
+"""Every so many scans, the foreign pids are forgotten, as they may have been reused."""
 
 
-_LISTINGS = 3
-"""Of all processes, at most, for one look."""
+_MAX_SCANS = 3
+"""Most scans of `/proc` in one `refresh`."""
 
 
 class Tree:
     """The living descendants of this process.
 
     Found by parent pid: `/proc/PID/task/*/children` is missing from many kernels and costs a read per thread,
-    of which vLLM has hundreds. A foreign process never becomes a descendant, so each one is read only once.
+    of which vLLM has hundreds. A foreign process never becomes a descendant, so its stat is read only once.
     """
 
     def __init__(self) -> None:
         self.members: dict[int, int] = {}
         """Start ticks by pid."""
         self.groups: set[int] = set()
-        """Process groups of the members, none of which this process is in."""
+        """Process groups of the members, except the group of this process."""
         self._foreign: set[int] = set()
         self._scans = 0
 
@@ -79,43 +81,46 @@ class Tree:
         self._scans += 1
         if self._scans % _FULL_SCAN_EVERY == 0:
             self._foreign.clear()
-        for _ in range(_LISTINGS):
+        for _ in range(_MAX_SCANS):
             if self._scan():
                 break
 
     def _scan(self) -> bool:
-        """False where the parent of a process ended meanwhile, which therefore belongs to nobody yet."""
-        listed = {int(name) for name in os.listdir("/proc") if name.isdigit()}
-        self._foreign &= listed
+        """Scan `/proc` once. False where the parent of a process ended meanwhile, so that it belongs to
+        nobody yet.
+        """
+        pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}
+        self._foreign &= pids
         parents: dict[int, int] = {}
         starts: dict[int, int] = {}
         groups: dict[int, int] = {}
-        for pid in listed - self._foreign - {os.getpid()}:
+        for pid in pids - self._foreign - {os.getpid()}:
             fields = read_stat(pid)
             if fields is not None and fields[0] not in b"ZX":
                 parents[pid], groups[pid], starts[pid] = int(fields[1]), int(fields[2]), int(fields[19])
-        family = _take_below({os.getpid()}, parents)
+        family = _pop_descendants({os.getpid()}, parents)
         self.members = {pid: starts[pid] for pid in sorted(family)}
         self.groups = {groups[pid] for pid in family if groups[pid] > 1} - {os.getpgrp()}
-        self._foreign |= _take_below(self._foreign | {0, os.getppid()}, parents)
-        return listed.isdisjoint(parents.values())
+        self._foreign |= _pop_descendants(self._foreign | {0, os.getppid()}, parents)
+        return pids.isdisjoint(parents.values())
 
-    def wake(self) -> None:
-        """SIGCONT to all, as systemd sends it beside SIGTERM: a stopped process takes no signal but SIGKILL.
+    def resume(self) -> None:
+        """Send SIGCONT to all, as systemd does beside SIGTERM: a stopped process handles no other signal but
+        SIGKILL.
 
-        Looking for the stopped ones instead would miss one whose SIGSTOP is still on its way.
+        Searching for the stopped ones instead would miss one whose SIGSTOP is still on its way.
         """
         for pid, start in self.members.items():
             send_signal(pid, start, signal.SIGCONT)
 
 
-def _take_below(roots: set[int], parents: dict[int, int]) -> set[int]:
+def _pop_descendants(roots: set[int], parents: dict[int, int]) -> set[int]:
     """Move everything below `roots` out of `parents` (parent by pid) and return it."""
-    taken: set[int] = set()
+    descendants: set[int] = set()
     layer = roots
     while layer:
         layer = {pid for pid, parent in parents.items() if parent in layer}
         for pid in layer:
             del parents[pid]
-        taken |= layer
-    return taken
+        descendants |= layer
+    return descendants

@@ -1,5 +1,5 @@
 # ruff: noqa: PTH208, PTH204, PTH202, PTH103, PTH105, PTH111, PTH118, PTH120, PTH123
-"""The first thing that runs on a node: puts the shim's package there. Sent as text, see `services/nodes`."""
+"""The first code that runs on a node: it puts the shim's package there. `services/nodes` sends it as text."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ _OLD_S = 7 * 86400.0
 
 
 def folder() -> str:
-    """The user's own on this node: what is sent, and the attempts that run here."""
+    """The cache folder of rltui for the user on this node: packages that were sent, and attempts that run
+    here.
+    """
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return os.path.join(cache, "rltui")
 
 
 def unpack(files: dict[str, str], version: str) -> str:
-    """Write what is not there yet of `files`, text by path. Returns the folder to import them from.
+    """Write the files that are not there yet, given as text by path. Returns the folder to import them from.
 
-    Several nodes may share it, and several of them may write at once. What other versions of rltui have left
-    there goes when it is old: who runs has imported all that he needs.
+    Several nodes may share the folder, and may write at once. Packages of other versions are removed when
+    they are old: a process that runs has imported all that it needs.
     """
     root = os.path.join(folder(), "shim-" + version)
     for name, text in files.items():
@@ -36,17 +38,17 @@ def unpack(files: dict[str, str], version: str) -> str:
             with open(temporary, "wb") as file:
                 file.write(data)
             os.replace(temporary, path)
-            _clear(root)
+            _remove_old(root)
     return root
 
 
-def _clear(root: str) -> None:
-    """Old neighbours, whenever this one is new."""
+def _remove_old(root: str) -> None:
+    """Remove packages of other versions that were not touched for `_OLD_S`."""
     for name in os.listdir(folder()):
-        other = os.path.join(folder(), name)
+        path = os.path.join(folder(), name)
         try:
-            is_old = time.time() - os.path.getmtime(other) > _OLD_S
+            is_old = time.time() - os.path.getmtime(path) > _OLD_S
         except OSError:  # another node was quicker
             continue
-        if is_old and other != root and name.startswith("shim-"):
-            shutil.rmtree(other, ignore_errors=True)
+        if is_old and path != root and name.startswith("shim-"):
+            shutil.rmtree(path, ignore_errors=True)

@@ -106,7 +106,7 @@ def facts_command(
     reach: Sequence[str], request: Mapping[str, object], *, python: str, login: bool
 ) -> tuple[tuple[str, ...], bytes]:
     """What prints facts of the machine where `reach` leads (`daemon/shim/facts.py`), and its stdin."""
-    ending = f"from rltui.daemon.shim.facts import tell\ntell({dict(request)!r})"
+    ending = f"from rltui.daemon.shim.doctor import report\nreport({dict(request)!r})"
     return (*reach_words(reach), "sh"), program_input(shim_program(ending), python=python, login=login)
 
 
