@@ -5,14 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import ORPHANS
 
-from rltui.core.api import ComponentState, Lost, Orphan, Plan
-from rltui.wording import STATE_SYMBOLS, estimate_text, lost_text, orphan_details, owner_text, plan_text
-
-
-def test_every_state_has_a_symbol_of_its_own() -> None:
-    assert set(STATE_SYMBOLS) == {*ComponentState, "pending"}
-    assert STATE_SYMBOLS["pending"] == STATE_SYMBOLS["waiting"]  # here, or in the queue of its host
-    assert len(set(STATE_SYMBOLS.values())) == len(ComponentState)
+from rltui.core.api import Lost, Orphan, Plan
+from rltui.wording import estimate_text, lost_text, orphan_details, owner_text, plan_text
 
 
 def test_a_leftover_is_described_by_its_attempt() -> None:

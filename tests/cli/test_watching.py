@@ -19,7 +19,8 @@ from rltui.cli import main
 from rltui.cli.status import document
 from rltui.cli.terminal import InPlace
 from rltui.cli.watching import Sentences
-from rltui.core.api import ComponentState, Status
+from rltui.core.api import Status
+from rltui.core.states import ComponentState
 
 
 def told(sentences: Sentences, status: Status, now: float) -> list[str]:

@@ -18,13 +18,13 @@ from tests.ui.trouble import (
     waiting_status,
 )
 
-from rltui.cli.knobs import ENDED
 from rltui.cli.parser import is_file_name
 from rltui.cli.status import as_text, remedy_command
 from rltui.cli.waiting import wait_until_settled
 from rltui.client.wire import Wire
-from rltui.core.api import ALIVE_STATES, ComponentState, Down, HostStatus, Status
+from rltui.core.api import Down, HostStatus, Status
 from rltui.core.gpu.report import Remedy
+from rltui.core.states import ComponentState
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.services.runs import experiments
 from rltui.wording import host_texts
@@ -32,10 +32,6 @@ from rltui.wording import host_texts
 
 def lines(status: Status) -> list[str]:
     return as_text(status.model_dump(mode="json"), NOW).splitlines()
-
-
-def test_states_without_a_process_are_those_of_the_api() -> None:
-    assert {state.value for state in ComponentState} - {state.value for state in ALIVE_STATES} == set(ENDED)
 
 
 def test_status_counts_down_to_the_next_start() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.api import ComponentState as S
 from rltui.core.layout import Restart
 from rltui.core.lifecycle import (
     Ended,
@@ -18,6 +17,7 @@ from rltui.core.lifecycle import (
     StopRequested,
     advance,
 )
+from rltui.core.states import ComponentState as S
 
 
 def run(*events: LifeEvent, kind: str = "service") -> Lifecycle:

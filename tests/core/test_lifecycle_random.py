@@ -11,7 +11,6 @@ from typing import Literal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rltui.core.api import ComponentState as S
 from rltui.core.layout import Restart
 from rltui.core.lifecycle import (
     Ended,
@@ -28,6 +27,7 @@ from rltui.core.lifecycle import (
     StopRequested,
     advance,
 )
+from rltui.core.states import ComponentState as S
 
 EXITS = st.sampled_from(
     [

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from rltui.core.api import ComponentState as S
 from rltui.core.api import JournalEntry, Lost, Orphan, Plan, Request
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.lifecycle import Lifecycle
 from rltui.core.plan import Situation, Times, estimate, make_plan, times_from
+from rltui.core.states import ComponentState as S
 
 LAYOUT = Layout(
     component=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import component, running_status
 
-from rltui.core.api import ComponentState
+from rltui.core.states import ComponentState
 
 
 @pytest.mark.parametrize(

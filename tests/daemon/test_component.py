@@ -14,9 +14,9 @@ import pytest
 from tests.daemon import shim_harness
 from tests.waiting import retry_until
 
-from rltui.core.api import ComponentState
 from rltui.core.layout import ComponentSpec, Stop
 from rltui.core.lifecycle import ExitInfo
+from rltui.core.states import ComponentState
 from rltui.daemon.attempt import Attempt
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.tasks import Signal

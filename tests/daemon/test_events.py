@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from rltui.core.api import Alert, ComponentState, JournalEntry
+from rltui.core.api import Alert, JournalEntry
 from rltui.core.layout import ComponentSpec, Restart
 from rltui.core.lifecycle import (
     Ended,
@@ -21,6 +21,7 @@ from rltui.core.lifecycle import (
     advance,
 )
 from rltui.core.plan import Times, times_from
+from rltui.core.states import ComponentState
 from rltui.daemon import events
 from rltui.daemon.events import (
     BACKLOG,

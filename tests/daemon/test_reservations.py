@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from rltui.core.api import ComponentState
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation, GpuShare
 from rltui.core.lifecycle import Lifecycle
+from rltui.core.states import ComponentState
 from rltui.daemon.reservations import ReservationManager
 from rltui.services.gpu.reservations import ReservationFiles
 

@@ -6,8 +6,8 @@ import time
 from types import SimpleNamespace
 from typing import cast
 
-from rltui.core.api import ComponentState
 from rltui.core.evals import EvalRequest, EvalTarget, QueuedEval
+from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.status import StatusBuilder
 

@@ -14,10 +14,11 @@ from typing import Any, cast
 
 import pytest
 
-from rltui.core.api import Alert, ComponentState, Orphan, Plan, Request
+from rltui.core.api import Alert, Orphan, Plan, Request
 from rltui.core.edit_log import EditRecord
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo, Lifecycle
+from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
 from rltui.daemon.tasks import Signal

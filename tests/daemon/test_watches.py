@@ -10,7 +10,8 @@ from typing import cast
 
 import pytest
 
-from rltui.core.api import Alert, ComponentState
+from rltui.core.api import Alert
+from rltui.core.states import ComponentState
 from rltui.core.text import GIB
 from rltui.daemon import watches
 from rltui.daemon.checkpoints import LOOKS_PER_READING, DiskWatch

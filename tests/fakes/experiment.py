@@ -12,7 +12,6 @@ from tests.fakes.series import FakeSeries
 
 from rltui.client.protocol import ConfigText, Event
 from rltui.core.api import (
-    ComponentState,
     ComponentStatus,
     JournalEntry,
     Lost,
@@ -40,6 +39,7 @@ from rltui.core.layout import Screen
 from rltui.core.lines import Level, LineFilter, LogChange, LogEntry, LogHit, plain_text
 from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
+from rltui.core.states import ComponentState
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs.rollouts import open_rollouts
 

@@ -21,9 +21,10 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
 from rltui.client.protocol import ShutDownError
-from rltui.core.api import Alert, ComponentState, HostStatus, Plan, Request, Status
+from rltui.core.api import Alert, HostStatus, Plan, Request, Status
 from rltui.core.config_report import Problem
 from rltui.core.layout import Screen
+from rltui.core.states import ComponentState
 from rltui.errors import ConflictError, LinkDownError
 from rltui.ui import app as app_module
 from rltui.ui.actions import KeyContext, uses

@@ -25,8 +25,9 @@ from tests.ui.conftest import Opener, press, said, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
-from rltui.core.api import ComponentState, Plan, Request
+from rltui.core.api import Plan, Request
 from rltui.core.config_report import Problem
+from rltui.core.states import ComponentState
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.ui.app import RltuiApp
 from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog

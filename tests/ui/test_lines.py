@@ -25,8 +25,9 @@ from tests.ui.trouble import (
 )
 
 from rltui.cli.status import as_text
-from rltui.core.api import ComponentState, HealthIssue, Orphan, Plan
+from rltui.core.api import HealthIssue, Orphan, Plan
 from rltui.core.config_report import KnobInfo, Problem
+from rltui.core.states import ComponentState
 from rltui.core.text import sparkline
 from rltui.errors import ConfigError
 from rltui.ui import text
@@ -35,8 +36,6 @@ from rltui.ui.plan_view import diff_lines, plan_content
 from rltui.ui.requests import done_text
 from rltui.ui.shared import StagedEdits
 from rltui.ui.states import (
-    BADGES,
-    MEANINGS,
     component_title,
     experiment_badge,
     told_below,
@@ -175,11 +174,6 @@ def test_servers_that_outlive_the_run_are_told() -> None:
 def test_component_title_is_safe_and_marks_the_selection() -> None:
     title, _ = component_title(component("trainer", facts=(NASTY,)), NOW, selected=True)
     assert title.plain == "▸ trainer ● ready 41m · abcdef[red]"
-
-
-def test_every_state_has_a_look_and_a_meaning() -> None:
-    assert set(BADGES) == set(MEANINGS) == set(ComponentState)
-    assert len({look.symbol for look in BADGES.values()}) == len(ComponentState)
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,9 @@ from tests.ui.trouble import (
 )
 from textual.pilot import Pilot
 
-from rltui.core.api import ComponentState, Status
+from rltui.core.api import Status
 from rltui.core.servers import ServerStatus
+from rltui.core.states import ComponentState
 
 HUGE = (200, 50)
 WIDE = (160, 45)

@@ -10,8 +10,9 @@ from tests.ui.conftest import Opener, make_app, press, settle, until
 from tests.ui.trouble import REMEDIES, TRAINER_MEMORY, out_of_memory_status
 from textual.pilot import Pilot
 
-from rltui.core.api import ComponentState, Request
+from rltui.core.api import Request
 from rltui.core.gpu.report import Remedy
+from rltui.core.states import ComponentState
 from rltui.ui.screens.dialogs import ChoiceMenu, PlanDialog
 from rltui.ui.screens.overview import Overview
 from rltui.ui.states import told_of_memory

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from tests.fakes.experiment import FAILED, GIB, NOW, ORPHANS, RESTART_PLAN, component, running_status
 
-from rltui.core.api import (
-    Bottleneck,
-    ComponentState,
-    Lost,
-    Orphan,
-    Plan,
-    Request,
-    RollbackOffer,
-    Status,
-)
+from rltui.core.api import Bottleneck, Lost, Orphan, Plan, Request, RollbackOffer, Status
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.core.health import Finding, concern_of
+from rltui.core.states import ComponentState
 
 GPU_REASON = (
     "waits for GPU 0: needs 71.9 GiB free, 12.1 GiB free, 58.0 GiB held by pid 4711 VLLM::EngineCore, "

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rltui.core import hints
+from rltui.core.states import ENTRY_STATES, PENDING, Badge
 from rltui.core.text import (
     duration,
     gib,
@@ -31,20 +32,6 @@ if TYPE_CHECKING:
     from rltui.core.queue import QueueEntry, RunQueue
     from rltui.core.runs import RunRow
 
-STATE_SYMBOLS = {
-    "stopped": "○",
-    "waiting": "◌",
-    "pending": "◌",
-    "starting": "◐",
-    "ready": "●",
-    "stopping": "◑",
-    "exited": "✓",
-    "backoff": "↻",
-    "failed": "✗",
-}
-"""By the word of a component's state."""
-RUN_SYMBOLS = {"running": "●", "done": "✓", "failed": "✗", "stopped": "○", "damaged": "⚠", "gone": "?"}
-"""By the state of a run."""
 LINK_SIGN = "↗"
 EVENT_SIGNS = {
     "crash": "✗",
@@ -64,7 +51,6 @@ LOG_SYMBOLS = {"growing": "●", "quiet": "○", "no file yet": "◌"}
 """By the word of `log_state`."""
 _SERVER_WORDS = {"unknown": "◌ not asked yet", "ready": "● ready", "down": "✗ down", "refused": "✗ refused"}
 """By the state of a server that somebody else runs."""
-STALLED_SYMBOL = "⚠"
 _FULL_COMMAND_WIDTH = 200
 """As much as a question shows."""
 _MOST_EDITS = 3
@@ -256,15 +242,6 @@ def server_text(server: Mapping[str, Any]) -> str:
         wanted = server["model"] if server["model"] in server["models"] else server["models"][0]
         parts.append(f"serves {wanted}")
     return " · ".join(parts)
-
-
-def state_word(state: str, host: Mapping[str, Any] | None) -> str:
-    """The state of a component; `pending` where its host has not begun to run it."""
-    return (
-        "pending"
-        if state in ("starting", "ready") and host is not None and host["phase"] == "pending"
-        else state
-    )
 
 
 def host_texts(host: Mapping[str, Any], now: float) -> list[str]:
@@ -503,17 +480,6 @@ def publication_text(published: Publication) -> str:
 
 QUEUE_HEAD = ("", "run", "state", "step", "reward", "what", "why")
 """Of `queue_cells`."""
-_ENTRY_SYMBOLS = {
-    "waiting": "◌",
-    "pending": "◌",
-    "starting": "◐",
-    "running": "●",
-    "ending": "◑",
-    "done": "✓",
-    "failed": "✗",
-    "stopped": "■",
-}
-_ENTRY_ORDER = {"running": 0, "ending": 0, "starting": 1, "waiting": 2}
 
 
 def queue_order(queue: RunQueue) -> list[QueueEntry]:
@@ -522,7 +488,7 @@ def queue_order(queue: RunQueue) -> list[QueueEntry]:
         (each for each in queue.entries if not each.is_open), key=lambda each: -(each.ended_at or 0.0)
     )
     going = [each for each in queue.entries if each.is_open]
-    going.sort(key=lambda each: (_ENTRY_ORDER[each.state], -each.priority))
+    going.sort(key=lambda each: (ENTRY_STATES[each.state].rank, -each.priority))
     return [*going, *ended]
 
 
@@ -533,15 +499,16 @@ def queue_cells(entry: QueueEntry, row: RunRow | None, now: float) -> tuple[str,
         step += f"/{row.max_steps}"
     reward = "" if row is None or row.reward is None else f"{row.reward:.3f}"
     why = entry.why
-    state = queue_state(entry)
+    badge = entry_badge(entry)
     if entry.state == "waiting" and entry.not_before is not None and entry.not_before > now:
         why += f", in {duration(entry.not_before - now)}"
-    return _ENTRY_SYMBOLS[state], entry.name, state, step, reward, entry.told, why
+    return badge.sign, entry.name, badge.word, step, reward, entry.told, why
 
 
-def queue_state(entry: QueueEntry) -> str:
+def entry_badge(entry: QueueEntry) -> Badge:
     """Its state; `pending` where SLURM has its job and does not run it yet."""
-    return "pending" if entry.is_job and entry.state == "running" and entry.why else entry.state
+    is_pending = entry.is_job and entry.state == "running" and bool(entry.why)
+    return PENDING if is_pending else ENTRY_STATES[entry.state]
 
 
 def queue_notices(queue: RunQueue) -> list[str]:

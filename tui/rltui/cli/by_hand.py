@@ -28,7 +28,7 @@ from rltui.client.by_hand import (
 )
 from rltui.client.wire import Wire
 from rltui.core import hints
-from rltui.core.api import ALIVE_STATES
+from rltui.core.states import ALIVE_STATES
 from rltui.core.template import Missing
 from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord

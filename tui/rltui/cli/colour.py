@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterable
 from typing import Literal, Protocol
 
-Meaning = Literal["good", "busy", "bad", "faint", "key", "head", "added", "removed"]
+from rltui.core.states import COMPONENT_STATES, ENTRY_STATES, PENDING, RUN_STATES, STALLED, Role
+
 When = Literal["auto", "always", "never"]
 
-_CODES: dict[Meaning, str] = {
+_CODES: dict[Role, str] = {
     "good": "32",
     "busy": "33",
     "bad": "31",
@@ -25,17 +26,17 @@ _CODES: dict[Meaning, str] = {
     "removed": "31",
 }
 """Parameters of SGR (ECMA-48)."""
-_MEANINGS: dict[str, Meaning] = {
-    **dict.fromkeys(("ready", "running", "done", "exited", "growing", "valid", "✓", "●"), "good"),
-    **dict.fromkeys(("failed", "damaged", "broken", "not answering", "error", "not valid", "✗"), "bad"),
-    **dict.fromkeys(("stopped", "quiet", "gone", "○", "■", "–"), "faint"),
-    **dict.fromkeys(
-        ("waiting", "pending", "starting", "stopping", "ending", "backoff", "stalled", "warning"), "busy"
-    ),
-    **dict.fromkeys("◌◐◑↻⚠", "busy"),
+_STATES = (*COMPONENT_STATES.values(), *RUN_STATES.values(), *ENTRY_STATES.values(), PENDING, STALLED)
+_ROLES: dict[str, Role] = {
+    **{badge.word: badge.role for badge in _STATES},
+    **{badge.sign: badge.role for badge in _STATES if badge.sign != "?"},  # which says less before a line
+    **dict.fromkeys(("growing", "valid"), "good"),
+    **dict.fromkeys(("broken", "not answering", "error", "not valid"), "bad"),
+    **dict.fromkeys(("quiet", "–"), "faint"),
+    "warning": "busy",
     **dict.fromkeys("→↗", "key"),
 }
-"""Of states, severities, and the signs before them, as `wording.py` has them."""
+"""By the word of a state or a severity, and by the signs before them."""
 _WHOLE = "⚠✗"
 """Signs of lines that are told in one colour."""
 _LABEL = re.compile(r"(\s*)(error|warning|note|memory)(?=:)")
@@ -69,7 +70,7 @@ def switch(*, is_on: bool) -> None:
     _State.is_on = is_on
 
 
-def paint(text: str, meaning: Meaning | None) -> str:
+def paint(text: str, meaning: Role | None) -> str:
     """`text`, to be shown as what it means."""
     if not _State.is_on or meaning is None or not text:
         return text
@@ -86,10 +87,10 @@ def like(painted: str, text: str) -> str:
     return text if found is None else f"{found[0]}{text}{_END}"
 
 
-def meaning_of(word: str) -> Meaning | None:
+def meaning_of(word: str) -> Role | None:
     """Of a state, a severity, or a sign; of a text that begins with one: `failed: trainer`, `✓ done`."""
-    return _MEANINGS.get(word) or next(
-        (_MEANINGS[part] for part in re.split(r"[ :·]+", word) if part in _MEANINGS), None
+    return _ROLES.get(word) or next(
+        (_ROLES[part] for part in re.split(r"[ :·]+", word) if part in _ROLES), None
     )
 
 
@@ -105,7 +106,7 @@ def signed(line: str) -> str:
     space = line[: len(line) - len(text)]
     if text[0] in _WHOLE:
         return f"{space}{paint(text, meaning_of(text[0]))}"
-    if text[0] in _MEANINGS:
+    if text[0] in _ROLES:
         return f"{space}{paint(text[0], meaning_of(text[0]))}{text[1:]}"
     if (label := _LABEL.match(line)) is not None:
         return f"{label[1]}{paint(label[2], meaning_of(label[2]) or 'faint')}{line[label.end() :]}"
@@ -116,7 +117,7 @@ def diff(lines: Iterable[str]) -> list[str]:
     return [paint(line, _meaning_in_diff(line)) for line in lines]
 
 
-def _meaning_in_diff(line: str) -> Meaning | None:
+def _meaning_in_diff(line: str) -> Role | None:
     if line.startswith(("+++", "---")):
         return "head"
     return {"+": "added", "-": "removed", "@": "key"}.get(line[:1])  # type: ignore[return-value]

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.colour import Meaning, diff, paint
+from rltui.cli.colour import diff, paint
 from rltui.cli.table import Column, Row, print_table, room, table_lines
 from rltui.cli.terminal import while_read
 from rltui.client import launch
 from rltui.core.events import KINDS, EventFilter, by_whom, first_line, shown_kind, unfolded
+from rltui.core.states import Role
 from rltui.core.text import unknown
 from rltui.core.times import MOMENT_HINT, moment
 from rltui.errors import UsageError
@@ -28,7 +29,7 @@ _COLUMNS = (Column("WHEN"), Column("STEP", is_right=True), Column("KIND"), Colum
 _WITHOUT_HEAD = tuple(column._replace(heading="") for column in _COLUMNS)
 _INDENT = " " * 8
 """Of what stands below an entry."""
-_MEANINGS: dict[str, Meaning] = {
+_MEANINGS: dict[str, Role] = {
     "crash": "bad",
     "alert": "busy",
     "stall": "busy",

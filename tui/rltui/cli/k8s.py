@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rltui.cli.app import need_terminal, show
-from rltui.cli.colour import Meaning, paint
+from rltui.cli.colour import paint
 from rltui.cli.consent import require_consent
 from rltui.cli.progress import Waiting, working
 from rltui.cli.running import start_headless
@@ -28,6 +28,7 @@ from rltui.client.down import take_down
 from rltui.client.release import FILE, ROLES, pod_of_role, read_release, read_values, to_follow, write_layout
 from rltui.core import hints
 from rltui.core.api import Loss, Request
+from rltui.core.states import Role
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.services import checkout, kube, subprocesses
@@ -48,7 +49,7 @@ _PODS = (
 )
 
 
-_STATES: Mapping[str, Meaning] = {
+_STATES: Mapping[str, Role] = {
     "runs": "good",
     "by hand": "good",
     "pending": "busy",

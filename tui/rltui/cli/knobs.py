@@ -21,6 +21,7 @@ from rltui.cli.table import Column, Row, print_table
 from rltui.client import launch
 from rltui.core import hints
 from rltui.core.knobs import IN_TEXT, pattern, rank
+from rltui.core.states import ALIVE_STATES
 from rltui.core.toml.values import format_value
 from rltui.errors import UsageError
 from rltui.services.config.origins import origin
@@ -147,8 +148,6 @@ def _toml_text(value: object) -> str:
 
 _MOST_CHOICES = 3
 """Optimizers of transformers are 43."""
-ENDED = ("stopped", "waiting", "exited", "backoff", "failed")
-"""States without a process."""
 _ORIGINAL = "original"
 """In place of an attempt: what the experiment's own copy of the config was made from."""
 
@@ -195,7 +194,7 @@ def _print_diff(found: ConfigDiff) -> None:
 
 def _alive(record: ExperimentRecord) -> list[str]:
     """Components that run; says so where there are none."""
-    alive = [each["id"] for each in read_status(record)["components"] if each["state"] not in ENDED]
+    alive = [each["id"] for each in read_status(record)["components"] if each["state"] in ALIVE_STATES]
     if not alive:
         print(f"nothing runs; beside what was started last: {hints.DIFF}", file=sys.stderr)
     return alive

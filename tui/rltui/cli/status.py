@@ -17,6 +17,7 @@ from rltui.client import launch
 from rltui.client.last_status import fingerprint, keep
 from rltui.client.wire import CONNECT_TIMEOUT_S
 from rltui.core import hints
+from rltui.core.states import ALIVE_STATES, RUN_STATES, STALLED, component_badge
 from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -25,15 +26,11 @@ from rltui.wording import (
     EVENT_SIGNS,
     LINK_SIGN,
     LOG_SYMBOLS,
-    RUN_SYMBOLS,
-    STALLED_SYMBOL,
-    STATE_SYMBOLS,
     failed_text,
     host_texts,
     log_state,
     orphan_text,
     server_text,
-    state_word,
 )
 
 if TYPE_CHECKING:
@@ -63,10 +60,9 @@ _COMPONENTS = (
     Column("PORT", is_right=True, goes=2),
     Column("NOW", least=30),
 )
+_RUN_BADGES = {badge.word: badge for badge in RUN_STATES.values()}
 _POINTS = 20
 """Of a curve in a document: what is left out is told."""
-_ALIVE = ("starting", "ready", "stopping")
-"""States of a component that has a process."""
 _LOGS = (Column("LOG"), Column("STATE"), Column("FILE", least=14, cut="start"))
 _LONG_REASON = 56
 """A longer one has a line of its own."""
@@ -204,7 +200,7 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
     lines.extend(table_lines(_LOGS, logs, width=width, indent="  "))
     lines.extend(signed(f"  {LINK_SIGN} {link['title']}: {link['url']}") for link in status.get("links", ()))
     lines.extend(_eval_lines(status.get("evals", ())))
-    still = [each["id"] for each in status["components"] if each["state"] in _ALIVE]
+    still = [each["id"] for each in status["components"] if each["state"] in ALIVE_STATES]
     if status.get("done") and still:
         lines.append(
             f"  still running: {', '.join(still)}; end everything: {hints.DOWN(name=status['experiment'])}"
@@ -303,14 +299,15 @@ def run_state(text: str, state: str = "") -> str:
     `state`: where the text does not begin with one.
     """
     first = text.replace(":", " ").partition(" ")[0]
-    word = first if first in RUN_SYMBOLS else state
-    return paint(f"{RUN_SYMBOLS.get(word, '⚠')} {text.removesuffix(' ✓')}", meaning_of(word))
+    badge = _RUN_BADGES.get(first) or _RUN_BADGES.get(state)
+    sign, role = ("⚠", meaning_of(state)) if badge is None else (badge.sign, badge.role)
+    return paint(f"{sign} {text.removesuffix(' ✓')}", role)
 
 
 def _component_rows(component: dict[str, Any], now: float, name: str | None) -> list[Row]:
     """A row of `_COMPONENTS`, and lines below it."""
-    state, below = state_word(component["state"], component.get("host")), _memory_lines(component, name)
-    told = [retry_text(component, now)] if state == "backoff" else []
+    badge, below = component_badge(component["state"], component.get("host")), _memory_lines(component, name)
+    told = [retry_text(component, now)] if component["state"] == "backoff" else []
     if host := component.get("host"):
         told.extend(host_texts(host, now))
     told.extend(component["facts"])
@@ -323,15 +320,15 @@ def _component_rows(component: dict[str, Any], now: float, name: str | None) -> 
         below.append(f"      → {hints.RESTART_KILLED(component=component['id'], name=name)}")
     if component["stalled"] and component.get("evidence"):
         below.append(f"      ⚠ {component['evidence']}")
-    meaning = meaning_of("stalled" if component["stalled"] else state)
+    role = STALLED.role if component["stalled"] else badge.role
     pid, port = component["pid"], component["port"]
     cells = (
-        f"{paint(STATE_SYMBOLS.get(state, '?'), meaning)} {component['id']}",
-        paint(f"{state} {STALLED_SYMBOL} stalled" if component["stalled"] else state, meaning),
+        f"{paint(badge.sign, role)} {component['id']}",
+        paint(f"{badge.word} {STALLED.sign} {STALLED.word}" if component["stalled"] else badge.word, role),
         "" if component["uptime_s"] is None else duration(component["uptime_s"]),
         "" if pid is None else str(pid),
         "" if component["attempt"] is None else f"{component['attempt']}",
-        "" if port is None or component["state"] not in _ALIVE else f":{port}",
+        "" if port is None or component["state"] not in ALIVE_STATES else f":{port}",
         " · ".join(told),
     )
     return [cells, *map(signed, below)]

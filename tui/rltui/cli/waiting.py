@@ -12,19 +12,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from rltui.cli.colour import diff, meaning_of, paint, signed
+from rltui.cli.colour import diff, paint, signed
 from rltui.cli.progress import Waiting
 from rltui.cli.status import gist_of, print_status, retry_text
 from rltui.client.actor import actor
 from rltui.client.wire import Wire
 from rltui.core import hints
 from rltui.core.api import Plan, Request
+from rltui.core.states import component_badge
 from rltui.core.text import duration
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.services.hiding import without_secrets
 from rltui.services.logs.tail import tail_lines
 from rltui.services.runs.experiments import name_if_needed
-from rltui.wording import STATE_SYMBOLS, host_texts, plan_text, state_word
+from rltui.wording import host_texts, plan_text
 
 _LAST_LINES = 8
 _LINE_WIDTH = 200
@@ -136,7 +137,7 @@ class StateChanges:
 
     def _tell(self, item: dict[str, Any]) -> None:
         id_, now, host = item["id"], time.monotonic(), item.get("host")
-        state = state_word(item["state"], host)
+        badge = component_badge(item["state"], host)
         since = self._since.setdefault(id_, now)
         is_on_the_way = item["state"] in _ON_THE_WAY
         if not is_on_the_way:
@@ -145,11 +146,11 @@ class StateChanges:
         after = f" after {duration(took)}" if not is_on_the_way and took >= 1 else ""
         told = [item["reason"], *(host_texts(host, time.time()) if host else ())]
         reason = f": {' · '.join(filter(None, told))}" if any(told) else ""
-        if state == "backoff":
+        if item["state"] == "backoff":
             reason += f", {retry_text(item, time.time())}"
-        sign = paint(STATE_SYMBOLS.get(state, "?"), meaning_of(state))
+        sign = paint(badge.sign, badge.role)
         self._waiting.tell(
-            id_, f"{sign} {id_} {state}{after}{reason}", since=since if is_on_the_way else None
+            id_, f"{sign} {id_} {badge.word}{after}{reason}", since=since if is_on_the_way else None
         )
 
 

@@ -16,10 +16,11 @@ from rltui.cli.status import as_text, document, gist_of, print_status, read_stat
 from rltui.cli.table import room
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.core import hints
+from rltui.core.states import component_badge
 from rltui.core.text import duration
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.wording import host_texts, state_word
+from rltui.wording import host_texts
 
 _STEPS_S = 60.0
 """Sentences about steps are so far apart: they come faster than anybody listens."""
@@ -116,7 +117,7 @@ class Sentences:
 
     def _component(self, component: Mapping[str, Any], now: float) -> str:
         id_, reason, host = component["id"], component["reason"], component.get("host")
-        state = state_word(component["state"], host)
+        state = component_badge(component["state"], host).word
         words = {"exited": "is done", "failed": "has failed", "backoff": "has failed and starts again"}
         text = f"{id_} {words.get(state, f'is {state}')}"
         if state in ("waiting", "pending", "starting"):

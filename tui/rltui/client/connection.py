@@ -18,22 +18,14 @@ from rltui.client.protocol import Event, ShutDownError
 from rltui.client.reading import ReadExperiment
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
 from rltui.core import hints
-from rltui.core.api import (
-    EVENT_MODELS,
-    ComponentState,
-    Down,
-    JournalEntry,
-    Plan,
-    Publication,
-    Request,
-    Status,
-)
+from rltui.core.api import EVENT_MODELS, Down, JournalEntry, Plan, Publication, Request, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.interpreter import module_command
+from rltui.core.states import ComponentState
 from rltui.errors import ConflictError, RltuiError
 from rltui.services import subprocesses
 from rltui.services.runs.experiment_files import ExperimentRecord

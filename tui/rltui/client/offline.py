@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rltui.core import hints
-from rltui.core.api import ComponentState, ComponentStatus, Orphan, Status
+from rltui.core.api import ComponentStatus, Orphan, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobTable
@@ -19,6 +19,7 @@ from rltui.core.forks import Checkpointed
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import ComponentSpec
 from rltui.core.metrics import MetricSeries
+from rltui.core.states import ComponentState
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles
 from rltui.services import layout_files, processes

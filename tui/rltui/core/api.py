@@ -6,7 +6,7 @@ memory is in bytes. `None` means "unknown" or "does not apply".
 
 from __future__ import annotations
 
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from typing import Any, Literal
 
 from pydantic import Field, computed_field
@@ -15,33 +15,11 @@ from rltui.core.config_report import DerivedValue, FileConflict, KnobTable, Pend
 from rltui.core.evals import QueuedEval
 from rltui.core.gpu.report import GpuReport, MemoryVerdict, OutOfMemory, Remedy
 from rltui.core.servers import ServerStatus
+from rltui.core.states import ComponentState
 from rltui.core.values import Value
 
 PROTOCOL_VERSION = 1
 """Raised when a client of the previous version would misunderstand a message."""
-
-
-class ComponentState(StrEnum):
-    """Where a component is in its life; `core/lifecycle.py` holds the transitions."""
-
-    STOPPED = "stopped"
-    """Never started, or stopped on request."""
-    WAITING = "waiting"
-    """Asked to run, held back: `reason` says by what (a dependency, a port)."""
-    STARTING = "starting"
-    """The process runs, its readiness probe has not succeeded yet."""
-    READY = "ready"
-    STOPPING = "stopping"
-    EXITED = "exited"
-    """A job that ended with code 0."""
-    BACKOFF = "backoff"
-    """Failed, and is started again by its restart policy: `retry_at` says when."""
-    FAILED = "failed"
-    """Ended by itself with an error, never became ready, or could not be started."""
-
-
-ALIVE_STATES = frozenset({ComponentState.STARTING, ComponentState.READY, ComponentState.STOPPING})
-"""States in which a process exists."""
 
 
 _URGENT = (ComponentState.FAILED, ComponentState.BACKOFF)

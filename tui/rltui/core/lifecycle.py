@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
-from rltui.core.api import ALIVE_STATES, ComponentState
 from rltui.core.gpu.report import OutOfMemory
 from rltui.core.layout import Restart
+from rltui.core.states import ALIVE_STATES, ComponentState
 from rltui.core.text import duration
 
 _MOST_DOUBLINGS = 30

@@ -11,18 +11,12 @@ from pydantic import Field
 
 from rltui.core.kinds import EXPERIMENT_NAME
 from rltui.core.secrets import is_secret
+from rltui.core.states import ENTRY_STATES, EntryState
 from rltui.core.values import Value
 
-EntryState = Literal["waiting", "starting", "running", "ending", "done", "failed", "stopped"]
-"""`ending`: what it will be is known (`outcome`), and what still runs of it is being ended. `stopped`: by a
-rule, or somebody took it down."""
 QueueAction = Literal["pause", "resume", "remove", "retry", "move"]
 Outcome = Literal["done", "failed", "stopped"]
 
-OPEN_STATES: frozenset[EntryState] = frozenset({"waiting", "starting", "running", "ending"})
-"""Something is still to be done."""
-_HOLDING: frozenset[EntryState] = frozenset({"starting", "running", "ending"})
-"""It has devices, or a place among those that run at once."""
 REBOOTED = "the machine was restarted"
 """Why a queue is paused that nobody paused."""
 _BACKOFF_S, _LONGEST_BACKOFF_S, _BACKOFF_FACTOR = 5.0, 300.0, 4.0
@@ -107,7 +101,7 @@ class QueueEntry(QueueOptions):
 
     @property
     def is_open(self) -> bool:
-        return self.state in OPEN_STATES
+        return ENTRY_STATES[self.state].is_open
 
     def ended(self, outcome: Outcome, why: str, now: float) -> QueueEntry:
         """As it is once nothing of it runs: it waits for another try where it failed and has one left."""
@@ -201,7 +195,7 @@ def decide(
     something of its own (its sweep, its back-off, a file) holds up nobody. `changed`: what is not as it was
     when the entry was added, in words.
     """
-    holding = [each for each in queue.entries if each.state in _HOLDING]
+    holding = [each for each in queue.entries if ENTRY_STATES[each.state].holds_devices]
     waits: dict[str, str] = {}
     start: QueueEntry | None = None
     ahead = next((each.name for each in holding if each.state == "starting"), "")

@@ -14,6 +14,7 @@ from rltui.core.levels import LEVEL_STEPS
 from rltui.core.metric_names import CONCEPTS, concept_of
 from rltui.core.runs import RunRow
 from rltui.core.secrets import masked
+from rltui.core.states import RUN_STATES
 from rltui.core.text import did_you_mean, duration, figure, shortened, size_text, sparkline, value_text
 from rltui.errors import RltuiError, UsageError
 
@@ -416,6 +417,7 @@ def _step_text(row: RunRow, _: Mapping[str, str]) -> str:
 
 
 _SPECIAL: Mapping[str, Callable[[RunRow, Mapping[str, str]], str]] = {
+    "state": lambda row, _: RUN_STATES[row.state].word,
     "step": _step_text,
     "trend": lambda row, _: sparkline(_thinned(row.sparkline), _TREND_WIDTH),
     "gpus": lambda row, _: gpus_text(row.gpus),

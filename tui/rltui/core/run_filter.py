@@ -11,10 +11,11 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from rltui.core.run_columns import RunColumn, check_names, column_of
-from rltui.core.runs import RunRow, RunState
+from rltui.core.runs import RunRow
+from rltui.core.states import RUN_STATES
 from rltui.core.text import number, unknown
 from rltui.core.times import MOMENT_HINT, moment, span
 from rltui.errors import UsageError
@@ -293,8 +294,8 @@ class _Parser:
             return lambda row, config: column.value(row, config) in (None, "")
         if column.id in ("parent", "again"):
             text = self._ids.get(text, text)
-        if column.id == "state" and text not in get_args(RunState):
-            raise self._error(token.at, f"no state {text!r}", unknown("state", text, get_args(RunState)).hint)
+        if column.id == "state" and text not in RUN_STATES:
+            raise self._error(token.at, f"no state {text!r}", unknown("state", text, RUN_STATES).hint)
         wanted = self._value(column, text, token)
         if column.kind in ("age", "time"):
             raise self._error(token.at, f"{column.id} is compared with < and >", _EXAMPLE)

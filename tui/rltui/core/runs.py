@@ -9,6 +9,7 @@ from typing import Any, Literal, NewType, Self
 
 from rltui.core.kinds import FLAG, INTEGER, LINE, TEXT, TIME, Kind, checked, list_of
 from rltui.core.levels import Level
+from rltui.core.states import RUN_STATES, RunState
 
 RunId = NewType("RunId", str)
 """Ten letters and digits, never used twice; files are named by it. Made by `services/runs/run_sheet.py`, and
@@ -20,13 +21,6 @@ _ID = re.compile(rf"[a-z0-9]{{{ID_LENGTH}}}")
 def run_id(text: object) -> RunId | None:
     """The id that a text is; `None` where it is none."""
     return RunId(text) if isinstance(text, str) and _ID.fullmatch(text) else None
-
-
-RunState = Literal["running", "done", "failed", "stopped", "damaged", "gone"]
-"""`stopped`: it did not come to its end. `damaged`: its folder cannot be understood, `problem` says why.
-`gone`: its folder is not there."""
-
-_OPEN_STATES = frozenset({"running"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +160,7 @@ class RunRow(RunMetadata):
     @property
     def is_running(self) -> bool:
         """Something of it runs, or it is looked at while it does."""
-        return self.state in _OPEN_STATES
+        return RUN_STATES[self.state].is_running
 
     @property
     def reward(self) -> float | None:
@@ -187,6 +181,8 @@ class RunRow(RunMetadata):
             known[key] = tuple(known.get(key, ()))
         for key in ("metrics", "changed"):
             known[key] = {name: (first, second) for name, (first, second) in known.get(key, {}).items()}
+        if (state := known.get("state", "stopped")) not in RUN_STATES:
+            raise ValueError(f"no state of a run: {state!r}")
         known["levels"] = {name: Level(**level) for name, level in known.get("levels", {}).items()}
         known["configs"] = tuple(RunConfigFile(**each) for each in known.get("configs", ()))
         if (supervisor := known.get("supervisor")) is not None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from rltui.core.api import ComponentState
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import (
@@ -31,6 +30,7 @@ from rltui.core.lifecycle import (
     Stuck,
     advance,
 )
+from rltui.core.states import ComponentState
 from rltui.core.text import duration
 from rltui.daemon.attempt import REMOTE_MARGIN_S, SPAWN_TIMEOUT_S, Attempt, Ending
 from rltui.daemon.remote_attempt import RemoteAttempt

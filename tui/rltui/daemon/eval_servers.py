@@ -9,9 +9,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from rltui.core import hints
-from rltui.core.api import ComponentState
 from rltui.core.evals import COMPONENT, SERVER, EvalRequest, EvalTarget
 from rltui.core.servers import ServerAddress
+from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.errors import ConfigError, ConflictError, RltuiError

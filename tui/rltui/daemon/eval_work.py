@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rltui.core import hints
-from rltui.core.api import ComponentState
 from rltui.core.evals import (
     COMPONENT,
     SERVER,
@@ -24,6 +23,7 @@ from rltui.core.evals import (
 )
 from rltui.core.series import OWN_SOURCE
 from rltui.core.servers import ServerAddress
+from rltui.core.states import ComponentState
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.eval_servers import EvalServers
 from rltui.daemon.events import EventBus

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.alert_limits import AlertLimits
-from rltui.core.api import Alert, ComponentState, EventKind, JournalEntry
+from rltui.core.api import Alert, EventKind, JournalEntry
 from rltui.core.lifecycle import Lifecycle
+from rltui.core.states import ComponentState
 from rltui.core.text import duration
 from rltui.core.values import Value
 from rltui.daemon.component import ComponentRunner

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rltui.core.api import ComponentState, Plan
+from rltui.core.api import Plan
 from rltui.core.config_report import Problem
 from rltui.core.gpu.budget import largest_passing_utilization
 from rltui.core.gpu.forecast import worst_per_component
 from rltui.core.gpu.remedies import Case, remedies
 from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict, OutOfMemory, Remedy
 from rltui.core.layout import Layout
+from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles

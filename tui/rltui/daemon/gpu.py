@@ -10,12 +10,13 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from rltui.core.api import ComponentState, Orphan
+from rltui.core.api import Orphan
 from rltui.core.gpu.history import MemoryHistory, Peaks
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuHistories, GpuReport, GpuReservation
 from rltui.core.gpu.reservations import with_reservations
 from rltui.core.hosts import SlurmSpec
 from rltui.core.interpreter import bare_command
+from rltui.core.states import ComponentState
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.forecast import MemoryForecast

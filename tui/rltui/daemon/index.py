@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.core.runs import RunMetadata, RunRow, RunState
+from rltui.core.runs import RunMetadata, RunRow
+from rltui.core.states import RunState
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import RltuiError
 from rltui.services.processes import age_s, read_process_id

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.core import hints
-from rltui.core.api import Alert, ComponentState, Orphan, Progress
+from rltui.core.api import Alert, Orphan, Progress
 from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.interpreter import bare_command
 from rltui.core.lifecycle import Lifecycle
+from rltui.core.states import ComponentState
 from rltui.core.text import ssh_host
 from rltui.daemon.component import ComponentRunner, UnmetDependency
 from rltui.daemon.config import Config, Setup

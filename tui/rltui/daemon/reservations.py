@@ -7,9 +7,9 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 
-from rltui.core.api import ComponentState
 from rltui.core.gpu.report import GpuReservation
 from rltui.core.gpu.reservations import contention, held_bytes
+from rltui.core.states import ComponentState
 from rltui.core.text import GIB
 from rltui.daemon.component import ComponentRunner, UnmetDependency
 from rltui.daemon.tasks import Signal

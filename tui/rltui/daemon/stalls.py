@@ -15,7 +15,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rltui.core.api import ComponentState
 from rltui.core.failure_cause import FailurePattern, find_cause
 from rltui.core.layout import ComponentSpec
 from rltui.core.stalls import (
@@ -27,6 +26,7 @@ from rltui.core.stalls import (
     parse_activity,
     phase_of,
 )
+from rltui.core.states import ComponentState
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus

@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rltui.core.api import ComponentState, ComponentStatus, Down, HostStatus, RollbackOffer, Status
+from rltui.core.api import ComponentStatus, Down, HostStatus, RollbackOffer, Status
 from rltui.core.evals import COMPONENT, SERVER, QueuedEval
+from rltui.core.states import ComponentState
 from rltui.core.text import listed
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup

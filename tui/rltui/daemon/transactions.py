@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 
 from rltui.core import hints
-from rltui.core.api import Alert, ComponentState, Plan, Request, RollbackOffer
+from rltui.core.api import Alert, Plan, Request, RollbackOffer
 from rltui.core.edit_log import EditRecord
 from rltui.core.lifecycle import Lifecycle
+from rltui.core.states import ComponentState
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config

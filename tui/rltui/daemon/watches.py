@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rltui.core import metrics
-from rltui.core.api import Alert, ComponentState
+from rltui.core.api import Alert
 from rltui.core.gpu.report import GpuReport
 from rltui.core.metrics import NonFinite
+from rltui.core.states import ComponentState
 from rltui.core.time_limit import Written, lost_at_limit
 from rltui.daemon.checkpoints import DiskWatch
 from rltui.daemon.gpu import GpuWatch, job_sources

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rltui.core.api import ALIVE_STATES, Request
+from rltui.core.api import Request
 from rltui.core.config_report import KnobInfo
+from rltui.core.states import ALIVE_STATES
 from rltui.core.toml.values import format_value
 from rltui.ui.copying import CopyRequested
 from rltui.ui.requests import ConfirmableRequest, ExperimentScreen

@@ -12,6 +12,7 @@ from textual.app import SuspendNotSupported
 
 from rltui.core import fuzzy
 from rltui.core.runs import RunRow
+from rltui.core.states import COMPONENT_STATES, RUN_STATES
 from rltui.core.text import shortened
 from rltui.errors import ConfigError, RltuiError
 from rltui.ui import themes
@@ -19,7 +20,6 @@ from rltui.ui.actions import Use, offered_in, offered_on
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.requests import SEARCH_AIM, MainScreen, show_error
 from rltui.ui.screens.dialogs import EditAgain
-from rltui.ui.states import BADGES, RUN_BADGES
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.themed_app import ThemedApp
 from rltui.ui.widgets.body import PaneActions
@@ -161,9 +161,9 @@ def _components(screen: MainScreen) -> Iterable[PaletteEntry]:
     if shared is None or shared.status is None:
         return
     for component in shared.status.components:
-        badge = BADGES[component.state]
+        badge = COMPONENT_STATES[component.state]
         yield PaletteEntry(
-            Kind.COMPONENT, component.id, clean_line(component.id), f"{badge.symbol} {badge.word}"
+            Kind.COMPONENT, component.id, clean_line(component.id), f"{badge.sign} {badge.word}"
         )
     for log in shared.status.logs:
         yield PaletteEntry(Kind.COMPONENT, log.id, clean_line(log.title or log.id), "log file")
@@ -218,10 +218,10 @@ def _runs(screen: MainScreen) -> list[PaletteEntry]:
 
 
 def _run_words(row: RunRow) -> str:
-    badge = RUN_BADGES[row.state]
+    badge = RUN_STATES[row.state]
     step = "" if row.step is None else f"step {row.step}" + (f"/{row.max_steps}" if row.max_steps else "")
     reward = "" if row.reward is None else f"reward {row.reward:.2f}"
-    parts = (f"{badge.symbol} {badge.word}", step, reward, *row.tags, "archived" if row.archived_at else "")
+    parts = (f"{badge.sign} {badge.word}", step, reward, *row.tags, "archived" if row.archived_at else "")
     return clean_line(" · ".join(filter(None, parts)))
 
 

@@ -13,8 +13,9 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Input
 
-from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Link, Plan, Request, Status
+from rltui.core.api import ComponentStatus, Link, Plan, Request, Status
 from rltui.core.consent import Decision, agreed, decide, loss_of_plan
+from rltui.core.states import ALIVE_STATES, ComponentState
 from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import CHANGING_CALLS, KeyContext, Use, changing_keys, key_of

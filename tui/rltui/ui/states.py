@@ -2,66 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from textual.content import Content
 
-from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Status
+from rltui.core.api import ComponentStatus, Status
 from rltui.core.gpu.out_of_memory import verdict
-from rltui.core.runs import RunState
+from rltui.core.states import (
+    ALIVE_STATES,
+    COMPONENT_STATES,
+    RUN_STATES,
+    STALLED,
+    Badge,
+    ComponentState,
+    component_badge,
+)
 from rltui.core.text import duration
 from rltui.ui.actions import key_of
+from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import age, clean_line
 from rltui.wording import (
-    RUN_SYMBOLS,
-    STALLED_SYMBOL,
-    STATE_SYMBOLS,
     concern_text,
     failed_text,
     host_texts,
-    state_word,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Badge:
-    symbol: str
-    word: str
-    style: str
-    """A theme variable."""
-
-
-_STYLES = {
-    ComponentState.STOPPED: "$foreground 60%",
-    ComponentState.READY: "$text-success",
-    ComponentState.EXITED: "$text-success",
-    ComponentState.FAILED: "$text-error",
-}
-BADGES = {
-    state: Badge(STATE_SYMBOLS[state], state.value, _STYLES.get(state, "$text-warning"))
-    for state in ComponentState
-}
-MEANINGS = {
-    ComponentState.STOPPED: "never started, or stopped on request",
-    ComponentState.WAITING: "held back: by a component, a port, GPU memory or leftover processes",
-    ComponentState.STARTING: "runs, but does not answer yet; pending: its host has not begun to run it",
-    ComponentState.READY: "runs and answers",
-    ComponentState.STOPPING: "was asked to end",
-    ComponentState.EXITED: "a job that is done",
-    ComponentState.BACKOFF: "failed, and starts again by itself: s at once, x not at all",
-    ComponentState.FAILED: "ended with an error, or never became ready",
-}
-RUN_BADGES: dict[RunState, Badge] = {
-    "running": Badge(RUN_SYMBOLS["running"], "running", "$text-success"),
-    "done": Badge(RUN_SYMBOLS["done"], "done", "$text-success"),
-    "failed": Badge(RUN_SYMBOLS["failed"], "failed", "$text-error"),
-    "stopped": Badge(RUN_SYMBOLS["stopped"], "stopped", "$foreground 60%"),
-    "damaged": Badge(RUN_SYMBOLS["damaged"], "damaged", "$text-warning"),
-    "gone": Badge(RUN_SYMBOLS["gone"], "gone", "$text-warning"),
-}
-STALLED = Badge(STALLED_SYMBOL, "stalled", "$text-warning")
-SEPARATOR = (" · ", "$foreground 60%")
-_SEVERITY_STYLES = {"error": "$text-error", "warning": STALLED.style}
+SEPARATOR = (" · ", FAINT)
+_SEVERITY_STYLES = {"error": "$text-error", "warning": STYLES["busy"]}
 _MOST_CONCERNS = 1
 """Told below a log: one trouble mostly brings others with it; `rltui status` has all."""
 _WAITS = ("waits for ", "waiting for ")
@@ -86,7 +53,7 @@ def _exit_text(status: ComponentStatus) -> str:
 
 def _state_text(status: ComponentStatus, now: float) -> str:
     """`● ready 41m`, `✓ exited 0`, `↻ backoff 12s`, `✗ failed code 1`."""
-    word = state_word(status.state, None if status.host is None else status.host.model_dump())
+    badge = component_badge(status.state, None if status.host is None else status.host.model_dump())
     extra = ""
     match status.state:
         case ComponentState.READY | ComponentState.STARTING:
@@ -95,7 +62,7 @@ def _state_text(status: ComponentStatus, now: float) -> str:
             extra = _exit_text(status)
         case ComponentState.BACKOFF:
             extra = "" if status.retry_at is None else duration(status.retry_at - now)
-    return f"{STATE_SYMBOLS[word]} {word} {extra}".rstrip()
+    return f"{badge.sign} {badge.word} {extra}".rstrip()
 
 
 def _behind_state(state: ComponentState, reason: str) -> list[tuple[str, str]]:
@@ -103,7 +70,7 @@ def _behind_state(state: ComponentState, reason: str) -> list[tuple[str, str]]:
     if state is ComponentState.WAITING:
         for prefix in _WAITS:
             if reason.startswith(prefix):
-                return [(f" for {reason.removeprefix(prefix)}", BADGES[state].style)]
+                return [(f" for {reason.removeprefix(prefix)}", STYLES[COMPONENT_STATES[state].role])]
     return [SEPARATOR, (reason, "")]
 
 
@@ -115,19 +82,19 @@ def component_title(
     Most important first: the border cuts off what is beyond `width` cells. Of a reason that would be cut
     only the part before its first colon is told; that of a failure is always told below.
     """
-    badge = BADGES[status.state]
+    badge = COMPONENT_STATES[status.state]
     parts: list[tuple[str, str]] = [
         ("▸ " if selected else "", "bold"),
         (status.id, "bold"),
         (" ", ""),
-        (_state_text(status, now), badge.style),
+        (_state_text(status, now), STYLES[badge.role]),
     ]
     if status.host is not None and status.state in ALIVE_STATES:
         for text in map(clean_line, host_texts(status.host.model_dump(), now)):
-            style = STALLED.style if text.startswith(STALLED.symbol) else ""
+            style = STYLES[STALLED.role] if text.startswith(STALLED.sign) else ""
             parts.extend([SEPARATOR, (text, style)])
     if status.stalled:
-        parts.extend([SEPARATOR, (f"{STALLED.symbol} {STALLED.word}", STALLED.style)])
+        parts.extend([SEPARATOR, (f"{STALLED.sign} {STALLED.word}", STYLES[STALLED.role])])
     reason = clean_line(status.reason or "")
     is_told = not reason
     if reason and status.state is not ComponentState.FAILED:
@@ -140,47 +107,46 @@ def component_title(
     texts = [f":{status.port}"] if has_port else []
     texts.extend(clean_line(fact) for fact in status.facts)
     for text in texts:
-        parts.extend([SEPARATOR, (text, "$foreground 60%" if text.startswith(":") else "")])
+        parts.extend([SEPARATOR, (text, FAINT if text.startswith(":") else "")])
     return Content.assemble(*parts), is_told
 
 
 def told_below(status: ComponentStatus, *, reason_is_told: bool) -> Content:
     """What stands below the log, a line each: the reason, unless the title has it, and signs of a stall."""
-    badge = BADGES[status.state]
+    badge = COMPONENT_STATES[status.state]
     lines = []
     if status.reason and not reason_is_told:
-        lines.append(Content.styled(f"{badge.symbol} {clean_line(status.reason)}", badge.style))
+        lines.append(Content.styled(f"{badge.sign} {clean_line(status.reason)}", STYLES[badge.role]))
     if status.stalled and status.evidence:
-        lines.append(Content.styled(f"{STALLED.symbol} {clean_line(status.evidence)}", STALLED.style))
+        lines.append(Content.styled(f"{STALLED.sign} {clean_line(status.evidence)}", STYLES[STALLED.role]))
     lines.extend(
         Content.styled(
-            f"{STALLED.symbol} {clean_line(concern_text(concern))}", _SEVERITY_STYLES[concern.severity]
+            f"{STALLED.sign} {clean_line(concern_text(concern))}", _SEVERITY_STYLES[concern.severity]
         )
         for concern in status.concerns[:_MOST_CONCERNS]
     )
     return Content("\n").join(lines)
 
 
-TROUBLES = (BADGES[ComponentState.FAILED], BADGES[ComponentState.BACKOFF])
+TROUBLES = (COMPONENT_STATES[ComponentState.FAILED], COMPONENT_STATES[ComponentState.BACKOFF])
 
 
 def experiment_badge(status: Status) -> Badge:
     """One word for the whole experiment: what most needs a person's eye."""
     if status.observed:
-        return Badge("◉", "observed", "$text-primary")
+        return Badge("◉", "observed", "key")
     if status.failed and not status.done:
-        return replace(BADGES[ComponentState.FAILED], word=clean_line(failed_text(status.failed)))
+        return replace(COMPONENT_STATES[ComponentState.FAILED], word=clean_line(failed_text(status.failed)))
     match status.word:
         case "done":
-            return Badge(RUN_SYMBOLS["done"], "done", "$text-success")
+            return RUN_STATES["done"]
         case "running":
-            return Badge(RUN_SYMBOLS["running"], "running", "$text-success")
+            return RUN_STATES["running"]
         case word:
-            known = {state.value: badge for state, badge in BADGES.items()}
+            known: dict[str, Badge] = {badge.word: badge for badge in COMPONENT_STATES.values()}
             concerns = status.progress.concerns
             is_bad = bool(concerns) and status.word == concerns[0].word and concerns[0].severity == "error"
-            style = "$text-error" if is_bad else STALLED.style
-            return known.get(word, Badge(STALLED.symbol, word, style))
+            return known.get(word, Badge(STALLED.sign, word, "bad" if is_bad else "busy"))
 
 
 def told_of_memory(status: ComponentStatus, *, readonly: bool = False) -> Content:
@@ -190,11 +156,11 @@ def told_of_memory(status: ComponentStatus, *, readonly: bool = False) -> Conten
     """
     if status.out_of_memory is None:
         return Content("")
-    badge = BADGES[status.state]
-    lines = [Content.styled(f"{badge.symbol} {verdict(status.out_of_memory)}", badge.style)]
+    badge = COMPONENT_STATES[status.state]
+    lines = [Content.styled(f"{badge.sign} {verdict(status.out_of_memory)}", STYLES[badge.role])]
     if status.remedies:
         first, *others = (clean_line(remedy.title) for remedy in status.remedies)
         key = "" if readonly else f" {key_of('component.fix')}"
         more = f" · or {len(others)} more" if others else ""
-        lines.append(Content.assemble((f"→{key} ", "bold"), (first, ""), (more, "$foreground 60%")))
+        lines.append(Content.assemble((f"→{key} ", "bold"), (first, ""), (more, FAINT)))
     return Content("\n").join(lines)

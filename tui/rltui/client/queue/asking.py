@@ -15,6 +15,7 @@ from typing import Any
 from rltui.core import hints
 from rltui.core.interpreter import module_command
 from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions, RunQueue, is_kept_variable
+from rltui.core.states import ENTRY_STATES
 from rltui.core.text import listed, unknown, whole_number
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import subprocesses
@@ -279,14 +280,14 @@ def retry(
     queue = read_queue()
     chosen = [each for word in words for each in _found(queue, word)]
     files = _contents({path for each in chosen for path in each.files})
-    news = {each.id: mend(each) for each in chosen if each.state in ("failed", "stopped", "waiting")}
+    news = {each.id: mend(each) for each in chosen if ENTRY_STATES[each.state].can_be_retried}
     again: list[QueueEntry] = []
 
     def change(queue: RunQueue) -> RunQueue:
         again.clear()
         for word in words:
             for each in _found(queue, word):
-                if each.state in ("failed", "stopped") or (each.state == "waiting" and len(words) == 1):
+                if ENTRY_STATES[each.state].can_be_retried and (not each.is_open or len(words) == 1):
                     again.append(_afresh(each, files).model_copy(update=news.get(each.id, {})))
                     queue = queue.with_entry(again[-1])
         if not again:

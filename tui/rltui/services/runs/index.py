@@ -19,7 +19,8 @@ import orjson
 
 from rltui import paths
 from rltui.core import hints
-from rltui.core.runs import RunId, RunRow, RunState, run_id
+from rltui.core.runs import RunId, RunRow, run_id
+from rltui.core.states import RUN_STATES, RunState
 from rltui.errors import RltuiError
 from rltui.services.own_files import make_folder
 
@@ -118,10 +119,10 @@ class RunIndex:
 
     def unmeasured(self) -> list[RunId]:
         """Ids of those that have ended, and whose disk use is not known."""
-        states = "('done', 'failed', 'stopped')"
         with self._trying() as connection:
-            found = connection.execute(f"SELECT id FROM run WHERE disk IS NULL AND state IN {states}")  # noqa: S608
-            return [id_ for (text,) in found.fetchall() if (id_ := run_id(text)) is not None]
+            found = connection.execute("SELECT id, state FROM run WHERE disk IS NULL").fetchall()
+        ended = {state for state, badge in RUN_STATES.items() if badge.has_ended}
+        return [id_ for text, state in found if state in ended and (id_ := run_id(text)) is not None]
 
     def named(self, word: str) -> list[RunRow]:
         """Those of that name or id."""

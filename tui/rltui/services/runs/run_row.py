@@ -12,11 +12,12 @@ from typing import Any
 import orjson
 
 from rltui import paths
-from rltui.core.api import ComponentState, FollowedLog
+from rltui.core.api import FollowedLog
 from rltui.core.config_data import value_at
 from rltui.core.knobs import Knob
-from rltui.core.runs import RunConfigFile, RunMetadata, RunRow, RunState
+from rltui.core.runs import RunConfigFile, RunMetadata, RunRow
 from rltui.core.secrets import masked
+from rltui.core.states import ComponentState, RunState
 from rltui.core.text import listed
 from rltui.core.toml.values import same_value
 from rltui.errors import ConfigError, RltuiError

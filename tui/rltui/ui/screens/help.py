@@ -14,9 +14,10 @@ from textual.events import Resize
 from textual.widgets import Input, Static
 
 from rltui.core import fuzzy
+from rltui.core.states import COMPONENT_STATES, STALLED
 from rltui.ui.actions import ACTIONS, Action, KeyContext, Scope, Use, bindings, uses, with_keys
 from rltui.ui.screens.dialogs import TypingScreen, keys_line
-from rltui.ui.states import BADGES, MEANINGS, STALLED
+from rltui.ui.styles import STYLES
 
 _KEY_WIDTH = 14
 _FAINT = "$foreground 60%"
@@ -136,11 +137,11 @@ def _told(action: Action, keys: str, text: str, *, lacks: bool, label: str = "")
 
 def symbol_rows() -> list[HelpRow]:
     rows = [
-        HelpRow("States", f"{badge.symbol} {badge.word}", MEANINGS[state], badge.style)
-        for state, badge in BADGES.items()
+        HelpRow("States", f"{badge.sign} {badge.word}", badge.meaning, STYLES[badge.role])
+        for badge in COMPONENT_STATES.values()
     ]
     stalled = "alive, but nothing has happened for long"
-    rows.append(HelpRow("States", f"{STALLED.symbol} {STALLED.word}", stalled, STALLED.style))
+    rows.append(HelpRow("States", f"{STALLED.sign} {STALLED.word}", stalled, STYLES[STALLED.role]))
     rows.append(HelpRow("Marks", "▸", "selected: keys of components act on it"))
     return rows
 

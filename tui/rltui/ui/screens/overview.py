@@ -12,10 +12,11 @@ from textual.message import Message
 from textual.widgets import Static
 
 from rltui.client.protocol import Event, Experiment
-from rltui.core.api import Alert, ComponentState, ComponentStatus, JournalEntry, Request, Status
+from rltui.core.api import Alert, ComponentStatus, JournalEntry, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.edit_log import edited_keys
 from rltui.core.gpu.report import GpuReport
+from rltui.core.states import ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.arrangement import Arrangement

@@ -14,6 +14,7 @@ from textual.widgets import Static
 from rltui.core import hints
 from rltui.core.queue import QueueAction, QueueEntry, RunQueue
 from rltui.core.runs import RunRow
+from rltui.core.states import ENTRY_STATES, PENDING
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings
@@ -25,7 +26,7 @@ from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
 from rltui.ui.widgets.row_list import Row, RowList, cells_line, fitting_columns
-from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order, queue_state
+from rltui.wording import QUEUE_HEAD, entry_badge, queue_cells, queue_notices, queue_order
 
 _INTERVAL_S = 1.0
 """Between two looks at its file."""
@@ -78,14 +79,14 @@ class QueueScreen(FollowingScreen, GlobalScreen):
 
     def _show(self) -> None:
         entries = () if self._queue is None else self._queue.entries
-        states = [*map(queue_state, entries)]
+        pending = sum(entry_badge(each) is PENDING for each in entries)
         counts = [
             f"{count} {word}"
             for word, count in (
-                ("run", sum(state in ("running", "starting", "ending") for state in states)),
-                ("pending", states.count("pending")),
-                ("wait", states.count("waiting")),
-                ("failed", states.count("failed")),
+                ("run", sum(ENTRY_STATES[each.state].holds_devices for each in entries) - pending),
+                ("pending", pending),
+                ("wait", sum(each.state == "waiting" for each in entries)),
+                ("failed", sum(each.state == "failed" for each in entries)),
             )
             if count
         ]
@@ -160,7 +161,7 @@ class QueueScreen(FollowingScreen, GlobalScreen):
             case "change", "move", _:
                 possible = entry is not None and entry.state == "waiting"
             case "change", "retry":
-                possible = entry is not None and entry.state in ("failed", "stopped", "waiting")
+                possible = entry is not None and ENTRY_STATES[entry.state].can_be_retried
             case "change", "remove":
                 possible = entry is not None and (entry.state == "waiting" or not entry.is_open)
         return possible and super().check_action(action, parameters)

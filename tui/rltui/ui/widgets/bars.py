@@ -14,13 +14,15 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rltui.core.api import ComponentState, Orphan, Status
+from rltui.core.api import Orphan, Status
 from rltui.core.curve import curve_rows
 from rltui.core.servers import ServerStatus
+from rltui.core.states import STALLED, ComponentState
 from rltui.core.text import duration, figure, gib, listed, shortened, sparkline
 from rltui.ui.actions import NO_KEY, key_of, uses
 from rltui.ui.key_names import key_text
-from rltui.ui.states import SEPARATOR, STALLED, TROUBLES, experiment_badge
+from rltui.ui.states import SEPARATOR, TROUBLES, experiment_badge
+from rltui.ui.styles import STYLES
 from rltui.ui.text import clean_line, progress_bar, rate
 from rltui.wording import (
     brief_orphan,
@@ -70,7 +72,7 @@ def _header_parts(
     parts = [
         HeaderPart(0, ((clean_line(name), "bold"),), _TO_RUNS),
         HeaderPart(7, ((clean_line(status.title or status.framework), ""),), _TO_CONFIG),
-        HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),), to_trouble),
+        HeaderPart(1, ((f"{badge.sign} {badge.word}", f"bold {STYLES[badge.role]}"),), to_trouble),
     ]
     parts.extend(_trouble_beside(status))
     if access:
@@ -111,8 +113,8 @@ def _trouble_beside(status: Status) -> list[HeaderPart]:
     worst = next(iter(status.progress.concerns), None)
     if worst is None or not (status.observed or (status.done and worst.severity == "error")):
         return []
-    style = "$text-error" if worst.severity == "error" else STALLED.style
-    return [HeaderPart(1, ((f"{STALLED.symbol} {clean_line(worst.word)}", f"bold {style}"),), _TO_EVENTS)]
+    style = "$text-error" if worst.severity == "error" else STYLES[STALLED.role]
+    return [HeaderPart(1, ((f"{STALLED.sign} {clean_line(worst.word)}", f"bold {style}"),), _TO_EVENTS)]
 
 
 _NAME = " rltui "

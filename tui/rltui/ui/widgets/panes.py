@@ -14,14 +14,15 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from rltui.core.api import ComponentState, ComponentStatus, FollowedLog
+from rltui.core.api import ComponentStatus, FollowedLog
 from rltui.core.lines import LogSource
+from rltui.core.states import STALLED, ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.shared import ExperimentState
-from rltui.ui.states import SEPARATOR, STALLED, component_title, told_below, told_of_memory
+from rltui.ui.states import SEPARATOR, component_title, told_below, told_of_memory
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.log_pane import LogPane
 from rltui.wording import LOG_SYMBOLS, log_state

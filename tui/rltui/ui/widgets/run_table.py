@@ -15,7 +15,8 @@ from rltui.core.queue import QueueEntry
 from rltui.core.run_columns import RunColumn, RunView
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
-from rltui.ui.states import RUN_BADGES
+from rltui.core.states import RUN_STATES
+from rltui.ui.styles import STYLES
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.virtual_list import VirtualList
@@ -174,7 +175,7 @@ class RunTable(VirtualList, inherit_bindings=False):
             text = clean_line(column.text(row, config, now=self._now, names=listing.names))
             style = _STYLES.get(column.id, "")
             if column.id == "state":
-                style = RUN_BADGES[row.state].style
+                style = STYLES[RUN_STATES[row.state].role]
             elif column.id == "trend" and not row.is_running:
                 style = FAINT
             elif column.id == "step" and self._bar:
@@ -184,7 +185,7 @@ class RunTable(VirtualList, inherit_bindings=False):
         return [(text, FAINT) for text, _ in parts] if is_past else parts
 
     def _name_parts(self, line: TreeLine, row: RunRow, cells: int) -> list[tuple[str, str]]:
-        badge = RUN_BADGES[row.state]
+        badge = RUN_STATES[row.state]
         signs = f"{_BEST} " if row.is_best else ""
         hidden = f" +{len(line.members)}" if line.members else ""
         room = cells - len(line.branch) - 2 - len(signs) - len(hidden)
@@ -193,7 +194,7 @@ class RunTable(VirtualList, inherit_bindings=False):
         used = len(line.branch) + 2 + len(signs) + cell_len(text) + len(hidden)
         return [
             (line.branch, FAINT),
-            (f"{badge.symbol} ", badge.style),
+            (f"{badge.sign} ", STYLES[badge.role]),
             (signs, "$text-warning"),
             (text, "bold" if row.is_running else ""),
             (hidden, FAINT),
@@ -229,7 +230,7 @@ def group_text(line: TreeLine) -> list[str]:
     """`6 runs`, `2 running`, `3 done`, `highest reward 0.83 ± 0.02: NAME`."""
     counts = Counter(row.state for row in line.members)
     parts = [f"{len(line.members)} run{'' if len(line.members) == 1 else 's'}"]
-    parts += [f"{counts[state]} {state}" for state in RUN_BADGES if counts[state]]
+    parts += [f"{counts[state]} {badge.word}" for state, badge in RUN_STATES.items() if counts[state]]
     levels = {row.name: row.levels["reward"] for row in line.members if "reward" in row.levels}
     if levels:
         highest = max(levels, key=lambda name: levels[name].mean)
