@@ -18,14 +18,15 @@ import struct
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr, ValidationError
+from pydantic import Field, StrictInt, StrictStr, ValidationError
 
-from rltui.core.api import PROTOCOL_VERSION, ErrorReply, Request
-from rltui.core.checkpoints import Retention
-from rltui.core.evals import EvalRequest
+from rltui.core.api import PROTOCOL_VERSION, ErrorReply
+from rltui.core.experiment_api import SupervisorApi
+from rltui.core.questions import Question, first_fault, questions_of
 from rltui.core.values import Value
+from rltui.daemon.answers import LONGEST_NAME, SupervisorAnswers
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ExitCode, RltuiError, UsageError
 
@@ -40,12 +41,6 @@ _FAREWELL_S = 2.0
 """At the end, for clients to read what they were sent."""
 _UCRED = struct.Struct("3i")
 """`struct ucred` of unix(7): pid, uid, gid."""
-_LONGEST_NAME = 200
-"""Of who asks for something, in characters."""
-_LOOKING = frozenset(
-    {"status", "knobs", "gpus", "gpu_history", "plan", "convert", "checkpoints", "plan_prune", "evals"}
-)
-"""Methods that change nothing, all that a read-only client may use."""
 PATIENCE_S = 10.0
 """A client that reads nothing for so long, while data waits for it, is dropped."""
 _NUL = re.compile(rb"\\u0000")
@@ -60,46 +55,6 @@ class _Call(Value):
     params: dict[str, Any] | None = None
 
 
-class _Nothing(Value):
-    """Of methods that take no parameters."""
-
-
-class _ConvertParams(Value):
-    to: Literal["tokens", "rollouts"] | None = None
-    mean_tokens: float | None = Field(default=None, strict=True, allow_inf_nan=False)
-
-
-class _NoteParams(Value):
-    text: StrictStr
-
-
-class _TokensParams(Value):
-    values: dict[str, StrictStr] = Field(repr=False)
-
-
-class _PruneParams(Value):
-    retention: Retention = Retention()
-    only: tuple[StrictInt, ...]
-    """Steps that may go: those that the person was shown."""
-
-
-class _CancelParams(Value):
-    id: StrictStr
-
-
-class _OrderParams(Value):
-    every: StrictInt = Field(ge=0)
-    request: EvalRequest = EvalRequest()
-
-
-class _ShutdownParams(Value):
-    by: StrictStr = "somebody"
-    only_idle: StrictBool = False
-
-
-_Params = TypeVar("_Params", bound=Value)
-
-
 def _parse_call(line: bytes) -> _Call:
     """What a line asks.
 
@@ -111,19 +66,7 @@ def _parse_call(line: bytes) -> _Call:
     try:
         return _Call.model_validate_json(line)
     except ValidationError as error:
-        raise UsageError(f"a request that cannot be understood: {_first_fault(error)}") from None
-
-
-def _parse_params(model: type[_Params], params: dict[str, Any] | None) -> _Params:
-    """The parameters of a method.
-
-    Raises:
-        UsageError: if they are not what it takes; names the first that is wrong.
-    """
-    try:
-        return model.model_validate(params or {})
-    except ValidationError as error:
-        raise UsageError(f"request: {_first_fault(error)}") from None
+        raise UsageError(f"a request that cannot be understood: {first_fault(error)}") from None
 
 
 def _id_of(line: bytes) -> int | str | None:
@@ -135,12 +78,6 @@ def _id_of(line: bytes) -> int | str | None:
     found = message.get("id") if isinstance(message, dict) else None
     is_one = isinstance(found, int | str) and not isinstance(found, bool) and len(str(found)) <= _LONGEST_ID
     return found if is_one else None
-
-
-def _first_fault(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])
 
 
 class _SlowClientError(Exception):
@@ -194,6 +131,7 @@ class ApiServer:
     def __init__(self, supervisor: Supervisor, path: Callable[[], Path]) -> None:
         """`path` also makes the folder of the socket."""
         self._supervisor = supervisor
+        self._answers = SupervisorAnswers(supervisor)
         self._find_path = path
         self._path = path()
         self._inode: int | None = None
@@ -275,75 +213,14 @@ class ApiServer:
         task.cancel()
         return True
 
-    async def answer(self, method: str, params: dict[str, Any] | None) -> Value:
+    async def answer(self, question: Question, params: dict[str, Any] | None) -> Value:
         """Carry out one request.
 
         Raises:
             RltuiError: if it is refused.
         """
-        supervisor = self._supervisor
-        match method:
-            case "status":
-                _parse_params(_Nothing, params)
-                supervisor.observation.progress.poll()
-                return supervisor.status()
-            case "knobs":
-                _parse_params(_Nothing, params)
-                return supervisor.knobs()
-            case "gpus":
-                _parse_params(_Nothing, params)
-                return await supervisor.gpu_readings.first()
-            case "gpu_history":
-                _parse_params(_Nothing, params)
-                return supervisor.gpu_account.histories()
-            case "plan":
-                return await supervisor.plan(_parse_params(Request, params))
-            case "convert":
-                asked = _parse_params(_ConvertParams, params)
-                return supervisor.convert(asked.to, asked.mean_tokens)
-            case "note":
-                return supervisor.events.journal.note(_parse_params(_NoteParams, params).text)
-            case "tokens":  # of the shell of who asks for a tool: what starts from now on has them
-                os.environ.update(_parse_params(_TokensParams, params).values)
-                return _Nothing()
-            case "execute":
-                return await supervisor.execute(_parse_params(Request, params))
-            case "checkpoints":
-                _parse_params(_Nothing, params)
-                return await supervisor.checkpoints.report()
-            case "plan_prune":
-                return await supervisor.checkpoints.plan(_parse_params(Retention, params))
-            case "prune":
-                wanted = _parse_params(_PruneParams, params)
-                return await supervisor.prune(wanted.retention, wanted.only)
-            case "evals" | "evaluate" | "cancel_eval" | "order_evals":
-                return await self._answer_eval(method, params)
-            case "shutdown":
-                return await self._shut_down(_parse_params(_ShutdownParams, params))
-            case _:
-                raise UsageError(
-                    f"this supervisor knows no method {method[:_LONGEST_NAME]!r}",
-                    hint="it may be of an older version",
-                )
-
-    async def _answer_eval(self, method: str, params: dict[str, Any] | None) -> Value:
-        evals = self._supervisor.evals
-        match method:
-            case "evaluate":
-                return await evals.ask(_parse_params(EvalRequest, params))
-            case "cancel_eval":
-                return await evals.cancel(_parse_params(_CancelParams, params).id)
-            case "order_evals":
-                asked = _parse_params(_OrderParams, params)
-                return await evals.order(asked.every, asked.request)
-            case _:
-                _parse_params(_Nothing, params)
-                return await evals.report()
-
-    async def _shut_down(self, asked: _ShutdownParams) -> Value:
-        by = "".join(letter if letter.isprintable() else "?" for letter in asked.by)[:_LONGEST_NAME]
-        await self._supervisor.shut_down(by, only_idle=asked.only_idle)
-        return self._supervisor.status()
+        answer: Value = await getattr(self._answers, question.name)(**question.decode(params))
+        return answer
 
     async def stream(self, send: Callable[[bytes], Awaitable[None]]) -> None:
         """Send the current state, then every change, until the server closes or `send` fails."""
@@ -428,12 +305,18 @@ class _Client:
         if method == "readonly":
             self._readonly = True
             return Value()
-        if self._readonly and method not in _LOOKING:
+        question = questions_of(SupervisorApi).get(method)
+        if self._readonly and (question is None or question.changes):
             raise RltuiError(
                 f"this client is read-only: {method!r} is refused",
                 hint="open the experiment without --readonly to change something",
             )
-        return await self._server.answer(method, params)
+        if question is None:
+            raise UsageError(
+                f"this supervisor knows no method {method[:LONGEST_NAME]!r}",
+                hint="it may be of an older version",
+            )
+        return await self._server.answer(question, params)
 
     async def _stream(self) -> None:
         """Without its events the connection is of no use: hanging up lets the client come again."""

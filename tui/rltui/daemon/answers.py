@@ -1,0 +1,80 @@
+"""What a supervisor answers to the questions that can be asked of it (`SupervisorApi`)."""
+
+from __future__ import annotations
+
+import os
+
+from rltui.core.api import JournalEntry, Plan, Request, Status
+from rltui.core.batch import Way
+from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
+from rltui.core.config_report import Conversion, KnobTable
+from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
+from rltui.core.experiment_api import ANY_TARGET, SupervisorApi
+from rltui.core.gpu.report import GpuHistories, GpuReport
+from rltui.core.values import Value
+from rltui.daemon.supervisor import Supervisor
+
+LONGEST_NAME = 200
+"""Of who asks for something, in characters."""
+
+
+class SupervisorAnswers(SupervisorApi):
+    """Answers from the state of one supervisor, on its event loop."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+
+    async def status(self) -> Status:
+        self._supervisor.observation.progress.poll()
+        return self._supervisor.status()
+
+    async def knobs(self) -> KnobTable:
+        return self._supervisor.knobs()
+
+    async def gpus(self) -> GpuReport:
+        return await self._supervisor.gpu_readings.first()
+
+    async def gpu_history(self) -> GpuHistories:
+        return self._supervisor.gpu_account.histories()
+
+    async def plan(self, request: Request) -> Plan:
+        return await self._supervisor.plan(request)
+
+    async def execute(self, request: Request) -> Plan:
+        return await self._supervisor.execute(request)
+
+    async def convert(self, to: Way | None = None, mean_tokens: float | None = None) -> Conversion:
+        return self._supervisor.convert(to, mean_tokens)
+
+    async def note(self, text: str) -> JournalEntry:
+        return self._supervisor.events.journal.note(text)
+
+    async def checkpoints(self) -> CheckpointReport:
+        return await self._supervisor.checkpoints.report()
+
+    async def plan_prune(self, retention: Retention) -> PrunePlan:
+        return await self._supervisor.checkpoints.plan(retention)
+
+    async def prune(self, retention: Retention, only: tuple[int, ...]) -> PrunePlan:
+        return await self._supervisor.prune(retention, only)
+
+    async def evals(self) -> EvalReport:
+        return await self._supervisor.evals.report()
+
+    async def evaluate(self, request: EvalRequest) -> QueuedEval:
+        return await self._supervisor.evals.ask(request)
+
+    async def cancel_eval(self, id_: str) -> EvalReport:
+        return await self._supervisor.evals.cancel(id_)
+
+    async def order_evals(self, every: int, request: EvalRequest = ANY_TARGET) -> EvalReport:
+        return await self._supervisor.evals.order(every, request)
+
+    async def tokens(self, values: dict[str, str]) -> Value:
+        os.environ.update(values)
+        return Value()
+
+    async def shutdown(self, by: str = "somebody", only_idle: bool = False) -> Status:
+        by = "".join(letter if letter.isprintable() else "?" for letter in by)[:LONGEST_NAME]
+        await self._supervisor.shut_down(by, only_idle=only_idle)
+        return self._supervisor.status()
