@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from rltui.client import wire
+from rltui.client.wire import PROTOCOL_VERSION, SupervisorGoneError, Wire
 from rltui.core import api
 from rltui.errors import ConfigError, RltuiError, UsageError
 
 
 def test_both_ends_speak_the_same_protocol() -> None:
-    assert wire.PROTOCOL_VERSION == api.PROTOCOL_VERSION
+    assert PROTOCOL_VERSION == api.PROTOCOL_VERSION
 
 
 def serve(path: Path, lines: list[bytes]) -> threading.Thread:
@@ -48,7 +48,7 @@ HELLO = b'{"hello":"rltui","protocol":1,"pid":7}\n'
 def test_refusal_becomes_the_error_it_was(path: Path) -> None:
     error = {"exit_code": 3, "title": "bad", "details": ["why"], "hint": "mend"}
     thread = serve(path, [HELLO, json.dumps({"id": 1, "error": error}).encode() + b"\n"])
-    with wire.Wire(path) as connection, pytest.raises(ConfigError, match="bad") as caught:
+    with Wire(path) as connection, pytest.raises(ConfigError, match="bad") as caught:
         connection.call("plan")
     thread.join()
     assert caught.value.hint == "mend"
@@ -57,19 +57,19 @@ def test_refusal_becomes_the_error_it_was(path: Path) -> None:
 def test_another_protocol_is_refused_with_advice(path: Path) -> None:
     thread = serve(path, [b'{"hello":"rltui","protocol":99,"pid":7}\n'])
     with pytest.raises(RltuiError, match="protocol 99") as caught:
-        wire.Wire(path)
+        Wire(path)
     assert "kill 7" in caught.value.hint
     thread.join()
 
 
 def test_nobody_there(path: Path) -> None:
-    with pytest.raises(wire.SupervisorGoneError):
-        wire.Wire(path)
+    with pytest.raises(SupervisorGoneError):
+        Wire(path)
 
 
 def test_supervisor_that_dies_while_asked(path: Path) -> None:
     thread = serve(path, [HELLO])
-    with wire.Wire(path) as connection, pytest.raises(wire.SupervisorGoneError):
+    with Wire(path) as connection, pytest.raises(SupervisorGoneError):
         connection.call("status")
     thread.join()
 
@@ -78,8 +78,8 @@ def test_refusal_in_place_of_hello_is_told(path: Path) -> None:
     error = {"exit_code": 1, "title": "256 clients already", "details": [], "hint": "close some"}
     thread = serve(path, [json.dumps({"error": error}).encode() + b"\n"])
     with pytest.raises(RltuiError, match="256 clients") as caught:
-        wire.Wire(path)
-    assert not isinstance(caught.value, wire.SupervisorGoneError)
+        Wire(path)
+    assert not isinstance(caught.value, SupervisorGoneError)
     thread.join()
 
 
@@ -87,7 +87,7 @@ def test_refusal_is_read_though_the_request_could_not_be_sent(path: Path) -> Non
     """As with a request that is too long: the supervisor says so and hangs up without reading on."""
     error = {"exit_code": 2, "title": "too long", "details": [], "hint": ""}
     thread = serve(path, [HELLO, json.dumps({"id": None, "error": error}).encode() + b"\n"])
-    with wire.Wire(path) as connection, pytest.raises(UsageError, match="too long"):
+    with Wire(path) as connection, pytest.raises(UsageError, match="too long"):
         connection.call("plan", {"action": "x" * (4 << 20)})
     thread.join()
 
@@ -95,12 +95,12 @@ def test_refusal_is_read_though_the_request_could_not_be_sent(path: Path) -> Non
 @pytest.mark.slow
 def test_silent_supervisor_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stopped, as by ctrl-z or a debugger: the kernel still takes the connection."""
-    monkeypatch.setattr(wire, "CONNECT_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("rltui.client.wire.CONNECT_TIMEOUT_S", 0.1)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
         with pytest.raises(RltuiError, match=f"pid {os.getpid()}, does not answer") as caught:
-            wire.Wire(path)
+            Wire(path)
     assert f"kill -CONT {os.getpid()}" in caught.value.hint
 
 
@@ -116,7 +116,7 @@ def test_answer_that_does_not_come_in_time(path: Path) -> None:
 
         thread = threading.Thread(target=greet)
         thread.start()
-        with wire.Wire(path) as connection:
+        with Wire(path) as connection:
             thread.join()
             with accepted[0], pytest.raises(RltuiError, match="did not answer 'status'"):
                 connection.call("status", timeout_s=0.1)
@@ -124,7 +124,7 @@ def test_answer_that_does_not_come_in_time(path: Path) -> None:
 
 def test_wait_for_events_can_be_interrupted(path: Path) -> None:
     thread = serve(path, [HELLO, b'{"event":"status","data":{}}\n'])
-    with wire.Wire(path) as connection:
+    with Wire(path) as connection:
         events = connection.events()
         assert next(events) == ("status", {})
         connection.interrupt()
