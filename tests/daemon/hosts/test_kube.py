@@ -29,13 +29,13 @@ from rltui.services.kube import pod_words
 HASTE = """\
 import sys
 from rltui.daemon.hosts import remote_runner, kube
-kube._LOOK_S = kube._FORWARD_S = 0.1
+kube._POLL_S = kube._FORWARD_RETRY_S = 0.1
 kube._PAUSES_S = (0.1, 0.2)
-kube._QUIET_S = kube._UNREACHED_S = 1.0
+kube._QUIET_S = kube._STOP_TIMEOUT_S = 1.0
 kube.kube._ANSWER_S = 3.0
-sys.exit(follower.main(sys.argv[1:]))
+sys.exit(remote_runner.main(sys.argv[1:]))
 """
-"""A follower that looks more often."""
+"""A runner that polls more often."""
 
 
 @pytest.fixture
@@ -364,25 +364,25 @@ def test_lines_that_come_again_are_left_out_as_often_as_they_are_there(tmp_path:
     spec = {"experiment": "e", "component": "c", "attempt": 1, "log": str(tmp_path / "log")}
     elsewhere = {"argv": [], "cwd": ".", "env": {}, "stop": {}, "host": {}}
     (tmp_path / "spec.json").write_text(json.dumps({**spec, "elsewhere": elsewhere}))
-    remote_runner = Written(tmp_path)
-    remote_runner.write(b"rltui: before\n")
-    lines = kube_host._Lines(remote_runner)
+    runner = Written(tmp_path)
+    runner.write(b"rltui: before\n")
+    lines = kube_host._PodLog(runner)
     assert lines.options() == []
     first, second = stamped(1, "one", "beat", "beat"), stamped(2, "beat", "two")
-    lines.begin()
-    lines.take(first + second[:-3])  # cut off within a line
+    lines.restart()
+    lines.feed(first + second[:-3])  # cut off within a line
     assert lines.options() == ["--since-time=2026-01-01T00:00:02Z"]
-    lines.keep()
-    lines.begin()
-    lines.take(second + stamped(3, "beat"))
-    lines.take(stamped(2, "late") + stamped(4, "beat"))
+    lines.save_cursor()
+    lines.restart()
+    lines.feed(second + stamped(3, "beat"))
+    lines.feed(stamped(2, "late") + stamped(4, "beat"))
     whole = "one\nbeat\nbeat\nbeat\ntwo\nbeat\nlate\nbeat\n"
-    assert remote_runner.log.read_text() == f"rltui: before\n{whole}"
+    assert runner.log.read_text() == f"rltui: before\n{whole}"
 
-    again = kube_host._Lines(Written(tmp_path))  # in place of one that was killed without another note
+    again = kube_host._PodLog(Written(tmp_path))  # in place of one that was killed without another note
     assert again.options() == ["--since-time=2026-01-01T00:00:02Z"]
-    again.begin()
-    again.take(second + stamped(3, "beat") + stamped(2, "late") + stamped(4, "beat", "beat", "new"))
-    again.take(b"2026-01-01T02:00:05+02:00 no end")
+    again.restart()
+    again.feed(second + stamped(3, "beat") + stamped(2, "late") + stamped(4, "beat", "beat", "new"))
+    again.feed(b"2026-01-01T02:00:05+02:00 no end")
     again.finish()
-    assert remote_runner.log.read_text() == f"rltui: before\n{whole}beat\nnew\nno end"
+    assert runner.log.read_text() == f"rltui: before\n{whole}beat\nnew\nno end"

@@ -1,4 +1,4 @@
-"""Started by the shim in place of a component."""
+"""The shim starts this in place of a component."""
 
 import sys
 

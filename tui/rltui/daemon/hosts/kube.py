@@ -1,11 +1,11 @@
 """Components in pods that a StatefulSet makes, such as those of a Helm release.
 
-Where the pod runs a command of its own, that is the component: its output is followed, the end of its program
-is its end also where the pod sleeps on, and to stop it is to scale its StatefulSet below it. Where the pod
-does nothing but sleep, the component's command is run in it, as on a node that kubectl reaches.
+Where the pod runs a command of its own, that is the component: its output is copied, the end of its program
+is its end also where the pod sleeps on, and it is stopped by scaling its StatefulSet below the pod. Where the
+pod only sleeps, the component's command is run in it, as on a node that kubectl reaches.
 
 A start takes what the pod runs as it finds it. Only where an earlier attempt has seen that very container's
-end is the pod deleted, so that it is made anew.
+end is the pod deleted, so that it is made again.
 """
 
 from __future__ import annotations
@@ -26,184 +26,185 @@ from rltui.services import kube, subprocesses
 from rltui.services.kube import Kubectl, NoContainerError, NoPodError, Pod, PodHandle
 
 _PAUSES_S = (1.0, 15.0)
-"""First and longest pause between two looks at a pod that does not run; each is 1.5 times the one before."""
-_LOOK_S = 3.0
-"""Between two looks at one that runs."""
+"""First and longest pause between two polls of a pod that does not run; each is 1.5 times the one before."""
+_POLL_S = 3.0
+"""Pause between two polls of a pod that runs."""
 _QUIET_S = 20.0
-"""Without output for so long, it is looked whether the program still runs in a pod that would outlive it."""
-_UNREACHED_S = 20.0
+"""After so long without output, a pod that outlives its program is searched for that program."""
+_STOP_TIMEOUT_S = 20.0
 """A stop that cannot be passed on for so long has failed."""
-_REST_S = 10.0
-"""For the rest of the output of a container that ended."""
-_END_S = 1.0
-"""From the end of a container to that of its output."""
-_KEPT_S = 10.0
-"""Between two notes of how far the output was brought over."""
-_FORWARD_S = 1.0
-"""Until a forwarding that ended is made again."""
+_REST_TIMEOUT_S = 10.0
+"""Longest time spent on the rest of the output of a container that ended."""
+_OUTPUT_END_S = 1.0
+"""Longest time from the end of a container to the end of its output."""
+_SAVE_INTERVAL_S = 10.0
+"""Pause between two writes of the cursor."""
+_FORWARD_RETRY_S = 1.0
+"""Pause before a port-forward that ended is started again."""
 _NO_PORT = "no port here leads to it"
 _UNREADABLE = "its output cannot be read"
 _ENDED_INSIDE = "its pod sleeps on and keeps its devices"
 
 _NANOSECONDS = 10**9
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)(?: |(?=\r?\n?$))")
-_END_BYTES = 1 << 14
-"""Of the log, searched for what says that the work is done."""
+_DONE_SEARCH_BYTES = 1 << 14
+"""So much of the end of the log is searched for the text that says that the work is done."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-async def run(follower: RemoteRunner) -> None:
-    if shutil.which("kubectl") is None and not follower.remote.id:
+async def run(runner: RemoteRunner) -> None:
+    if shutil.which("kubectl") is None and not runner.status.id:
         raise HostError("there is no kubectl on this machine")
-    await _PodHost(follower).run()
+    await _PodHost(runner).run()
 
 
 class _PodHost:
-    def __init__(self, follower: RemoteRunner) -> None:
-        host = follower.host
-        self._follower = follower
+    def __init__(self, runner: RemoteRunner) -> None:
+        host = runner.host
+        self._runner = runner
         kubectl = Kubectl(host["context"], host["namespace"])
         self._pod = PodHandle(kubectl, host["name"], host["container"])
         self._name: str = host["name"]
-        self._earlier = follower.folder.with_name(f"attempt-{follower.attempt - 1}")
-        self._done: str = host["done"]
+        self._earlier_attempt = runner.folder.with_name(f"attempt-{runner.attempt - 1}")
+        self._done_pattern: str = host["done"]
         self._forward: tuple[str, ...] = tuple(host["forward"])
-        self._lines = _Lines(follower)
+        self._pod_log = _PodLog(runner)
         self._pause_s = _PAUSES_S[0]
-        self._idle_looks = 0
-        self._forwarding = asyncio.create_task(self._keep_forwarding(), name="port-forward")
+        self._idle_polls = 0
+        self._forwarding = asyncio.create_task(self._forward_ports(), name="port-forward")
 
     async def run(self) -> None:
         try:
             await self._run()
         finally:
-            await _cancelled(self._forwarding)
+            await _cancel(self._forwarding)
 
     async def _run(self) -> None:
-        inside = _Inside(self._follower, self._pod)
-        if inside.was_begun:
+        inside = _CommandInPod(self._runner, self._pod)
+        if inside.was_started:
             await inside.run()
-        elif (pod := await self._running()) is None:
+        elif (pod := await self._wait_for_pod()) is None:
             return
         elif pod.waits:
-            inside.begin(pod)
+            inside.mark_started(pod)
             await inside.run()
         else:
             await self._follow(pod)
 
-    async def _keep_forwarding(self) -> None:
-        """Its ports here. That nobody answers there is told by those who ask the pod itself."""
-        words = ("port-forward", "--address=127.0.0.1", f"pod/{self._name}", *self._forward)
+    async def _forward_ports(self) -> None:
+        """Keep the ports here forwarded. That nobody answers is reported where the pod itself is polled."""
+        arguments = ("port-forward", "--address=127.0.0.1", f"pod/{self._name}", *self._forward)
         while self._forward:
             with contextlib.suppress(RltuiError):
-                failure = await subprocesses.follow(self._pod.kubectl.words(*words), lambda _: None)
+                failure = await subprocesses.follow(self._pod.kubectl.words(*arguments), lambda _: None)
                 if failure is not None and "unable to listen" in failure:
-                    self._follower.tell(replace(self._follower.remote, reason=f"{_NO_PORT}: {failure}"))
-            await asyncio.sleep(_FORWARD_S)
+                    self._runner.report(replace(self._runner.status, reason=f"{_NO_PORT}: {failure}"))
+            await asyncio.sleep(_FORWARD_RETRY_S)
 
     # --- until the pod runs -------------------------------------------------------------------------------
 
-    async def _running(self) -> Pod | None:
+    async def _wait_for_pod(self) -> Pod | None:
         """The pod, once its container has run; `None` where a stop came first."""
         while True:
-            if self._follower.stop_asked.is_set():
+            if self._runner.stop_requested.is_set():
                 await self._stop(None)
                 return None
             try:
                 pod = await self._read()
-                if await self._can_begin(pod):
+                if await self._can_start(pod):
                     return pod
             except NoContainerError as error:
                 raise HostError(str(error)) from None
             except NoPodError as error:
-                await self._want(error)
+                await self._scale_up(error)
             except RltuiError as error:
-                self._follower.lose(error.title)
-            await self._wait()
+                self._runner.report_lost(error.title)
+            await self._wait_for_poll()
 
-    async def _can_begin(self, pod: Pod) -> bool:
-        """Whether there is something to follow, or to run something in. What was seen to end is deleted."""
+    async def _can_start(self, pod: Pod) -> bool:
+        """True if there is a container to follow, or to run something in. One that was seen to end is
+        deleted.
+        """
         if pod.is_leaving:
-            self._pend(f"{self._name} is being ended, and comes anew")
-        elif not self._follower.remote.id and kube.seen_to_end(self._earlier, pod):
-            self._pend(f"{self._name} is made anew")
+            self._report_pending(f"{self._name} is being ended, and comes anew")
+        elif not self._runner.status.id and kube.seen_to_end(self._earlier_attempt, pod):
+            self._report_pending(f"{self._name} is made anew")
             await self._pod.delete()
         elif pod.phase == "pending":
-            self._pend(pod.why)
+            self._report_pending(pod.why)
         else:
             return True
         return False
 
-    async def _want(self, missing: NoPodError) -> None:
-        """A StatefulSet that was scaled below the pod is scaled up."""
+    async def _scale_up(self, missing: NoPodError) -> None:
+        """Scale a StatefulSet that was scaled below the pod up again."""
         owner, number = self._pod.owner
         try:
             replicas = await self._pod.replicas()
             if replicas > number:
-                self._pend(f"{owner} has not made {self._name} yet")
+                self._report_pending(f"{owner} has not made {self._name} yet")
                 return
-            self._pend(f"{owner} is scaled from {replicas} to {number + 1}")
+            self._report_pending(f"{owner} is scaled from {replicas} to {number + 1}")
             await self._pod.scale(replicas, number + 1)
         except NoPodError:
-            if not self._follower.remote.id:
+            if not self._runner.status.id:
                 raise HostError(f"{missing}, and there is no StatefulSet {owner} to make it") from None
-            self._pend(f"there is no pod {self._name}, and no StatefulSet {owner} to make it")
+            self._report_pending(f"there is no pod {self._name}, and no StatefulSet {owner} to make it")
         except RltuiError as error:
-            self._follower.lose(error.title)
+            self._runner.report_lost(error.title)
 
     # --- the command of the pod itself --------------------------------------------------------------------
 
     async def _follow(self, pod: Pod) -> None:
-        self._run_on(pod, starts=max(self._follower.remote.starts, pod.restarts + 1))
-        bringing = self._bring()
+        self._report_running(pod, starts=max(self._runner.status.starts, pod.restarts + 1))
+        copying = self._start_copying()
         try:
             while True:
-                if self._follower.stop_asked.is_set():
-                    await self._stop(bringing)
+                if self._runner.stop_requested.is_set():
+                    await self._stop(copying)
                     return
-                was_over = (
-                    bringing.done()
-                )  # before the look, which tells whether another container runs by now
-                now = await self._look()
-                if now is None and await self._is_unwanted():
-                    await _ended(bringing)
-                    self._end(error="its pod was deleted, and its StatefulSet makes no other")
+                # before the poll, which tells whether another container runs by now
+                was_over = copying.done()
+                now = await self._poll()
+                if now is None and await self._is_scaled_away():
+                    await _finish_task(copying)
+                    self._report_ended(error="its pod was deleted, and its StatefulSet makes no other")
                     return
                 if now is not None and now.instance != pod.instance:
                     if now.uid == pod.uid:
-                        await self._rest(bringing, "--previous")
-                    await _ended(bringing)
-                    pod = self._change(pod, now)
-                if now is not None and await self._has_ended(now, bringing):
+                        await self._copy_rest(copying, "--previous")
+                    await _finish_task(copying)
+                    pod = self._report_restart(pod, now)
+                if now is not None and await self._check_ended(now, copying):
                     return
                 if was_over:  # of a container that does not run, the next output might be that of another one
                     if now is not None and now.phase == "running":
-                        bringing = self._bring()
-                elif self._follower.remote.reason.startswith(_UNREADABLE):
-                    self._follower.tell(replace(self._follower.remote, reason=""))
-                await self._wait()
+                        copying = self._start_copying()
+                elif self._runner.status.reason.startswith(_UNREADABLE):
+                    self._runner.report(replace(self._runner.status, reason=""))
+                await self._wait_for_poll()
         finally:
-            await _cancelled(bringing)
+            await _cancel(copying)
 
-    async def _look(self) -> Pod | None:
-        """What is known of the pod now, and told; `None`: nothing, or that it is gone."""
+    async def _poll(self) -> Pod | None:
+        """Read the pod and report its phase; `None`: nobody answers, or it is gone."""
         try:
             pod = await self._read()
         except NoPodError:
-            self._pend(f"{self._name} is gone; its StatefulSet makes it anew")
+            self._report_pending(f"{self._name} is gone; its StatefulSet makes it anew")
         except RltuiError as error:
-            self._follower.lose(error.title)
+            self._runner.report_lost(error.title)
         else:
             if pod.phase == "pending":
-                self._pend(pod.why)
-            elif self._follower.remote.phase == "pending":
-                self._run_on(pod, starts=self._follower.remote.starts)
+                self._report_pending(pod.why)
+            elif self._runner.status.phase == "pending":
+                self._report_running(pod, starts=self._runner.status.starts)
             return pod
         return None
 
-    async def _is_unwanted(self) -> bool:
-        """It is gone, and nothing makes it again."""
-        if self._follower.remote.lost_at is not None:
+    async def _is_scaled_away(self) -> bool:
+        """True if the pod is gone, and nothing makes it again."""
+        if self._runner.status.lost_at is not None:
             return False
         _, number = self._pod.owner
         try:
@@ -211,123 +212,127 @@ class _PodHost:
         except NoPodError:
             return True
         except RltuiError as error:
-            self._follower.lose(error.title)
+            self._runner.report_lost(error.title)
             return False
 
-    def _change(self, before: Pod, now: Pod) -> Pod:
-        """Another container runs, or will."""
-        starts = self._follower.remote.starts
-        if now.uid == before.uid:
-            starts += now.restarts - before.restarts
-            how = (
-                f"it {now.end.text}, and was started again" if now.end is not None else "it was started again"
+    def _report_restart(self, previous: Pod, pod: Pod) -> Pod:
+        """Report that another container runs, or will."""
+        starts = self._runner.status.starts
+        if pod.uid == previous.uid:
+            starts += pod.restarts - previous.restarts
+            reason_text = (
+                f"it {pod.end.text}, and was started again" if pod.end is not None else "it was started again"
             )
         else:
-            starts += now.restarts + 1
-            how = "the pod was made anew"
-        self._lines.note(f"{how}: start {starts}")
+            starts += pod.restarts + 1
+            reason_text = "the pod was made anew"
+        self._pod_log.note(f"{reason_text}: start {starts}")
         self._forwarding.cancel()  # of a pod that is gone, it would notice at the next connection
-        self._forwarding = asyncio.create_task(self._keep_forwarding(), name="port-forward")
-        reason = how if now.phase == "running" else now.why
-        self._follower.tell(replace(self._follower.remote, id=now.instance, starts=starts, reason=reason))
-        return now
+        self._forwarding = asyncio.create_task(self._forward_ports(), name="port-forward")
+        reason = reason_text if pod.phase == "running" else pod.why
+        self._runner.report(replace(self._runner.status, id=pod.instance, starts=starts, reason=reason))
+        return pod
 
-    async def _has_ended(self, pod: Pod, bringing: asyncio.Task[None]) -> bool:
+    async def _check_ended(self, pod: Pod, copying: asyncio.Task[None]) -> bool:
         if pod.phase == "ended":
-            await self._rest(bringing)
-            is_told = pod.end is not None and pod.why == pod.end.text == f"exited {pod.end.code}"
-            self._end(code=pod.end.code if pod.end is not None else None, error=None if is_told else pod.why)
+            await self._copy_rest(copying)
+            is_plain_exit = pod.end is not None and pod.why == pod.end.text == f"exited {pod.end.code}"
+            self._report_ended(
+                code=pod.end.code if pod.end is not None else None, error=None if is_plain_exit else pod.why
+            )
             return True
-        if not pod.outlives_its_program or pod.phase != "running" or self._lines.quiet_s < _QUIET_S:
-            self._idle_looks = 0
+        if not pod.outlives_its_program or pod.phase != "running" or self._pod_log.quiet_s < _QUIET_S:
+            self._idle_polls = 0
             return False
         try:
-            inside = await kube.read_inside(self._pod.kubectl, pod)
-        except RltuiError:  # asked again at the next look
+            processes = await kube.read_inside(self._pod.kubectl, pod)
+        except RltuiError:  # asked again at the next poll
             return False
-        self._idle_looks = 0 if inside.own else self._idle_looks + 1
-        if self._idle_looks < 2:  # between two programs of the command there may be none
+        self._idle_polls = 0 if processes.own else self._idle_polls + 1
+        if self._idle_polls < 2:  # between two programs of the command there may be none
             return False
-        await self._rest(bringing)
-        is_done = bool(self._done) and re.search(self._done, self._lines.end()) is not None
-        self._end(code=0 if is_done else None, error=None if is_done else _ENDED_INSIDE)
+        await self._copy_rest(copying)
+        is_done = (
+            bool(self._done_pattern) and re.search(self._done_pattern, self._pod_log.last_lines()) is not None
+        )
+        self._report_ended(code=0 if is_done else None, error=None if is_done else _ENDED_INSIDE)
         return True
 
     # --- its output ---------------------------------------------------------------------------------------
 
-    def _bring(self) -> asyncio.Task[None]:
-        """Its output, from where it was brought to, until the connection or the container ends."""
-        return asyncio.create_task(self._bring_over("--follow"), name="output")
+    def _start_copying(self) -> asyncio.Task[None]:
+        """Copy its output from the cursor on, until the connection or the container ends."""
+        return asyncio.create_task(self._copy_log("--follow"), name="output")
 
-    async def _bring_over(self, *options: str) -> None:
-        command = self._pod.logs(*self._lines.options(), *options)
-        self._lines.begin()
-        failure = await subprocesses.follow(command, self._lines.take)
+    async def _copy_log(self, *options: str) -> None:
+        command = self._pod.logs(*self._pod_log.options(), *options)
+        self._pod_log.restart()
+        failure = await subprocesses.follow(command, self._pod_log.feed)
         if "--follow" not in options:
-            self._lines.finish()
-        elif failure is not None and self._follower.remote.phase == "running":
-            self._follower.tell(replace(self._follower.remote, reason=f"{_UNREADABLE}: {failure}"))
+            self._pod_log.finish()
+        elif failure is not None and self._runner.status.phase == "running":
+            self._runner.report(replace(self._runner.status, reason=f"{_UNREADABLE}: {failure}"))
 
-    async def _rest(self, bringing: asyncio.Task[None], *options: str) -> None:
-        """What a container that ended has left to say."""
-        await _ended(bringing)
+    async def _copy_rest(self, copying: asyncio.Task[None], *options: str) -> None:
+        """Copy the rest of the output of a container that ended."""
+        await _finish_task(copying)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_REST_S):
-                await self._bring_over(*options)
+            async with asyncio.timeout(_REST_TIMEOUT_S):
+                await self._copy_log(*options)
 
     # --- its end on request -------------------------------------------------------------------------------
 
-    async def _stop(self, bringing: asyncio.Task[None] | None) -> None:
-        """Scale its StatefulSet below it, and return when it is gone.
+    async def _stop(self, copying: asyncio.Task[None] | None) -> None:
+        """Scale its StatefulSet below the pod, and return when that is gone.
 
         Raises:
             UnreachedError: if nobody answers.
         """
-        follower = self._follower
-        asked_at, is_killed, uid = time.monotonic(), False, ""
+        runner = self._runner
+        answered_at, is_killed, uid = time.monotonic(), False, ""
         while True:
             try:
                 await self._pod.take_away()
                 pod = await self._read()
-                follower.reach()
+                runner.report_reached()
                 uid = uid or pod.uid
                 if pod.uid != uid:
                     break
-                if follower.kill_asked.is_set() and not is_killed:
+                if runner.kill_requested.is_set() and not is_killed:
                     await self._pod.delete(at_once=True)
                     is_killed = True
-                asked_at = time.monotonic()
+                answered_at = time.monotonic()
             except NoPodError:
                 break
             except RltuiError as error:
-                follower.lose(error.title)
-                if time.monotonic() - asked_at > _UNREACHED_S:
+                runner.report_lost(error.title)
+                if time.monotonic() - answered_at > _STOP_TIMEOUT_S:
                     raise UnreachedError from None
             await asyncio.sleep(_PAUSES_S[0])
-        if bringing is not None:  # it ends with the pod
-            await asyncio.wait([bringing], timeout=_REST_S)
-        follower.tell(
-            replace(follower.remote, phase="ended", signal="SIGKILL" if is_killed else "SIGTERM", reason="")
+        if copying is not None:  # it ends with the pod
+            await asyncio.wait([copying], timeout=_REST_TIMEOUT_S)
+        runner.report(
+            replace(runner.status, phase="ended", signal="SIGKILL" if is_killed else "SIGTERM", reason="")
         )
 
     # --- what is told -------------------------------------------------------------------------------------
 
     async def _read(self) -> Pod:
         pod = await self._pod.read()
-        self._follower.reach()
+        self._runner.report_reached()
         return pod
 
-    def _pend(self, reason: str) -> None:
-        self._follower.tell(
-            replace(self._follower.remote, where=f"pod {self._name}", phase="pending", reason=reason)
+    def _report_pending(self, reason: str) -> None:
+        self._runner.report(
+            replace(self._runner.status, where=f"pod {self._name}", phase="pending", reason=reason)
         )
 
-    def _run_on(self, pod: Pod, *, starts: int) -> None:
+    def _report_running(self, pod: Pod, *, starts: int) -> None:
         where = f"pod {pod.name}" + (f" on {pod.node}" if pod.node else "")
         self._pause_s = _PAUSES_S[0]
-        self._follower.tell(
+        self._runner.report(
             replace(
-                self._follower.remote,
+                self._runner.status,
                 id=pod.instance,
                 where=where,
                 phase="running",
@@ -336,205 +341,211 @@ class _PodHost:
             )
         )
 
-    def _end(self, *, code: int | None = None, error: str | None) -> None:
-        remote = replace(self._follower.remote, phase="ended", exit_code=code, error=error, reason="")
-        self._follower.tell(replace(remote, lost_at=None, problem="", cursor=""))
+    def _report_ended(self, *, code: int | None = None, error: str | None) -> None:
+        ended = replace(self._runner.status, phase="ended", exit_code=code, error=error, reason="")
+        self._runner.report(replace(ended, lost_at=None, problem="", cursor=""))
 
-    async def _wait(self) -> None:
-        """Until the next look, or a stop is asked for."""
-        pause_s = _LOOK_S if self._follower.remote.phase == "running" else self._pause_s
+    async def _wait_for_poll(self) -> None:
+        """Return when it is time for the next poll, or a stop is asked for."""
+        pause_s = _POLL_S if self._runner.status.phase == "running" else self._pause_s
         self._pause_s = min(_PAUSES_S[1], 1.5 * self._pause_s)
-        await is_set_within(self._follower.stop_asked, pause_s)
-        self._lines.keep()
+        await is_set_within(self._runner.stop_requested, pause_s)
+        self._pod_log.save_cursor()
 
 
-class _Inside:
-    """A command of ours, in a pod that sleeps."""
+class _CommandInPod:
+    """The component's command, run in a pod that sleeps."""
 
-    def __init__(self, follower: RemoteRunner, pod: PodHandle) -> None:
-        self._follower, self._pod = follower, pod
-        self._file = follower.folder / "pod"
-        """In which container it was begun."""
+    def __init__(self, runner: RemoteRunner, pod: PodHandle) -> None:
+        self._runner, self._pod = runner, pod
+        self._container_file = runner.folder / "pod"
+        """Holds the id of the container that the command was started in."""
 
     @property
-    def was_begun(self) -> bool:
-        """By an earlier follower too."""
-        return self._file.exists()
+    def was_started(self) -> bool:
+        """True if it was started, also by an earlier runner."""
+        return self._container_file.exists()
 
-    def begin(self, pod: Pod) -> None:
-        self._file.write_text(pod.instance, encoding="utf-8")
+    def mark_started(self, pod: Pod) -> None:
+        self._container_file.write_text(pod.instance, encoding="utf-8")
 
     async def run(self) -> None:
-        """As on a node; but where the container goes, so does what ran in it."""
+        """Run it as on a node; it ends with the container that it was started in."""
         from rltui.daemon.hosts import node  # most pods run commands of their own
 
-        follower = self._follower
-        here = {"forward": (), "ports": ()}  # its ports are those that lead to the pod from here
-        follower.host = {**follower.host, "name": f"pod {self._pod.name}", **here}
-        running = asyncio.create_task(node.run(follower), name="in the pod")
-        watching = asyncio.create_task(self._until_replaced(), name="the pod")
+        runner = self._runner
+        no_ports = {"forward": (), "ports": ()}  # its ports are those that lead to the pod from here
+        runner.host = {**runner.host, "name": f"pod {self._pod.name}", **no_ports}
+        command_task = asyncio.create_task(node.run(runner), name="in the pod")
+        container_task = asyncio.create_task(self._wait_until_replaced(), name="the pod")
         try:
-            await asyncio.wait([running, watching], return_when=asyncio.FIRST_COMPLETED)
-            if running.done():
-                running.result()
-                why = "" if self._is_known else await self._replaced()
+            await asyncio.wait([command_task, container_task], return_when=asyncio.FIRST_COMPLETED)
+            if command_task.done():
+                command_task.result()
+                reason = "" if self._is_end_known else await self._replacement_reason()
             else:
-                why = watching.result()
-            if why:
-                ended = replace(follower.remote, phase="ended", error=why, reason="")
-                follower.tell(replace(ended, lost_at=None, problem=""))
+                reason = container_task.result()
+            if reason:
+                ended = replace(runner.status, phase="ended", error=reason, reason="")
+                runner.report(replace(ended, lost_at=None, problem=""))
         finally:
-            await _cancelled(running, watching)
+            await _cancel(command_task, container_task)
 
     @property
-    def _is_known(self) -> bool:
-        """How the command ended."""
-        remote = self._follower.remote
-        return remote.exit_code is not None or remote.signal is not None or remote.starts == 0
+    def _is_end_known(self) -> bool:
+        """True if it is known how the command ended."""
+        status = self._runner.status
+        return status.exit_code is not None or status.signal is not None or status.starts == 0
 
-    async def _until_replaced(self) -> str:
-        """Return, in words, that the container is gone."""
+    async def _wait_until_replaced(self) -> str:
+        """Return when the container is gone, with the reason in words."""
         while True:
-            if why := await self._replaced():
-                return why
-            await asyncio.sleep(_LOOK_S)
+            if reason := await self._replacement_reason():
+                return reason
+            await asyncio.sleep(_POLL_S)
 
-    async def _replaced(self) -> str:
-        """That it is gone, in words; empty where it is there, or nobody answers, which `node` tells."""
-        began_in = self._file.read_text(encoding="utf-8")
+    async def _replacement_reason(self) -> str:
+        """Why the container is gone, in words; empty where it is there, or nobody answers, which `node`
+        reports.
+        """
+        started_in = self._container_file.read_text(encoding="utf-8")
         try:
             pod = await self._pod.read()
         except NoPodError:
             return f"its pod {self._pod.name} was deleted"
         except RltuiError:
             return ""
-        if pod.instance == began_in:
+        if pod.instance == started_in:
             return ""
-        is_same = pod.uid == began_in.partition("/")[0]
-        how = f": it {pod.end.text}" if pod.end is not None else ""
-        return f"its container was started again{how}" if is_same else "its pod was made anew"
+        is_same = pod.uid == started_in.partition("/")[0]
+        end_text = f": it {pod.end.text}" if pod.end is not None else ""
+        return f"its container was started again{end_text}" if is_same else "its pod was made anew"
 
 
-class _Lines:
-    """The output of a pod, on its way into the attempt's log: each line once, whoever is killed or cut off.
+class _PodLog:
+    """The output of a pod, copied into the attempt's log: each line once, whoever is killed or cut off.
 
-    Where bringing it over begins again, the cluster can be asked for lines from a second on. What of those is
-    in the log here already is left out: as many times as it is there, and only up to the newest time seen.
+    Where copying begins again, the cluster can only be asked for lines from a whole second on. The lines of
+    those that the log has already are left out: as many times as it has them, and only up to the newest time
+    seen.
     """
 
-    def __init__(self, follower: RemoteRunner) -> None:
-        self._follower = follower
-        kept = json.loads(follower.remote.cursor or "{}")
-        self._since: int = kept.get("since", 0)
+    def __init__(self, runner: RemoteRunner) -> None:
+        self._runner = runner
+        cursor = json.loads(runner.status.cursor or "{}")
+        self._since: int = cursor.get("since", 0)
         """The second of the newest line, of the clock there; 0: no line yet."""
-        self._from: int = kept.get("from", 0)
-        """Where in the log here the lines of that second begin, or earlier."""
-        self._newest: int = kept.get("newest", 0)
+        self._since_offset: int = cursor.get("from", 0)
+        """Offset in the log at which the lines of that second begin, or earlier."""
+        self._newest: int = cursor.get("newest", 0)
         """Time of the newest line, in nanoseconds."""
-        self._is_exact = kept.get("written", 0) == follower.written
-        """`newest` holds for all that is in the log."""
-        self._known: Counter[bytes] = Counter()
+        self._is_exact = cursor.get("written", 0) == runner.written_bytes
+        """True if no line in the log is newer than `_newest`."""
+        self._logged_lines: Counter[bytes] = Counter()
         self._partial = b""
-        self._moved_at = time.monotonic()
-        self._kept_at = time.monotonic()
+        self._grew_at = time.monotonic()
+        self._saved_at = time.monotonic()
 
     @property
     def quiet_s(self) -> float:
-        """Since the newest line, by either clock."""
-        by_theirs = time.time() - self._newest / _NANOSECONDS if self._newest else 0.0
-        return max(time.monotonic() - self._moved_at, by_theirs)
+        """Seconds since the newest line, by the clock here or there, whichever is longer."""
+        quiet_there_s = time.time() - self._newest / _NANOSECONDS if self._newest else 0.0
+        return max(time.monotonic() - self._grew_at, quiet_there_s)
 
     def options(self) -> list[str]:
-        """For `kubectl logs`."""
+        """Options of `kubectl logs` that make it begin at the cursor."""
         if not self._since:
             return []
         return [f"--since-time={datetime.fromtimestamp(self._since, UTC).strftime('%Y-%m-%dT%H:%M:%SZ')}"]
 
-    def begin(self) -> None:
-        """The output comes again, from the second on that `options` names."""
+    def restart(self) -> None:
+        """Prepare for output that comes again, from the second on that `options` names."""
         self._partial = b""
-        self._known = Counter(
-            self._follower.tail(self._follower.written - self._from).splitlines(keepends=True)
+        self._logged_lines = Counter(
+            self._runner.tail(self._runner.written_bytes - self._since_offset).splitlines(keepends=True)
         )
 
-    def take(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes that `kubectl logs` printed; an incomplete line waits for its end."""
         *lines, self._partial = (self._partial + data).split(b"\n")
         self._write([line + b"\n" for line in lines])
-        if time.monotonic() - self._kept_at > _KEPT_S:
-            self.keep()
+        if time.monotonic() - self._saved_at > _SAVE_INTERVAL_S:
+            self.save_cursor()
 
     def finish(self) -> None:
-        """Nothing follows: what has no end of line is a line too."""
-        last, self._partial = self._partial, b""
-        if last:
-            self._write([last])
+        """Write a last line that has no newline: nothing follows."""
+        last_line, self._partial = self._partial, b""
+        if last_line:
+            self._write([last_line])
 
     def note(self, text: str) -> None:
-        self.keep()
-        self._follower.write(f"rltui: {text}\n".encode())
+        self.save_cursor()
+        self._runner.write(f"rltui: {text}\n".encode())
 
-    def keep(self) -> None:
-        """Note how far it is brought over, for the next follower."""
+    def save_cursor(self) -> None:
+        """Record how far the output was copied, for the next runner."""
         if not self._since:
             return
-        self._kept_at = time.monotonic()
+        self._saved_at = time.monotonic()
         cursor = {
             "since": self._since,
-            "from": self._from,
+            "from": self._since_offset,
             "newest": self._newest,
-            "written": self._follower.written,
+            "written": self._runner.written_bytes,
         }
-        self._follower.tell(replace(self._follower.remote, cursor=json.dumps(cursor)))
+        self._runner.report(replace(self._runner.status, cursor=json.dumps(cursor)))
 
-    def end(self) -> str:
-        """The last lines, without colours."""
-        return _COLOUR.sub("", self._follower.tail(_END_BYTES).decode(errors="replace"))
+    def last_lines(self) -> str:
+        """The end of the log, without colours."""
+        return _COLOUR.sub("", self._runner.tail(_DONE_SEARCH_BYTES).decode(errors="replace"))
 
     def _write(self, lines: list[bytes]) -> None:
-        new: list[bytes] = []
-        size = self._follower.written
+        new_lines: list[bytes] = []
+        size = self._runner.written_bytes
         for line in lines:
-            stamp, text = _stamped(line)
-            if self._is_known(stamp, text):
+            timestamp, text = _split_timestamp(line)
+            if self._is_duplicate(timestamp, text):
                 continue
-            if stamp is not None and stamp // _NANOSECONDS > self._since:
-                self._since, self._from = stamp // _NANOSECONDS, size
-            self._newest = max(self._newest, stamp or 0)
-            new.append(text)
+            if timestamp is not None and timestamp // _NANOSECONDS > self._since:
+                self._since, self._since_offset = timestamp // _NANOSECONDS, size
+            self._newest = max(self._newest, timestamp or 0)
+            new_lines.append(text)
             size += len(text)
-        if new:
-            self._moved_at = time.monotonic()
-            self._follower.write(b"".join(new))
+        if new_lines:
+            self._grew_at = time.monotonic()
+            self._runner.write(b"".join(new_lines))
 
-    def _is_known(self, stamp: int | None, text: bytes) -> bool:
-        if self._is_exact and stamp is not None and stamp > self._newest:
+    def _is_duplicate(self, timestamp: int | None, text: bytes) -> bool:
+        if self._is_exact and timestamp is not None and timestamp > self._newest:
             return False
-        if self._known[text] > 0:
-            self._known[text] -= 1
+        if self._logged_lines[text] > 0:
+            self._logged_lines[text] -= 1
             return True
-        if stamp is not None and stamp > self._newest:
+        if timestamp is not None and timestamp > self._newest:
             self._is_exact = True
         return False
 
 
-def _stamped(line: bytes) -> tuple[int | None, bytes]:
-    """Its time in nanoseconds, and what stands behind it; `None` where the cluster says something itself."""
-    found = _STAMP.match(line)
-    if found is None:
+def _split_timestamp(line: bytes) -> tuple[int | None, bytes]:
+    """A line's time in nanoseconds, and its text; `None` where the cluster itself prints a line without a
+    time.
+    """
+    match = _STAMP.match(line)
+    if match is None:
         return None, line
-    moment = datetime.fromisoformat((found[1] + found[3]).decode())
-    fraction = int((found[2] or b"0").ljust(9, b"0"))
-    return int(moment.timestamp()) * _NANOSECONDS + fraction, line[found.end() :]
+    moment = datetime.fromisoformat((match[1] + match[3]).decode())
+    fraction = int((match[2] or b"0").ljust(9, b"0"))
+    return int(moment.timestamp()) * _NANOSECONDS + fraction, line[match.end() :]
 
 
-async def _ended(bringing: asyncio.Task[None]) -> None:
-    """Return when it has, which it does with its container; soon in any case."""
-    await asyncio.wait([bringing], timeout=_END_S)
-    await _cancelled(bringing)
+async def _finish_task(copying: asyncio.Task[None]) -> None:
+    """Return when the copying has ended, as it does with its container; cancel it after `_OUTPUT_END_S`."""
+    await asyncio.wait([copying], timeout=_OUTPUT_END_S)
+    await _cancel(copying)
 
 
-async def _cancelled(*tasks: asyncio.Task[object]) -> None:
-    """Return when they have ended. What they raise is nobody's business any more."""
+async def _cancel(*tasks: asyncio.Task[object]) -> None:
+    """Cancel the tasks and return when they have ended; what they raise is dropped."""
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)

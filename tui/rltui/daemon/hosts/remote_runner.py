@@ -1,4 +1,4 @@
-"""The program that stands for a component which runs elsewhere, whatever its host is."""
+"""The program that stands here for a component which runs elsewhere, whatever its host is."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from typing import Any, Protocol, cast
 from rltui.services.job_status import JobStatus, read_job_status, write_job_status
 
 _HOSTS = ("node", "slurm", "kube")
-"""Modules beside this one; each has `run`, a `ProcessHost`."""
+"""Modules beside this one, by kind of host; each has `run`, a `ProcessHost`."""
 _CANNOT_RUN = 127
-"""Exit code of a component that its host cannot start, as shells have it."""
+"""Exit code of a component that its host cannot start, as in shells."""
 _UNDER_SIGNAL = 128
-"""Added to its number where a signal ended the component."""
-_UNREACHED = 255
-"""Exit code of a follower that could not pass a stop on, as ssh has it."""
-_NO_ROOM_S = 1.0
-"""Until the next try to write on a full disk."""
-_MOST_UNWRITTEN = 16 << 20
-"""So many bytes of output wait for room; with more, all else waits, too."""
-_ROOM_AFTER_STOP_S = 5.0
-"""So long the last output of a component that was stopped waits for room."""
+"""A signal's number is added to this where a signal ended the component."""
+_UNREACHED_CODE = 255
+"""Exit code of a runner that could not pass a stop on, as that of ssh."""
+_WRITE_RETRY_S = 1.0
+"""Pause before the next try to write on a full disk."""
+_MAX_UNWRITTEN_BYTES = 16 << 20
+"""Output that waits for room; when there is more, the runner blocks until there is room."""
+_FINAL_WRITE_S = 5.0
+"""Longest wait for room for the last output of a component that was stopped."""
 
 
 class HostError(Exception):
@@ -41,15 +41,16 @@ class UnreachedError(Exception):
 
 
 class ProcessHost(Protocol):
-    async def __call__(self, follower: RemoteRunner) -> None:
-        """Start the component there, unless `follower.remote.id` says that it was; stay until it ended.
+    async def __call__(self, runner: RemoteRunner) -> None:
+        """Start the component there, unless `runner.status.id` says that it was; stay until it ended.
 
-        To be kept: the `id` is told before, or as soon as, it is started, so that the successor of a killed
-        follower finds it; `phase`, `where`, `reason` and `starts` are told as the host says them; that nobody
-        answers (`lose`) is never the end of the component: try again for ever, with growing pauses. All of
-        its output goes through `write`, each byte once. When `stop_asked` is set, ask it to stop as
-        `follower.stop` says; when `kill_asked` is set, end it at once. Returns only when the host says that
-        nothing of it is left, having told the phase `ended` with code, signal or error.
+        The host keeps these rules: the `id` is reported before, or as soon as, it is started, so that the
+        successor of a killed runner finds it; `phase`, `where`, `reason` and `starts` are reported as the
+        host says them; that nobody answers (`report_lost`) is never the end of the component: try again for
+        ever, with growing pauses. All of its output goes through `write`, each byte once. When
+        `stop_requested` is set, ask it to stop as `runner.stop` says; when `kill_requested` is set, end it at
+        once. Return only when the host says that nothing of it is left, having reported the phase `ended`
+        with code, signal or error.
 
         Raises:
             HostError: if it cannot be started there, and nothing of it is left there.
@@ -59,63 +60,67 @@ class ProcessHost(Protocol):
 
 
 class RemoteRunner:
-    """One component of an experiment, its files here, and what is asked of it."""
+    """One component of an experiment, its files here, and the requests to stop it."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises OSError, ValueError or LookupError where `spec.json` in `folder` says not what to run."""
+        """Read `spec.json` in `folder`.
+
+        Raises:
+            OSError, ValueError, LookupError: if it does not say what to run.
+        """
         values = json.loads((folder / "spec.json").read_bytes())
         self.folder = folder
         self.experiment: str = values["experiment"]
         """The tag that its processes carry, as `RLTUI_EXPERIMENT`."""
         self.component: str = values["component"]
         self.attempt: int = values["attempt"]
-        elsewhere = values["elsewhere"]
-        self.argv: tuple[str, ...] = tuple(elsewhere["argv"])
-        self.cwd: str = elsewhere["cwd"]
-        self.env: Mapping[str, str] = elsewhere["env"]
-        """What layout and framework add to the environment that it finds there."""
-        self.stop: Mapping[str, Any] = elsewhere["stop"]
-        """`signal`, `grace_s`, `again_s`, `leftovers` of the layout."""
-        self.host: Mapping[str, Any] = elsewhere["host"]
+        remote_spec = values["elsewhere"]
+        self.argv: tuple[str, ...] = tuple(remote_spec["argv"])
+        self.cwd: str = remote_spec["cwd"]
+        self.env: Mapping[str, str] = remote_spec["env"]
+        """Variables that layout and framework add to the environment there."""
+        self.stop: Mapping[str, Any] = remote_spec["stop"]
+        """The layout's `signal`, `grace_s`, `again_s`, `leftovers`."""
+        self.host: Mapping[str, Any] = remote_spec["host"]
         """The layout's entry for its host, filled in; `kind` names the module."""
-        self.remote = read_job_status(folder) or JobStatus()
-        self.stop_asked = asyncio.Event()
-        self.kill_asked = asyncio.Event()
-        """Set together with `stop_asked`."""
+        self.status = read_job_status(folder) or JobStatus()
+        self.stop_requested = asyncio.Event()
+        self.kill_requested = asyncio.Event()
+        """Set only together with `stop_requested`."""
         self.log = Path(values["log"])
-        """Where `write` writes to."""
-        self._is_untold = False
-        """What `remote` says could not be written."""
+        """The attempt's log, which `write` appends to; stdout is open on it."""
+        self._is_unsaved = False
+        """True where `status` could not be written to its file."""
         self._unwritten = bytearray()
         """Output for which there was no room."""
 
     @property
-    def written(self) -> int:
-        """Bytes of output so far, of this follower and those before it."""
+    def written_bytes(self) -> int:
+        """Bytes of output so far, of this runner and those before it."""
         return self.log.stat().st_size + len(self._unwritten)
 
     def tail(self, length: int) -> bytes:
-        """The last so many bytes of that output; fewer where it is shorter."""
+        """The last `length` bytes of that output; fewer where it is shorter."""
         size = self.log.stat().st_size
-        here = max(0, length - len(self._unwritten))
+        in_log_bytes = max(0, length - len(self._unwritten))
         with self.log.open("rb") as file:
-            known = os.pread(file.fileno(), here, max(0, size - here))
-        return (known + bytes(self._unwritten))[-length:] if length else b""
+            logged = os.pread(file.fileno(), in_log_bytes, max(0, size - in_log_bytes))
+        return (logged + bytes(self._unwritten))[-length:] if length else b""
 
     def write(self, data: bytes) -> None:
         """Append output of the component to the attempt's log. On a full disk, it waits for room."""
         self._unwritten += data
-        if len(self._unwritten) == len(data) and not self._has_written():
-            asyncio.get_running_loop().call_later(_NO_ROOM_S, self._write_again)
-        while len(self._unwritten) > _MOST_UNWRITTEN and not self._has_written():
-            time.sleep(_NO_ROOM_S)
+        if len(self._unwritten) == len(data) and not self._flush():
+            asyncio.get_running_loop().call_later(_WRITE_RETRY_S, self._retry_write)
+        while len(self._unwritten) > _MAX_UNWRITTEN_BYTES and not self._flush():
+            time.sleep(_WRITE_RETRY_S)
 
-    def _write_again(self) -> None:
-        if not self._has_written():
-            asyncio.get_running_loop().call_later(_NO_ROOM_S, self._write_again)
+    def _retry_write(self) -> None:
+        if not self._flush():
+            asyncio.get_running_loop().call_later(_WRITE_RETRY_S, self._retry_write)
 
-    def _has_written(self) -> bool:
-        """All of it: there is room."""
+    def _flush(self) -> bool:
+        """Write the output that waits. True when all of it is written."""
         while self._unwritten:
             try:
                 del self._unwritten[: os.write(1, self._unwritten)]
@@ -123,64 +128,68 @@ class RemoteRunner:
                 return False
         return True
 
-    def tell(self, remote: JobStatus) -> None:
-        """Say what is known of it now. A new phase begins now, whatever `since` says."""
-        before = self.remote
-        if remote.phase != before.phase or not remote.since:
-            remote = replace(remote, since=time.time())
-        if remote.phase == "ended":
-            remote = replace(remote, lost_at=None, problem="")
-        if remote == before and not self._is_untold:
+    def report(self, status: JobStatus) -> None:
+        """Record what is known of it now. A new phase begins now, whatever `since` says."""
+        previous = self.status
+        if status.phase != previous.phase or not status.since:
+            status = replace(status, since=time.time())
+        if status.phase == "ended":
+            status = replace(status, lost_at=None, problem="")
+        if status == previous and not self._is_unsaved:
             return
-        self.remote, self._is_untold = remote, True
+        self.status, self._is_unsaved = status, True
         with contextlib.suppress(OSError):  # tried again at the next call
-            write_job_status(self.folder, remote)
-            self._is_untold = False
+            write_job_status(self.folder, status)
+            self._is_unsaved = False
 
-    def lose(self, problem: str, *, since: float | None = None) -> None:
-        """Nobody answers there, for this reason; `since` then, or the first such call."""
-        lost_at = self.remote.lost_at or since or time.time()
-        self.tell(replace(self.remote, lost_at=lost_at, problem=problem))
+    def report_lost(self, problem: str, *, since: float | None = None) -> None:
+        """Record that nobody answers there, since `since`, or since the first such call."""
+        lost_at = self.status.lost_at or since or time.time()
+        self.report(replace(self.status, lost_at=lost_at, problem=problem))
 
-    def reach(self) -> None:
-        """Somebody answers there."""
-        self.tell(replace(self.remote, lost_at=None, problem=""))
+    def report_reached(self) -> None:
+        """Record that the host answers again: clears `lost_at` and `problem`."""
+        self.report(replace(self.status, lost_at=None, problem=""))
 
-    def ask_to_stop(self, *, kill: bool) -> None:
+    def request_stop(self, *, kill: bool) -> None:
         if kill:
-            self.kill_asked.set()
-        self.stop_asked.set()
+            self.kill_requested.set()
+        self.stop_requested.set()
 
     async def run(self) -> int:
-        """Follow it to its end. Returns the exit code that stands for that end."""
+        """Run the component to its end. Returns the exit code that stands for that end."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, lambda: self.ask_to_stop(kill=False))
-        loop.add_signal_handler(signal.SIGUSR1, lambda: self.ask_to_stop(kill=True))
+            loop.add_signal_handler(number, lambda: self.request_stop(kill=False))
+        loop.add_signal_handler(signal.SIGUSR1, lambda: self.request_stop(kill=True))
         try:
             kind = self.host["kind"]
             if kind not in _HOSTS:
                 raise HostError(f"rltui knows no host {kind!r}")
             await cast("ProcessHost", importlib.import_module(f"rltui.daemon.hosts.{kind}").run)(self)
         except HostError as error:
-            self.tell(replace(self.remote, phase="ended", reason="", exit_code=_CANNOT_RUN, error=str(error)))
+            self.report(
+                replace(self.status, phase="ended", reason="", exit_code=_CANNOT_RUN, error=str(error))
+            )
         except UnreachedError:
-            return _UNREACHED
-        await self._end_output()
-        if self.remote.signal is not None:
+            return _UNREACHED_CODE
+        await self._drain_output()
+        if self.status.signal is not None:
             with contextlib.suppress(ValueError):  # a name of another system
-                return _UNDER_SIGNAL + signal.Signals[self.remote.signal]
-        return 1 if self.remote.exit_code is None else self.remote.exit_code
+                return _UNDER_SIGNAL + signal.Signals[self.status.signal]
+        return 1 if self.status.exit_code is None else self.status.exit_code
 
-    async def _end_output(self) -> None:
-        """Wait for room for the last of it; where the component was stopped, not for long."""
+    async def _drain_output(self) -> None:
+        """Wait for room for the last of the output; at most `_FINAL_WRITE_S` where the component
+        was stopped.
+        """
         stopped_at: float | None = None
-        while not self._has_written():
-            if self.stop_asked.is_set():
+        while not self._flush():
+            if self.stop_requested.is_set():
                 stopped_at = stopped_at or time.monotonic()
-                if time.monotonic() - stopped_at > _ROOM_AFTER_STOP_S:
+                if time.monotonic() - stopped_at > _FINAL_WRITE_S:
                     return
-            await asyncio.sleep(_NO_ROOM_S)
+            await asyncio.sleep(_WRITE_RETRY_S)
 
 
 async def is_set_within(event: asyncio.Event, timeout_s: float) -> bool:
@@ -193,10 +202,10 @@ async def is_set_within(event: asyncio.Event, timeout_s: float) -> bool:
 def main(arguments: list[str]) -> int:
     """Exit status: that of the component, 128 and its signal's number, 127 if it could not be started.
 
-    Only the component's output is in the log: what goes wrong here is told in `follower.log` beside it.
+    The log holds the component's output alone: errors of the runner itself go to `follower.log` beside it.
     """
     folder = Path(arguments[0])
     with (folder / "follower.log").open("ab") as errors:
         os.dup2(errors.fileno(), 2)
-    follower = RemoteRunner(folder)
-    return asyncio.run(follower.run())
+    runner = RemoteRunner(folder)
+    return asyncio.run(runner.run())
