@@ -191,7 +191,7 @@ def write_scenario(scenario: Path, holders: Mapping[str, int | None], trainer_gi
 
 def status(name: str) -> Any:
     """Of an experiment, as `rltui status --json` has it."""
-    from rltui.cli.status import read_status
+    from rltui.cli.status_text import read_status
     from rltui.client import launch
 
     return read_status(launch.choose(name))

@@ -25,15 +25,15 @@ def table() -> Iterator[list[Row]]:
 
 PROGRAMS = (
     "rltui.daemon.__main__",
-    "rltui.cli.status",
-    "rltui.cli.logs",
+    "rltui.cli.status_text",
+    "rltui.cli.commands.logs",
     "rltui.cli.app",
-    "rltui.cli.opening",
+    "rltui.cli.commands.open",
     "rltui.ui.app",
 )
 LOADED_LATER = (
     "rltui.client.connection",
-    "rltui.cli.running",
+    "rltui.cli.new_run",
     "rltui.client.offline",
     "textual.drivers.linux_driver",
     "rltui.ui.screens.metrics",

@@ -11,7 +11,7 @@ from tests.conftest import Box
 from tests.services.config.models.checkouts import make
 
 from rltui.cli import main
-from rltui.cli.box import Logout, at_logout
+from rltui.cli.commands.doctor import Logout, at_logout
 from rltui.frameworks.generic import GENERIC
 from rltui.services import trust
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rltui.cli import running, status
+from rltui.cli import new_run, status_text
 
 
 def test_without_a_screen_none_is_opened(
@@ -17,10 +17,10 @@ def test_without_a_screen_none_is_opened(
     """Finding A13: `demo --no-tui` opened the app where the demo runs already."""
     known = SimpleNamespace(name="demo", output_dir=str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
-    monkeypatch.setattr(running, "find_experiment", lambda _: known)
+    monkeypatch.setattr(new_run, "find_experiment", lambda _: known)
     monkeypatch.setattr("rltui.client.launch.lives", lambda _: True)
-    monkeypatch.setattr(running, "read_status", lambda _: {"experiment": "demo"})
-    monkeypatch.setattr(status, "as_text", lambda told, **_: f"{told['experiment']} runs\n")
-    monkeypatch.setattr(running, "show", lambda _: pytest.fail("the app was opened"))
-    assert running.demo(Namespace(no_tui=True, output_dir=str(tmp_path))) == 0
+    monkeypatch.setattr(new_run, "read_status", lambda _: {"experiment": "demo"})
+    monkeypatch.setattr(status_text, "as_text", lambda told, **_: f"{told['experiment']} runs\n")
+    monkeypatch.setattr(new_run, "show", lambda _: pytest.fail("the app was opened"))
+    assert new_run.demo(Namespace(no_tui=True, output_dir=str(tmp_path))) == 0
     assert capsys.readouterr().out == "demo runs\n"

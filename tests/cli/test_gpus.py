@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.cli.gpus import report_lines
+from rltui.cli.commands.gpus import report_lines
 from rltui.core.gpu.report import (
     GpuBudget,
     GpuDevice,

@@ -14,7 +14,7 @@ import pytest
 
 from rltui.cli import main
 from rltui.cli.arguments import host_of
-from rltui.cli.helping import page, topics
+from rltui.cli.commands.help import page, topics
 from rltui.cli.parser import build, commands_with_help, parse
 
 WIDEST, LONGEST = 100, 40

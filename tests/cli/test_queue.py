@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rltui.cli.commands.queue import _axis, _points
 from rltui.cli.parser import parse
-from rltui.cli.queue import _axis, _points
 from rltui.errors import UsageError
 
 

@@ -16,9 +16,9 @@ from tests.fakes.past_run import made
 from tests.ui.trouble import backoff_status, orphans_status, stalled_status, waiting_status
 
 from rltui.cli import main
-from rltui.cli.status import document
+from rltui.cli.commands.status import Sentences
+from rltui.cli.status_text import document
 from rltui.cli.terminal import InPlace
-from rltui.cli.watching import Sentences
 from rltui.core.api import Status
 from rltui.core.states import ComponentState
 
@@ -77,7 +77,7 @@ def statuses(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             raise KeyboardInterrupt
         return queue.pop(0)
 
-    monkeypatch.setattr("rltui.cli.watching.row_of", look)
+    monkeypatch.setattr("rltui.cli.commands.status.row_of", look)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     return queue
 

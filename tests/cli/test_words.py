@@ -19,7 +19,7 @@ from tests.ui.trouble import (
 )
 
 from rltui.cli.parser import is_file_name
-from rltui.cli.status import as_text, remedy_command
+from rltui.cli.status_text import as_text, remedy_command
 from rltui.cli.waiting import wait_until_settled
 from rltui.client.wire import Wire
 from rltui.core.api import Down, HostStatus, Status

@@ -14,7 +14,7 @@ from tests.ui.eval_cases import REPORT
 from tests.ui.test_look import SMALL, SnapCompare
 from textual.pilot import Pilot
 
-from rltui.cli.status import as_text
+from rltui.cli.status_text import as_text
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.errors import UsageError
 from rltui.ui.screens.eval_dialog import EvalDialog, target_of, targets

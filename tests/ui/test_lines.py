@@ -24,7 +24,7 @@ from tests.ui.trouble import (
     waiting_status,
 )
 
-from rltui.cli.status import as_text
+from rltui.cli.status_text import as_text
 from rltui.core.api import HealthIssue, Orphan, Plan
 from rltui.core.config_report import KnobInfo, Problem
 from rltui.core.states import ComponentState

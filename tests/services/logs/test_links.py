@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fakes.experiment import NOW, running_status
 
-from rltui.cli.status import as_text
+from rltui.cli.status_text import as_text
 from rltui.core.api import Link
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation

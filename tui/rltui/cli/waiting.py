@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from rltui.cli.colour import diff, paint, signed
 from rltui.cli.progress import Waiting
-from rltui.cli.status import gist_of, print_status, retry_text
+from rltui.cli.status_text import gist_of, print_status, retry_text
 from rltui.client.actor import actor
 from rltui.client.wire import Wire
 from rltui.core import hints

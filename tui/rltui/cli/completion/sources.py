@@ -277,7 +277,7 @@ def _tags(_: str, __: Words) -> Found:
 
 
 def _topics(_: str, __: Words) -> Found:
-    from rltui.cli.helping import topics
+    from rltui.cli.commands.help import topics
 
     return topics().items()
 

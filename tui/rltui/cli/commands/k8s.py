@@ -17,9 +17,9 @@ from typing import Any, Literal
 from rltui.cli.app import need_terminal, show
 from rltui.cli.colour import paint
 from rltui.cli.consent import require_consent
+from rltui.cli.new_run import start_headless
 from rltui.cli.progress import Waiting, working
-from rltui.cli.running import start_headless
-from rltui.cli.status import print_status, read_status
+from rltui.cli.status_text import print_status, read_status
 from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import ask, confirm
 from rltui.cli.waiting import StateChanges

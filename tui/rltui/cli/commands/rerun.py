@@ -12,7 +12,7 @@ from pathlib import Path
 from rltui.cli.choosing import ready_index
 from rltui.cli.config import wanted_devices
 from rltui.cli.consent import require_consent
-from rltui.cli.running import start_headless
+from rltui.cli.new_run import start_headless
 from rltui.client.fork import prepared
 from rltui.client.rerun import RerunPlan, plan_rerun
 from rltui.core.api import Request

@@ -12,7 +12,7 @@ from typing import Any
 
 from rltui.cli.arguments import WATCH_S
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.status import as_text, document, gist_of, print_status, read_status, row_of, state_text
+from rltui.cli.status_text import as_text, document, gist_of, print_status, read_status, row_of, state_text
 from rltui.cli.table import room
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.core import hints

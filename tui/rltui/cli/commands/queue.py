@@ -154,7 +154,7 @@ def _planned(
     Raises:
         ConfigError: if its config breaks a rule, as `rltui check` says it.
     """
-    from rltui.cli.running import wanted_run  # knows the frameworks, which `rltui queue` needs not
+    from rltui.cli.new_run import wanted_run  # knows the frameworks, which `rltui queue` needs not
     from rltui.client import creation
     from rltui.client.jobs import submitted
     from rltui.services.config import origins

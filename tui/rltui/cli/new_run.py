@@ -18,12 +18,12 @@ from rltui import paths
 from rltui.cli.app import need_terminal, show
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint
+from rltui.cli.commands.orphans import change
 from rltui.cli.config import WhoseConfig, wanted_devices
 from rltui.cli.config_line import staged
 from rltui.cli.consent import accepted, require_consent
-from rltui.cli.processes import change
 from rltui.cli.progress import working
-from rltui.cli.status import print_status, read_status
+from rltui.cli.status_text import print_status, read_status
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, painted, plan_of, wait_until_settled
 from rltui.client import creation, launch

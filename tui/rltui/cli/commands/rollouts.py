@@ -14,7 +14,7 @@ from typing import Any
 
 from rltui import wording
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.logs import pattern_of
+from rltui.cli.commands.logs import pattern_of
 from rltui.cli.progress import working
 from rltui.cli.table import Column, print_table
 from rltui.core.rollouts import (

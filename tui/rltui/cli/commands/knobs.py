@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import diff as paint_diff
 from rltui.cli.colour import paint, signed
-from rltui.cli.status import read_status
+from rltui.cli.status_text import read_status
 from rltui.cli.table import Column, Row, print_table
 from rltui.client import launch
 from rltui.core import hints
@@ -159,7 +159,7 @@ def diff(arguments: argparse.Namespace) -> int:
         and arguments.name is None
         and not any("#" in word or word == _ORIGINAL for word in words)
     ):
-        from rltui.cli.compare import diff_of_runs  # knows all runs
+        from rltui.cli.commands.compare import diff_of_runs  # knows all runs
 
         if (runs := diff_of_runs(words)) is not None:
             _print_found(runs, arguments)

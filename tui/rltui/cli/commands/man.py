@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from rltui import __version__
 from rltui.cli.colour import paint
-from rltui.cli.helping import page, topics
+from rltui.cli.commands.help import page, topics
 from rltui.cli.parser import build, commands_with_help
 from rltui.cli.table import room, wrapped
 from rltui.errors import ExitCode

@@ -12,7 +12,7 @@ from rltui.cli.choosing import ready_index
 from rltui.cli.colour import diff as paint_diff
 from rltui.cli.config import wanted_devices
 from rltui.cli.consent import require_consent
-from rltui.cli.running import start_headless
+from rltui.cli.new_run import start_headless
 from rltui.client import promote as promoting
 from rltui.client.fork import plan_fork, prepared
 from rltui.core.forks import ForkRequest, checkpointed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rltui.cli.app import show, show_readonly, show_run, show_runs
 from rltui.cli.parser import is_file_name
-from rltui.cli.status import list_lines, rows_of
+from rltui.cli.status_text import list_lines, rows_of
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import UsageError
@@ -30,7 +30,7 @@ def open_experiment(arguments: argparse.Namespace) -> int:
             return _open_named(word)
         if (record := experiment_in(Path(word))) is not None:
             return show(record)
-    from rltui.cli.running import open_config  # knows the frameworks, which attaching needs not
+    from rltui.cli.new_run import open_config  # knows the frameworks, which attaching needs not
 
     return open_config(arguments)
 

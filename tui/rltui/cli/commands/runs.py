@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 
 from rltui.cli.colour import signed
-from rltui.cli.keeping import put_into_trash
 from rltui.cli.progress import working
-from rltui.cli.status import run_state
+from rltui.cli.run_changes import put_into_trash
+from rltui.cli.status_text import run_state
 from rltui.cli.table import Column, print_table, room
 from rltui.core import hints
 from rltui.core.run_columns import (
