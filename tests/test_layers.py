@@ -19,7 +19,7 @@ def imported(statement: str, *names: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "statement",
-    ["import rltui.daemon.__main__", "import rltui.client.connection", "import rltui.cli.new_run"],
+    ["import rltui.daemon.__main__", "import rltui.client.connection", "import rltui.cli.commands.up"],
 )
 def test_manager_without_the_screen_is_light(statement: str) -> None:
     assert imported(statement, *HEAVY) == []
@@ -27,7 +27,7 @@ def test_manager_without_the_screen_is_light(statement: str) -> None:
 
 def test_status_imports_neither_pydantic_nor_libtmux() -> None:
     names = ("pydantic", "libtmux", "asyncio", "tomlkit", *HEAVY)
-    assert imported("import rltui.cli.status_text, rltui.cli", *names) == []
+    assert imported("import rltui.cli.commands.status, rltui.cli", *names) == []
 
 
 def test_the_models_of_the_embedded_engine_are_imported_for_a_config_alone_and_light() -> None:

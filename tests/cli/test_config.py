@@ -13,7 +13,8 @@ import pytest
 from tests.client.test_creation import ANY_SFT
 
 from rltui import paths
-from rltui.cli import main, opening
+from rltui.cli import main
+from rltui.cli.commands import open as opening
 from rltui.cli.config import chosen_framework
 from rltui.client import creation, launch, offline
 from rltui.errors import ConfigError

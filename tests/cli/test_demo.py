@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rltui.cli import new_run, status_text
+from rltui.cli import status_text
+from rltui.cli.commands import demo
 
 
 def test_without_a_screen_none_is_opened(
@@ -17,10 +18,10 @@ def test_without_a_screen_none_is_opened(
     """Finding A13: `demo --no-tui` opened the app where the demo runs already."""
     known = SimpleNamespace(name="demo", output_dir=str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
-    monkeypatch.setattr(new_run, "find_experiment", lambda _: known)
+    monkeypatch.setattr(demo, "find_experiment", lambda _: known)
     monkeypatch.setattr("rltui.client.launch.lives", lambda _: True)
-    monkeypatch.setattr(new_run, "read_status", lambda _: {"experiment": "demo"})
+    monkeypatch.setattr(demo, "read_status", lambda _: {"experiment": "demo"})
     monkeypatch.setattr(status_text, "as_text", lambda told, **_: f"{told['experiment']} runs\n")
-    monkeypatch.setattr(new_run, "show", lambda _: pytest.fail("the app was opened"))
-    assert new_run.demo(Namespace(no_tui=True, output_dir=str(tmp_path))) == 0
+    monkeypatch.setattr(demo, "show", lambda _: pytest.fail("the app was opened"))
+    assert demo.demo(Namespace(no_tui=True, output_dir=str(tmp_path))) == 0
     assert capsys.readouterr().out == "demo runs\n"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rltui.cli import init, main
+from rltui.cli import main
+from rltui.cli.commands import init
 from rltui.services import layout_files
 
 

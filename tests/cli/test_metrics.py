@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rltui.cli import metrics as command
+from rltui.cli.commands import metrics as command
 from rltui.cli.parser import parse
 from rltui.client import launch
 from rltui.errors import RltuiError, UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.cli.commands.queue import _axis, _points
+from rltui.cli.commands.sweep import _axis, _points
 from rltui.cli.parser import parse
 from rltui.errors import UsageError
 

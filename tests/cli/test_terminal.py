@@ -274,7 +274,7 @@ def test_a_crash_is_cleaned_too(box: Box) -> None:
     script = f"""
 import sys
 import rltui.cli
-from rltui.cli import watching
+from rltui.cli.commands import status as watching
 def crash(arguments): raise ValueError({EVIL!r})
 watching.show_status = crash
 sys.exit(rltui.cli.main(["status"]))

@@ -236,7 +236,7 @@ def build(only: str = "") -> tuple[argparse.ArgumentParser, Commands[argparse.Ar
 
 
 def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
-    opening = command(commands, "open", "opening:open_experiment", "open an experiment in the TUI")
+    opening = command(commands, "open", "commands.open:open_experiment", "open an experiment in the TUI")
     argument(
         opening,
         "config",
@@ -248,11 +248,11 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     add_creation(opening)
     add_slurm(opening)
     add_keymap(opening)
-    demo = command(commands, "demo", "running:demo", "a real small run on the CPU, in the TUI")
+    demo = command(commands, "demo", "commands.demo:demo", "a real small run on the CPU, in the TUI")
     argument(demo, "-o --output-dir", "DIR", "folder of the demo (default: outputs/demo)")
     flag(demo, "--no-tui", "start it headless, like `up`")
     add_keymap(demo)
-    watch = command(commands, "watch", "running:watch", "look at a run that somebody else started")
+    watch = command(commands, "watch", "commands.watch:watch", "look at a run that somebody else started")
     argument(watch, "run_dir", "RUN_DIR", "its output folder, the one with logs/ in it")
     argument(watch, "-n --name", "NAME", "name of the observation (default: the folder's)")
     argument(watch, "-l --layout", "LAYOUT", "layout of [[log]] entries (default: watch)")
@@ -260,7 +260,7 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     flag(watch, "--no-tui", "only begin, and print the status")
     add_keymap(watch)
     add_json(watch)
-    up = command(commands, "up", "running:up", "start an experiment headless; returns when all is ready")
+    up = command(commands, "up", "commands.up:up", "start an experiment headless; returns when all is ready")
     argument(up, "config", "CONFIG", _CONFIG_HELP, nargs="*")
     add_creation(up)
     add_slurm(up)
@@ -280,15 +280,15 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     add_wait(up)
     argument(up, "--timeout", "S", "give up waiting after S seconds", type=float)
     add_json(up)
-    down = command(commands, "down", "running:down", "stop everything; leaves no process behind")
+    down = command(commands, "down", "commands.down:down", "stop everything; leaves no process behind")
     flag(down, "--plan", "only say what would end, and what is lost")
     flag(down, "--all", "all that lives; the queue is paused")
     flag(down, "--yes", "do not ask about --all")
     add_name(down, positional=True)
     add_json(down)
-    listing = command(commands, "ls", "status:list_experiments", "list the experiments, running or not")
+    listing = command(commands, "ls", "commands.ls:list_experiments", "list the experiments, running or not")
     add_json(listing)
-    status = command(commands, "status", "watching:show_status", "components, step and reward")
+    status = command(commands, "status", "commands.status:show_status", "components, step and reward")
     add_name(status, positional=True)
     add_watch(status, interval_or_name, "stay, and look again every S seconds")
     flag(status, "--plain", "in sentences, and with --watch one for each change")
@@ -301,7 +301,7 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
         ("stop", "stop components and what depends on them"),
         ("restart", "restart components, and those that must restart with them"),
     ):
-        parser = command(commands, name, "processes:change", text)
+        parser = command(commands, name, "component_actions:change", text)
         parser.set_defaults(action=name)
         argument(parser, "component", "C", "component id", nargs="*")
         flag(parser, "--plan", "only print what would be done")
@@ -325,7 +325,9 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
             flag(parser, "--kill", "no grace: end the whole tree at once")
         add_name(parser)
         add_json(parser)
-    orphans = command(commands, "orphans", "processes:orphans", "processes that outlived their component")
+    orphans = command(
+        commands, "orphans", "commands.orphans:orphans", "processes that outlived their component"
+    )
     add_name(orphans, positional=True)
     argument(
         orphans, "--free", "PID", "end these (all, where no pid is given); asks first", nargs="*", type=int
@@ -335,7 +337,7 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     flag(orphans, "--yes", "do not ask")
     add_json(orphans)
-    attach = command(commands, "attach", "by_hand:attach", "show the raw tmux pane (q leaves it)")
+    attach = command(commands, "attach", "commands.attach:attach", "show the raw tmux pane (q leaves it)")
     argument(attach, "component", "C", "component id, or supervisor")
     flag(attach, "--readonly", "pass no keys on")
     add_name(attach)
@@ -343,7 +345,7 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_by_hand(commands: Commands[argparse.ArgumentParser]) -> None:
     shell = command(
-        commands, "shell", "by_hand:shell", "a terminal where a component runs (ctrl+] leaves it)"
+        commands, "shell", "commands.shell:shell", "a terminal where a component runs (ctrl+] leaves it)"
     )
     argument(
         shell,
@@ -356,7 +358,9 @@ def _add_by_hand(commands: Commands[argparse.ArgumentParser]) -> None:
     flag(shell, "--detach", "only start it; `rltui attach shell` shows it")
     argument(shell, "command", "COMMAND", "after --: what to run (default: $SHELL)", nargs="*")
     add_name(shell)
-    publish = command(commands, "publish", "by_hand:publish", "upload weights of the run to the hub, by `hf`")
+    publish = command(
+        commands, "publish", "commands.publish:publish", "upload weights of the run to the hub, by `hf`"
+    )
     argument(publish, "what", "STEP", "whose weights; or a folder of weights")
     argument(publish, "repo", "USER/NAME", "the repository; made where there is none")
     flag(publish, "--private", "one that is made is only for its owner")
@@ -372,7 +376,9 @@ def _add_by_hand(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
-    knobs = command(commands, "knobs", "knobs:show_knobs", "every knob: value, default, bounds, readers")
+    knobs = command(
+        commands, "knobs", "commands.knobs:show_knobs", "every knob: value, default, bounds, readers"
+    )
     argument(
         knobs,
         "pattern",
@@ -388,7 +394,10 @@ def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
     add_json(knobs)
     _add_edits(commands)
     diff = command(
-        commands, "diff", "knobs:diff", "what the files say beside what runs; or two attempts, or runs"
+        commands,
+        "diff",
+        "commands.diff:diff",
+        "what the files say beside what runs; or two attempts, or runs",
     )
     argument(
         diff,
@@ -406,7 +415,9 @@ def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_edits(commands: Commands[argparse.ArgumentParser]) -> None:
-    edit = command(commands, "set", "edits:set_knobs", "edit the TOML; prints the diff and the restart set")
+    edit = command(
+        commands, "set", "commands.set:set_knobs", "edit the TOML; prints the diff and the restart set"
+    )
     argument(
         edit,
         "edit",
@@ -418,15 +429,15 @@ def _add_edits(commands: Commands[argparse.ArgumentParser]) -> None:
     flag(edit, "--force", "also what nobody knows, or our rules refuse")
     _add_edit(edit)
     add_framework(edit)
-    taking_back = command(commands, "undo", "edits:undo", "take back the newest edit of the config")
+    taking_back = command(commands, "undo", "commands.undo:undo", "take back the newest edit of the config")
     _add_edit(taking_back)
-    again = command(commands, "redo", "edits:redo", "make the edit again that was undone last")
+    again = command(commands, "redo", "commands.redo:redo", "make the edit again that was undone last")
     _add_edit(again)
     _add_convert(commands)
     model = command(
         commands,
         "use-checkpoint",
-        "edits:use_checkpoint",
+        "commands.use_checkpoint:use_checkpoint",
         "make trained weights the model of a config, as an edit",
     )
     argument(model, "target", "STEP|DIR", "step of a run (-n NAME), such as of SFT; or a folder")
@@ -436,12 +447,14 @@ def _add_edits(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_layouts(commands: Commands[argparse.ArgumentParser]) -> None:
-    layouts = command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
+    layouts = command(
+        commands, "layouts", "commands.layouts:list_layouts", "list the layouts and where they lie"
+    )
     add_json(layouts)
     init = command(
         commands,
         "init",
-        "init:init",
+        "commands.init:init",
         "write a commented layout for your own programs, by questions or options; or a workspace",
     )
     argument(init, "layout_name", "NAME", "of the layout, or the folder for --from", nargs="?")
@@ -461,7 +474,7 @@ def _add_layouts(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
-    check = command(commands, "check", "config:check", "validate a config; no side effects")
+    check = command(commands, "check", "commands.check:check", "validate a config; no side effects")
     argument(check, "config", "CONFIG", _CONFIG_HELP, nargs="*")
     argument(check, "-l --layout", "LAYOUT", "layout name or file")
     add_framework(check)
@@ -475,7 +488,7 @@ def _add_convert(commands: Commands[argparse.ArgumentParser]) -> None:
     convert = command(
         commands,
         "convert",
-        "edits:convert",
+        "commands.convert:convert",
         "count the batch in tokens instead of rollouts, or back; or write a config for another framework",
     )
     argument(
@@ -514,7 +527,7 @@ def _add_edit(parser: argparse.ArgumentParser) -> None:
 
 def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
     logs = command(
-        commands, "logs", "logs:logs", "what a component printed; all of them are searched at once"
+        commands, "logs", "commands.logs:logs", "what a component printed; all of them are searched at once"
     )
     argument(
         logs,
@@ -543,7 +556,7 @@ def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
     events = command(
         commands,
         "events",
-        "events:events",
+        "commands.events:events",
         "the journal: starts, exits, edits with their diffs, alerts, notes",
     )
     flag(events, "-f --follow", "go on as it grows")
@@ -558,14 +571,18 @@ def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
     add_name(events)
     add_json(events, "one JSON document; with -f, one per line")
 
-    note = command(commands, "note", "events:note", "keep a sentence in the journal; a mark on the charts")
+    note = command(
+        commands, "note", "commands.note:note", "keep a sentence in the journal; a mark on the charts"
+    )
     argument(note, "text", "TEXT", "what is to be remembered; - reads it from stdin", nargs="+")
     add_name(note)
     add_json(note)
 
 
 def _add_metrics(commands: Commands[argparse.ArgumentParser]) -> None:
-    metrics = command(commands, "metrics", "metrics:metrics", "the curves of a run, whole and up to now")
+    metrics = command(
+        commands, "metrics", "commands.metrics:metrics", "the curves of a run, whole and up to now"
+    )
     argument(
         metrics,
         "metric",
@@ -586,7 +603,9 @@ def _add_metrics(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_rollouts(commands: Commands[argparse.ArgumentParser]) -> None:
-    rollouts = command(commands, "rollouts", "rollouts:rollouts", "what the model wrote, and its rewards")
+    rollouts = command(
+        commands, "rollouts", "commands.rollouts:rollouts", "what the model wrote, and its rewards"
+    )
     argument(rollouts, "where", "DIR", "a run's or an evaluation's folder, or a file of rollouts", nargs="?")
     argument(rollouts, "--step", "S", "of this step (default: the newest)", type=count)
     flag(rollouts, "--eval", "of evaluations")
@@ -614,7 +633,10 @@ def _add_rollouts(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_evals(commands: Commands[argparse.ArgumentParser]) -> None:
     asked = command(
-        commands, "eval", "evals:evaluate", "evaluate the model: now, a checkpoint, what it began with"
+        commands,
+        "eval",
+        "commands.eval:evaluate",
+        "evaluate the model: now, a checkpoint, what it began with",
     )
     argument(asked, "env", "ENV", "default: what the config trains on", nargs="?", default="")
     target = asked.add_mutually_exclusive_group()
@@ -633,7 +655,7 @@ def _add_evals(commands: Commands[argparse.ArgumentParser]) -> None:
     asked.epilog = "What follows -- is for the evaluator itself: rltui eval -- --temperature 0.2"
     asked.set_defaults(arguments=())
     add_json(asked)
-    evals = command(commands, "evals", "evals:evals", "the evaluations, how they differ, what waits")
+    evals = command(commands, "evals", "commands.evals:evals", "the evaluations, how they differ, what waits")
     argument(evals, "--against", "ID", "differences to this one (default: to the base)")
     flag(evals, "--all", "those of all experiments")
     argument(evals, "--cancel", "ID", "take it from the queue, or end it")
@@ -642,12 +664,15 @@ def _add_evals(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
-    gpus = command(commands, "gpus", "gpus:gpus", "the GPUs of this box and who holds their memory")
+    gpus = command(commands, "gpus", "commands.gpus:gpus", "the GPUs of this box and who holds their memory")
     add_watch(gpus, interval)
     argument(gpus, "-n --name", "NAME", "as this experiment sees them: budgets, peaks, other hosts")
     add_json(gpus, "one JSON document; with --watch, one per line")
     found = command(
-        commands, "checkpoints", "checkpoints:checkpoints", "the checkpoints of the run, and what may go"
+        commands,
+        "checkpoints",
+        "commands.checkpoints:checkpoints",
+        "the checkpoints of the run, and what may go",
     )
     flag(found, "--prune", "delete old ones; the plan is shown first")
     argument(
@@ -668,7 +693,7 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     trusted = command(
         commands,
         "trust",
-        "config:trust_folder",
+        "commands.trust:trust_folder",
         "let rltui run what a folder holds without a start: a layout's gpu_source, a checkout's python",
     )
     argument(trusted, "folder", "DIR", "default: here", nargs="?", default=".")
@@ -681,17 +706,21 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     argument(completion, "shell", "SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish"))
     completion.add_argument("word", nargs="*", help=argparse.SUPPRESS)  # what is typed so far
-    helping = command(commands, "help", "helping:show_help", "about a topic or a command, on a page")
+    helping = command(commands, "help", "commands.help:show_help", "about a topic or a command, on a page")
     argument(helping, "topic", "TOPIC|COMMAND", "default: the list of topics", nargs="?")
-    manual = command(commands, "man", "manual:show_manual", "all commands and options as a manual page")
+    manual = command(commands, "man", "commands.man:show_manual", "all commands and options as a manual page")
     flag(manual, "--raw", "its source: rltui man --raw > rltui.1")
-    keys = command(commands, "keys", "keys:show_keys", "the keys of the TUI, as they are mapped now")
+    keys = command(commands, "keys", "commands.keys:show_keys", "the keys of the TUI, as they are mapped now")
     argument(keys, "word", "WORD", "only those with all these words", nargs="*")
     add_keymap(keys)
     add_json(keys)
-    served = command(commands, "serve", "host:serve", "what an rltui on another machine starts here: --host")
+    served = command(
+        commands, "serve", "commands.serve:serve", "what an rltui on another machine starts here: --host"
+    )
     flag(served, "--stdio", "talk over stdin and stdout")
-    doctor = command(commands, "doctor", "box:doctor", "check that this box, or nodes, have what rltui needs")
+    doctor = command(
+        commands, "doctor", "commands.doctor:doctor", "check that this box, or nodes, have what rltui needs"
+    )
     argument(doctor, "config", "CONFIG", "with --nodes: what would be run", nargs="*")
     flag(
         doctor,

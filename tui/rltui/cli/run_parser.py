@@ -30,7 +30,7 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_listing(commands: Commands[argparse.ArgumentParser]) -> None:
-    runs = command(commands, "runs", "runs:runs", "all runs there are, living and finished")
+    runs = command(commands, "runs", "commands.runs:runs", "all runs there are, living and finished")
     argument(
         runs,
         "filter",
@@ -61,7 +61,7 @@ def _add_listing(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_adding(commands: Commands[argparse.ArgumentParser]) -> None:
-    adding = command(commands, "add", "keeping:add", "take runs that rltui did not start into the list")
+    adding = command(commands, "add", "commands.add:add", "take runs that rltui did not start into the list")
     argument(
         adding,
         "folder",
@@ -75,26 +75,31 @@ def _add_adding(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_keeping(commands: Commands[argparse.ArgumentParser]) -> None:
-    tag = command(commands, "tag", "keeping:tag", "the tags of runs: show, add, remove")
+    tag = command(commands, "tag", "commands.tag:tag", "the tags of runs: show, add, remove")
     argument(tag, "word", "RUN|+TAG", "runs by name or id, and +TAG to add", nargs="*")
     repeatable(tag, "--remove", "TAG,…", "tags to remove")
     describe = command(
-        commands, "describe", "keeping:describe", "the note of a run, in the list of runs: show, write"
+        commands,
+        "describe",
+        "commands.describe:describe",
+        "the note of a run, in the list of runs: show, write",
     )
     argument(describe, "run", "RUN", "name or id")
     argument(describe, "text", "TEXT", "the new note; - reads it from stdin", nargs="*")
     flag(describe, "--clear", "remove it")
-    best = command(commands, "best", "keeping:best", "mark runs as the best ones")
+    best = command(commands, "best", "commands.best:best", "mark runs as the best ones")
     flag(best, "--remove", "take the mark away")
-    archive = command(commands, "archive", "keeping:archive", "list these runs no longer, unless asked to")
-    unarchive = command(commands, "unarchive", "keeping:unarchive", "list these runs again")
-    rm = command(commands, "rm", "keeping:remove", "put runs into the trash, folder and all")
+    archive = command(
+        commands, "archive", "commands.archive:archive", "list these runs no longer, unless asked to"
+    )
+    unarchive = command(commands, "unarchive", "commands.unarchive:unarchive", "list these runs again")
+    rm = command(commands, "rm", "commands.rm:remove", "put runs into the trash, folder and all")
     flag(rm, "--plan", "only say what would go, and what it frees")
     flag(rm, "--yes", "do not ask")
-    restore = command(commands, "restore", "keeping:restore", "take runs out of the trash")
+    restore = command(commands, "restore", "commands.restore:restore", "take runs out of the trash")
     for parser in (best, archive, unarchive, rm, restore):
         argument(parser, "run", "RUN", "name or id", nargs="+")
-    trash = command(commands, "trash", "keeping:trash", "what lies in the trash, and how large it is")
+    trash = command(commands, "trash", "commands.trash:trash", "what lies in the trash, and how large it is")
     flag(trash, "--empty", "delete it for good; asks first")
     argument(trash, "--older-than", "AGE", "only what has lain there so long: 30d, 12h")
     flag(trash, "--yes", "do not ask")
@@ -103,30 +108,36 @@ def _add_keeping(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_queue(commands: Commands[argparse.ArgumentParser]) -> None:
-    queue = command(commands, "queue", "queue:show", "runs that wait for GPUs, and start by themselves")
+    queue = command(
+        commands, "queue", "commands.queue:show", "runs that wait for GPUs, and start by themselves"
+    )
     add_json(queue)
     verbs = queue.add_subparsers(title="what to do", metavar="VERB")
-    listing = command(verbs, "ls", "queue:show", "what waits and why, what runs, what has ended")
-    asked = command(verbs, "add", "queue:add", "start a run when it can; all that `rltui up` takes")
+    listing = command(verbs, "ls", "commands.queue:show", "what waits and why, what runs, what has ended")
+    asked = command(verbs, "add", "commands.queue:add", "start a run when it can; all that `rltui up` takes")
     argument(asked, "config", "CONFIG", "as `rltui up` takes it; also -- --KEY VALUE", nargs="*")
     _add_queued(asked)
     add_creation(asked)
-    paused = command(verbs, "pause", "queue:pause", "start nothing any more; what runs goes on")
-    resumed = command(verbs, "resume", "queue:resume", "start what may start, also after a reboot")
+    paused = command(verbs, "pause", "commands.queue:pause", "start nothing any more; what runs goes on")
+    resumed = command(verbs, "resume", "commands.queue:resume", "start what may start, also after a reboot")
     _add_after_reboot(resumed)
-    removed = command(verbs, "rm", "queue:remove", "do not start these; forget those that have ended")
-    again = command(verbs, "retry", "queue:retry", "let these wait again, with config files as they are now")
+    removed = command(
+        verbs, "rm", "commands.queue:remove", "do not start these; forget those that have ended"
+    )
+    again = command(
+        verbs, "retry", "commands.queue:retry", "let these wait again, with config files as they are now"
+    )
     for parser in (removed, again):
         argument(parser, "entry", "ENTRY", "name or id; or a sweep", nargs="+")
     add_set(again)
-    moved = command(verbs, "move", "queue:move", "let one start earlier, or later")
+    moved = command(verbs, "move", "commands.queue:move", "let one start earlier, or later")
     argument(moved, "entry", "ENTRY", "name or id; or a sweep")
     argument(moved, "place", "PLACE", "first, last, up, down, or its number in the queue")
-    limit = command(verbs, "limit", "queue:limit", "how many run at once on this machine")
+    limit = command(verbs, "limit", "commands.queue:limit", "how many run at once on this machine")
     argument(limit, "most", "N|none", "none: as GPUs allow; without GPUs one")
     for parser in (listing, asked, paused, resumed, removed, again, moved, limit):
         add_json(parser)
-    sweep = command(commands, "sweep", "queue:sweep", "queue a run for each combination of values")
+    sweep = command(commands, "sweep", "commands.sweep:sweep", "queue a run for each combination of values")
     argument(sweep, "config", "CONFIG|KEY=VALUES", "as `rltui up`; lr=1e-6,3e-6 seed=0..2", nargs="*")
     argument(sweep, "--random", "K", "only K of the combinations, by chance", type=positive)
     flag(sweep, "--dry-run", "only list them; queue nothing")
@@ -205,7 +216,10 @@ def queued(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespa
 
 def _add_comparing(commands: Commands[argparse.ArgumentParser]) -> None:
     compare = command(
-        commands, "compare", "compare:compare", "runs beside each other: the keys that differ, the metrics"
+        commands,
+        "compare",
+        "commands.compare:compare",
+        "runs beside each other: the keys that differ, the metrics",
     )
     argument(compare, "run", "RUN", "two or more, by name or id", nargs="+")
     repeatable(compare, "--metric", "M", "this one: reward, loss, a series (again for more)")
@@ -215,7 +229,10 @@ def _add_comparing(commands: Commands[argparse.ArgumentParser]) -> None:
     flag(shape, "--md", "a table for GitHub")
     add_json(shape)
     export = command(
-        commands, "export", "compare:export", "a report of a run in a folder: Markdown, curves, configs"
+        commands,
+        "export",
+        "commands.export:export",
+        "a report of a run in a folder: Markdown, curves, configs",
     )
     argument(export, "run", "RUN", "name or id")
     argument(export, "-o --output-dir", "DIR", "the folder (default: ./RUN-report)")
@@ -227,7 +244,10 @@ def _add_comparing(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_rerun(commands: Commands[argparse.ArgumentParser]) -> None:
     rerun = command(
-        commands, "rerun", "rerun:rerun", "a run again, from its recorded config; tells what is another now"
+        commands,
+        "rerun",
+        "commands.rerun:rerun",
+        "a run again, from its recorded config; tells what is another now",
     )
     argument(rerun, "run", "RUN", "name or id; also a finished or archived one")
     argument(rerun, "-n --name", "NAME", "of the new run (default: RUN-again)")
@@ -242,7 +262,10 @@ def _add_rerun(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_forking(commands: Commands[argparse.ArgumentParser]) -> None:
     fork = command(
-        commands, "fork", "fork:fork", "a new run with the config of another, or from a checkpoint of it"
+        commands,
+        "fork",
+        "commands.fork:fork",
+        "a new run with the config of another, or from a checkpoint of it",
     )
     argument(fork, "run", "RUN", "name or id; living, finished or archived")
     argument(
@@ -263,7 +286,7 @@ def _add_forking(commands: Commands[argparse.ArgumentParser]) -> None:
     promote = command(
         commands,
         "promote",
-        "fork:promote",
+        "commands.promote:promote",
         "what a run's own copy of the config has changed, written into the files that it was made of",
     )
     argument(promote, "run", "RUN", "name or id")
@@ -281,7 +304,7 @@ the chart has values for (rltui k8s upgrade RELEASE -f FILE --set trainer.comman
 
 
 def _add_k8s(commands: Commands[argparse.ArgumentParser]) -> None:
-    k8s = command(commands, "k8s", "k8s:status", "Helm releases of prime-rl's chart, on Kubernetes")
+    k8s = command(commands, "k8s", "commands.k8s:status", "Helm releases of prime-rl's chart, on Kubernetes")
     k8s.epilog = _K8S_CONFIG
     k8s.set_defaults(release=None, namespace=None, context=None)
     add_json(k8s)
@@ -290,23 +313,29 @@ def _add_k8s(commands: Commands[argparse.ArgumentParser]) -> None:
         ("up", "install a release; shows its values, and asks"),
         ("upgrade", "give a release other values; shows what changes, and asks"),
     ):
-        _add_making(command(verbs, name, f"k8s:{name}", text))
-    status = command(verbs, "status", "k8s:status", "pods, why they wait, what runs in them; the shared data")
+        _add_making(command(verbs, name, f"commands.k8s:{name}", text))
+    status = command(
+        verbs, "status", "commands.k8s:status", "pods, why they wait, what runs in them; the shared data"
+    )
     argument(status, "release", "RELEASE", "which (default: all)", nargs="?")
-    watch = command(verbs, "watch", "k8s:watch", "open a release: its pods are followed like components here")
+    watch = command(
+        verbs, "watch", "commands.k8s:watch", "open a release: its pods are followed like components here"
+    )
     _add_release(watch)
     argument(watch, "-n --name", "NAME", "name of the experiment (default: the release's)")
     argument(watch, "-o --output-dir", "DIR", "its folder here (default: outputs/NAME)")
     flag(watch, "--no-tui", "only begin, and print the status")
     add_keymap(watch)
-    logs = command(verbs, "logs", "k8s:logs", "what a pod prints, from the cluster itself")
+    logs = command(verbs, "logs", "commands.k8s:logs", "what a pod prints, from the cluster itself")
     _add_role(logs)
     flag(logs, "-f --follow", "go on, until ctrl+c")
     flag(logs, "--previous", "of the container before its last restart")
-    execute = command(verbs, "exec", "k8s:execute", "a shell in a pod, or a command")
+    execute = command(verbs, "exec", "commands.k8s:execute", "a shell in a pod, or a command")
     _add_role(execute)
     argument(execute, "command", "COMMAND", "after --: what to run", nargs="*")
-    down = command(verbs, "down", "k8s:down", "uninstall a release; its data stays unless you say so")
+    down = command(
+        verbs, "down", "commands.k8s:down", "uninstall a release; its data stays unless you say so"
+    )
     _add_release(down)
     flag(down, "--delete-data", "also the shared volume; its name is to be typed")
     flag(down, "--yes", "do not ask about the release")

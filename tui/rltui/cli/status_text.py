@@ -1,8 +1,7 @@
-"""`rltui status`. Imports little: it is measured beside the start of Python itself."""
+"""A status as text and as JSON. Imports little: `rltui status` is measured beside the start of Python."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
@@ -21,7 +20,7 @@ from rltui.core.states import ALIVE_STATES, RUN_STATES, STALLED, component_badge
 from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import BrokenExperiment, listed_experiments, name_if_needed
+from rltui.services.runs.experiments import BrokenExperiment, name_if_needed
 from rltui.wording import (
     EVENT_SIGNS,
     LINK_SIGN,
@@ -42,15 +41,6 @@ _AT_ONCE = 8
 """Experiments that are asked for their status."""
 _LIST_PATIENCE_S = 1.0
 """For one supervisor that does not answer: the list has others."""
-_LIST = (
-    Column("NAME", least=12, cut="middle"),
-    Column("STATE", least=9),
-    Column("STEP", is_right=True, goes=1),
-    Column("REWARD", is_right=True),
-    Column("AGE", is_right=True),
-    Column("FRAMEWORK", goes=3),
-    Column("OUTPUT FOLDER", least=14, cut="start", goes=2),
-)
 _COMPONENTS = (
     Column("COMPONENT"),
     Column("STATE"),
@@ -96,32 +86,6 @@ def _spread_out(values: Sequence[Any], count: int) -> list[Any]:
     last = len(values) - 1
     places = range(last + 1) if last < count else (round(at * last / (count - 1)) for at in range(count))
     return [values[at] for at in places]
-
-
-def list_experiments(arguments: argparse.Namespace) -> int:
-    """Every experiment that rltui knows, newest first; what is wrong with some stands below."""
-    rows = rows_of(listed_experiments())
-    if arguments.json:
-        print(json.dumps([*map(document, rows)], ensure_ascii=False))
-        return 0
-    if not rows:
-        print(f"no experiments yet; start one: {hints.UP}, or {hints.DEMO}")
-        return 0
-    print("\n".join(list_lines(rows, width=room())))
-    for row in rows:
-        if problem := row.get("problem"):
-            print(signed(f"⚠ {row['experiment']}: {problem['title']}"))
-            if problem["hint"]:
-                print(signed(f"  → {problem['hint']}"))
-    if (running := sum(row["state"] == "running" for row in rows)) > 1:
-        print(f"{running} are running; end all of them: {hints.DOWN_ALL}")
-    return 0
-
-
-def list_lines(rows: Sequence[dict[str, Any]], *, width: int | None = None) -> list[str]:
-    """A head, and a line per experiment."""
-    now = time.time()
-    return table_lines(_LIST, [_list_row(row, now) for row in rows], width=width)
 
 
 def rows_of(found: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict[str, Any]]:
@@ -251,7 +215,7 @@ def _progress(status: dict[str, Any]) -> str:
     word = state_text(status)
     parts, progress = [paint(word, meaning_of(word))], status.get("progress") or {}
     if status["step"]:
-        parts.append(f"step {_step(status)}")
+        parts.append(f"step {step_text(status)}")
     if status["reward"] is not None:
         of_all = progress.get("reward_all")
         more = f" ({of_all:.3f} with the rollouts not trained on)" if of_all is not None else ""
@@ -273,24 +237,8 @@ def state_text(status: Mapping[str, Any]) -> str:
     return str(status.get("word", status["state"]))
 
 
-def _step(status: dict[str, Any]) -> str:
+def step_text(status: dict[str, Any]) -> str:
     return f"{status['step']}" + (f"/{status['max_steps']}" if status["max_steps"] is not None else "")
-
-
-def _list_row(row: dict[str, Any], now: float) -> Row:
-    """One experiment in the columns of `_LIST`. Its age: since its newest attempt, or since it was made."""
-    times = [row["created_at"], *(each["started_at"] for each in row["components"])]
-    started = max((time_ for time_ in times if time_ is not None), default=None)
-    folder = row.get("run_dir") if row.get("observed") else row["output_dir"]
-    return (
-        row["experiment"],
-        run_state(state_text(row), row["state"]),
-        _step(row) if row["step"] else "",
-        "" if row["reward"] is None else f"{row['reward']:.3f}",
-        "" if started is None else duration(now - started),
-        row["framework"] or "",
-        folder or "",
-    )
 
 
 def run_state(text: str, state: str = "") -> str:

@@ -19,7 +19,7 @@ from rltui.client.actor import actor
 from rltui.client.wire import Wire
 from rltui.core import hints
 from rltui.core.api import Plan, Request
-from rltui.core.states import component_badge
+from rltui.core.states import ALIVE_STATES, component_badge
 from rltui.core.text import duration
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.services.hiding import without_secrets
@@ -202,3 +202,8 @@ def _last_words(log: str | None, end: int | None) -> list[str]:
         lines = [without_secrets(line) for line in last_lines(Path(log), end=end) if line]
         return [line[:_LINE_WIDTH] for line in lines[-_LAST_LINES:]]
     return [line[:_LINE_WIDTH] for line in tail_lines(Path(log), _LAST_LINES)]
+
+
+def is_component_alive(status: Mapping[str, Any], component: str) -> bool:
+    states = {each["id"]: each["state"] for each in status["components"]}
+    return states.get(component) in {*ALIVE_STATES, "waiting"}

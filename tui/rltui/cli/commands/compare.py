@@ -1,4 +1,4 @@
-"""`compare`, `diff` of two runs, `export`: in which config keys runs differ, and what came of them."""
+"""`compare`: in which config keys runs differ, and what came of them."""
 
 from __future__ import annotations
 
@@ -91,19 +91,6 @@ def diff_of_runs(words: Sequence[str]) -> ConfigDiff | None:
     old, new = config_texts(before), config_texts(after)
     texts = [text_diff(old.get(name, ""), new.get(name, ""), name) for name in dict.fromkeys((*old, *new))]
     return ConfigDiff(before=before.name, after=after.name, keys=tuple(keys), text="".join(texts))
-
-
-def export(arguments: argparse.Namespace) -> int:
-    from rltui.ui.charts.export import drawings  # brings numpy
-
-    index = ready_index()
-    run = find_run(index, arguments.run)
-    folder = LocalRuns(index).export(run.id, arguments.output_dir or "", drawings, samples=arguments.rollouts)
-    if arguments.json:
-        print(json.dumps({"run": run.id, "name": run.name, "folder": folder}))
-    else:
-        print(folder)
-    return 0
 
 
 # --- for people -------------------------------------------------------------------------------------------

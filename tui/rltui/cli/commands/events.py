@@ -1,10 +1,9 @@
-"""`events`, `note`: the journal of an experiment."""
+"""`events`: the journal of an experiment."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -23,7 +22,7 @@ from rltui.core.text import unknown
 from rltui.core.times import MOMENT_HINT, moment
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.journal import Journal, read_entries
+from rltui.services.runs.journal import read_entries
 
 _COLUMNS = (Column("WHEN"), Column("STEP", is_right=True), Column("KIND"), Column("WHAT", least=20))
 _WITHOUT_HEAD = tuple(column._replace(heading="") for column in _COLUMNS)
@@ -60,23 +59,6 @@ def events(arguments: argparse.Namespace) -> int:
             else:
                 lines = table_lines(_WITHOUT_HEAD, _rows(entry, is_brief=arguments.brief), width=width)
                 print("\n".join(lines), flush=True)
-    return 0
-
-
-def note(arguments: argparse.Namespace) -> int:
-    record = choose_experiment(arguments.name)
-    text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
-    wire = launch.connect(record)
-    if wire is None:
-        entry = Journal(ControlFolder(Path(record.output_dir)).journal_file).note(text).model_dump()
-    else:
-        with wire:
-            entry = wire.call("note", {"text": text})
-    if arguments.json:
-        print(json.dumps(entry, ensure_ascii=False))
-    else:
-        at_step = "" if entry["step"] is None else f" at step {entry['step']}"
-        print(f"noted{at_step}: {first_line(entry['text'])}")
     return 0
 
 

@@ -11,7 +11,7 @@ from rltui.cli.table import Column, print_table, room, wrapped
 from rltui.core import hints
 from rltui.core.text import unknown
 
-_FOLDER = Path(__file__).parent / "help"
+_FOLDER = Path(__file__).parent.parent / "help"
 
 
 def topics() -> dict[str, str]:

@@ -7,13 +7,19 @@ import gc
 import sys
 from pathlib import Path
 
-from rltui.cli.app import show, show_readonly, show_run, show_runs
+from rltui.cli.app import need_terminal, show, show_readonly, show_run, show_runs
+from rltui.cli.commands.ls import list_lines
 from rltui.cli.parser import is_file_name
-from rltui.cli.status_text import list_lines, rows_of
+from rltui.cli.status_text import rows_of
+from rltui.cli.terminal import confirm
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import UsageError
-from rltui.services.runs.experiments import experiment_in, find_experiment
+from rltui.services.runs.experiment_files import same_folder
+from rltui.services.runs.experiments import (
+    experiment_in,
+    find_experiment,
+)
 
 
 def open_experiment(arguments: argparse.Namespace) -> int:
@@ -30,9 +36,9 @@ def open_experiment(arguments: argparse.Namespace) -> int:
             return _open_named(word)
         if (record := experiment_in(Path(word))) is not None:
             return show(record)
-    from rltui.cli.new_run import open_config  # knows the frameworks, which attaching needs not
+    from rltui.cli.new_run import start_or_submit  # knows the frameworks, which attaching needs not
 
-    return open_config(arguments)
+    return start_or_submit(_open_config, arguments)
 
 
 def _open_home(*, readonly: bool) -> int:
@@ -92,3 +98,28 @@ def _name_to_watch(arguments: argparse.Namespace) -> str | None:
             hint=f"`{hints.LS}` lists the names",
         )
     return names[0] if names else None
+
+
+def _open_config(arguments: argparse.Namespace) -> int:
+    """Attach to the experiment of this config, or ask, and create it: the TUI asks before anything starts."""
+    from rltui.cli.new_run import wanted_run
+    from rltui.client import creation
+
+    with wanted_run(arguments) as wanted:
+        planned, _ = creation.plan_record(wanted)
+        known = find_experiment(planned.name)
+        if (
+            known is not None
+            and same_folder(known.output_dir, planned.output_dir)
+            and not (arguments.new or arguments.resume or arguments.given.overrides or arguments.given.edits)
+        ):
+            # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts any.
+            return show(known)
+        creation.examine(wanted)
+        need_terminal()
+        if not confirm(f"{planned.name} is new: make it in {planned.output_dir}, and open it?"):
+            raise UsageError("nothing was made")
+        created = creation.create(wanted)
+    for note in created.notes:
+        print(note, file=sys.stderr)
+    return show(created.record)

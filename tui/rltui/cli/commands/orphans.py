@@ -1,10 +1,9 @@
-"""`start`, `stop`, `restart`; `orphans`: what outlived its component, and what else holds GPU memory."""
+"""`orphans`: what outlived its component, and what else holds GPU memory."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import sys
 import time
 from collections.abc import Sequence
@@ -15,16 +14,15 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint
 from rltui.cli.consent import accepted, require_consent
 from rltui.cli.table import Column, Row, print_table
-from rltui.cli.waiting import is_awaited, limited, outcome, painted, plan_of, wait_until_settled
+from rltui.cli.waiting import limited, painted, plan_of
 from rltui.client import launch, offline
-from rltui.client.down import send_away
 from rltui.client.wire import Wire
 from rltui.core import hints
 from rltui.core.api import Orphan, OrphanReport, Plan, Request, Status
 from rltui.core.gpu.report import GpuReport
 from rltui.core.plan import freed
 from rltui.core.text import duration, short_command
-from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.errors import RltuiError, UsageError
 from rltui.services import processes
 from rltui.services.gpu.sampling import read_once
 from rltui.services.job_status import JobStatus, read_job_status, write_job_status
@@ -49,51 +47,6 @@ _ANSWER_S = 10.0
 """A supervisor that takes longer hangs; a reading of the GPUs may take as long again."""
 _TIMEOUT_S = 30.0
 """After this, a process that still lives is stuck in the kernel, or another user's."""
-
-
-def change(arguments: argparse.Namespace) -> int:
-    record = choose_experiment(arguments.name, acts=True)
-    refuse_observed(record)
-    begin = getattr(arguments, "begin", None)
-    request = Request(
-        action=arguments.action,
-        components=tuple(arguments.component),
-        kill=getattr(arguments, "kill", False),
-        resume="scratch" if getattr(arguments, "from_scratch", False) else "latest",
-        resume_step=None if begin is None else offline.checkpoint_step(record, begin),
-    )
-    if arguments.plan:
-        return _only_plan(record, request, as_json=arguments.json)
-    with launch.reach(record) as wire:
-        plan = plan_of(wire, "plan", request)
-        sys.stderr.write(painted(plan))
-        if not plan.stop and not plan.start and not plan.problems:
-            print("nothing to do", file=sys.stderr)
-        agreed = accepted(plan, request, arguments)
-        plan = plan_of(wire, "execute", agreed)
-        if is_awaited(arguments):
-            outcome(wire, {*plan.stop, *plan.start}, arguments, plan)
-            return 0
-        if request.action == "stop" and arguments.wait is None:  # a start before its end is refused
-            wait_until_settled(wire, {*plan.stop}, timeout_s=None)
-        if arguments.json:
-            print(plan.model_dump_json())
-    return 0
-
-
-def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> int:
-    """Print the plan. A supervisor that had to be started for it is sent away again."""
-    was_alive = launch.is_alive(record)
-    with launch.reach(record) as wire:
-        plan = plan_of(wire, "plan", request)
-    if not was_alive and not plan.keep and not plan.stop:
-        with contextlib.suppress(ConflictError):  # somebody has started something meanwhile
-            send_away(record)
-    if as_json:
-        print(plan.model_dump_json())
-    else:
-        sys.stdout.write(painted(plan) or "nothing to do\n")
-    return 0
 
 
 def orphans(arguments: argparse.Namespace) -> int:

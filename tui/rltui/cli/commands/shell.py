@@ -1,4 +1,4 @@
-"""`attach`; `shell`, `publish`: what starts only when somebody asks for it."""
+"""`shell`: a terminal where a component runs."""
 
 from __future__ import annotations
 
@@ -7,39 +7,27 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.consent import require_consent
-from rltui.cli.progress import working
+from rltui.cli.commands.attach import show_pane
 from rltui.cli.terminal import while_read
-from rltui.cli.waiting import StateChanges, failure, plan_of, wait_until_settled
+from rltui.cli.waiting import is_component_alive, plan_of, wait_until_settled
 from rltui.client import launch
 from rltui.client.by_hand import (
-    PUBLISH,
     SHELL,
     login_shell,
-    publication,
-    publish_request,
     shell_request,
     tokens,
 )
-from rltui.client.wire import Wire
 from rltui.core import hints
-from rltui.core.states import ALIVE_STATES
 from rltui.core.template import Missing
-from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
+from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import known_experiments
 from rltui.services.runs.observed import refuse_observed
-from rltui.wording import publication_text
-
-
-def attach(arguments: argparse.Namespace) -> int:
-    """Become tmux, showing the component's pane."""
-    return _show(choose_experiment(arguments.name), arguments.component, readonly=arguments.readonly)
 
 
 def shell(arguments: argparse.Namespace) -> int:
@@ -52,7 +40,7 @@ def shell(arguments: argparse.Namespace) -> int:
     refuse_observed(record)
     request = shell_request(record, like=arguments.like, command=arguments.command)
     with launch.reach(record) as wire:
-        if not _lives(wire.call("status"), SHELL):
+        if not is_component_alive(wire.call("status"), SHELL):
             wire.call("tokens", tokens())
             plan_of(wire, "execute", request)
             wait_until_settled(wire, {SHELL}, timeout_s=None)
@@ -68,7 +56,7 @@ def shell(arguments: argparse.Namespace) -> int:
     if arguments.detach or not has_terminal:
         print(f"to type into it: {hints.ATTACH(component='shell', name=record.name)}", file=sys.stderr)
         return 0
-    return _show(record, SHELL)
+    return show_pane(record, SHELL)
 
 
 def _become(workspace: Path, command: Sequence[str]) -> NoReturn:
@@ -106,7 +94,11 @@ def _passed_on(record: ExperimentRecord) -> int:
     def wait() -> None:
         try:
             with launch.reach(record) as wire:
-                next(True for kind, now in wire.events() if kind == "status" and not _lives(now, SHELL))
+                next(
+                    True
+                    for kind, now in wire.events()
+                    if kind == "status" and not is_component_alive(now, SHELL)
+                )
         finally:
             ended.set()
 
@@ -124,76 +116,3 @@ def _passed_on(record: ExperimentRecord) -> int:
     if attempt.error:
         print(f"rltui: {attempt.error}", file=sys.stderr)
     return attempt.exit_code
-
-
-def publish(arguments: argparse.Namespace) -> int:
-    record = choose_experiment(arguments.name, acts=True)
-    refuse_observed(record)
-    with working("looking at the weights, or making them where the checkpoint has none"):
-        published = publication(
-            record,
-            arguments.what,
-            arguments.repo,
-            private=arguments.private,
-            revision=arguments.revision,
-            message=arguments.message,
-            include=arguments.include,
-            exclude=arguments.exclude,
-        )
-    kind = "private" if published.private else "public"
-    text = f"{publication_text(published)}to         {published.repo} ({kind}, if it does not exist yet)\n"
-    if arguments.plan:
-        sys.stdout.write(f"{published.model_dump_json()}\n" if arguments.json else text)
-        return 0
-    sys.stderr.write(text)
-    require_consent("publish", arguments, "upload it?")
-    with launch.reach(record) as wire:
-        if _lives(wire.call("status"), PUBLISH):
-            hint = f"follow it: {hints.LOGS_FOLLOW(component=PUBLISH, name=record.name)}"
-            raise ConflictError(f"{record.name} has an upload under way", hint=hint)
-        wire.call("tokens", tokens())
-        plan_of(wire, "execute", publish_request(published))
-        if not arguments.wait:
-            return 0
-        url = _outcome(wire, record.name)
-    print(published.model_copy(update={"url": url}).model_dump_json() if arguments.json else url)
-    return 0
-
-
-def _outcome(wire: Wire, name: str) -> str:
-    """Follow the upload to its end, and return where it is.
-
-    Raises:
-        ComponentFailedError: if it failed.
-    """
-    with StateChanges({PUBLISH}) as changes:
-        for kind, status in wire.events():
-            if kind != "status":
-                continue
-            changes.show(status)
-            if status.get("transaction"):  # it may still show how the one before ended
-                continue
-            found = next((each for each in status["components"] if each["id"] == PUBLISH), None)
-            if found is None or found["state"] == "stopped":
-                raise RltuiError("the upload was stopped", hint="the same command goes on with it")
-            if found["state"] == "failed":
-                raise failure([found], name)
-            if found["state"] == "exited":
-                return found["reason"] or "uploaded"
-    raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.STATUS(name=name)}`")
-
-
-def _show(record: ExperimentRecord, component: str, *, readonly: bool = False) -> int:
-    argv = launch.attach_command(record, component, readonly=readonly)
-    if not sys.stdin.isatty():
-        raise UsageError(
-            "attach needs a terminal",
-            hint=f"read the log instead: {hints.LOGS(component=component, name=record.name)}",
-        )
-    os.execvp(argv[0], argv)  # noqa: S606  (argument list, no shell)
-    return int(ExitCode.FAILED)
-
-
-def _lives(status: Mapping[str, Any], component: str) -> bool:
-    states = {each["id"]: each["state"] for each in status["components"]}
-    return states.get(component) in {*ALIVE_STATES, "waiting"}

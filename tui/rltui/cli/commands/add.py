@@ -1,0 +1,28 @@
+"""`add`: runs that rltui did not start are taken into the list."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import chain
+
+import orjson
+
+from rltui.cli.run_changes import names_text
+
+
+def add(arguments: argparse.Namespace) -> int:
+    from rltui.client.observation import add as add_runs  # knows the frameworks
+
+    found = [add_runs(folder, arguments.name) for folder in arguments.folder]
+    for sentence in dict.fromkeys(sentence for each in found for sentence in each.told):
+        print(sentence, file=sys.stderr)
+    new, known = ([*chain(*kinds)] for kinds in zip(*((each.new, each.known) for each in found), strict=True))
+    lines = [f"{row.name}: {row.state}, {row.folder}" for row in new]
+    if known:
+        lines.append(f"known already: {names_text(known)}")
+    if arguments.json:
+        print(orjson.dumps({"new": new, "known": known}).decode())
+    else:
+        print("\n".join(lines))
+    return 0

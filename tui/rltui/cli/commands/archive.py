@@ -1,0 +1,13 @@
+"""`archive`: runs are listed no longer, unless asked for."""
+
+from __future__ import annotations
+
+import argparse
+
+from rltui.cli.run_changes import change_runs
+from rltui.core import hints
+from rltui.services.runs import organize
+
+
+def archive(arguments: argparse.Namespace) -> int:
+    return change_runs(arguments, organize.archive, f"archived; see: {hints.RUNS_ALL}")

@@ -1,0 +1,14 @@
+"""`best`: runs are marked as the best ones."""
+
+from __future__ import annotations
+
+import argparse
+
+from rltui.cli.run_changes import change_runs
+from rltui.services.runs import organize
+
+
+def best(arguments: argparse.Namespace) -> int:
+    is_best = not arguments.remove
+    return change_runs(arguments, lambda index, row: organize.set_best(index, row, is_best),
+                 "marked as best" if is_best else "not marked any more")  # fmt: skip

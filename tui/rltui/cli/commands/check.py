@@ -1,0 +1,77 @@
+"""`check`: a config is validated, without side effects."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from rltui.cli.colour import meaning_of, paint, signed
+from rltui.cli.config import WhoseConfig, wanted_devices
+from rltui.cli.config_line import staged
+from rltui.cli.progress import working
+from rltui.client import checking
+from rltui.core.config_report import Problem
+from rltui.errors import ConfigError
+from rltui.services.config.own_copy import Staged
+from rltui.wording import figure_text
+
+
+def check(arguments: argparse.Namespace) -> int:
+    choose = WhoseConfig(arguments)
+    with staged(arguments, choose, workspace=Path.cwd()) as copies:
+        for line in copies.told:
+            print(line, file=sys.stderr)
+        framework, devices = choose.named(copies.files), wanted_devices(arguments)
+        with working("checks, and asks the framework's own validators"):
+            found = checking.check(
+                copies.files,
+                arguments.layout,
+                framework,
+                devices=devices,
+                with_memory=True,
+                ask_models=not arguments.no_own,
+            )
+        given = (*arguments.given.edits, *arguments.given.overrides)
+        problems = [_after_edits(problem, given) for problem in found.problems]
+        found = found.model_copy(update={"problems": tuple(_of_originals(copies, problems))})
+    if arguments.json:
+        print(found.model_dump_json())
+    else:
+        for problem in found.problems:
+            print(signed(f"{problem.severity}: {problem.text}"))
+        for item in found.derived:
+            print(figure_text(item))
+        for share in found.memory:
+            print(signed(f"{'warning' if share.is_bad else 'memory'}: {share.text}"))
+            for note in share.notes:
+                print(f"    {note}")
+        verdict = "valid" if found.valid else "not valid"
+        if found.valid and not found.startable:
+            verdict = "valid, but not to be started so"
+        verdict = paint(verdict, meaning_of(verdict) if found.startable else "busy")
+        words = (verdict, found.framework, found.own, f"layout {found.layout}")
+        print(" · ".join(filter(None, words)))
+    return 0 if found.valid else int(ConfigError.exit_code)
+
+
+def _after_edits(problem: Problem, given: Sequence[str]) -> Problem:
+    """With values for the knobs first that the command line sets."""
+    return problem.after_edit([key for key in problem.instead if key.endswith(tuple(given))] if given else ())
+
+
+def _of_originals(copies: Staged, problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Told of the user's files: the lines are those of copies, which are gone."""
+    for problem in problems:
+        changes: dict[str, str | int | None] = {"message": copies.in_words(problem.message)}
+        if problem.file is not None and copies.in_words(problem.file) != problem.file:
+            words = copies.in_words(f"{problem.file}:{problem.line or ''}".rstrip(":"))
+            file, _, line = words.rpartition(":")
+            is_line = line.isdigit()
+            changes |= {
+                "file": file if is_line else words,
+                "line": int(line) if is_line else None,
+                "column": None,
+            }
+        yield problem.model_copy(update=changes)

@@ -1,0 +1,112 @@
+"""`convert`: the batch is counted in tokens or rollouts; or a config is written for another framework."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import nullcontext, redirect_stdout
+from pathlib import Path
+
+from rltui.cli.arguments import tokens
+from rltui.cli.choosing import choose_experiment
+from rltui.cli.consent import require_consent
+from rltui.cli.edits import edit_experiment, edit_request
+from rltui.cli.terminal import ask
+from rltui.client import checking, launch, offline
+from rltui.core import hints
+from rltui.core.batch import Way
+from rltui.core.config_report import Conversion
+from rltui.errors import ConfigError, ConflictError, UsageError
+from rltui.services.config.files import named
+from rltui.services.runs.experiment_files import ExperimentRecord
+
+
+def convert(arguments: argparse.Namespace) -> int:
+    if arguments.to is not None:
+        return _write_for(arguments)
+    if arguments.what not in (None, "tokens", "rollouts") or arguments.output is not None:
+        raise UsageError(
+            f"convert takes tokens or rollouts, not {arguments.what or '--output'}",
+            hint=f"a config for another framework: {hints.CONVERT_FILE}",
+        )
+    record = choose_experiment(arguments.name, acts=True)
+    found = _conversion(record, arguments.what, arguments.mean_tokens)
+    if found.mean_tokens is None:
+        found = _conversion(record, found.to, _asked_mean(found))
+    request = edit_request("set", arguments, edits=found.edits)
+    as_json, arguments.json = arguments.json, False
+    if not as_json:
+        mean = f"a rollout has {found.mean_tokens:g} tokens, {found.measured or 'as you say'}"
+        print("\n".join((mean, *found.arithmetic)))
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        code = edit_experiment(record, request, arguments)
+    if as_json:
+        print(found.model_dump_json())
+    return code
+
+
+def _write_for(arguments: argparse.Namespace) -> int:
+    """A config for another framework: the diff and what has no counterpart, then the new file.
+
+    Raises:
+        UsageError: if there is no file to convert.
+        ConflictError: if the new file is there already.
+    """
+    if arguments.what is None or arguments.mean_tokens is not None or arguments.restart:
+        raise UsageError("convert --to needs a config file alone", hint=str(hints.CONVERT_FILE))
+    (path,) = named([Path(arguments.what)])
+    found = checking.converted(path, arguments.to, Path(arguments.output) if arguments.output else None)
+    if arguments.json:
+        print(found.model_dump_json())
+    else:
+        print(found.diff, end="")
+        for note in found.notes:
+            print(f"note: {note}", file=sys.stderr)
+        for problem in found.problems:
+            print(f"{problem.severity}: {problem.text}", file=sys.stderr)
+    new = Path(found.path)
+    if arguments.dry_run:
+        return 0 if found.valid else int(ConfigError.exit_code)
+    if not found.valid:
+        raise ConfigError("what came out is not valid, so nothing was written", hint="see the problems above")
+    require_consent("convert", arguments, f"write {new}?")
+    _write_new(new, found.text)
+    print(f"written: {new}", file=sys.stderr)
+    return 0
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Raises ConflictError if it is there already, and ConfigError if it cannot be written."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConflictError(f"{path} is there already", hint="name another file with --output") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _conversion(record: ExperimentRecord, to: Way | None, mean_tokens: float | None) -> Conversion:
+    wire = launch.connect(record)
+    if wire is None:
+        return offline.offline_conversion(record, to, mean_tokens)
+    with wire:
+        answer = wire.call("convert", {"to": to, "mean_tokens": mean_tokens})
+        return Conversion.model_validate(answer)
+
+
+def _asked_mean(found: Conversion) -> float:
+    """What a person answers.
+
+    Raises:
+        ConfigError: if there is nobody to ask, or the answer is no number above 0.
+    """
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            "this run has not measured the tokens of a rollout",
+            hint=f"say it: {hints.CONVERT_MEAN(way=found.to)}, prompt and completion together",
+        )
+    try:
+        return tokens(ask("tokens of a mean rollout, prompt and completion together?"))
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(str(error), hint="nothing was converted") from error

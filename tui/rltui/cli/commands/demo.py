@@ -1,0 +1,76 @@
+"""`demo`: a real small run on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+
+from rltui import paths
+from rltui.cli.app import need_terminal, show
+from rltui.cli.new_run import start_headless
+from rltui.cli.status_text import print_status, read_status
+from rltui.client import creation, launch
+from rltui.core import hints
+from rltui.core.api import Request
+from rltui.core.evals import EvalRequest, EvalTarget
+from rltui.errors import RltuiError
+from rltui.services.own_files import make_folder
+from rltui.services.runs.experiments import (
+    check_name,
+    find_experiment,
+)
+from rltui.services.runs.run_folder import next_free
+
+_DEMO_FILES = ("rl.toml", "sft.toml")
+_DEMO_EVALS = tuple(
+    EvalRequest(target=target, max_tokens=112, when_done=True)
+    for target in (EvalTarget(kind="base"), EvalTarget(kind="sft"), EvalTarget(kind="now"))
+)
+"""Before all training, before RL, after it; at the end, so that they slow nothing. An untrained model seldom
+comes to an end: as many tokens as the context has room for."""
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    """Run the shipped example in a folder of its own, so that editing it leaves the original alone."""
+    if importlib.util.find_spec("torch") is None:
+        raise RltuiError(
+            "the demo needs torch, which is not installed",
+            hint=f"pip install 'rltui[local]', then `{hints.DEMO}`",
+        )
+    if not arguments.no_tui:
+        need_terminal()
+    folder = Path(arguments.output_dir or "outputs/demo").absolute()
+    known = find_experiment(folder.name)
+    if known is not None and launch.lives(known):
+        print(f"the demo runs already in {known.output_dir}", file=sys.stderr)
+        if arguments.no_tui:
+            print_status(read_status(known), as_json=False)
+            return 0
+        return show(known)
+    if folder.exists():
+        # A demo is for watching: each one is a run of its own, the earlier ones stay.
+        folder = next_free(folder)
+    check_name(folder.name, folder)  # before the folder is made
+    wanted = creation.ExperimentRequest(
+        config_files=(_copy_example(folder),), name=folder.name, output_dir=folder
+    )
+    code = start_headless(
+        wanted,
+        Request(action="start"),
+        wait=arguments.no_tui,
+        timeout_s=None,
+        as_json=False,
+        evals=_DEMO_EVALS,
+    )
+    return code if arguments.no_tui or code else show(launch.choose(folder.name))
+
+
+def _copy_example(folder: Path) -> Path:
+    """Copy the example's config files; return the main one."""
+    make_folder(folder)
+    for name in _DEMO_FILES:
+        shutil.copyfile(paths.shipped_dir("examples") / "reverse_text" / name, folder / name)
+    return folder / _DEMO_FILES[0]

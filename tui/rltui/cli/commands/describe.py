@@ -1,0 +1,23 @@
+"""`describe`: the note of a run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from rltui.cli.choosing import ready_index
+from rltui.cli.run_changes import print_runs
+from rltui.errors import UsageError
+from rltui.services.runs import organize
+from rltui.services.runs.catalog import find_run
+
+
+def describe(arguments: argparse.Namespace) -> int:
+    index = ready_index()
+    row = find_run(index, arguments.run)
+    text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
+    if arguments.clear and text:
+        raise UsageError("--clear removes the note, a text replaces it", hint="say one of both")
+    if text or arguments.clear:
+        row = organize.set_note(index, row, text)
+    return print_runs([row], [row.note or f"{row.name} has no note"], arguments)

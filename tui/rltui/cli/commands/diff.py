@@ -1,0 +1,145 @@
+"""`diff`: what the config files say, beside what runs; or two attempts, or two runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rltui.cli.choosing import choose_experiment
+from rltui.cli.colour import diff as paint_diff
+from rltui.cli.colour import paint
+from rltui.cli.commands.knobs import KnobRow, is_changed, read_table, toml_text
+from rltui.cli.status_text import read_status
+from rltui.cli.table import Column, print_table
+from rltui.core import hints
+from rltui.core.states import ALIVE_STATES
+from rltui.errors import UsageError
+from rltui.services.config.origins import origin
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+
+if TYPE_CHECKING:
+    from rltui.core.config_report import ConfigDiff
+
+
+_ORIGINAL = "original"
+"""In place of an attempt: what the experiment's own copy of the config was made from."""
+
+
+def diff(arguments: argparse.Namespace) -> int:
+    words = arguments.attempt
+    if (
+        len(words) == 2
+        and arguments.name is None
+        and not any("#" in word or word == _ORIGINAL for word in words)
+    ):
+        from rltui.cli.commands.compare import diff_of_runs  # knows all runs
+
+        if (runs := diff_of_runs(words)) is not None:
+            _print_found(runs, arguments)
+            return 0
+    record = choose_experiment(arguments.name)
+    if not words and not arguments.json and not arguments.text:
+        rows = _rows(record)
+        if not any(row["is_running"] for row in rows):
+            _alive(record)
+        changes = [(row, row["running"], row["value"]) for row in rows if _is_told(row)]
+        _print_keys("running", "files", changes)
+        if any(origin(Path(name)) is not None for name in record.config_files):
+            _print_diff(_of_attempts(record, [_ORIGINAL]))
+        return 0
+    _print_found(_of_attempts(record, words) if words else _of_what_runs(record), arguments)
+    return 0
+
+
+def _print_found(found: ConfigDiff, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print(found.model_dump_json())
+    elif arguments.text:
+        print("\n".join(paint_diff(found.text.splitlines())), end="\n" if found.text else "")
+    else:
+        _print_diff(found)
+
+
+def _print_diff(found: ConfigDiff) -> None:
+    keys = [(each.model_dump(), each.before, each.after) for each in found.keys]
+    _print_keys(found.before, found.after, keys)
+
+
+def _alive(record: ExperimentRecord) -> list[str]:
+    """Components that run; says so where there are none."""
+    alive = [each["id"] for each in read_status(record)["components"] if each["state"] in ALIVE_STATES]
+    if not alive:
+        print(f"nothing runs; beside what was started last: {hints.DIFF}", file=sys.stderr)
+    return alive
+
+
+def _rows(record: ExperimentRecord) -> list[KnobRow]:
+    table = read_table(record)
+    return [*table["knobs"], *table["others"]]
+
+
+def _is_told(row: KnobRow) -> bool:
+    """Keys as their readers see them: one that a living component does not read is not told."""
+    return is_changed(row) or bool(row.get("overridden"))
+
+
+def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
+    if len(names) > 2:
+        raise UsageError("diff compares two attempts", hint=str(hints.DIFF_TWO))
+    from rltui.client import offline
+    from rltui.services.config.diff import config_diff, of_attempt, of_origin
+    from rltui.services.runs.observed import framework_of
+
+    control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
+    files = offline.open_store(record).load_sources()
+    sides = [
+        of_origin(files) if name == _ORIGINAL else of_attempt(name, control, framework) for name in names
+    ]
+    after, name = (sides[1], names[1]) if len(names) == 2 else (files, "files")
+    return config_diff(sides[0], after, (names[0], name))
+
+
+def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
+    from rltui.client import offline
+    from rltui.core.config_report import ConfigDiff, KeyDifference
+    from rltui.services.config.diff import config_diff, of_attempt
+    from rltui.services.runs.observed import framework_of
+
+    keys = tuple(
+        KeyDifference(
+            key=row["key"],
+            file=row["file"],
+            before=row["running"],
+            after=row["value"],
+            readers=tuple(row["readers"]),
+            overridden=bool(row.get("overridden")),
+        )
+        for row in _rows(record)
+        if _is_told(row)
+    )
+    control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
+    files = offline.open_store(record).load_sources()
+    texts = {
+        config_diff(of_attempt(name, control, framework), files, ("running", "files")).text
+        for name in _alive(record)
+    }
+    return ConfigDiff(before="running", after="files", keys=keys, text="".join(sorted(texts)))
+
+
+def _print_keys(before: str, after: str, found: Sequence[tuple[dict[str, Any], object, object]]) -> None:
+    """`found`: key and readers, the value before and after."""
+    if not found:
+        print(f"no key differs between {before} and {after}")
+        return
+    print(f"{before} → {after}")
+    rows = []
+    for each, old, new in found:
+        readers = f"({' '.join(each['readers'])})" if each["readers"] else ""
+        note = "passed by rltui in place of the file's" if each.get("overridden") else ""
+        change = f"{paint(toml_text(old), 'removed')} → {paint(toml_text(new), 'added')}"
+        rows.append((each["key"], change, f"{readers}  {note}".strip()))
+    columns = (Column(least=24, cut="start"), Column(least=20), Column(least=10, goes=1))
+    print_table(columns, rows, indent="  ")

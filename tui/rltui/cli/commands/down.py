@@ -1,0 +1,170 @@
+"""`down`: an experiment is ended, or all of them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from rltui.cli.choosing import choose_experiment
+from rltui.cli.colour import paint
+from rltui.cli.consent import require_consent
+from rltui.cli.status_text import read_status
+from rltui.cli.waiting import StateChanges, painted
+from rltui.client import launch
+from rltui.client.down import take_down
+from rltui.client.queue import asking
+from rltui.core import hints
+from rltui.core.api import Loss, Plan, Request, Status
+from rltui.core.consent import loss_of_plan
+from rltui.core.text import listed, size_text
+from rltui.errors import ExitCode, RltuiError, UsageError
+from rltui.services.queue_file import read_queue
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import (
+    forget,
+    known_experiments,
+    name_if_needed,
+)
+from rltui.services.runs.leases import users_of
+
+
+def down(arguments: argparse.Namespace) -> int:
+    """Stop everything of an experiment, its supervisor included; with `--all`, of each that lives."""
+    name = arguments.experiment or arguments.name
+    if arguments.all:
+        if name:
+            raise UsageError(f"--all ends {name}, too", hint=f"one of them: {hints.DOWN(name=name)}")
+        return _down_all(arguments)
+    try:
+        record = choose_experiment(name, acts=not arguments.plan)
+    except launch.AmbiguousNameError as error:
+        error.hint += f"; all of them: {hints.DOWN_ALL}"
+        raise
+    plan = _plan_down(record)
+    if arguments.plan:
+        sys.stdout.write(f"{plan.model_dump_json()}\n" if arguments.json else _plan_lines(plan))
+        return 0
+    sys.stderr.write(painted(plan))
+    try:
+        status, ended = _end(record)
+    except KeyboardInterrupt:
+        return _interrupted(record)
+    print(json.dumps(status) if arguments.json else ended)
+    return 0
+
+
+def _interrupted(record: ExperimentRecord) -> int:
+    again = hints.STATUS(name=record.name)
+    print(f"interrupted; {record.name} goes on being stopped, see: {again}", file=sys.stderr)
+    return int(ExitCode.INTERRUPTED)
+
+
+def _down_all(arguments: argparse.Namespace) -> int:
+    """End what lives, newest first: a run that borrows a server is younger than the one that lends it."""
+    records = launch.living(known_experiments(), idle=True)
+    plans = {record.name: _plan_down(record) for record in records}
+    queue = read_queue()
+    waiting = 0 if queue.paused else sum(entry.state == "waiting" for entry in queue.entries)
+    shown = "".join(
+        f"{paint(name, 'head')}\n{textwrap.indent(_plan_lines(plan), '  ')}" for name, plan in plans.items()
+    )
+    if waiting:
+        shown += f"queue: {waiting} run{'s' if waiting > 1 else ''} would start next; it is paused\n"
+    if arguments.plan:
+        document = [{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()]
+        sys.stdout.write(f"{json.dumps(document)}\n" if arguments.json else shown or "nothing lives\n")
+        return 0
+    loss = max((loss_of_plan(plan, Request(action="stop")) for plan in plans.values()), default=Loss.NOTHING)
+    sys.stderr.write(shown)
+    require_consent("down-all", arguments, "end all of these?", loss=loss)
+    if waiting:
+        asking.pause()
+    statuses, problems = [], []
+    for record in records:
+        try:
+            status, ended = _end(record)
+        except KeyboardInterrupt:
+            return _interrupted(record)
+        except RltuiError as error:
+            problems.append(f"{record.name}: {error}")
+            continue
+        statuses.append(status)
+        if not arguments.json:
+            print(ended, flush=True)
+    problems += [f"{record.name} lives" for record in launch.living(known_experiments())]
+    if problems:
+        raise RltuiError("not all is down:", details=problems, hint=f"see {hints.LS}")
+    if arguments.json:
+        print(json.dumps(statuses))
+    elif not records:
+        print("nothing lives")
+    if waiting:
+        print(f"the queue is paused; to go on: {hints.QUEUE_RESUME}", file=sys.stderr)
+    return 0
+
+
+def _plan_lines(plan: Plan) -> str:
+    return painted(plan) or "nothing runs\n"
+
+
+def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
+    """Take `record` down. Of an observed run, only the observation. Returns its status, and how it ended."""
+    with StateChanges() as changes:
+        done = take_down(record, changes.show)
+    if done.left:
+        hint = (
+            f"once it is reached again: {hints.DOWN(name=record.name)}; see {hints.ORPHANS(name=record.name)}"
+        )
+        raise RltuiError(f"{record.name} is down, but cannot be ended:", details=done.left, hint=hint)
+    status = read_status(record)
+    ended = f"{record.name} is down; no process is left"
+    if done.unseen:
+        ended += f" on this machine. Whether what ssh ran has ended cannot be seen: {', '.join(done.unseen)}"
+        ended += " (of what runs on a [[node]] and has no tty, it can)"
+    if record.observed:
+        forget(record)
+        ended = f"{record.name} is not observed any more; the run in {record.run_dir} was left alone"
+    elif aside := _set_aside(record):
+        print(aside, file=sys.stderr)
+    return status, ended
+
+
+def _plan_down(record: ExperimentRecord) -> Plan:
+    """What stops, what of the run is lost, and who is left without its server. Starts no supervisor."""
+    wire = None if record.observed else launch.connect(record)
+    if wire is None:
+        return Plan(action="stop")
+    with wire:
+        try:
+            answer = wire.call("plan", Request(action="stop").model_dump(mode="json"), timeout_s=_PLAN_S)
+            plan = Plan.model_validate(answer)
+            evals = Status.model_validate(wire.call("status", timeout_s=_PLAN_S)).evals
+        except RltuiError as error:  # whatever is wrong, it can be ended
+            return Plan(action="stop", reasons=(f"what is lost cannot be said: {error.title}",))
+    reasons = list(plan.reasons)
+    if users := users_of(record):
+        names = listed([user.name for user in users])
+        reasons.append(f"{names} used its inference server, and cannot go on without it")
+    if waiting := len(evals):
+        reasons.append(f"{waiting} evaluation{'s' if waiting > 1 else ''} will not be made")
+    return plan.model_copy(update={"reasons": tuple(reasons)})
+
+
+_PLAN_S = 10.0
+"""A supervisor that takes longer hangs."""
+
+
+def _set_aside(record: ExperimentRecord) -> str:
+    """Say what restarts moved out of the way of the run; empty where they moved nothing."""
+    from rltui.services.runs.disk import size_of
+
+    archive = ControlFolder(Path(record.output_dir)).archive
+    size_bytes = size_of(archive)
+    if not size_bytes:
+        return ""
+    prune = hints.PRUNE_ASIDE(name=name_if_needed(record.name))
+    return f"restarts have set {size_text(size_bytes)} aside in {archive}: `{prune}` deletes that"

@@ -1,0 +1,99 @@
+"""`eval`: the model is evaluated."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from rltui.cli.choosing import choose_experiment
+from rltui.cli.commands.evals import print_report
+from rltui.cli.progress import Waiting
+from rltui.client import launch
+from rltui.client.by_hand import tokens
+from rltui.client.wire import Wire
+from rltui.core import hints
+from rltui.core.evals import EvalReport, EvalRequest, EvalTarget, QueuedEval
+from rltui.core.text import whole_number
+from rltui.errors import ExitCode, RltuiError, UsageError
+from rltui.services.runs.experiments import find_experiment, name_if_needed
+
+
+def evaluate(arguments: argparse.Namespace) -> int:
+    """Ask for one, and follow it on stderr until it has ended; or give the standing order."""
+    name, examples = _numbers(arguments.n)
+    request = EvalRequest(
+        target=_target(arguments),
+        env=arguments.env,
+        num_examples=examples,
+        rollouts_per_example=arguments.r,
+        max_tokens=arguments.max_tokens,
+        arguments=arguments.arguments,
+        when_done=arguments.when_done,
+    )
+    record = choose_experiment(arguments.name or name)
+    needed = name_if_needed(record.name)
+    with launch.reach(record) as wire:
+        if arguments.every is not None:
+            params = {"every": arguments.every, "request": request.model_dump()}
+            print_report(EvalReport.model_validate(wire.call("order_evals", params)), arguments)
+            return 0
+        wire.call("tokens", tokens())
+        queued = QueuedEval.model_validate(wire.call("evaluate", request.model_dump()))
+        if not arguments.wait or arguments.when_done:
+            told = f"{queued.id}: {queued.label} is in the queue; {hints.EVALS(name=needed)} shows it"
+            print(queued.model_dump_json() if arguments.json else told)
+            return 0
+        try:
+            ended = _followed(wire, queued)
+        except KeyboardInterrupt:
+            print(f"it goes on; {hints.EVALS_CANCEL(id=queued.id, name=needed)} ends it", file=sys.stderr)
+            return int(ExitCode.INTERRUPTED)
+    found = next((each for each in ended.evaluations if each.id == queued.id), None)
+    if found is None:
+        raise RltuiError(f"{queued.label} was cancelled")
+    print_report(ended.model_copy(update={"queue": (), "every": 0}), arguments, only=queued.id)
+    return 0 if found.is_sound else int(ExitCode.COMPONENT_FAILED)
+
+
+def _numbers(given: Iterable[str]) -> tuple[str | None, int]:
+    """`-n` is the experiment everywhere, and the number of examples for evaluators: a number is that."""
+    name, examples = None, EvalRequest().num_examples
+    for word in given:
+        if (count := whole_number(word)) is not None and find_experiment(word) is None:
+            if not (examples := count):
+                raise UsageError("-n 0: no examples are no evaluation")
+        else:
+            name = word
+    return name, examples
+
+
+def _target(arguments: argparse.Namespace) -> EvalTarget:
+    if arguments.checkpoint is not None:
+        return EvalTarget(kind="checkpoint", step=arguments.checkpoint)
+    if arguments.model is not None:
+        folder = Path(arguments.model)
+        return EvalTarget(kind="model", model=str(folder.absolute()) if folder.is_dir() else arguments.model)
+    return EvalTarget(kind="base" if arguments.base else "sft" if arguments.sft else "now")
+
+
+def _followed(wire: Wire, queued: QueuedEval) -> EvalReport:
+    """Tell how it goes until it has ended, or somebody took it from the queue: all there are then."""
+    shown, begun = "", time.monotonic()
+    with Waiting() as waiting:
+        for kind, value in wire.events():
+            if kind != "status":
+                continue
+            now = next(
+                (QueuedEval.model_validate(each) for each in value["evals"] if each["id"] == queued.id), None
+            )
+            if now is None:
+                break
+            if now.words != shown:
+                shown = now.words
+                waiting.tell(now.id, f"{now.label}: {shown}", since=begun)
+        waiting.clear()
+    with launch.reach(launch.choose(value["experiment"])) as again:
+        return EvalReport.model_validate(again.call("evals"))

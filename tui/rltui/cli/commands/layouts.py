@@ -1,0 +1,38 @@
+"""`layouts`: the layouts there are."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from rltui.cli.table import Column, print_table
+from rltui.services import layout_files
+
+
+def list_layouts(arguments: argparse.Namespace) -> int:
+    found = layout_files.available(Path.cwd())
+    rows = [(path.stem, layout_files.load(path), path) for path in found]
+    if arguments.json:
+        documents = [
+            {
+                "name": name,
+                "title": layout.title,
+                "path": str(path),
+                "components": [spec.id for spec in layout.component],
+            }
+            for name, layout, path in rows
+        ]
+        print(json.dumps(documents))
+        return 0
+    columns = (Column("LAYOUT"), Column("TITLE", least=20), Column("FILE", least=16, cut="start", goes=1))
+    print_table(columns, [(name, layout.title, _short_path(path)) for name, layout, path in rows])
+    return 0
+
+
+def _short_path(path: Path) -> str:
+    """As a person would type it."""
+    home, here = Path.home(), Path.cwd()
+    if path.is_relative_to(here):
+        return str(path.relative_to(here))
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

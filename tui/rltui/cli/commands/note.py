@@ -1,0 +1,31 @@
+"""`note`: a sentence is kept in the journal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from rltui.cli.choosing import choose_experiment
+from rltui.client import launch
+from rltui.core.events import first_line
+from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.journal import Journal
+
+
+def note(arguments: argparse.Namespace) -> int:
+    record = choose_experiment(arguments.name)
+    text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
+    wire = launch.connect(record)
+    if wire is None:
+        entry = Journal(ControlFolder(Path(record.output_dir)).journal_file).note(text).model_dump()
+    else:
+        with wire:
+            entry = wire.call("note", {"text": text})
+    if arguments.json:
+        print(json.dumps(entry, ensure_ascii=False))
+    else:
+        at_step = "" if entry["step"] is None else f" at step {entry['step']}"
+        print(f"noted{at_step}: {first_line(entry['text'])}")
+    return 0

@@ -1,0 +1,80 @@
+"""`publish`: weights of the run are uploaded to the hub."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from rltui.cli.choosing import choose_experiment
+from rltui.cli.consent import require_consent
+from rltui.cli.progress import working
+from rltui.cli.waiting import StateChanges, failure, is_component_alive, plan_of
+from rltui.client import launch
+from rltui.client.by_hand import (
+    PUBLISH,
+    publication,
+    publish_request,
+    tokens,
+)
+from rltui.client.wire import Wire
+from rltui.core import hints
+from rltui.errors import ConflictError, RltuiError
+from rltui.services.runs.observed import refuse_observed
+from rltui.wording import publication_text
+
+
+def publish(arguments: argparse.Namespace) -> int:
+    record = choose_experiment(arguments.name, acts=True)
+    refuse_observed(record)
+    with working("looking at the weights, or making them where the checkpoint has none"):
+        published = publication(
+            record,
+            arguments.what,
+            arguments.repo,
+            private=arguments.private,
+            revision=arguments.revision,
+            message=arguments.message,
+            include=arguments.include,
+            exclude=arguments.exclude,
+        )
+    kind = "private" if published.private else "public"
+    text = f"{publication_text(published)}to         {published.repo} ({kind}, if it does not exist yet)\n"
+    if arguments.plan:
+        sys.stdout.write(f"{published.model_dump_json()}\n" if arguments.json else text)
+        return 0
+    sys.stderr.write(text)
+    require_consent("publish", arguments, "upload it?")
+    with launch.reach(record) as wire:
+        if is_component_alive(wire.call("status"), PUBLISH):
+            hint = f"follow it: {hints.LOGS_FOLLOW(component=PUBLISH, name=record.name)}"
+            raise ConflictError(f"{record.name} has an upload under way", hint=hint)
+        wire.call("tokens", tokens())
+        plan_of(wire, "execute", publish_request(published))
+        if not arguments.wait:
+            return 0
+        url = _outcome(wire, record.name)
+    print(published.model_copy(update={"url": url}).model_dump_json() if arguments.json else url)
+    return 0
+
+
+def _outcome(wire: Wire, name: str) -> str:
+    """Follow the upload to its end, and return where it is.
+
+    Raises:
+        ComponentFailedError: if it failed.
+    """
+    with StateChanges({PUBLISH}) as changes:
+        for kind, status in wire.events():
+            if kind != "status":
+                continue
+            changes.show(status)
+            if status.get("transaction"):  # it may still show how the one before ended
+                continue
+            found = next((each for each in status["components"] if each["id"] == PUBLISH), None)
+            if found is None or found["state"] == "stopped":
+                raise RltuiError("the upload was stopped", hint="the same command goes on with it")
+            if found["state"] == "failed":
+                raise failure([found], name)
+            if found["state"] == "exited":
+                return found["reason"] or "uploaded"
+    raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.STATUS(name=name)}`")

@@ -1,0 +1,14 @@
+"""`redo`: the edit that was undone last is made again."""
+
+from __future__ import annotations
+
+import argparse
+
+from rltui.cli.choosing import choose_experiment
+from rltui.cli.edits import edit_experiment, edit_request
+
+
+def redo(arguments: argparse.Namespace) -> int:
+    return edit_experiment(
+        choose_experiment(arguments.name, acts=True), edit_request("redo", arguments), arguments
+    )

@@ -1,0 +1,12 @@
+"""`restore`: runs are taken out of the trash."""
+
+from __future__ import annotations
+
+import argparse
+
+from rltui.cli.run_changes import change_runs
+from rltui.services.runs import organize
+
+
+def restore(arguments: argparse.Namespace) -> int:
+    return change_runs(arguments, organize.restore, "is back")

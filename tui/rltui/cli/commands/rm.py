@@ -1,0 +1,14 @@
+"""`rm`: runs are put into the trash."""
+
+from __future__ import annotations
+
+import argparse
+
+from rltui.cli.choosing import ready_index
+from rltui.cli.run_changes import put_into_trash
+from rltui.services.runs.catalog import find_run
+
+
+def remove(arguments: argparse.Namespace) -> int:
+    index = ready_index()
+    return put_into_trash(index, [find_run(index, name) for name in arguments.run], arguments, verb="rm")

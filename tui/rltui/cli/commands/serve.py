@@ -1,0 +1,31 @@
+"""`serve`: the other end of a link, started by an rltui on another machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from rltui.core import hints
+from rltui.errors import ExitCode, UsageError
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """The other end of a link, on stdin and stdout.
+
+    Raises:
+        UsageError: where a person called it.
+    """
+    if not arguments.stdio or sys.stdin.isatty():
+        raise UsageError(
+            "serve is what an rltui on another machine starts here", hint=f"there: {hints.OF_HOST}"
+        )
+    from rltui.client.remote.serving import serve as answer
+
+    reading, writing = os.dup(0), os.dup(1)
+    os.dup2(2, 1)  # nothing else may be written there
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    answer(reading, writing)
+    return int(ExitCode.DONE)

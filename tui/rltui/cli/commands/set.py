@@ -1,0 +1,34 @@
+"""`set`: knobs are edited, all in one write."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rltui.cli.choosing import choose_experiment
+from rltui.cli.edits import FileEdits, edit_experiment, edit_request, execute_edit
+from rltui.core import hints
+from rltui.core.knobs import split_assignments
+from rltui.errors import UsageError
+from rltui.services.config.files import named
+
+
+def set_knobs(arguments: argparse.Namespace) -> int:
+    """Edit knobs, all in one write: of an experiment, or of files that need never have run."""
+    files = [text for text in arguments.edit if text.endswith(".toml") and "=" not in text]
+    assignments = [text for text in arguments.edit if text not in files]
+    edits: dict[str, str | None] = {**split_assignments(assignments)}
+    for key in arguments.unset:
+        if key in edits:
+            raise UsageError(f"{key} is both set and unset", hint="give each knob once")
+        edits[key] = None
+    if not edits:
+        raise UsageError("nothing to set", hint=f"{hints.SET}, or --unset KEY")
+    request = edit_request("set", arguments, edits=edits, force=arguments.force)
+    if not files:
+        return edit_experiment(choose_experiment(arguments.name, acts=True), request, arguments)
+    if arguments.name is not None or arguments.restart:
+        raise UsageError("files need no experiment", hint="leave out -n NAME and --restart, or the files")
+    asked = FileEdits(named([Path(name) for name in files]), arguments.framework)
+    execute_edit(asked.ask, request, arguments)
+    return 0

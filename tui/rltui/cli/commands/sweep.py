@@ -1,0 +1,189 @@
+"""`sweep`: a run is queued for each combination of values."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rltui.cli.queue_requests import as_options, plan_request, print_added, queue_options, refuse_devices
+from rltui.cli.table import Column, print_table
+from rltui.client.queue import asking
+from rltui.client.queue.asking import QueueRequest
+from rltui.core import hints
+from rltui.core.text import listed
+from rltui.errors import ConfigError, UsageError
+from rltui.services.job_arrays import make_array
+
+_KEY = re.compile(r"[A-Za-z_][\w.-]*")
+_SPAN = re.compile(r"(?P<first>-?[\d.]+(?:e[+-]?\d+)?)\.\.(?P<last>-?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+_MOST_RUNS = 1000
+_FIGURES = 3
+"""Of values that are chosen by chance."""
+_MANY_TIMES = 10.0
+"""A span over more than so many times its beginning is drawn from by magnitude."""
+
+
+def sweep(arguments: argparse.Namespace) -> int:
+    """Queue a run for each combination of values, or for some of them by chance."""
+    options = queue_options(arguments)
+    axes = [_axis(word) for word in arguments.axes]
+    if not axes:
+        raise UsageError("a sweep needs values", hint=str(hints.SWEEP))
+    words = arguments.words
+    points = _points(axes, arguments.random)
+    _refuse_points(words, arguments.overrides, points)
+    with plan_request(words, [*arguments.overrides, *as_options(points[0])], with_needs=True) as first:
+        refuse_devices(first, options)
+        if arguments.array:
+            _refuse_array(first)
+    wishes = [
+        replace(
+            first,
+            overrides=(*arguments.overrides, *as_options(point)),
+            own=" ".join(f"{key}={value}" for key, value in point),
+            own_name="-".join(
+                _NOT_IN_NAMES.sub("_", key.rpartition(".")[2] + value).strip("_") for key, value in point
+            ),
+        )
+        for point in points
+    ]
+    if arguments.dry_run:
+        _tell_points(wishes, arguments)
+        return 0
+    group = f"{first.name}-sweep" if not first.is_named else first.name
+    if arguments.array:  # then SLURM sees to it that not too many run
+        folder = make_array(group, first.jobs[0], size=len(wishes), limit=arguments.max_parallel)
+        wishes = [replace(wish, array=f"{folder}:{number}") for number, wish in enumerate(wishes)]
+    else:
+        options = options.model_copy(update={"max_parallel": arguments.max_parallel})
+    added = asking.add_to_queue(wishes, options, group=group, after_reboot=arguments.after_reboot)
+    print_added(added, arguments)
+    return 0
+
+
+def _refuse_points(
+    words: Sequence[str], overrides: Sequence[str], points: Sequence[Sequence[tuple[str, str]]]
+) -> None:
+    """Now rather than in the night, and before any of them is queued.
+
+    Raises:
+        ConfigError: if some break a rule: which, and why.
+    """
+    problems: list[str] = []
+    for point in points:
+        try:
+            with plan_request(words, [*overrides, *as_options(point)]):
+                continue
+        except ConfigError as error:
+            own = " ".join(f"{key}={value}" for key, value in point)
+            problems.append(f"{own}: {'; '.join((error.title, *error.details))}")
+    if problems:
+        raise ConfigError(
+            f"{len(problems)} of {len(points)} runs break a rule of their config",
+            details=problems,
+            hint="nothing was queued; leave these values out, or --force",
+        )
+
+
+def _refuse_array(wish: QueueRequest) -> None:
+    if not wish.is_job:
+        raise UsageError("only jobs can be an array", hint="--slurm submits each run as one")
+    if len(wish.jobs) != 1:
+        jobs = f"{len(wish.jobs)} jobs: {listed(wish.jobs)}" if wish.jobs else "no job"
+        raise UsageError(
+            f"each run is {jobs}; a job array has one of each",
+            hint="leave out --array, or have what one job makes for another made before, by a run of its own",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    key: str
+    values: tuple[str, ...] = ()
+    span: tuple[float, float] | None = None
+    """From where to where a value is chosen by chance."""
+
+
+def _axis(word: str) -> _Axis:
+    """`lr=1e-6,3e-6`, `seed=0..2`."""
+    key, _, text = word.partition("=")
+    if not _KEY.fullmatch(key) or not text:
+        raise UsageError(f"{word!r} is no key with values", hint="lr=1e-6,3e-6, seed=0..2")
+    span = _SPAN.fullmatch(text)
+    if span is None:
+        return _Axis(key, tuple(dict.fromkeys(_split(text))))
+    first, last = float(span["first"]), float(span["last"])
+    if last <= first:
+        raise UsageError(f"{word}: {span['last']} is not above {span['first']}")
+    if first.is_integer() and last.is_integer() and not re.search(r"[.e]", span["first"] + span["last"]):
+        if last - first >= _MOST_RUNS:
+            raise UsageError(f"{word}: these are more than {_MOST_RUNS} values")
+        return _Axis(key, tuple(str(value) for value in range(int(first), int(last) + 1)))
+    return _Axis(key, span=(first, last))
+
+
+def _split(text: str) -> Iterator[str]:
+    """At commas that stand in no bracket and no quotes."""
+    depth, quote, begin = 0, "", 0
+    for at, sign in enumerate(text):
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'":
+            quote = sign
+        elif sign in "[{(":
+            depth += 1
+        elif sign in "]})":
+            depth -= 1
+        elif sign == "," and depth == 0:
+            yield text[begin:at]
+            begin = at + 1
+    yield text[begin:]
+
+
+def _points(axes: Sequence[_Axis], some: int | None) -> list[list[tuple[str, str]]]:
+    """The combinations, each a value for every key; all of them, or `some` by chance."""
+    if any(not value.strip() for axis in axes for value in axis.values):
+        raise UsageError(
+            "a value is empty", hint="values stand behind each other, with a comma between: lr=1,2"
+        )
+    if spans := [axis.key for axis in axes if axis.span is not None]:
+        if some is None:
+            raise UsageError(
+                f"{listed(spans)}: between two numbers there is no end of values",
+                hint="name them, lr=1e-6,3e-6, or choose by chance: --random K",
+            )
+        return [[(axis.key, _by_chance(axis)) for axis in axes] for _ in range(some)]
+    total = math.prod(len(axis.values) for axis in axes)
+    if (some or total) > _MOST_RUNS or total > _MOST_RUNS**2:
+        raise UsageError(f"that makes {total} runs", hint=f"at most {_MOST_RUNS}; choose some: --random K")
+    every = list(itertools.product(*([(axis.key, value) for value in axis.values] for axis in axes)))
+    chosen = every if some is None or some >= len(every) else random.sample(every, some)
+    return [list(point) for point in chosen]
+
+
+def _by_chance(axis: _Axis) -> str:
+    if axis.span is None:
+        return random.choice(axis.values)
+    first, last = axis.span
+    if first > 0 and last / first >= _MANY_TIMES:
+        value = math.exp(random.uniform(math.log(first), math.log(last)))
+    else:
+        value = random.uniform(first, last)
+    return f"{value:.{_FIGURES}g}"
+
+
+def _tell_points(wishes: Sequence[QueueRequest], arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        found = [{"name": f"{each.name}-{each.own_name}", "what": each.own} for each in wishes]
+        print(json.dumps({"runs": found}))
+        return
+    print(f"{len(wishes)} runs, none of them queued:")
+    columns = (Column("NAME", least=16, cut="middle"), Column("WHAT", least=16))
+    print_table(columns, [(f"{each.name}-{each.own_name}", each.own) for each in wishes])

@@ -1,0 +1,44 @@
+"""`tag`: the tags of runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+
+import orjson
+
+from rltui.cli.choosing import ready_index
+from rltui.cli.run_changes import print_runs
+from rltui.cli.table import Column, print_table
+from rltui.core import hints
+from rltui.errors import UsageError
+from rltui.services.runs import organize
+from rltui.services.runs.catalog import find_run
+from rltui.services.runs.index import RunIndex
+
+
+def tag(arguments: argparse.Namespace) -> int:
+    index = ready_index()
+    names = [word for word in arguments.word if not word.startswith("+")]
+    add = [tag for word in arguments.word if word.startswith("+") for tag in word[1:].split(",")]
+    remove = [tag for words in arguments.remove for tag in words.split(",")]
+    if not names and (add or remove):
+        raise UsageError("of which run?", hint=f"{hints.TAG}; {hints.TAG_REMOVE}")
+    if not names:
+        return _list_tags(index, as_json=arguments.json)
+    rows = [find_run(index, name) for name in names]
+    if add or remove:
+        rows = [organize.set_tags(index, row, add=add, remove=remove) for row in rows]
+    return print_runs(rows, [f"{row.name}: {' '.join(row.tags) or 'no tags'}" for row in rows], arguments)
+
+
+def _list_tags(index: RunIndex, *, as_json: bool) -> int:
+    counts = Counter(tag for row in index.rows() if row.trashed_at is None for tag in row.tags)
+    if as_json:
+        print(orjson.dumps(dict(sorted(counts.items()))).decode())
+    elif counts:
+        columns = (Column("TAG", least=8), Column("RUNS", is_right=True))
+        print_table(columns, [(tag, str(counts[tag])) for tag in sorted(counts)])
+    else:
+        print(f"no tags yet; add one: {hints.TAG}")
+    return 0

@@ -1,0 +1,84 @@
+"""`trash`: what lies in the trash, and its deletion for good."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+
+import orjson
+
+from rltui.cli.choosing import ready_index
+from rltui.cli.consent import require_consent
+from rltui.cli.run_changes import names_text, print_runs, size_bytes
+from rltui.cli.table import Column, print_table
+from rltui.core import hints
+from rltui.core.runs import RunRow
+from rltui.core.text import duration, size_text
+from rltui.core.times import span
+from rltui.errors import RltuiError, UsageError
+from rltui.services.runs import organize
+from rltui.services.runs.index import RunIndex
+
+_TRASH = (
+    Column("NAME", least=12, cut="middle"),
+    Column("ID", goes=2),
+    Column("SINCE", is_right=True),
+    Column("SIZE", is_right=True),
+    Column("FOLDER", least=14, cut="start", goes=1),
+)
+
+
+def trash(arguments: argparse.Namespace) -> int:
+    older_than = span(arguments.older_than) if arguments.older_than else 0.0
+    if older_than is None:
+        raise UsageError(f"--older-than {arguments.older_than!r} is no age", hint="so old: 12h, 30d, 2w")
+    index, now = ready_index(), time.time()
+    rows = [row for row in index.rows() if row.trashed_at is not None and now - row.trashed_at >= older_than]
+    rows.sort(key=lambda row: row.trashed_at or 0.0, reverse=True)
+    sizes: dict[str, int] = {row.id: size_bytes(row) for row in rows}
+    if not arguments.empty:
+        return _list_trash(rows, sizes, now, as_json=arguments.json)
+    total = size_text(sum(sizes.values()))
+    if rows:
+        if not arguments.yes:
+            with redirect_stdout(sys.stderr):
+                _list_trash(rows, sizes, now, as_json=False)
+        require_consent("empty-trash", arguments, f"delete {names_text(rows)}, {total}, for good?")
+    problems = [problem for row in rows if (problem := _deleted(index, row))]
+    if problems:
+        raise RltuiError(
+            "not everything could be deleted", details=problems, hint="ask again after seeing to it"
+        )
+    return print_runs(rows, [f"deleted; {total} are free again" if rows else "the trash is empty"], arguments)
+
+
+def _list_trash(rows: Sequence[RunRow], sizes: dict[str, int], now: float, *, as_json: bool) -> int:
+    if as_json:
+        documents = [
+            {"id": row.id, "name": row.name, "folder": row.folder, "trashed_at": row.trashed_at,
+             "bytes": sizes[row.id]} for row in rows
+        ]  # fmt: skip
+        print(orjson.dumps(documents).decode())
+    elif not rows:
+        print("the trash is empty")
+    else:
+        cells = [
+            (row.name, row.id, duration(now - (row.trashed_at or now)), size_text(sizes[row.id]), row.folder)
+            for row in rows
+        ]
+        print_table(_TRASH, cells)
+        total = size_text(sum(sizes.values()))
+        print(f"{total}: {hints.TRASH_EMPTY} deletes it, {hints.RESTORE(run='RUN')} brings it back")
+    return 0
+
+
+def _deleted(index: RunIndex, row: RunRow) -> str:
+    """Why it could not be."""
+    try:
+        organize.delete_for_good(index, row)
+    except RltuiError as error:
+        return "; ".join((f"{row.name}: {error.title}", *error.details))
+    return ""

@@ -1,0 +1,22 @@
+"""`trust`: rltui may run what a folder holds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rltui.errors import UsageError
+from rltui.services import trust
+
+
+def trust_folder(arguments: argparse.Namespace) -> int:
+    folder = Path(arguments.folder).absolute()
+    if not folder.is_dir():
+        raise UsageError(f"{arguments.folder} is no folder")
+    if arguments.revoke:
+        trust.distrust(folder)
+    else:
+        trust.trust(folder)
+    print(f"{'not ' if arguments.revoke else ''}trusted: {folder.resolve()}", file=sys.stderr)
+    return 0

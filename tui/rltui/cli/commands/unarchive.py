@@ -1,0 +1,12 @@
+"""`unarchive`: archived runs are listed again."""
+
+from __future__ import annotations
+
+import argparse
+
+from rltui.cli.run_changes import change_runs
+from rltui.services.runs import organize
+
+
+def unarchive(arguments: argparse.Namespace) -> int:
+    return change_runs(arguments, organize.unarchive, "listed again")

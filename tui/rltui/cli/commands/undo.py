@@ -1,0 +1,14 @@
+"""`undo`: the newest edit of the config is taken back."""
+
+from __future__ import annotations
+
+import argparse
+
+from rltui.cli.choosing import choose_experiment
+from rltui.cli.edits import edit_experiment, edit_request
+
+
+def undo(arguments: argparse.Namespace) -> int:
+    return edit_experiment(
+        choose_experiment(arguments.name, acts=True), edit_request("undo", arguments), arguments
+    )

@@ -1,0 +1,67 @@
+"""`up`: an experiment is made and started without the TUI."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+
+from rltui.cli.component_actions import change
+from rltui.cli.new_run import start_headless, start_or_submit, wanted_run
+from rltui.cli.progress import working
+from rltui.client import creation, launch
+from rltui.client.jobs import previews
+from rltui.core.api import Request
+from rltui.services.runs.experiment_files import ExperimentRecord, same_folder
+from rltui.services.runs.experiments import (
+    find_experiment,
+)
+
+
+def up(arguments: argparse.Namespace) -> int:
+    return start_or_submit(_up, arguments)
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    components = tuple(arguments.only.split(",")) if arguments.only else ()
+    with wanted_run(arguments) as wanted:
+        creation.trust_what_runs(wanted)
+        if arguments.dry_run:
+            return _print_jobs(wanted)
+        if (living := _living_run_of(arguments, wanted)) is not None:
+            given = {"name": living.name, "component": components, "wait": arguments.wait}
+            asked = argparse.Namespace(action="start", plan=False, yes=True, json=arguments.json, **given)
+            return change(asked)
+        return start_headless(
+            wanted,
+            Request(action="start", components=components, resume_step=arguments.resume_step),
+            wait=arguments.wait,
+            timeout_s=arguments.timeout,
+            as_json=arguments.json,
+            asked=arguments,
+        )
+
+
+def _living_run_of(
+    arguments: argparse.Namespace, wanted: creation.ExperimentRequest
+) -> ExperimentRecord | None:
+    """The living experiment whose next program a pasted line starts: `orchestrator @ orch.toml` once
+    `inference @ infer.toml` runs. `None` for other lines, and where the line sets something in a config.
+    """
+    if not arguments.given.program or arguments.given.overrides or arguments.given.edits:
+        return None
+    planned, _ = creation.plan_record(wanted)
+    known = find_experiment(planned.name)
+    is_it = known is not None and same_folder(known.output_dir, planned.output_dir)
+    return known if known is not None and is_it and launch.lives(known) else None
+
+
+def _print_jobs(wanted: creation.ExperimentRequest) -> int:
+    planned, _ = creation.plan_record(wanted)
+    with working("writes the job's script"):
+        found = previews(planned)
+    for preview in found:
+        print(f"# {preview.component}: {shlex.join(preview.command)}")
+        print(preview.script)
+    print("nothing was submitted", file=sys.stderr)
+    return 0

@@ -1,0 +1,68 @@
+"""`use-checkpoint`: trained weights become the model of a config."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from rltui.cli.choosing import choose_experiment
+from rltui.cli.edits import FileEdits, edit_experiment, edit_request, execute_edit
+from rltui.cli.progress import working
+from rltui.client import offline
+from rltui.core import hints
+from rltui.core.config_data import deep_leaves
+from rltui.core.text import whole_number
+from rltui.errors import ConfigError, UsageError
+from rltui.frameworks.base import ConfigFiles
+from rltui.services.config.files import named
+from rltui.services.runs import weights
+from rltui.services.runs.experiments import known_experiments
+
+_NAMES_MODEL = re.compile(r"^model$|(^|\.)model\.name$|\.vllm\.model$")
+"""Keys that name the model which a run begins with."""
+
+
+def use_checkpoint(arguments: argparse.Namespace) -> int:
+    """Make what was trained the model of a config, such as the result of SFT that of RL."""
+    if (step := whole_number(arguments.target)) is not None:
+        source = choose_experiment(arguments.name, acts=True)
+        with working(f"making weights of checkpoint {step} that other programs can load"):
+            folder = weights.of_step(source, step, only_look=arguments.dry_run)
+    else:
+        folder = weights.whole(Path(arguments.target).expanduser())
+    if arguments.config is None:
+        record = choose_experiment(arguments.name, acts=True)
+        edits = _of_model(offline.open_store(record).load(), folder, called=record.name)
+        return edit_experiment(record, edit_request("set", arguments, edits=edits), arguments)
+    files = named([Path(arguments.config)])
+    asked = FileEdits(files, arguments.framework)
+    request = edit_request("set", arguments, edits=_of_model(asked.files, folder, called=arguments.config))
+    readers = [each for each in known_experiments() if set(map(str, files)) <= set(each.config_files)]
+    if readers:  # whose history knows it then: it can be undone
+        return edit_experiment(max(readers, key=lambda each: each.created_at), request, arguments)
+    if arguments.restart:
+        raise UsageError(f"no experiment reads {arguments.config}", hint="leave out --restart")
+    execute_edit(asked.ask, request, arguments)
+    return 0
+
+
+def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str]:
+    """What makes the folder the model: every key that has named the same one.
+
+    Raises:
+        ConfigError: if the config is of a run that makes models, rather than one that begins with this.
+    """
+    if set(files) == {"sft"}:
+        raise ConfigError(
+            f"{called} is the config of SFT, which would begin with its own result",
+            hint=f"name the config that is to begin with it: {hints.USE_CHECKPOINT}",
+        )
+    found = {
+        (f"{role}.{key}" if len(files) > 1 and role not in ("rl", "sft") else key): value
+        for role, file in files.items()
+        for key, value in deep_leaves(file.data).items()
+        if role != "sft" and _NAMES_MODEL.search(key) and isinstance(value, str)
+    }
+    first = next(iter(found.values()), None)
+    return {key: str(folder) for key, value in found.items() if value == first} or {"model.name": str(folder)}

@@ -1,0 +1,30 @@
+"""`watch`: a run that somebody else started is observed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rltui.cli.app import need_terminal, show
+from rltui.cli.status_text import print_status
+from rltui.client import launch
+from rltui.client.observation import ObservationRequest, observe
+
+
+def watch(arguments: argparse.Namespace) -> int:
+    """Observe the run in a folder; from the TUI, or, without one, until `rltui down`."""
+    if not arguments.no_tui:
+        need_terminal()
+    record = observe(
+        ObservationRequest(
+            folder=Path(arguments.run_dir),
+            name=arguments.name,
+            layout=arguments.layout,
+            framework=arguments.framework,
+        )
+    )
+    if not arguments.no_tui:
+        return show(record)
+    with launch.reach(record) as wire:
+        print_status(wire.call("status"), as_json=arguments.json)
+    return 0

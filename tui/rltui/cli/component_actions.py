@@ -1,0 +1,62 @@
+"""`start`, `stop`, `restart`: the plan is made, shown, agreed to and carried out."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+
+from rltui.cli.choosing import choose_experiment
+from rltui.cli.consent import accepted
+from rltui.cli.waiting import is_awaited, outcome, painted, plan_of, wait_until_settled
+from rltui.client import launch, offline
+from rltui.client.down import send_away
+from rltui.core.api import Request
+from rltui.errors import ConflictError
+from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.observed import refuse_observed
+
+
+def change(arguments: argparse.Namespace) -> int:
+    record = choose_experiment(arguments.name, acts=True)
+    refuse_observed(record)
+    begin = getattr(arguments, "begin", None)
+    request = Request(
+        action=arguments.action,
+        components=tuple(arguments.component),
+        kill=getattr(arguments, "kill", False),
+        resume="scratch" if getattr(arguments, "from_scratch", False) else "latest",
+        resume_step=None if begin is None else offline.checkpoint_step(record, begin),
+    )
+    if arguments.plan:
+        return _only_plan(record, request, as_json=arguments.json)
+    with launch.reach(record) as wire:
+        plan = plan_of(wire, "plan", request)
+        sys.stderr.write(painted(plan))
+        if not plan.stop and not plan.start and not plan.problems:
+            print("nothing to do", file=sys.stderr)
+        agreed = accepted(plan, request, arguments)
+        plan = plan_of(wire, "execute", agreed)
+        if is_awaited(arguments):
+            outcome(wire, {*plan.stop, *plan.start}, arguments, plan)
+            return 0
+        if request.action == "stop" and arguments.wait is None:  # a start before its end is refused
+            wait_until_settled(wire, {*plan.stop}, timeout_s=None)
+        if arguments.json:
+            print(plan.model_dump_json())
+    return 0
+
+
+def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> int:
+    """Print the plan. A supervisor that had to be started for it is sent away again."""
+    was_alive = launch.is_alive(record)
+    with launch.reach(record) as wire:
+        plan = plan_of(wire, "plan", request)
+    if not was_alive and not plan.keep and not plan.stop:
+        with contextlib.suppress(ConflictError):  # somebody has started something meanwhile
+            send_away(record)
+    if as_json:
+        print(plan.model_dump_json())
+    else:
+        sys.stdout.write(painted(plan) or "nothing to do\n")
+    return 0
