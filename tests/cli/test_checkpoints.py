@@ -11,7 +11,7 @@ from rltui.cli.parser import parse
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, SetAside
 from rltui.core.text import GIB
 from rltui.errors import UsageError
-from rltui.wording import checkpoint_cells, checkpoint_summary, checkpoint_words, prune_rows
+from rltui.views.checkpoint import checkpoint_cells, checkpoint_summary, checkpoint_words, prune_rows
 
 
 @pytest.mark.parametrize(

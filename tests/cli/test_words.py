@@ -27,7 +27,7 @@ from rltui.core.gpu.report import Remedy
 from rltui.core.states import ComponentState
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.services.runs import experiments
-from rltui.wording import host_texts
+from rltui.views.component import host_texts
 
 
 def lines(status: Status) -> list[str]:

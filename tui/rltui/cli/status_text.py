@@ -21,16 +21,9 @@ from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, name_if_needed
-from rltui.wording import (
-    EVENT_SIGNS,
-    LINK_SIGN,
-    LOG_SYMBOLS,
-    failed_text,
-    host_texts,
-    log_state,
-    orphan_text,
-    server_text,
-)
+from rltui.views.component import LINK_SIGN, LOG_SYMBOLS, failed_text, host_texts, log_state, server_text
+from rltui.views.event import EVENT_SIGNS
+from rltui.views.orphan import orphan_text
 
 if TYPE_CHECKING:
     from rltui.core.gpu.report import Remedy

@@ -25,7 +25,8 @@ from rltui.errors import ComponentFailedError, RltuiError
 from rltui.services.hiding import without_secrets
 from rltui.services.logs.tail import tail_lines
 from rltui.services.runs.experiments import name_if_needed
-from rltui.wording import host_texts, plan_text
+from rltui.views.component import host_texts
+from rltui.views.plan import plan_text
 
 _LAST_LINES = 8
 _LINE_WIDTH = 200

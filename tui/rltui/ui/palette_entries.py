@@ -23,7 +23,7 @@ from rltui.ui.screens.dialogs import EditAgain
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.themed_app import ThemedApp
 from rltui.ui.widgets.body import PaneActions
-from rltui.wording import checkpoint_words
+from rltui.views.checkpoint import checkpoint_words
 
 
 class Kind(StrEnum):

@@ -11,7 +11,8 @@ from rltui.core.api import Plan
 from rltui.core.config_report import DerivedValue, PendingKnob, Problem
 from rltui.core.text import listed
 from rltui.ui.text import clean, clean_line, value_text
-from rltui.wording import figure_unit, figure_value, plan_rows
+from rltui.views.knob import figure_unit, figure_value
+from rltui.views.plan import plan_rows
 
 _LABEL_WIDTH = 11
 _TEXT_WIDTH = 58

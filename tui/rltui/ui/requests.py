@@ -28,7 +28,7 @@ from rltui.ui.screens.dialogs import ChoiceMenu, LinkMenu, MessageDialog, NoteDi
 from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.log_pane import LogPane
-from rltui.wording import checkpoint_words
+from rltui.views.checkpoint import checkpoint_words
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -21,11 +21,7 @@ from rltui.core.text import duration
 from rltui.ui.actions import key_of
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import age, clean_line
-from rltui.wording import (
-    concern_text,
-    failed_text,
-    host_texts,
-)
+from rltui.views.component import concern_text, failed_text, host_texts
 
 SEPARATOR = (" · ", FAINT)
 _SEVERITY_STYLES = {"error": "$text-error", "warning": STYLES["busy"]}

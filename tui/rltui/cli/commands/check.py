@@ -15,7 +15,7 @@ from rltui.client import checking
 from rltui.core.config_report import Problem
 from rltui.errors import ConfigError
 from rltui.services.config.own_copy import Staged
-from rltui.wording import figure_text
+from rltui.views.knob import figure_text
 
 
 def check(arguments: argparse.Namespace) -> int:

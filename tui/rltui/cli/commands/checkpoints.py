@@ -19,15 +19,15 @@ from rltui.core.text import size_text, steps_text, unknown
 from rltui.errors import ConflictError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
-from rltui.wording import (
+from rltui.views.checkpoint import (
     CHECKPOINT_HEAD,
     checkpoint_cells,
     checkpoint_summary,
     prune_rows,
     restore_rows,
-    rows_text,
     set_aside_texts,
 )
+from rltui.views.plan import rows_text
 
 _COLUMNS = tuple(
     Column(

@@ -19,7 +19,7 @@ from rltui.core.text import unknown
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, known_experiments
-from rltui.wording import EVAL_HEAD, eval_cells, eval_summary
+from rltui.views.evaluation import EVAL_HEAD, eval_cells, eval_summary
 
 _GOES = {"cut off": 1, "on": 2, "when": 3, "failed": 4, "spread": 5, "asked": 6}
 """Columns that a narrow terminal does without: those with the highest number first."""

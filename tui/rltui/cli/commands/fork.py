@@ -16,7 +16,7 @@ from rltui.client.fork import plan_fork, prepared
 from rltui.core.forks import ForkRequest, checkpointed
 from rltui.core.knobs import split_assignments
 from rltui.services.runs.catalog import find_run
-from rltui.wording import fork_lines
+from rltui.views.run import fork_lines
 
 
 def fork(arguments: argparse.Namespace) -> int:

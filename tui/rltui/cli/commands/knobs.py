@@ -21,7 +21,7 @@ from rltui.core.knobs import IN_TEXT, pattern, rank
 from rltui.core.toml.values import format_value
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.wording import range_text
+from rltui.views.knob import range_text
 
 KnobRow = dict[str, Any]
 """`KnobInfo`, as JSON has it."""

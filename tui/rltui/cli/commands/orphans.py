@@ -33,7 +33,7 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.journal import Journal
 from rltui.services.runs.observed import refuse_observed
-from rltui.wording import evidence_text, orphan_cells, orphan_text
+from rltui.views.orphan import evidence_text, orphan_cells, orphan_text
 
 _PROCESSES = (
     Column("PID", is_right=True),

@@ -20,7 +20,7 @@ from rltui.client.wire import Wire
 from rltui.core import hints
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.runs.observed import refuse_observed
-from rltui.wording import publication_text
+from rltui.views.checkpoint import publication_text
 
 
 def publish(arguments: argparse.Namespace) -> int:

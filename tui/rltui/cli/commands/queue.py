@@ -20,7 +20,7 @@ from rltui.core.text import listed, whole_number
 from rltui.errors import RltuiError, UsageError
 from rltui.services.queue_file import read_queue
 from rltui.services.runs.index import RunIndex
-from rltui.wording import QUEUE_HEAD, queue_cells, queue_notices, queue_order
+from rltui.views.queue_entry import QUEUE_HEAD, queue_cells, queue_notices, queue_order
 
 _COLUMNS = tuple(
     Column(

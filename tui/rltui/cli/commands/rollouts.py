@@ -12,7 +12,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rltui import wording
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.commands.logs import pattern_of
 from rltui.cli.progress import working
@@ -36,6 +35,7 @@ from rltui.core.text import grouped, shortened
 from rltui.errors import UsageError
 from rltui.services.hiding import without_secrets
 from rltui.services.runs.rollouts import open_rollouts
+from rltui.views.rollout import histogram_blocks, no_rollouts_text
 
 _LISTED_BATCHES = 20
 _BINS = 10
@@ -65,7 +65,7 @@ def rollouts(arguments: argparse.Namespace) -> int:
         while source.look(budget_s=_READ_S):
             pass
     if record is not None and record.framework == "verifiers" and not source.batches():
-        raise UsageError(wording.no_rollouts_text(record.framework))
+        raise UsageError(no_rollouts_text(record.framework))
     if arguments.step is None and arguments.group is None and not arguments.live and not _selects(arguments):
         _list_batches(source, [batch.key for batch in _candidates(source, arguments)], arguments)
         return 0
@@ -205,7 +205,7 @@ def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: ar
             str(each.count),
             _figure(each.mean),
             _figure(each.spread),
-            wording.histogram_blocks(histogram(source.table(key).columns["reward"], _BINS, low, high)),
+            histogram_blocks(histogram(source.table(key).columns["reward"], _BINS, low, high)),
             str(each.groups or ""),
             str(each.flat_groups or ""),
             str(each.truncated or ""),

@@ -20,7 +20,7 @@ from rltui.core.states import component_badge
 from rltui.core.text import duration
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.wording import host_texts
+from rltui.views.component import host_texts
 
 _STEPS_S = 60.0
 """Sentences about steps are so far apart: they come faster than anybody listens."""

@@ -24,7 +24,7 @@ from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_words import FAINT, hanging, labelled
 from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
-from rltui.wording import (
+from rltui.views.checkpoint import (
     CHECKPOINT_HEAD,
     aside_text,
     checkpoint_cells,

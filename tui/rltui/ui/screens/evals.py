@@ -22,7 +22,7 @@ from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.gpu_words import FAINT, hanging, labelled
 from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
-from rltui.wording import EVAL_HEAD, eval_cells
+from rltui.views.evaluation import EVAL_HEAD, eval_cells
 
 _WHAT, _ENV, _DIFFERENCE, _NOTE = (EVAL_HEAD.index(word) for word in ("what", "on", "difference", "note"))
 _FIRST_TO_GO = tuple(map(EVAL_HEAD.index, ("spread", "when", "asked", "id", "failed", "cut off", "on")))

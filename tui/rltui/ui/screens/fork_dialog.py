@@ -24,7 +24,7 @@ from rltui.ui.messages import waiting
 from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens.dialogs import Field, FieldsDialog, KeyHint
 from rltui.ui.text import clean, clean_line
-from rltui.wording import fork_lines
+from rltui.views.run import fork_lines
 
 _PAUSE_S = 0.3
 """After the last key, before what it comes to is worked out: the framework is asked."""

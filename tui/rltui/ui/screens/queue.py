@@ -26,7 +26,7 @@ from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
 from rltui.ui.widgets.row_list import Row, RowList, cells_line, fitting_columns
-from rltui.wording import QUEUE_HEAD, entry_badge, queue_cells, queue_notices, queue_order
+from rltui.views.queue_entry import QUEUE_HEAD, entry_badge, queue_cells, queue_notices, queue_order
 
 _INTERVAL_S = 1.0
 """Between two looks at its file."""

@@ -37,7 +37,7 @@ from rltui.ui.text import clean_line
 from rltui.ui.widgets import rollout_lines
 from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.virtual_list import VirtualList
-from rltui.wording import no_rollouts_text
+from rltui.views.rollout import no_rollouts_text
 
 _LOOK_S = 1.0
 """Between two looks, once all is read."""

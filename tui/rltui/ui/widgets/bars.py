@@ -24,15 +24,8 @@ from rltui.ui.key_names import key_text
 from rltui.ui.states import SEPARATOR, TROUBLES, experiment_badge
 from rltui.ui.styles import STYLES
 from rltui.ui.text import clean_line, progress_bar, rate
-from rltui.wording import (
-    brief_orphan,
-    by_attempt,
-    orphan_count,
-    owner_text,
-    ports_text,
-    server_text,
-    waits_text,
-)
+from rltui.views.component import server_text, waits_text
+from rltui.views.orphan import brief_orphan, by_attempt, orphan_count, owner_text, ports_text
 
 if TYPE_CHECKING:
     from textual.screen import Screen

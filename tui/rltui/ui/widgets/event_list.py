@@ -23,7 +23,7 @@ from rltui.core.text import duration, shortened
 from rltui.ui.copying import CopyRequested
 from rltui.ui.plan_view import diff_lines
 from rltui.ui.text import age, clean, clean_line
-from rltui.wording import EVENT_SIGNS
+from rltui.views.event import EVENT_SIGNS
 
 _FAINT = "$foreground 60%"
 _STYLES = {

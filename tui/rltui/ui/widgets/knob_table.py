@@ -20,7 +20,7 @@ from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.shared import ExperimentState, StagedEdits
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.row_list import Row, RowList
-from rltui.wording import range_text
+from rltui.views.knob import range_text
 
 _RUN_SECTION = "run"
 """Heading of the keys without a section."""

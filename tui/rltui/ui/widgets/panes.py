@@ -25,7 +25,7 @@ from rltui.ui.shared import ExperimentState
 from rltui.ui.states import SEPARATOR, component_title, told_below, told_of_memory
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.log_pane import LogPane
-from rltui.wording import LOG_SYMBOLS, log_state
+from rltui.views.component import LOG_SYMBOLS, log_state
 
 _TITLE_MARGIN = 6
 """Cells of a pane's top edge that its title cannot have: corners, and a blank and a line on each side."""

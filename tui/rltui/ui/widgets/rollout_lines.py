@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from rltui import wording
 from rltui.core.rollouts import Batch, BatchSummary, Sample, SampleGroup
 from rltui.core.text import shortened
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_words import FAINT
+from rltui.views.rollout import histogram_blocks
 
 BINS = 8
 """Of the histogram in a batch's line."""
@@ -43,7 +43,7 @@ def batch_line(batch: Batch, summary: BatchSummary | None, counts: Sequence[int]
     return Content.assemble(
         line,
         f"{figure(summary.mean):>{_FIGURE}} ",
-        (wording.histogram_blocks(counts), "$text-success"),
+        (histogram_blocks(counts), "$text-success"),
         (f"{_samples(batch):>{_COUNT}}", FAINT),
     )
 

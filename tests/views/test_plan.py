@@ -1,4 +1,4 @@
-"""What command line and screen both say."""
+"""How plans are told."""
 
 from __future__ import annotations
 
@@ -6,26 +6,7 @@ import pytest
 from tests.fakes.experiment import ORPHANS
 
 from rltui.core.api import Lost, Orphan, Plan
-from rltui.wording import estimate_text, lost_text, orphan_details, owner_text, plan_text
-
-
-def test_a_leftover_is_described_by_its_attempt() -> None:
-    orphan = Orphan(pid=7, start=1, command="serve", component="inference", attempt=2, evidence="session")
-    assert orphan_details(orphan) == ["pid 7 serve", "of inference attempt 2: runs in its session"]
-
-
-def test_one_of_another_experiment_names_that() -> None:
-    orphan = Orphan(pid=7, start=1, experiment="old", component="trainer", attempt=2)
-    assert owner_text(orphan) == "old/trainer attempt 2"
-
-
-def test_one_that_rltui_did_not_start_is_of_no_attempt() -> None:
-    orphan = Orphan(pid=7, start=1, command="python train.py", gpu_bytes=12 << 30, evidence="gpu")
-    assert orphan_details(orphan) == [
-        "pid 7 python train.py",
-        "holds 12.0 GiB of GPU memory",
-        "holds GPU memory, not started by rltui",
-    ]
+from rltui.views.plan import estimate_text, lost_text, plan_text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,102 @@
+"""What a request would do, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rltui.core.text import duration, listed, steps_text
+from rltui.views.knob import figure_text
+from rltui.views.orphan import brief_orphan, by_attempt, orphan_count, orphan_details, owner_text
+
+if TYPE_CHECKING:
+    from rltui.core.api import Lost, Plan
+
+
+_LABEL_WIDTH = 11
+"""Of the rows of a plan."""
+
+
+def plan_rows(plan: Plan) -> list[tuple[str, str]]:
+    """Who is ended, stops, starts, stays, what is lost, how long it takes, why: a label and its text each.
+
+    Labels: `end`, `end first`, `stop`, `start`, `keep`, `lose`, `set aside`, `time`, `memory`, `because`;
+    none where a row goes on with what the one before began.
+    """
+    rows = _ended_rows(plan)
+    rows.append(("stop", " → ".join(plan.stop)))
+    rows.append(("start", " → ".join(plan.start)))
+    rows.append(("keep", f"{listed(plan.keep)} (not touched)" if plan.keep else ""))
+    rows.append(("lose", lost_text(plan.lost)))
+    rows.extend(_labelled("set aside", _archived_texts(plan)))
+    rows.append(("time", estimate_text(plan)))
+    # What will not fit is among the problems.
+    rows.extend(_labelled("memory", [verdict.text for verdict in plan.memory if not verdict.is_bad]))
+    rows.extend(_labelled("because", plan.reasons))
+    return [(label, text) for label, text in rows if text]
+
+
+def plan_text(plan: Plan) -> str:
+    """A plan in lines; ends with a newline unless there is nothing to say."""
+    lines = plan.diff.rstrip("\n").split("\n") if plan.diff else []  # only line feeds end a line
+    lines.extend(f"{label:<{_LABEL_WIDTH}}{text}" for label, text in plan_rows(plan))
+    lines.extend(figure_text(figure) for figure in plan.derived)
+    lines.extend(f"{problem.severity}: {problem.text}" for problem in plan.problems)
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _ended_rows(plan: Plan) -> list[tuple[str, str]]:
+    """In a question about them, all that is known of each; elsewhere, a line for each."""
+    if plan.action == "free":
+        return [row for orphan in plan.free for row in _labelled("end", orphan_details(orphan))]
+    lines: list[str] = []
+    for group in by_attempt(plan.free):
+        lines.append(f"{orphan_count(group)} of {owner_text(group[0])}:")
+        lines.extend(map(brief_orphan, group))
+    return _labelled("end first", lines)
+
+
+def _archived_texts(plan: Plan) -> list[str]:
+    """`checkpoints 430 to 500 (8), rollouts 421 to 512 (92)`, and where they are kept."""
+    if not plan.archived:
+        return []
+    found = [f"{each.folder} {steps_text(each.steps)}".rstrip() for each in plan.archived]
+    return [", ".join(found), f"kept in {plan.archive}"]
+
+
+def rows_text(rows: Sequence[tuple[str, str]]) -> str:
+    return "".join(f"{label:<{_LABEL_WIDTH}}{text}".rstrip() + "\n" for label, text in rows)
+
+
+def _labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    return [("" if position else label, text) for position, text in enumerate(texts)]
+
+
+def lost_text(lost: Lost) -> str:
+    """What is thrown away, and where the run goes on; empty where nothing is lost or begun again."""
+    thrown_away = []
+    if lost.steps:
+        thrown_away.append(_counted(lost.steps, "step"))
+    if lost.rollouts:
+        thrown_away.append(f"{_counted(lost.rollouts, 'rollout')} in flight")
+    goes_on = ""
+    if lost.resume_step is not None:
+        step = lost.resume_step
+        goes_on = f"from the newest checkpoint ({step} now)" if lost.newest else f"resumes after step {step}"
+    elif lost.steps:
+        goes_on = "starts from the beginning"
+    if goes_on and not thrown_away:
+        return f"nothing · {goes_on}"
+    return " · ".join(filter(None, (" and ".join(thrown_away), goes_on)))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count > 1 else ''}"
+
+
+def estimate_text(plan: Plan) -> str:
+    """How long it will take, by how long it took before; empty where that is not known."""
+    if plan.estimate_s is None or not (plan.start or plan.stop):
+        return ""
+    time = f"about {duration(plan.estimate_s)}" if plan.estimate_s >= 1 else "a moment"
+    return f"{'ready' if plan.start else 'done'} in {time}, as before"
