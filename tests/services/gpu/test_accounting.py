@@ -63,7 +63,7 @@ def test_process_of_a_component_is_told_with_all_that_is_known(tree: tuple[int, 
     owners = GpuOwners("mine", pids_are_real=True)
     living = [component("trainer", root, attempt=7)]
     given = report(device(holds(child, 30)), device(holds(child, 1), index=1, used_gib=3))
-    first, second = owners.attributed(given, living, []).devices
+    first, second = owners.with_owners(given, living, []).devices
     [found] = first.processes
     assert owner(found) == ("component", "mine", "trainer", 7)
     assert (found.name, found.command, found.user) == (
@@ -84,10 +84,10 @@ def test_orphans_are_known_by_pid_and_start_with_their_children(start: Start, tr
     reused = Orphan(pid=root, start=identity.start - 1, component="inference", attempt=2)
     owners = GpuOwners("mine", pids_are_real=True)
     given = report(device(holds(root, 3), holds(child, 4)))
-    [found] = owners.attributed(given, [], [orphan]).devices
+    [found] = owners.with_owners(given, [], [orphan]).devices
     assert {owner(process) for process in found.processes} == {("orphan", "mine", "inference", 2)}
     assert shares(found) == [("orphan", "inference", 7, False), ("hidden", None, 33, False)]
-    [found] = owners.attributed(given, [], [reused]).devices
+    [found] = owners.with_owners(given, [], [reused]).devices
     assert {process.owner for process in found.processes} == {"mine"}
 
 
@@ -97,7 +97,7 @@ def test_owners_are_looked_up_again_when_lists_or_components_are_others(tree: tu
     given = report(device(holds(child, 3)))
 
     def owner_of(given: GpuReport, *living: LivingComponent) -> str:
-        return owners.attributed(given, living, []).devices[0].processes[0].owner
+        return owners.with_owners(given, living, []).devices[0].processes[0].owner
 
     assert owner_of(given) == "mine"
     assert owner_of(given, component("trainer", root)) == "component"
@@ -119,7 +119,7 @@ def test_components_of_other_experiments_are_named(tmp_path: Path) -> None:
         pid = run.facts()["titled"]
         given = report(device(holds(pid, 30)))
         seen_by = {
-            name: GpuOwners(name, pids_are_real=True).attributed(given, [], []).devices[0].processes[0]
+            name: GpuOwners(name, pids_are_real=True).with_owners(given, [], []).devices[0].processes[0]
             for name in ("mine", "other", None)
         }
     assert owner(seen_by["mine"]) == owner(seen_by[None]) == ("experiment", "other", "inference", 3)
@@ -131,7 +131,7 @@ def test_processes_of_dead_attempts_of_other_experiments_are_orphans(start: Star
     tags = {"RLTUI_EXPERIMENT": f"other@{tmp_path}", "RLTUI_COMPONENT": "trainer", "RLTUI_ATTEMPT": "4"}
     process = start("sleep", "1000", env=tags)
     given = report(device(holds(process.pid, 30)))
-    [found] = GpuOwners("mine", pids_are_real=True).attributed(given, [], []).devices[0].processes
+    [found] = GpuOwners("mine", pids_are_real=True).with_owners(given, [], []).devices[0].processes
     assert owner(found) == ("orphan", "other", "trainer", 4)
 
 
@@ -142,7 +142,7 @@ def test_other_processes_are_mine_another_users_or_unknown(start: Start) -> None
     else:
         stranger, login = 1, "root"
     given = report(device(holds(mine.pid, 1), holds(stranger, 2), holds(NOBODY, 3)))
-    [found] = GpuOwners(None, pids_are_real=True).attributed(given, [], []).devices
+    [found] = GpuOwners(None, pids_are_real=True).with_owners(given, [], []).devices
     assert [owner(process) for process in found.processes] == [
         ("mine", None, None, None),
         ("other", None, None, None),
@@ -168,7 +168,7 @@ def test_a_title_is_read_again_after_some_seconds(start: Start, tmp_path: Path) 
 
     def look() -> GpuProcess:
         given = report(device(holds(process.pid, 1)))
-        return owners.attributed(given, [], []).devices[0].processes[0]
+        return owners.with_owners(given, [], []).devices[0].processes[0]
 
     before = look()
     assert owner(before) == ("orphan", "other", "trainer", 4)
@@ -187,7 +187,7 @@ def test_owners_are_looked_up_anew_each_time(tree: tuple[int, int]) -> None:
     owners = GpuOwners("mine", pids_are_real=True)
     given = report(device(holds(child, 30)))
     found = [
-        owners.attributed(given, living, []).devices[0].processes[0].owner
+        owners.with_owners(given, living, []).devices[0].processes[0].owner
         for living in ([], [component("trainer", root)], [])
     ]
     assert found == ["mine", "component", "mine"]
@@ -196,14 +196,14 @@ def test_owners_are_looked_up_anew_each_time(tree: tuple[int, int]) -> None:
 def test_processes_of_other_hosts_are_left_alone(start: Start) -> None:
     mine = start("sleep", "1000")
     given = report(device(holds(mine.pid, 30), host="node7"))
-    [found] = GpuOwners(None, pids_are_real=True).attributed(given, [], []).devices
+    [found] = GpuOwners(None, pids_are_real=True).with_owners(given, [], []).devices
     assert found.processes == (holds(mine.pid, 30),)
     assert shares(found) == [("unknown", None, 30, False), ("hidden", None, 10, False)]
 
 
 def test_report_without_devices_stays_as_it_is() -> None:
     nothing = report().model_copy(update={"available": False, "reason": "no NVIDIA driver here"})
-    assert GpuOwners(None).attributed(nothing, [], []) == nothing
+    assert GpuOwners(None).with_owners(nothing, [], []) == nothing
 
 
 def test_namespace_decides_whether_pids_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +212,7 @@ def test_namespace_decides_whether_pids_are_real(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(
             "rltui.services.processes.in_initial_pid_namespace", lambda is_it=is_initial: is_it
         )
-        [found] = GpuOwners("mine").attributed(report(device(holds(NOBODY, 30))), roots, []).devices
+        [found] = GpuOwners("mine").with_owners(report(device(holds(NOBODY, 30))), roots, []).devices
         assert [process.owner for process in found.processes] == [expected]
 
 
@@ -246,7 +246,7 @@ def watcher(*, pids_are_real: bool = False) -> GpuOwners:
 
 def look(owners: GpuOwners, used_gib: int, *living: LivingComponent) -> GpuDevice:
     """At one device, with a pid of the host."""
-    return owners.attributed(report(device(holds(NOBODY, 20), used_gib=used_gib)), living, []).devices[0]
+    return owners.with_owners(report(device(holds(NOBODY, 20), used_gib=used_gib)), living, []).devices[0]
 
 
 def test_components_hold_what_came_with_them(start: Start) -> None:
@@ -290,7 +290,7 @@ def test_components_from_before_are_seeded(start: Start) -> None:
 def test_pids_that_turn_out_to_be_real_are_used(start: Start) -> None:
     process = start("sleep", "1000")
     given = report(device(holds(process.pid, 30), holds(NOBODY, 5)))
-    [found] = watcher().attributed(given, [component("trainer", process.pid)], []).devices
+    [found] = watcher().with_owners(given, [component("trainer", process.pid)], []).devices
     assert [(one.pid, one.owner, one.estimated) for one in found.processes] == [
         (process.pid, "component", False),
         (NOBODY, "unknown", False),
@@ -303,7 +303,7 @@ def test_devices_that_were_given_to_nobody_keep_what_is_listed(start: Start) -> 
     stranger = start("sleep", "1001")
     given = report(device(used_gib=10), device(holds(stranger.pid, 5), index=1, used_gib=10))
     trainer = component("trainer", process.pid, gpus="0")
-    first, second = watcher().attributed(given, [trainer], []).devices
+    first, second = watcher().with_owners(given, [trainer], []).devices
     assert [one.component for one in first.processes] == ["trainer"]
     assert second.processes == (holds(stranger.pid, 5),)
     assert shares(second) == [("unknown", None, 5, False), ("hidden", None, 5, False)]
@@ -323,8 +323,8 @@ def test_sizes_that_are_not_told_are_estimated_where_two_could_have_them(start: 
     owners = watcher(pids_are_real=True)
     listed = [holds(first, None), holds(second, None), holds(third, None)]
     for used_gib, living, processes in ((3, [], []), (43, [engine], listed[:1])):
-        owners.attributed(report(device(*processes, used_gib=used_gib)), living, [])
-    [found] = owners.attributed(report(device(*listed, used_gib=55)), [engine, trainer], []).devices
+        owners.with_owners(report(device(*processes, used_gib=used_gib)), living, [])
+    [found] = owners.with_owners(report(device(*listed, used_gib=55)), [engine, trainer], []).devices
     assert [(one.pid, one.used_bytes, one.estimated) for one in found.processes] == [
         (first, 40 * GIB, True),
         (second, 12 * GIB, True),
@@ -336,7 +336,7 @@ def test_sizes_that_are_not_told_are_estimated_where_two_could_have_them(start: 
 def test_one_unknown_component_has_the_rest(start: Start) -> None:
     process = start("sleep", "1000")
     given = report(device(holds(process.pid, None), holds(os.getpid(), 5)))
-    [found] = watcher(pids_are_real=True).attributed(given, [component("trainer", process.pid)], []).devices
+    [found] = watcher(pids_are_real=True).with_owners(given, [component("trainer", process.pid)], []).devices
     assert found.processes[0].used_bytes is None
     assert shares(found) == [("component", "trainer", 35, True), ("mine", None, 5, False)]
 
@@ -347,6 +347,6 @@ def test_device_without_figures_is_no_news(start: Start) -> None:
     look(owners, 3)
     look(owners, 10, trainer)
     lost = report(device(used_gib=None))
-    [found] = owners.attributed(lost, [trainer], []).devices
+    [found] = owners.with_owners(lost, [trainer], []).devices
     assert [(one.component, one.used_bytes) for one in found.processes] == [("trainer", None)]
     assert shares(look(owners, 11, trainer))[0] == ("component", "trainer", 8, True)

@@ -9,7 +9,7 @@ from rltui.core.gpu.budget import EngineFigures, EngineMemory, MemoryUser
 from rltui.core.text import GIB
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.store import ConfigStore
-from rltui.services.gpu.memory_plan import EngineKnowledge, read_figures
+from rltui.services.gpu.memory_plan import EngineHistory, read_engine_log
 from rltui.services.runs.experiment_files import ControlFolder
 
 DATA = Path(__file__).parents[2] / "data"
@@ -76,36 +76,36 @@ def gib(size: float) -> int:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_figures_of_a_start(name: str, figures: EngineFigures) -> None:
-    assert read_figures(DATA / name) == figures
+    assert read_engine_log(DATA / name) == figures
 
 
 def test_a_cache_without_room_is_not_negative(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     log.write_text("(EngineCore pid=7) INFO 11-20 23:33:40 [w.py:1] Available KV cache memory: -2.50 GiB\n")
-    assert read_figures(log) == EngineFigures(kv_cache_bytes=0)
+    assert read_engine_log(log) == EngineFigures(kv_cache_bytes=0)
 
 
 def test_a_development_build_has_no_version_of_use(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     log.write_text("Initializing a V1 LLM engine (v0.1.dev9+g1a2b3c) with config\n")
-    assert read_figures(log) is None
+    assert read_engine_log(log) is None
     log.write_text("Initializing a V1 LLM engine (v0.11.1.dev9+g1a2b3c) with config\n")
-    assert read_figures(log) == EngineFigures(version=(0, 11))
+    assert read_engine_log(log) == EngineFigures(version=(0, 11))
 
 
 def test_nothing_to_read_is_nothing_known(tmp_path: Path) -> None:
     empty = tmp_path / "output.log"
     empty.write_bytes(b"\xff\x00 loading\n")
-    assert read_figures(empty) is None
-    assert read_figures(tmp_path / "gone.log") is None
-    assert read_figures(tmp_path) is None
+    assert read_engine_log(empty) is None
+    assert read_engine_log(tmp_path / "gone.log") is None
+    assert read_engine_log(tmp_path) is None
 
 
 def test_only_the_start_of_a_long_log_is_read(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     late = b"Available KV cache memory: 3.00 GiB\n"
     log.write_bytes(b"Available KV cache memory: 5.00 GiB\n" + b"x" * 1000 + late)
-    assert read_figures(log, limit_bytes=500) == EngineFigures(kv_cache_bytes=5 * GIB)
+    assert read_engine_log(log, limit_bytes=500) == EngineFigures(kv_cache_bytes=5 * GIB)
 
 
 def test_figures_without_end_are_none(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_figures_without_end_are_none(tmp_path: Path) -> None:
         f"Available KV cache memory: {nines} GiB\nGPU KV cache size: {nines} tokens\n"
         f"non-default args: {{{nines}\nInitializing a V1 LLM engine (v{nines}.1\n"
     )
-    assert read_figures(log) is None
+    assert read_engine_log(log) is None
 
 
 CONFIG = '[model]\nname = "MODEL"\n[[orchestrator.env]]\nid = "reverse-text"\n[inference]\n'
@@ -143,10 +143,10 @@ def attempt(control: ControlFolder, number: int, *, model: str, utilization: flo
     return log
 
 
-def known(control: ControlFolder, knowledge: EngineKnowledge | None = None) -> MemoryUser:
-    knowledge = knowledge or EngineKnowledge(TINYRL, control, control.path)
+def known(control: ControlFolder, knowledge: EngineHistory | None = None) -> MemoryUser:
+    knowledge = knowledge or EngineHistory(TINYRL, control, control.path)
     engine = EngineMemory("inference", 0.4, model="m")
-    return knowledge.added(MemoryUser("inference", ("/GPU-1",)), engine)
+    return knowledge.with_engine(MemoryUser("inference", ("/GPU-1",)), engine)
 
 
 def test_figures_come_with_the_utilization_of_their_attempt(control: ControlFolder) -> None:
@@ -167,7 +167,7 @@ def test_other_models_tell_nothing(control: ControlFolder) -> None:
 
 def test_attempt_that_is_still_loading_is_read_again_as_it_grows(control: ControlFolder) -> None:
     log = attempt(control, 1, model="m", utilization=0.7, output="INFO 11-20 23:33:01 [x.py:1] loading\n")
-    knowledge = EngineKnowledge(TINYRL, control, control.path)
+    knowledge = EngineHistory(TINYRL, control, control.path)
     assert known(control, knowledge).figures is None
     with log.open("a") as file:
         file.write(CACHE)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.services.gpu.nvml_handle import Memory, throttle_words, unified_memory
+from rltui.services.gpu.nvml_handle import Memory, throttle_reasons, unified_memory
 
 
 def test_unified_memory_counts_what_the_kernel_calls_available_as_free(tmp_path: Path) -> None:
@@ -33,4 +33,4 @@ def test_unified_memory_is_unknown_where_the_kernel_does_not_tell(tmp_path: Path
     ids=["none", "normal", "no cause given", "cause given", "beside a normal one", "unknown"],
 )
 def test_only_what_slows_a_card_down_is_named(bits: int, words: tuple[str, ...]) -> None:
-    assert throttle_words(bits) == words
+    assert throttle_reasons(bits) == words

@@ -12,7 +12,7 @@ from tests.fakes.nvml.readings import GIB, MIB, Reports, Steps, readings
 
 from rltui.core.gpu.report import GpuReport
 from rltui.services.gpu.nvml_device import Identity, Partition
-from rltui.services.gpu.nvml_handle import PID_LIMIT, Entry, Handle, held_bytes, merged, within
+from rltui.services.gpu.nvml_handle import PID_LIMIT, Entry, Handle, held_bytes, merge_entries, scaled_to
 
 
 def holding(*, used: int, held: int, pid: int = 42) -> str:
@@ -137,10 +137,10 @@ entries = st.tuples(
 
 @given(st.lists(entries), st.integers(0, GIB))
 def test_processes_are_unique_and_hold_no_more_than_is_used(listed: list[Entry], used_bytes: int) -> None:
-    processes = merged(listed, GIB)
+    processes = merge_entries(listed, GIB)
     pids = [process.pid for process in processes]
     assert pids == sorted({pid for _, pid, _ in listed if 0 < pid <= PID_LIMIT})
-    shown = within(processes, used_bytes)
+    shown = scaled_to(processes, used_bytes)
     assert held_bytes(shown) <= used_bytes
     assert [process.pid for process in shown] == pids
     assert [process.used_bytes is None for process in shown] == [p.used_bytes is None for p in processes]

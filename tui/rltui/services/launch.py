@@ -40,8 +40,8 @@ from rltui.services.gpu.cuda import (
     DEVICE_ORDER,
     VISIBLE_DEVICES,
     Choose,
+    device_numbers,
     no_devices,
-    numbered_devices,
     usable_devices,
     visible_devices,
 )
@@ -414,7 +414,7 @@ class Launcher:
 
     def _seen(self) -> _Devices:
         chosen = {VISIBLE_DEVICES: self._record.devices} if self._record.devices else os.environ
-        return _Devices(visible_devices(self._choose, chosen), numbered_devices(self._choose, chosen))
+        return _Devices(visible_devices(self._choose, chosen), device_numbers(self._choose, chosen))
 
     def _template_values(
         self, files: ConfigFiles, start: _Start, seen: _Devices

@@ -1,4 +1,4 @@
-"""Which devices a CUDA process started from an environment sees, and whether its torch uses them."""
+"""The devices that a CUDA process sees in an environment, and whether its torch uses them."""
 
 from __future__ import annotations
 
@@ -29,40 +29,41 @@ Choose = Callable[[GpuChoice], Sequence[GpuDevice]]
 
 
 def no_devices(choice: GpuChoice) -> tuple[GpuDevice, ...]:
-    """Where nobody has looked for devices."""
+    """A `Choose` for when devices have not been read."""
     del choice
     return ()
 
 
 def visible_devices(choose: Choose, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What `cuda:0`, `cuda:1` … are for a component, as `CUDA_VISIBLE_DEVICES` names them."""
+    """The devices `cuda:0`, `cuda:1` … of a component, as `CUDA_VISIBLE_DEVICES` names them."""
     return tuple(device.uuid or device.label for device in choose(environment.get(VISIBLE_DEVICES)))
 
 
-def numbered_devices(choose: Choose, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The same by NVML's numbers, for programs that take no UUID; slices by UUID."""
+def device_numbers(choose: Choose, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The same devices by NVML's numbers, for programs that take no UUID; slices by UUID."""
     return tuple(device.as_choice for device in choose(environment.get(VISIBLE_DEVICES)))
 
 
 def usable_devices(visible: tuple[str, ...], *, python: str) -> tuple[str, ...]:
-    """Those of `visible` that the torch of this interpreter uses: none where it was built without CUDA."""
+    """The devices in `visible` that the torch of this interpreter uses: none if it was built without CUDA."""
     return visible if visible and uses_cuda(python) else ()
 
 
 TIMEOUT_S = 20.0
-"""An interpreter on a network drive that nobody has used yet."""
+"""Limit for an interpreter on a network drive that nobody has used yet."""
 
 _logger = logging.getLogger(__name__)
 
 
 def uses_cuda(python: str) -> bool | None:
-    """Whether the torch of that interpreter was built for CUDA; `None` where it has no torch, or cannot tell.
+    """True if the torch of that interpreter was built for CUDA; `None` if it has no torch, or it cannot be
+    read.
 
-    Read from `torch/version.py`, which torch's build writes (`tools/generate_torch_version.py`): `cuda` is
-    the toolkit's version there, `None` for CPU and ROCm builds. The name of the wheel does not tell: `2.9.0`
+    Read from `torch/version.py`, which torch's build writes (`tools/generate_torch_version.py`): its `cuda`
+    is the toolkit's version, `None` for CPU and ROCm builds. The name of the wheel does not tell: `2.9.0`
     from PyPI is a CUDA build on x86, and has no `+cu128` to say so.
 
-    Blocks for the start of an interpreter when another one than ours is asked for the first time.
+    Blocks for the start of an interpreter the first time that another one than ours is given.
 
     Args:
         python: path of an interpreter, or its name on `PATH`.
@@ -91,11 +92,11 @@ def _names_cuda(version: Path) -> bool | None:
 
 
 def _search_path(python: str) -> Sequence[str]:
-    """`sys.path` of that interpreter, empty where it cannot be run."""
-    found = shutil.which(python)
-    if found is None:
+    """`sys.path` of that interpreter, empty if it cannot be run."""
+    executable = shutil.which(python)
+    if executable is None:
         return ()
-    path = os.path.abspath(found)  # noqa: PTH100 - a link of a virtual environment is not to be followed
+    path = os.path.abspath(executable)  # noqa: PTH100 - a link of a virtual environment is not to be followed
     if path == OWN_PYTHON:
         return sys.path
     try:
@@ -110,13 +111,14 @@ def _search_path(python: str) -> Sequence[str]:
 
 
 @functools.lru_cache(maxsize=32)
-def _ask_search_path(path: str, stamps: tuple[int, ...]) -> Sequence[str]:
-    """Asked once: packages come and go in these folders, the folders stay. `stamps` only name the answer.
+def _ask_search_path(path: str, fingerprints: tuple[int, ...]) -> Sequence[str]:
+    """Cached: packages come and go in these folders, the folders stay. `fingerprints` are only part of the
+    key.
 
     Raises:
         RltuiError, ValueError: it does not run, or is no interpreter.
     """
-    del stamps
+    del fingerprints
     # Without the folder it runs in.
     code = "import sys; sys.path[:] = filter(None, sys.path); import json; print(json.dumps(sys.path))"
     return tuple(json.loads(ask([path, "-c", code], timeout_s=TIMEOUT_S)))

@@ -1,4 +1,4 @@
-"""What the devices' memory will do if components start: config, models and earlier attempts put together."""
+"""Forecast of the devices' memory if components start, from config, models and earlier attempts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FILE = "gpu.json"
 
 
 def write_peaks(folder: Path, peak_bytes: Mapping[str, int]) -> None:
-    """Keep the peaks of an attempt, by device key.
+    """Store the peaks of an attempt, by device key.
 
     Raises:
         RltuiError: if they cannot be written.
@@ -41,7 +41,7 @@ def write_peaks(folder: Path, peak_bytes: Mapping[str, int]) -> None:
 
 
 def read_peaks(folder: Path) -> dict[str, int]:
-    """What was kept of an attempt; empty where there is nothing, or nothing that can be understood."""
+    """Device key → peak bytes of an attempt; empty if none are stored or they cannot be parsed."""
     try:
         values = json.loads(read_own(folder / _FILE))["peak_bytes"]
         return {str(device): int(size) for device, size in values.items()}
@@ -50,7 +50,7 @@ def read_peaks(folder: Path) -> dict[str, int]:
 
 
 def newest_peaks(control: ControlFolder, component: str) -> tuple[int, dict[str, int]] | None:
-    """Number and peaks of the newest attempt that has any, `None` where none has."""
+    """Number and peaks of the newest attempt that has any, `None` if none has."""
     for attempt in reversed(control.attempts(component)):
         if peaks := read_peaks(control.attempt_dir(component, attempt)):
             return attempt, peaks
@@ -58,14 +58,14 @@ def newest_peaks(control: ControlFolder, component: str) -> tuple[int, dict[str,
 
 
 _LIMIT_BYTES = 4 << 20
-"""Read of a log; a start of eight ranks with progress bars takes some hundred kB."""
+"""Limit of what is read of a log; the start of eight ranks with progress bars takes some hundred kB."""
 
 _N = r"\d{1,15}(?:\.\d{1,15})?"
 _VERSION = re.compile(
     r"(?:Initializing a V1 LLM engine \(v|vLLM API server version |vLLM server version )"
     r"(\d{1,9})\.(\d{1,9})(?!\d|\.dev)"
 )
-"""Not that of a build from a source tree without tags, 0.1.dev…, which says nothing."""
+"""Does not match a build from a source tree without tags, 0.1.dev…, which is no version."""
 _UTILIZATION = re.compile(rf"non-default args: \{{.*?'gpu_memory_utilization': ({_N})")
 _UTILIZATION_NOW = re.compile(rf"The current --gpu-memory-utilization=({_N}) is equivalent to")
 _LOADED = re.compile(rf"Model loading took (-?{_N}) GiB(?: memory)? and [\d.]+ seconds")
@@ -78,11 +78,11 @@ _SUMMARY = re.compile(
 )
 
 
-def read_figures(log: Path, *, limit_bytes: int = _LIMIT_BYTES) -> EngineFigures | None:
-    """What stands within the first `limit_bytes`; `None` where that is nothing, or no file can be read.
+def read_engine_log(log: Path, *, limit_bytes: int = _LIMIT_BYTES) -> EngineFigures | None:
+    """Memory sizes that vLLM printed within the first `limit_bytes`; `None` if there are none, or no file.
 
-    Of several ranks the most that one took, and the least that one had for its KV cache: vLLM makes all
-    caches as small as that.
+    Of several ranks the largest use counts, and the smallest size of a KV cache, since vLLM makes all caches
+    that small.
     """
     try:
         with log.open("rb") as file:
@@ -91,15 +91,19 @@ def read_figures(log: Path, *, limit_bytes: int = _LIMIT_BYTES) -> EngineFigures
         return None
     text = "\n".join(line[:LONGEST_LINE] for line in lines)
     summary = _SUMMARY.findall(text)
-    used = [float(share) for share, _ in summary]
-    used += [float(share) for pattern in (_UTILIZATION_NOW, _UTILIZATION) for share in pattern.findall(text)]
+    utilizations = [float(share) for share, _ in summary]
+    utilizations += [
+        float(share) for pattern in (_UTILIZATION_NOW, _UTILIZATION) for share in pattern.findall(text)
+    ]
     version = _VERSION.search(text)
     figures = EngineFigures(
         budget_bytes=_bytes(min, (size for _, size in summary)),
-        utilization=used[0] if used else None,
+        utilization=utilizations[0] if utilizations else None,
         weights_bytes=_bytes(max, _LOADED.findall(text)),
         kv_cache_bytes=_bytes(min, _KV_MEMORY.findall(text)),
-        kv_cache_tokens=min((int(n.replace(",", "")) for n in _KV_SIZE.findall(text)), default=None),
+        kv_cache_tokens=min(
+            (int(tokens.replace(",", "")) for tokens in _KV_SIZE.findall(text)), default=None
+        ),
         graphs_bytes=_bytes(max, _GRAPHS.findall(text)),
         version=(int(version[1]), int(version[2])) if version else None,
     )
@@ -112,26 +116,28 @@ def _bytes(choose: Callable[[list[float]], float], gibs: Iterable[str]) -> int |
 
 
 _NEWEST_ATTEMPTS = 5
-"""Whose output is looked at, for one that came as far as its KV cache."""
+"""Number of attempts that are searched for one that printed its KV cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
     engine: EngineMemory | None
-    """As its config had it; `None` where that cannot be understood any more."""
+    """Settings in its config; `None` if that cannot be parsed any more."""
     figures: EngineFigures | None
     read_bytes: int
-    """Of its output, when that was read."""
+    """Size of its output when it was read."""
 
     @property
-    def is_told(self) -> bool:
-        """Its output will say no more of memory, however long it grows."""
+    def is_complete(self) -> bool:
+        """True if its output will contain no more on memory, however long it grows."""
         has_cache = self.figures is not None and self.figures.kv_cache_bytes is not None
         return has_cache or self.read_bytes >= _LIMIT_BYTES
 
 
-class EngineKnowledge:
-    """Of the engines of one experiment. Reads small files, and the output of each attempt as it grows."""
+class EngineHistory:
+    """Measured memory of the engines of one experiment. Reads small files, and logs of attempts as they
+    grow.
+    """
 
     def __init__(self, framework: Framework, control: ControlFolder, workspace: Path) -> None:
         """`control` holds the earlier attempts, if there are any."""
@@ -140,15 +146,15 @@ class EngineKnowledge:
         self._workspace = workspace
         self._attempts: dict[Path, _Attempt] = {}
 
-    def added(self, user: MemoryUser, engine: EngineMemory) -> MemoryUser:
-        figures = self._figures(engine)
+    def with_engine(self, user: MemoryUser, engine: EngineMemory) -> MemoryUser:
+        figures = self._log_figures(engine)
         version = engine.version or (figures.version if figures is not None else None)
         return replace(
             user, engine=replace(engine, version=version), figures=figures, shape=self._shape(engine)
         )
 
-    def _figures(self, engine: EngineMemory) -> EngineFigures | None:
-        """Of the newest attempt with the same model that measured its KV cache."""
+    def _log_figures(self, engine: EngineMemory) -> EngineFigures | None:
+        """Sizes from the newest attempt with the same model that measured its KV cache."""
         for number in reversed(self._control.attempts(engine.component)[-_NEWEST_ATTEMPTS:]):
             attempt = self._attempt(engine.component, number)
             then, figures = attempt.engine, attempt.figures
@@ -164,12 +170,12 @@ class EngineKnowledge:
 
     def _attempt(self, component: str, number: int) -> _Attempt:
         folder, log = self._control.attempt_dir(component, number), self._control.log_file(component, number)
-        known = self._attempts.get(folder)
+        cached = self._attempts.get(folder)
         size = _size(log)
-        if known is None or not (known.is_told or known.read_bytes == size):
-            engine = known.engine if known is not None else self._engine(folder / "config")
-            known = self._attempts[folder] = _Attempt(engine, read_figures(log), size)
-        return known
+        if cached is None or not (cached.is_complete or cached.read_bytes == size):
+            engine = cached.engine if cached is not None else self._engine(folder / "config")
+            cached = self._attempts[folder] = _Attempt(engine, read_engine_log(log), size)
+        return cached
 
     def _engine(self, snapshot: Path) -> EngineMemory | None:
         try:
@@ -187,7 +193,7 @@ class EngineKnowledge:
 
 
 def _size(path: Path) -> int:
-    """0 where there is no file."""
+    """Size in bytes; 0 if there is no file."""
     try:
         return path.stat().st_size
     except OSError:
@@ -209,30 +215,30 @@ class MemoryPlan:
         """`control` holds the earlier attempts, if there are any."""
         self._layout = layout
         self.components = layout.start_order()
-        """Ids, in start order."""
+        """Component ids in start order."""
         self._framework = framework
         self._launcher = launcher
         self._control = control
-        self._engines = EngineKnowledge(framework, control, workspace)
+        self._engines = EngineHistory(framework, control, workspace)
         self._workspace = workspace
-        self._what_changed = OfFiles(self._compare)
+        self._changes_since = OfFiles(self._compare)
         self._training = OfFiles(self._read_training)
 
     def budgets(self, files: ConfigFiles) -> dict[str, tuple[GpuBudget, ...]]:
-        """By device key: what the engines may take there.
+        """Device key → the memory that engines may take there.
 
         Raises:
-            ConfigError: if layout or config cannot be understood.
+            ConfigError: if layout or config cannot be parsed.
         """
-        found: dict[str, tuple[GpuBudget, ...]] = {}
+        budgets: dict[str, tuple[GpuBudget, ...]] = {}
         for component in self.components:
             if (engine := self._launcher.engine(component, files)) is None:
                 continue
             for device in self._launcher.devices(component, files):
                 if (size := budget_bytes(device, engine.utilization)) is not None:
                     budget = GpuBudget(component=component, utilization=engine.utilization, budget_bytes=size)
-                    found[device.key] = (*found.get(device.key, ()), budget)
-        return found
+                    budgets[device.key] = (*budgets.get(device.key, ()), budget)
+        return budgets
 
     def verdicts(
         self,
@@ -243,53 +249,53 @@ class MemoryPlan:
         stops: Collection[str] = (),
         freed: Mapping[str, int] | None = None,
     ) -> tuple[MemoryVerdict, ...]:
-        """What the components in `starts` will meet, once those in `stops` are gone, in start order.
+        """Forecast for the components in `starts`, once those in `stops` are gone, in start order.
 
-        Jobs that only prepare something are left out: they are gone when the others come.
+        Jobs that only prepare something are left out: they have ended when the others start.
 
-        `freed`: bytes that are given back besides, by device key.
+        `freed`: device key → further bytes that are freed.
 
         Raises:
-            ConfigError: if layout or config cannot be understood.
+            ConfigError: if layout or config cannot be parsed.
         """
         return forecast(devices, self._users(files, starts, stops), freed=freed or {})
 
     def needs(
         self, devices: Sequence[GpuDevice], files: ConfigFiles, *, starts: Collection[str]
     ) -> tuple[GpuReservation, ...]:
-        """What those in `starts` will hold in the end of the devices that are theirs.
+        """The memory that those in `starts` will finally hold on their devices.
 
         Raises:
-            ConfigError: if layout or config cannot be understood.
+            ConfigError: if layout or config cannot be parsed.
         """
         return needs(devices, self._users(files, starts, ()))
 
     def is_engine(self, component: str, files: ConfigFiles) -> bool:
-        """It claims a fixed part of its devices' memory as it starts.
+        """True if it takes a fixed share of its devices' memory as it starts.
 
         Raises:
-            ConfigError: if layout or config cannot be understood.
+            ConfigError: if layout or config cannot be parsed.
         """
         return self._launcher.engine(component, files) is not None
 
     def sharing(self, component: str, files: ConfigFiles) -> tuple[str, ...]:
-        """The other components that have a device in common with it, in start order.
+        """The other components that share a device with it, in start order.
 
         Raises:
-            ConfigError: if layout or config cannot be understood.
+            ConfigError: if layout or config cannot be parsed.
         """
         mine = self._keys(component, files)
         others = (other for other in self.components if other != component)
         return tuple(other for other in others if mine & self._keys(other, files))
 
     def _users(self, files: ConfigFiles, starts: Collection[str], stops: Collection[str]) -> list[MemoryUser]:
-        """Those with devices, but for jobs that only prepare something."""
+        """Components with devices, except jobs that only prepare something."""
         lasting = [name for name in self._loading_order(files) if not self._layout[name].creates]
         users = (self._user(component, files, starts, stops) for component in lasting)
         return [user for user in users if user.devices]
 
     def _loading_order(self, files: ConfigFiles) -> tuple[str, ...]:
-        """Engines, and what they need, before those that are held back until they are ready."""
+        """Engines, and what they need, before components that wait for them."""
         engines = [name for name in self.components if self.is_engine(name, files)]
         first = {needed for engine in engines for needed in self._layout.needs(engine)} | set(engines)
         return tuple(sorted(self.components, key=lambda name: name not in first))
@@ -305,14 +311,14 @@ class MemoryPlan:
         if not devices:
             return user
         attempt, peak_bytes = newest_peaks(self._control, component) or (None, {})
-        note = "" if attempt is None else self._what_changed(files, component, attempt)
+        note = "" if attempt is None else self._changes_since(files, component, attempt)
         user = replace(user, peak_bytes=peak_bytes, peak_note=note)
         engine = self._launcher.engine(component, files)
         if engine is not None:
-            return self._engines.added(user, engine)
+            return self._engines.with_engine(user, engine)
         training = self._training(files)
-        is_it = training is not None and training.training.component == component
-        return replace(user, training=training) if is_it else user
+        is_trainer = training is not None and training.training.component == component
+        return replace(user, training=training) if is_trainer else user
 
     def _read_training(self, files: ConfigFiles) -> TrainingNeed | None:
         training = self._framework.training(files)
@@ -324,7 +330,7 @@ class MemoryPlan:
         return TrainingNeed(training, read_training_shape(folder) if folder else None)
 
     def _compare(self, files: ConfigFiles, component: str, attempt: int) -> str:
-        """Values that decide about memory and are others now than in that attempt."""
+        """Describe memory-relevant values that differ from that attempt's."""
         folder = self._control.attempt_dir(component, attempt) / "config"
         now = self._values(component, files)
         then = self._values(component, load_snapshot(folder, self._framework))
@@ -332,7 +338,7 @@ class MemoryPlan:
         return ", ".join(f"{name} was {shown(then[name])}, is {shown(now[name])}" for name in changed)
 
     def _values(self, component: str, files: ConfigFiles) -> dict[str, TomlValue]:
-        """What `component` reads, by knob name."""
+        """Knob name → value of the knobs that `component` reads."""
         knobs = [
             knob
             for knob in self._framework.knobs(files)

@@ -1,4 +1,4 @@
-"""The size of a model, from the files in its folder. Never the network, never the weights themselves."""
+"""The size of a model, from the files in its folder. Uses neither the network nor the weights themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Config = Mapping[str, Any]
 HubKind = Literal["models", "datasets"]
 
 _BYTES = {"float64": 8, "float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2}
-_TEXT_PARTS = ("text_config", "llm_config", "language_config")
+_TEXT_TABLES = ("text_config", "llm_config", "language_config")
 _FULL = frozenset({"full_attention", "attention", "hybrid"})
 _COMMIT = re.compile(r"[0-9a-f]{1,64}")
 _WINDOWED = frozenset({"sliding_attention", "chunked_attention"})
@@ -28,20 +28,20 @@ _WINDOWED = frozenset({"sliding_attention", "chunked_attention"})
 def model_shape(
     config: Config, *, dtype: str | None, kv_cache_dtype: str | None, weights_bytes: int | None
 ) -> ModelShape:
-    """All that can be told; what cannot stays `None`.
+    """The shape as far as known; unknown values are `None`.
 
     Args:
-        config: the parsed file, of whatever model.
+        config: the parsed `config.json` of any model.
         dtype: vLLM's argument; `None` and `auto` mean that of the config.
         kv_cache_dtype: vLLM's argument; `None` and `auto` mean that of the model.
-        weights_bytes: as they are loaded.
+        weights_bytes: size when loaded.
     """
     text = text_config(config)
     element = _loaded_bytes(dtype)
     kv_element = _kv_element_bytes(config, kv_cache_dtype, element)
     heads = _kv_heads(text)
     per_layer = _kv_elements_per_layer(text, heads)
-    layers, is_part = _layers_with_cache(text)
+    layers, is_lower_bound = _layers_with_cache(text)
     vocabulary = _number(text, "vocab_size")
     hidden = _number(text, *_HIDDEN)
     return ModelShape(
@@ -50,16 +50,18 @@ def model_shape(
         activation_bytes_per_token=(4 * hidden + 3 * _inner(text)) * element if hidden else None,
         logits_bytes_per_request=4 * vocabulary if vocabulary else None,
         kv_heads=heads,
-        kv_is_lower_bound=is_part,
+        kv_is_lower_bound=is_lower_bound,
         max_positions=_max_positions(text),
     )
 
 
 def text_config(config: Config) -> Config:
-    """The part on the language model, which multimodal models keep in a table of its own."""
-    parts = [config.get(name) for name in _TEXT_PARTS]
-    found = next((part for part in parts if isinstance(part, Mapping) and _number(part, *_LAYERS)), None)
-    return config if found is None else found
+    """The config of the language model, which multimodal models store in a table of its own."""
+    tables = [config.get(name) for name in _TEXT_TABLES]
+    text_table = next(
+        (table for table in tables if isinstance(table, Mapping) and _number(table, *_LAYERS)), None
+    )
+    return config if text_table is None else text_table
 
 
 def _loaded_bytes(dtype: str | None) -> int:
@@ -74,8 +76,8 @@ def _loaded_bytes(dtype: str | None) -> int:
 
 def _stored_bytes(config: Config) -> int:
     """Bytes per element of the weights in their files."""
-    for part in (config, text_config(config)):
-        name = part.get("dtype") or part.get("torch_dtype")
+    for table in (config, text_config(config)):
+        name = table.get("dtype") or table.get("torch_dtype")
         if isinstance(name, str):
             return _BYTES.get(name, 2)
     return 4  # what transformers saves where nothing is said
@@ -111,7 +113,9 @@ def _kv_elements_per_layer(config: Config, kv_heads: int | None) -> int | None:
 
 
 def _layers_with_cache(config: Config) -> tuple[int | None, bool]:
-    """How many layers keep every token, and whether there are others, which keep a window or a state."""
+    """Number of layers that cache every token, and whether there are others, which cache a window or a
+    state.
+    """
     total = _number(config, *_LAYERS)
     if total is None:
         return None, False
@@ -120,14 +124,14 @@ def _layers_with_cache(config: Config) -> tuple[int | None, bool]:
         own = kinds[: max(0, len(kinds) - (_number(config, "num_kv_shared_layers") or 0))]
         full = sum(isinstance(kind, str) and kind in _FULL for kind in own)
         windowed = sum(isinstance(kind, str) and kind in _WINDOWED for kind in own)
-        kept = full or windowed
-        return kept or None, kept < len(own)
-    kept = _layers_by_rule(config, total)
-    return kept or None, kept < total
+        caching = full or windowed
+        return caching or None, caching < len(own)
+    caching = _layers_by_rule(config, total)
+    return caching or None, caching < total
 
 
 def _layers_by_rule(config: Config, total: int) -> int:
-    """For configs that give no list by names."""
+    """Number of caching layers for configs without a list of layer types."""
     pattern, flags = config.get("hybrid_override_pattern"), config.get("attn_type_list")
     if isinstance(pattern, str):  # Nemotron-H: M a state, - an MLP, * attention
         return pattern.count("*")
@@ -140,14 +144,14 @@ def _layers_by_rule(config: Config, total: int) -> int:
 
 
 def _inner(config: Config) -> int:
-    """Width of the MLP, of all experts that see a token; 0 where the config does not say."""
+    """Width of the MLP, of all experts that see a token; 0 if the config does not say."""
     inner = _number(config, "intermediate_size", "n_inner", "ffn_dim") or 0
     experts = _number(config, "moe_intermediate_size") or 0
     return max(inner, experts * (_number(config, "num_experts_per_tok") or 1))
 
 
 def _max_positions(config: Config) -> int | None:
-    """`None` also where the positions are stretched by a factor: vLLM then has rules per kind."""
+    """`None` also if the positions are stretched by a factor: vLLM then has rules per kind."""
     scaling = config.get("rope_scaling") or config.get("rope_parameters")
     if isinstance(scaling, Mapping) and (scaling.get("rope_type") or scaling.get("type")) in _STRETCHED:
         return None
@@ -158,7 +162,7 @@ _STRETCHED = ("yarn", "linear", "dynamic")
 
 
 def _number(config: Config, *names: str) -> int | None:
-    """The first of these that is a whole number above 0."""
+    """The first of these values that is a whole number above 0."""
     values = (config.get(name) for name in names)
     return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and v > 0), None)
 
@@ -166,56 +170,57 @@ def _number(config: Config, *names: str) -> int | None:
 _INDEX = "model.safetensors.index.json"
 _LONGEST_JSON_BYTES = 64 << 20
 _FLOATS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
-"""Bytes per element of what is converted on loading; whole numbers and 8-bit floats stay as they are."""
-_Stamp = tuple[tuple[str, int, int], ...]
+"""Bytes per element of dtypes that are converted on loading; whole numbers and 8-bit floats are not."""
+_Fingerprint = tuple[tuple[str, int, int], ...]
 
 
 def model_folder(name: str, *, workspace: Path, environment: Mapping[str, str]) -> Path | None:
-    """Where the model lies: a folder, or a name on the hub that has been downloaded; `None` where neither.
+    """The model's folder: a local one, or a name on the hub that has been downloaded; `None` if neither
+    exists.
 
     Args:
         name: as in the config.
-        workspace: that relative folders count from.
+        workspace: base of relative folders.
         environment: in which the engine runs; names the hub's cache.
     """
     folder = workspace / Path(name).expanduser()
     if (folder / "config.json").is_file():
         return folder
-    cached = _cached(name, "models", environment)
+    cached = _cache_folder(name, "models", environment)
     commit = hub_commit(name, "models", environment)
     snapshots = [cached / "snapshots" / commit] if commit else sorted(cached.glob("snapshots/*"))
     return next((folder for folder in snapshots if (folder / "config.json").is_file()), None)
 
 
 def hub_commit(name: str, kind: HubKind, environment: Mapping[str, str]) -> str:
-    """The commit of what the hub's cache has under this name; empty where it has none."""
+    """The commit of this name in the hub's cache; empty if it is not there."""
     try:
-        commit = read_regular(_cached(name, kind, environment) / "refs" / "main", 100).decode().strip()
+        commit = read_regular(_cache_folder(name, kind, environment) / "refs" / "main", 100).decode().strip()
     except (OSError, UnicodeDecodeError):
         return ""
     return commit if _COMMIT.fullmatch(commit) else ""
 
 
-def _cached(name: str, kind: str, environment: Mapping[str, str]) -> Path:
+def _cache_folder(name: str, kind: str, environment: Mapping[str, str]) -> Path:
     return _hub_cache(environment) / f"{kind}--{name.replace('/', '--')}"
 
 
 def read_shape(folder: Path, *, dtype: str | None, kv_cache_dtype: str | None) -> ModelShape | None:
-    """What `config.json` and the headers of the weights tell; `None` without a readable config.
+    """The shape from `config.json` and the headers of the weights; `None` without a readable config.
 
     Args:
         folder: of the model.
         dtype: vLLM's argument of that name; `None` and `auto` mean that of the config.
         kv_cache_dtype: likewise; `None` and `auto` mean that of the model.
     """
-    return _read_shape(folder, _stamp(folder), dtype, kv_cache_dtype)
+    return _read_shape(folder, _fingerprint(folder), dtype, kv_cache_dtype)
 
 
 @lru_cache(maxsize=8)
 def _read_shape(
-    folder: Path, stamp: _Stamp, dtype: str | None, kv_cache_dtype: str | None
+    folder: Path, fingerprint: _Fingerprint, dtype: str | None, kv_cache_dtype: str | None
 ) -> ModelShape | None:
-    del stamp  # another one means changed files
+    del fingerprint  # another one means changed files
     config = _read_table(folder / "config.json")
     if config is None:
         return None
@@ -224,15 +229,15 @@ def _read_shape(
 
 
 def read_training_shape(folder: Path) -> TrainingShape | None:
-    """What `config.json` and the headers of the weights tell of what training takes; `None` where they do not
-    say enough.
+    """Sizes that decide about training memory, from `config.json` and the headers of the weights; `None` if
+    they are incomplete.
     """
-    return _read_training_shape(folder, _stamp(folder))
+    return _read_training_shape(folder, _fingerprint(folder))
 
 
 @lru_cache(maxsize=8)
-def _read_training_shape(folder: Path, stamp: _Stamp) -> TrainingShape | None:
-    del stamp
+def _read_training_shape(folder: Path, fingerprint: _Fingerprint) -> TrainingShape | None:
+    del fingerprint
     config = _read_table(folder / "config.json") or {}
     text = text_config(config)
     parameters, layers = _weights_bytes(folder, config, 1), _number(text, *_LAYERS)
@@ -245,7 +250,7 @@ def _read_training_shape(folder: Path, stamp: _Stamp) -> TrainingShape | None:
     return TrainingShape(parameters, layers, 2 * width, hidden, vocabulary)
 
 
-def _stamp(folder: Path) -> _Stamp:
+def _fingerprint(folder: Path) -> _Fingerprint:
     try:
         files = [file for file in folder.iterdir() if file.suffix in (".json", ".safetensors")]
         stats = [(file.name, file.stat()) for file in files]
@@ -255,7 +260,7 @@ def _stamp(folder: Path) -> _Stamp:
 
 
 def _hub_cache(environment: Mapping[str, str]) -> Path:
-    """As `huggingface_hub/constants.py` has it."""
+    """The folder as `huggingface_hub/constants.py` resolves it."""
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if environment.get(name):
             return Path(environment[name]).expanduser()
@@ -265,7 +270,7 @@ def _hub_cache(environment: Mapping[str, str]) -> Path:
 
 
 def _weights_bytes(folder: Path, config: Mapping[str, Any], element: int) -> int | None:
-    """Of all weights once they are loaded with `element` bytes per float; `None` if the files do not tell."""
+    """Bytes of all weights once loaded with `element` bytes per float; `None` if the files do not say."""
     index = _read_table(folder / _INDEX)
     tensors = _tensors(folder, index)
     if tensors is not None:
@@ -284,9 +289,9 @@ def _weights_bytes(folder: Path, config: Mapping[str, Any], element: int) -> int
 
 
 def _tensors(folder: Path, index: Mapping[str, Any] | None) -> dict[str, tuple[str, int]] | None:
-    """Dtype and bytes of each, by name; `None` unless every file is there and can be read."""
+    """Tensor name → dtype and bytes; `None` unless every file exists and can be read."""
     files = _weight_files(folder, index)
-    found: dict[str, tuple[str, int]] = {}
+    tensors: dict[str, tuple[str, int]] = {}
     for file in files:
         header = _read_header(file)
         if header is None:
@@ -296,22 +301,22 @@ def _tensors(folder: Path, index: Mapping[str, Any] | None) -> dict[str, tuple[s
                 continue
             try:
                 begin, end = entry["data_offsets"]
-                found[name] = (str(entry["dtype"]), int(end) - int(begin))
+                tensors[name] = (str(entry["dtype"]), int(end) - int(begin))
             except (TypeError, ValueError, KeyError, OverflowError):
                 return None
-    return found or None
+    return tensors or None
 
 
 def _weight_files(folder: Path, index: Mapping[str, Any] | None) -> list[Path]:
     shards = (index or {}).get("weight_map")
     if isinstance(shards, Mapping):
         return [folder / name for name in sorted({Path(str(shard)).name for shard in shards.values()})]
-    whole = folder / "model.safetensors"
-    return [whole] if whole.is_file() else sorted(folder.glob("*.safetensors"))
+    single = folder / "model.safetensors"
+    return [single] if single.is_file() else sorted(folder.glob("*.safetensors"))
 
 
 def _read_header(file: Path) -> dict[str, Any] | None:
-    """Of a safetensors file: its length as 8 bytes, little-endian, then JSON."""
+    """The header of a safetensors file: its length as 8 bytes, little-endian, then JSON."""
     try:
         with file.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))

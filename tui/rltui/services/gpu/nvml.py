@@ -15,24 +15,25 @@ from typing import TYPE_CHECKING, Any
 from rltui.core.gpu.report import GpuDevice, GpuReport
 
 if TYPE_CHECKING:  # these import pynvml
-    from rltui.services.gpu.nvml_device import Gpu, Roll
+    from rltui.services.gpu.nvml_device import Gpu, GpuRoster
 
 log = logging.getLogger(__name__)
 
 _FIRST_RETRY_S = 5.0
 _LONGEST_RETRY_S = 60.0
-"""Time between two attempts to initialise NVML; it doubles with each. One can take seconds without
-persistence mode."""
+"""Longest time between two attempts to initialise NVML; it doubles with each. One can take seconds without
+persistence mode.
+"""
 _NO_BINDING = "the Python package nvidia-ml-py is missing or broken: reinstall rltui"
 _ALL_FAILED = "no GPU can be read"
 
 
 class NvmlReader:
-    """The `GpuReader` of NVIDIA: all GPUs that NVML shows here, each figure as often as it is worth it.
+    """The `GpuReader` of NVIDIA: all GPUs that NVML lists, slowly changing values less often.
 
-    Every call blocks, for many seconds with a wedged driver: keep a reader in one thread of its own. NVML
-    is initialised by the first reading, and again after trouble with the driver as a whole. A single lost
-    device is no such trouble: a new session might not show the healthy ones any more.
+    Every call blocks, for many seconds with a wedged driver: use a reader in one thread of its own. NVML is
+    initialised by the first reading, and again after a failure of the driver as a whole. A single lost device
+    is no such failure: a new session might not list the healthy ones any more.
     """
 
     driver = "the NVIDIA driver"
@@ -43,14 +44,14 @@ class NvmlReader:
         self._nvml: Any = None
         self._driver: str | None = None
         self._gpus: tuple[Gpu, ...] = ()
-        self._roll: Roll | None = None
-        """Outlives sessions."""
+        self._roster: GpuRoster | None = None
+        """Survives NVML sessions."""
         self._reason: str | None = None
         self._retry_at = -math.inf
         self._pause_s = _FIRST_RETRY_S
 
     def read(self) -> GpuReport:
-        """One reading of all devices. Never raises: what cannot be read is said in the report, in words."""
+        """One reading of all devices. Never raises: failures are described in the report."""
         try:
             self._open()
             return self._read() if self._nvml else self._unavailable()
@@ -62,14 +63,14 @@ class NvmlReader:
             return self._unavailable()
 
     def close(self) -> None:
-        """End the NVML session, as a GPU reset needs. A later `read` opens a new one."""
+        """Close the NVML session, as a GPU reset needs. A later `read` opens a new one."""
         self._reason = None
         self._retry_at = -math.inf
         self._pause_s = _FIRST_RETRY_S
         self._shut_down()
 
     def _open(self) -> None:
-        """Have an NVML session, a new one after trouble. Without success `_reason` says why."""
+        """Ensure an NVML session, a new one after a failure. Without success `_reason` is set."""
         now = self._monotonic()
         if now < self._retry_at or (self._nvml and self._reason is None):
             return
@@ -121,14 +122,14 @@ class NvmlReader:
         return GpuReport(available=True, driver=self._driver, devices=devices, sampled_at=time.time())
 
     def _read_devices(self, count: int) -> tuple[GpuDevice, ...]:
-        from rltui.services.gpu.nvml_device import Gpu, Roll
+        from rltui.services.gpu.nvml_device import Gpu, GpuRoster
 
-        self._roll = self._roll or Roll()
+        self._roster = self._roster or GpuRoster()
         now = self._monotonic()
         if count != len(self._gpus):
-            self._gpus = tuple(Gpu(identity) for identity in self._roll.expected(count))
+            self._gpus = tuple(Gpu(identity) for identity in self._roster.expected(count))
         rows = [row for gpu in self._gpus for row in gpu.read(now)]
-        return (*rows, *self._roll.missing_rows(gpu.identity for gpu in self._gpus))
+        return (*rows, *self._roster.missing_rows(gpu.identity for gpu in self._gpus))
 
     def _unavailable(self) -> GpuReport:
         return GpuReport(available=False, reason=self._reason, driver=self._driver, sampled_at=time.time())

@@ -26,13 +26,13 @@ from rltui.services.gpu.nvml_handle import (
     read_load,
     read_memory,
     read_processes,
-    within,
+    scaled_to,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Names a GPU or a MIG slice. Texts are empty where the driver does not give them."""
+    """Names a GPU or a MIG slice. Strings are empty if the driver does not give them."""
 
     index: int
     mig: int | None = None
@@ -47,51 +47,53 @@ def _problem_row(identity: Identity, problem: str) -> GpuDevice:
     )
 
 
-class Roll:
-    """Every GPU that was ever listed, so that none vanishes without a word.
+class GpuRoster:
+    """Every GPU that was ever listed, so that none vanishes silently.
 
-    Outlives NVML sessions: a new one counts anew, and may leave out a GPU that fell off the bus.
+    Survives NVML sessions: a new one numbers the GPUs again, and may omit one that fell off the bus.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[str, Identity] = {}
+        self._identities: dict[str, Identity] = {}
 
     def expected(self, count: int) -> tuple[Identity, ...]:
-        """Who the `count` listed GPUs probably are: as before, unless their number is another."""
-        seen = {identity.index: identity for identity in self._seen.values()}
-        known = seen if len(seen) == count else {}
-        return tuple(known.get(index, Identity(index)) for index in range(count))
+        """The likely identities of the `count` listed GPUs: as before, unless their number changed."""
+        by_index = {identity.index: identity for identity in self._identities.values()}
+        expected = by_index if len(by_index) == count else {}
+        return tuple(expected.get(index, Identity(index)) for index in range(count))
 
     def missing_rows(self, listed: Iterable[Identity]) -> tuple[GpuDevice, ...]:
-        """One for each GPU that was listed earlier and is not any more. Remembers those that are."""
+        """A row for each GPU that was listed earlier and is not any more. Adds `listed` to the roster."""
         present = {identity.uuid: identity for identity in listed if identity.uuid}
-        gone = [identity for uuid, identity in self._seen.items() if uuid not in present]
-        self._seen |= present
-        return tuple(_problem_row(identity, NOT_LISTED) for identity in gone)
+        missing = [identity for uuid, identity in self._identities.items() if uuid not in present]
+        self._identities |= present
+        return tuple(_problem_row(identity, NOT_LISTED) for identity in missing)
 
 
 MAX_AGE_S = 3.0
-"""Of the process lists."""
+"""Longest age of the process lists."""
 _CHANGE_BYTES = 32 << 20
-"""When used memory has changed by this much, somebody came or went or took more: the lists are read again."""
-_TRIES = 2
-"""How often lists are read for one sample until they agree with the memory read right after them."""
+"""A change of used memory by this much means that processes came, went or grew: the lists are read again."""
+_MAX_TRIES = 2
+"""Number of times that lists are read for one sample until they agree with the memory read right after."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The process lists, and beside what they were read."""
+    """The process lists, and the state in which they were read."""
 
     processes: tuple[GpuProcess, ...]
     read_at: float
     used_bytes: int | None
     agrees: bool
-    """The processes hold no more than was used."""
+    """True if the processes hold no more than was used."""
     newly_unknown: bool
-    """A process's memory is unknown, and was not unknown in the lists before these."""
+    """True if a process's memory is unknown, and was not in the previous lists."""
 
 
 class Partition:
+    """A whole GPU or a MIG slice, with its memory and processes."""
+
     def __init__(self, handle: Handle, identity: Identity) -> None:
         self.handle = handle
         self.identity = identity
@@ -108,8 +110,8 @@ class Partition:
         """
         memory = self._memory()
         if self._is_due(memory, now):
-            memory = self._list_anew(memory, now)
-        return memory, within(self._listing.processes, memory.used) if self._listing else ()
+            memory = self._refresh_lists(memory, now)
+        return memory, scaled_to(self._listing.processes, memory.used) if self._listing else ()
 
     def _memory(self) -> Memory:
         return read_memory(self.handle, is_slice=self.identity.mig is not None)
@@ -123,12 +125,12 @@ class Partition:
         outgrown = last.agrees and held_bytes(last.processes) > memory.used
         return outgrown or abs(memory.used - last.used_bytes) >= _CHANGE_BYTES
 
-    def _list_anew(self, memory: Memory, now: float) -> Memory:
-        """Read the lists, then the memory: a process that grows meanwhile is seen to by that order.
+    def _refresh_lists(self, memory: Memory, now: float) -> Memory:
+        """Read the lists, then the memory: that order tolerates a process that grows meanwhile.
 
-        One that shrinks meanwhile is not, hence the second try. Where a list fails the earlier ones stay.
+        One that shrinks meanwhile needs the second try. If a list fails, the earlier ones stay.
         """
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             processes = read_processes(self.handle, memory.total)
             memory = self._memory()
             if processes is None:
@@ -147,22 +149,22 @@ def _unknown(processes: tuple[GpuProcess, ...]) -> set[int]:
     return {process.pid for process in processes if process.used_bytes is None}
 
 
-def _find_slices(whole: Partition, known: Iterable[Partition]) -> tuple[Partition, ...] | None:
-    """The slices by number, or `None` where the GPU is not divided. Those that were `known` stay the same.
+def _find_slices(whole: Partition, previous: Iterable[Partition]) -> tuple[Partition, ...] | None:
+    """The slices by number, or `None` if the GPU is not divided. `previous` objects are reused.
 
     Raises:
         NVMLError: The GPU is gone.
     """
-    mode: list[int] | None = whole.handle.ask("nvmlDeviceGetMigMode")  # present, after the next reset
+    mode: list[int] | None = whole.handle.try_call("nvmlDeviceGetMigMode")  # present, after the next reset
     if not mode or mode[0] != pynvml.NVML_DEVICE_MIG_ENABLE:
         return None
-    places: int = whole.handle.ask("nvmlDeviceGetMaxMigDeviceCount") or 0
-    by_uuid = {part.identity.uuid: part for part in known}
-    return tuple(part for number in range(places) if (part := _slice(whole, number, by_uuid)))
+    capacity: int = whole.handle.try_call("nvmlDeviceGetMaxMigDeviceCount") or 0
+    by_uuid = {partition.identity.uuid: partition for partition in previous}
+    return tuple(partition for number in range(capacity) if (partition := _slice(whole, number, by_uuid)))
 
 
-def _slice(whole: Partition, number: int, known: dict[str, Partition]) -> Partition | None:
-    """`None` for an empty place."""
+def _slice(whole: Partition, number: int, previous: dict[str, Partition]) -> Partition | None:
+    """`None` if there is no slice with that number."""
     try:
         raw = whole.handle.call("nvmlDeviceGetMigDeviceHandleByIndex", number)
     except pynvml.NVMLError as error:
@@ -170,24 +172,25 @@ def _slice(whole: Partition, number: int, known: dict[str, Partition]) -> Partit
             raise
         return None
     handle = Handle(raw)
-    uuid = handle.ask("nvmlDeviceGetUUID") or ""
-    if part := known.get(uuid):
-        part.handle.raw, part.identity = raw, replace(part.identity, mig=number)
-        return part
-    name = handle.ask("nvmlDeviceGetName") or whole.identity.name
+    uuid = handle.try_call("nvmlDeviceGetUUID") or ""
+    if partition := previous.get(uuid):
+        partition.handle.raw, partition.identity = raw, replace(partition.identity, mig=number)
+        return partition
+    name = handle.try_call("nvmlDeviceGetName") or whole.identity.name
     return Partition(handle, Identity(whole.identity.index, number, uuid, name))
 
 
-_SLOW_S = 5.0
-"""How old the slowly changing figures may be. Also the pause before a device that is gone is tried again:
-that may take long."""
+_CONDITION_AGE_S = 5.0
+"""Longest age of slowly changing values. Also the pause before a lost device is tried again, which may take
+long.
+"""
 
 
 class Gpu:
-    """A GPU of the present NVML session. Remembers what need not be read each time.
+    """A GPU of the present NVML session. Caches what need not be read each time.
 
     Args:
-        identity: its index for sure; UUID and name as last seen at this index, in case they cannot be read.
+        identity: its true index; UUID and name as last seen at this index, in case they cannot be read.
     """
 
     def __init__(self, identity: Identity) -> None:
@@ -201,31 +204,31 @@ class Gpu:
         self._retry_at = -math.inf
 
     def read(self, now: float) -> tuple[GpuDevice, ...]:
-        """A row for the GPU, or one per MIG slice. Never fails because of NVML: the rows then say `problem`.
+        """A row for the GPU, or one per MIG slice. Never raises NVML errors: the rows then have a `problem`.
 
         Args:
             now: seconds on a monotonic clock.
         """
         if now < self._retry_at:
-            return self._in_trouble(self._problem)
+            return self._problem_rows(self._problem)
         try:
-            return self._read(self._opened(), now)
+            return self._read(self._open(), now)
         except pynvml.NVMLError as error:
             self._problem = device_problem(error.value)
             if error.value in DEVICE_GONE:
-                self._retry_at = now + _SLOW_S
+                self._retry_at = now + _CONDITION_AGE_S
             if error.value in STALE_HANDLE:
                 self._whole = None
-            return self._in_trouble(self._problem)
+            return self._problem_rows(self._problem)
 
-    def _opened(self) -> Partition:
-        """The whole GPU, by a new handle where there is none: a reset makes older ones invalid."""
+    def _open(self) -> Partition:
+        """The whole GPU, with a new handle if there is none: a reset makes older ones invalid."""
         if self._whole is None:
             handle = Handle(pynvml.nvmlDeviceGetHandleByIndex(self.identity.index))
             self.identity = replace(
                 self.identity,
-                uuid=handle.ask("nvmlDeviceGetUUID") or self.identity.uuid,
-                name=handle.ask("nvmlDeviceGetName") or self.identity.name,
+                uuid=handle.try_call("nvmlDeviceGetUUID") or self.identity.uuid,
+                name=handle.try_call("nvmlDeviceGetName") or self.identity.name,
             )
             self._build = read_build(handle)
             self._condition_at = -math.inf
@@ -233,7 +236,7 @@ class Gpu:
         return self._whole
 
     def _read(self, whole: Partition, now: float) -> tuple[GpuDevice, ...]:
-        if now - self._condition_at >= _SLOW_S:
+        if now - self._condition_at >= _CONDITION_AGE_S:
             self._condition = read_condition(whole.handle)
             self._slices = _find_slices(whole, self._slices or ())
             self._condition_at = now
@@ -241,27 +244,29 @@ class Gpu:
         if self._slices is None:
             return (self._row(whole, load, now),)
         if not self._slices:
-            return self._in_trouble(NO_SLICES)
-        return tuple(self._slice_row(part, load, now) for part in self._slices)
+            return self._problem_rows(NO_SLICES)
+        return tuple(self._slice_row(partition, load, now) for partition in self._slices)
 
-    def _slice_row(self, part: Partition, load: Load, now: float) -> GpuDevice:
+    def _slice_row(self, partition: Partition, load: Load, now: float) -> GpuDevice:
         try:
-            return self._row(part, load, now)
+            return self._row(partition, load, now)
         except pynvml.NVMLError as error:
             self._condition_at = -math.inf  # it may have been taken away: they are listed anew
-            return _problem_row(part.identity, device_problem(error.value))
+            return _problem_row(partition.identity, device_problem(error.value))
 
-    def _in_trouble(self, problem: str) -> tuple[GpuDevice, ...]:
-        identities: Iterable[Identity] = [part.identity for part in self._slices or ()] or [self.identity]
+    def _problem_rows(self, problem: str) -> tuple[GpuDevice, ...]:
+        identities: Iterable[Identity] = [partition.identity for partition in self._slices or ()] or [
+            self.identity
+        ]
         return tuple(_problem_row(identity, problem) for identity in identities)
 
-    def _row(self, part: Partition, load: Load, now: float) -> GpuDevice:
-        memory, processes = part.read(now)
+    def _row(self, partition: Partition, load: Load, now: float) -> GpuDevice:
+        memory, processes = partition.read(now)
         return GpuDevice(
-            index=part.identity.index,
-            mig=part.identity.mig,
-            uuid=part.identity.uuid,
-            name=part.identity.name,
+            index=partition.identity.index,
+            mig=partition.identity.mig,
+            uuid=partition.identity.uuid,
+            name=partition.identity.name,
             memory_kind=memory.kind,
             total_bytes=memory.total,
             used_bytes=memory.used,

@@ -1,4 +1,6 @@
-"""What one NVML handle answers, and what NVML's return codes mean. Importing this module imports `pynvml`."""
+"""Calls on one NVML handle, and the meaning of NVML's return codes. Importing this module imports
+`pynvml`.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ STALE_HANDLE = DEVICE_GONE | {_NvmlCode.INVALID_ARGUMENT}
 _ABSENT_CALL = frozenset(
     {_NvmlCode.NOT_SUPPORTED, _NvmlCode.FUNCTION_NOT_FOUND, _NvmlCode.ARGUMENT_VERSION_MISMATCH}
 )
-"""This driver or this card does not have the call. An older form of it may work."""
+"""This driver or card does not have the call. An older form of it may work."""
 
 NO_DEVICES = "no NVIDIA GPU on this machine: the driver is there and lists none"
 NOT_LISTED = "gone: the driver no longer lists it (see Xid in dmesg)"
@@ -82,7 +84,7 @@ _DEVICE_PROBLEMS: dict[int, str] = {
 
 
 def session_reason(code: int) -> str:
-    """Why NVML as a whole cannot be read, and what to do, in one line."""
+    """The reason why NVML as a whole cannot be read, and a remedy, in one line."""
     return _SESSION_REASONS.get(code, f"the NVIDIA driver reports error {code}")
 
 
@@ -102,7 +104,7 @@ class Handle:
         """The result of `pynvml.<name>(handle, *arguments)`.
 
         Raises:
-            NVMLError: The call failed, now or, where it is not supported, once before.
+            NVMLError: The call failed, now or, if it is not supported, once before.
         """
         key = (name, *arguments)
         if key in self._absent:
@@ -117,8 +119,8 @@ class Handle:
                 self._absent.add(key)
             raise
 
-    def ask(self, name: str, *arguments: object) -> Any | None:  # noqa: ANN401 - pynvml is untyped
-        """Like `call`, with `None` where this card, driver or container does not give the value.
+    def try_call(self, name: str, *arguments: object) -> Any | None:  # noqa: ANN401 - pynvml is untyped
+        """Like `call`, with `None` if this card, driver or container does not give the value.
 
         Raises:
             NVMLError: The device itself is gone.
@@ -137,11 +139,11 @@ _MEMINFO = Path("/proc/meminfo")
 _KIB = re.compile(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", re.MULTILINE)
 
 _OLDER_CALL = _ABSENT_CALL | {_NvmlCode.INVALID_ARGUMENT, _NvmlCode.UNKNOWN}
-"""Memory v1 may work then. 999: seen under WSL2 with driver 516.59."""
+"""Errors after which memory v1 may work. 999: seen under WSL2 with driver 516.59."""
 
 
 class Memory(NamedTuple):
-    """Bytes. `kind` says what they mean."""
+    """Sizes in bytes. `kind` says what they mean."""
 
     kind: MemoryKind = "v2"
     total: int | None = None
@@ -158,23 +160,23 @@ def read_memory(handle: Handle, *, is_slice: bool) -> Memory:
     Raises:
         NVMLError: The device is gone, or its memory is not ours to see.
     """
-    memory = _of_device(handle)
+    memory = _read_device_memory(handle)
     if memory.total is None and not is_slice:
         return unified_memory() or memory
     return memory
 
 
-def _of_device(handle: Handle) -> Memory:
+def _read_device_memory(handle: Handle) -> Memory:
     try:
         info = handle.call("nvmlDeviceGetMemoryInfo", pynvml.nvmlMemory_v2)
     except pynvml.NVMLError as error:
         if error.value not in _OLDER_CALL:
             raise
-        return _older(handle)
+        return _read_memory_v1(handle)
     return Memory("v2", info.total, info.used, info.free, info.reserved) if info.total else Memory()
 
 
-def _older(handle: Handle) -> Memory:
+def _read_memory_v1(handle: Handle) -> Memory:
     try:
         info = handle.call("nvmlDeviceGetMemoryInfo")
     except pynvml.NVMLError as error:
@@ -185,7 +187,7 @@ def _older(handle: Handle) -> Memory:
 
 
 def unified_memory(meminfo: Path = _MEMINFO) -> Memory | None:
-    """The machine's memory, of which the kernel calls `MemAvailable` free; `None` where it does not tell."""
+    """The machine's memory, whose `MemAvailable` counts as free; `None` if the kernel does not tell."""
     try:
         text = meminfo.read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -208,11 +210,11 @@ _LISTS = (
 )
 
 Entry = tuple[str, int, int | None]
-"""Its list (`C`, `G`, or `M` for MPS), pid, bytes."""
+"""Kind of list (`C`, `G`, or `M` for MPS), pid, bytes."""
 
 
 def read_processes(handle: Handle, total_bytes: int | None) -> tuple[GpuProcess, ...] | None:
-    """Processes by pid, without names; `None` where a list that exists could not be read this time.
+    """Processes by pid, without names; `None` if a list that exists could not be read this time.
 
     Raises:
         NVMLError: The device is gone.
@@ -220,22 +222,22 @@ def read_processes(handle: Handle, total_bytes: int | None) -> tuple[GpuProcess,
     entries: list[Entry] = []
     for kind, name in _LISTS:
         try:
-            found = handle.call(name)
+            listed = handle.call(name)
         except pynvml.NVMLError as error:
             if error.value in DEVICE_GONE:
                 raise
             if error.value not in _ABSENT_CALL:
                 return None
         else:
-            entries += [(kind, entry.pid, entry.usedGpuMemory) for entry in found]
-    return merged(entries, total_bytes)
+            entries += [(kind, entry.pid, entry.usedGpuMemory) for entry in listed]
+    return merge_entries(entries, total_bytes)
 
 
-def merged(entries: Iterable[Entry], total_bytes: int | None) -> tuple[GpuProcess, ...]:
+def merge_entries(entries: Iterable[Entry], total_bytes: int | None) -> tuple[GpuProcess, ...]:
     """One process per pid, by pid: one that computes and draws is in two lists with the same memory.
 
-    Entries with impossible pids are dropped. A process cannot hold more than `total_bytes`, the memory of
-    the device: such a figure is unknown.
+    Entries with impossible pids are dropped. Memory above `total_bytes`, that of the device, is impossible
+    and becomes unknown.
     """
     kinds: dict[int, set[str]] = {}
     used_bytes: dict[int, int | None] = {}
@@ -258,13 +260,13 @@ def held_bytes(processes: Iterable[GpuProcess]) -> int:
     return sum(process.used_bytes or 0 for process in processes)
 
 
-def within(processes: Sequence[GpuProcess], used_bytes: int | None) -> tuple[GpuProcess, ...]:
-    """The processes, their memory scaled down and marked as estimated where it exceeds what is used."""
-    held = held_bytes(processes)
-    if used_bytes is None or held <= used_bytes:
+def scaled_to(processes: Sequence[GpuProcess], used_bytes: int | None) -> tuple[GpuProcess, ...]:
+    """The processes, their memory scaled down and marked as estimated where it exceeds `used_bytes`."""
+    total = held_bytes(processes)
+    if used_bytes is None or total <= used_bytes:
         return tuple(processes)
     return tuple(
-        process.model_copy(update={"used_bytes": process.used_bytes * used_bytes // held, "estimated": True})
+        process.model_copy(update={"used_bytes": process.used_bytes * used_bytes // total, "estimated": True})
         if process.used_bytes
         else process
         for process in processes
@@ -278,7 +280,7 @@ _HARDWARE_SLOWDOWN = 0x8
 _HARDWARE_CAUSES = 0x40 | 0x80
 """Either of them sets `_HARDWARE_SLOWDOWN` too."""
 
-_THROTTLE_WORDS = {
+_THROTTLE_REASONS = {
     0x2: "application clocks",
     _HARDWARE_SLOWDOWN: "hardware slowdown",
     0x10: "sync boost",
@@ -291,18 +293,18 @@ _THROTTLE_WORDS = {
 
 
 class Load(NamedTuple):
-    """Read each time."""
+    """Values that are read each time."""
 
     utilization: float | None = None
-    """0–1."""
+    """A fraction from 0 to 1."""
     memory_utilization: float | None = None
-    """0–1."""
+    """A fraction from 0 to 1."""
     power_w: float | None = None
     sm_clock_mhz: int | None = None
 
 
 class Condition(NamedTuple):
-    """Read every few seconds."""
+    """Values that are read every few seconds."""
 
     power_limit_w: float | None = None
     temperature_c: float | None = None
@@ -314,42 +316,42 @@ class Condition(NamedTuple):
 
 
 class Build(NamedTuple):
-    """Read once."""
+    """Values that are read once."""
 
     max_sm_clock_mhz: int | None = None
     nvlinks: int | None = None
 
 
 def read_load(handle: Handle) -> Load:
-    """All three readers: what the card does not give is `None`.
+    """All three readers return `None` for a value that the card does not give.
 
     Raises:
         NVMLError: The device is gone.
     """
-    rates = handle.ask("nvmlDeviceGetUtilizationRates")
+    rates = handle.try_call("nvmlDeviceGetUtilizationRates")
     return Load(
         utilization=None if rates is None else min(rates.gpu / 100, 1.0),
         memory_utilization=None if rates is None else min(rates.memory / 100, 1.0),
-        power_w=_watts(handle.ask("nvmlDeviceGetPowerUsage")),
-        sm_clock_mhz=handle.ask("nvmlDeviceGetClockInfo", pynvml.NVML_CLOCK_SM),
+        power_w=_watts(handle.try_call("nvmlDeviceGetPowerUsage")),
+        sm_clock_mhz=handle.try_call("nvmlDeviceGetClockInfo", pynvml.NVML_CLOCK_SM),
     )
 
 
 def read_condition(handle: Handle) -> Condition:
     # the older call is to be removed by NVIDIA; not every driver and binding has the newer
     sensor = pynvml.NVML_TEMPERATURE_GPU
-    value: int | None = handle.ask("nvmlDeviceGetTemperatureV", sensor)
-    bits: int | None = handle.ask("nvmlDeviceGetCurrentClocksEventReasons")
+    value: int | None = handle.try_call("nvmlDeviceGetTemperatureV", sensor)
+    bits: int | None = handle.try_call("nvmlDeviceGetCurrentClocksEventReasons")
     if bits is None:  # a driver older than the new name
-        bits = handle.ask("nvmlDeviceGetCurrentClocksThrottleReasons")
+        bits = handle.try_call("nvmlDeviceGetCurrentClocksThrottleReasons")
     return Condition(
-        power_limit_w=_watts(handle.ask("nvmlDeviceGetEnforcedPowerLimit")),
-        temperature_c=value if value is not None else handle.ask("nvmlDeviceGetTemperature", sensor),
-        memory_clock_mhz=handle.ask("nvmlDeviceGetClockInfo", pynvml.NVML_CLOCK_MEM),
-        throttle=throttle_words(bits or 0),
-        ecc_errors=handle.ask("nvmlDeviceGetTotalEccErrors", _UNCORRECTED, _SINCE_LOADED),
-        pcie_generation=handle.ask("nvmlDeviceGetCurrPcieLinkGeneration"),
-        pcie_width=handle.ask("nvmlDeviceGetCurrPcieLinkWidth"),
+        power_limit_w=_watts(handle.try_call("nvmlDeviceGetEnforcedPowerLimit")),
+        temperature_c=value if value is not None else handle.try_call("nvmlDeviceGetTemperature", sensor),
+        memory_clock_mhz=handle.try_call("nvmlDeviceGetClockInfo", pynvml.NVML_CLOCK_MEM),
+        throttle=throttle_reasons(bits or 0),
+        ecc_errors=handle.try_call("nvmlDeviceGetTotalEccErrors", _UNCORRECTED, _SINCE_LOADED),
+        pcie_generation=handle.try_call("nvmlDeviceGetCurrPcieLinkGeneration"),
+        pcie_width=handle.try_call("nvmlDeviceGetCurrPcieLinkWidth"),
     )
 
 
@@ -364,7 +366,7 @@ def read_build(handle: Handle) -> Build:
                 raise
             break
     return Build(
-        max_sm_clock_mhz=handle.ask("nvmlDeviceGetMaxClockInfo", pynvml.NVML_CLOCK_SM),
+        max_sm_clock_mhz=handle.try_call("nvmlDeviceGetMaxClockInfo", pynvml.NVML_CLOCK_SM),
         nvlinks=sum(states) if states else None,
     )
 
@@ -373,8 +375,8 @@ def _watts(milliwatts: int | None) -> float | None:
     return None if milliwatts is None else milliwatts / 1000
 
 
-def throttle_words(bits: int) -> tuple[str, ...]:
-    """Why the clocks are lower than they could be. Bits as NVML has them; unknown ones are not named."""
+def throttle_reasons(bits: int) -> tuple[str, ...]:
+    """The reasons for reduced clocks. Bits as NVML has them; unknown ones are left out."""
     if bits & _HARDWARE_CAUSES:
         bits &= ~_HARDWARE_SLOWDOWN
-    return tuple(words for bit, words in _THROTTLE_WORDS.items() if bits & bit)
+    return tuple(reason for bit, reason in _THROTTLE_REASONS.items() if bits & bit)

@@ -1,8 +1,9 @@
-"""Claims on GPU memory: what each experiment that is starting will take, so that no two count on the same.
+"""Reservations of GPU memory: what each starting experiment will take, so that no two count on the same
+bytes.
 
-Each has a file in `<state>/gpu_claims/`, named like it. Who wants memory reads those of the others, decides
-and writes its own under one lock. Who wrote a claim ends it when the component has what it needs or is
-stopped; it is void once that process and what it was made for are gone.
+Each experiment has a file in `<state>/gpu_claims/` with its name. A reservation is made under one lock:
+read the files of the others, decide, write the own file. It is deleted when the component holds its memory or
+is stopped, and is void once the process that wrote it and those that it was made for have ended.
 """
 
 from __future__ import annotations
@@ -32,29 +33,29 @@ logger = logging.getLogger(__name__)
 
 _LOCK_TIMEOUT_S = 5.0
 _LOCK_POLL_S = 0.01
-_UNSEEN_S = 900.0
-"""So long the claim of a process counts that cannot be seen from here, in another container of this boot."""
+_INVISIBLE_TTL_S = 900.0
+"""Validity of a reservation whose process is invisible, in another container of this boot."""
 
 
-class _Kept(Value):
+class _ReservationFile(Value):
     pid: int
     start: int
     boot: str = ""
     at: float = 0.0
     users: tuple[tuple[int, int], ...] = ()
-    """Pid and start of processes that it is for, as far as they run: they may outlive who claims for them."""
+    """Pid and start time of the processes that it is for, once they run: they may outlive the writer."""
     claims: tuple[GpuReservation, ...] = ()
 
 
 class FreeDevices(NamedTuple):
     devices: tuple[str, ...]
-    """As `--devices` takes them; empty where there are not enough."""
+    """Device choices in the form that `--devices` takes; empty if there are not enough."""
     why: str
-    """Why there are not, in words; else empty."""
+    """Reason why there are not enough; else empty."""
 
 
 class ReservationFiles:
-    """The claims of one experiment, and those of all others."""
+    """The reservations of one experiment, and those of all others."""
 
     def __init__(self, experiment: str, folder: Path | None = None) -> None:
         self._experiment = experiment
@@ -63,18 +64,18 @@ class ReservationFiles:
         self._boot = boot_identity()
 
     def own(self) -> tuple[GpuReservation, ...]:
-        """As they were written, also by a process that is gone."""
-        kept = _read(self._file)
-        return kept.claims if kept is not None else ()
+        """The last ones written, even if by a process that has ended."""
+        file = _read(self._file)
+        return file.claims if file is not None else ()
 
     def others(self) -> tuple[GpuReservation, ...]:
-        """Those of the other experiments whose processes live."""
+        """The valid reservations of the other experiments."""
         return tuple(
-            claim
+            reservation
             for file in _files(self._folder)
-            if file.name != self._experiment and (kept := _read(file)) is not None
-            if _counts(kept, self._boot)
-            for claim in kept.claims
+            if file.name != self._experiment and (reserved := _read(file)) is not None
+            if _is_valid(reserved, self._boot)
+            for reservation in reserved.claims
         )
 
     def change(
@@ -82,7 +83,7 @@ class ReservationFiles:
     ) -> Collection[GpuReservation] | None:
         """Replace the own ones by what `decide` makes of those of the others; `None` leaves them.
 
-        Nobody else changes any meanwhile. Blocking; returns what `decide` did.
+        Nobody else changes any meanwhile. Blocking; returns the result of `decide`.
 
         Raises:
             ConflictError: if another holds the lock for long.
@@ -90,36 +91,40 @@ class ReservationFiles:
         """
         make_folder(self._folder, mode=0o700)
         with _locked(self._folder):
-            # what others claimed and nobody has any more: whoever comes back to it must ask again
+            # reservations of others that are void: whoever still needs one must reserve again
             for file in _files(self._folder):
-                kept = _read(file)
-                if file.name != self._experiment and kept is not None and not _counts(kept, self._boot):
+                reserved = _read(file)
+                if (
+                    file.name != self._experiment
+                    and reserved is not None
+                    and not _is_valid(reserved, self._boot)
+                ):
                     file.unlink(missing_ok=True)
             decided = decide(self.others())
             if decided is not None:
                 self.keep(decided)
         return decided
 
-    def keep(self, claims: Collection[GpuReservation], users: Iterable[ProcessId] = ()) -> None:
-        """Replace the own ones by some of them, which takes nothing from anybody. `users`: whom they are for.
+    def keep(self, reservations: Collection[GpuReservation], users: Iterable[ProcessId] = ()) -> None:
+        """Replace the own ones by a subset, which needs no lock. `users`: the processes that they are for.
 
         Raises:
             RltuiError: if they cannot be written.
         """
-        if not claims:
+        if not reservations:
             with suppress(OSError):  # there is none, or no folder
                 self._file.unlink()
             return
         me = read_process_id(os.getpid()) or ProcessId(os.getpid(), 0)
-        kept = _Kept(
+        content = _ReservationFile(
             pid=me.pid,
             start=me.start,
             boot=self._boot,
             at=time.time(),
             users=tuple((user.pid, user.start) for user in users),
-            claims=tuple(claims),
+            claims=tuple(reservations),
         )
-        write_atomically(self._file, kept.model_dump_json().encode())
+        write_atomically(self._file, content.model_dump_json().encode())
 
 
 def report_once(experiment: str | None = None) -> GpuReport:
@@ -132,23 +137,23 @@ def other_reservations(experiment: str | None = None) -> tuple[GpuReservation, .
 
 
 def free_devices(count: int, bytes_each: int) -> FreeDevices:
-    """`count` devices of those visible here that no experiment uses or claims, each with so much free.
+    """`count` visible devices that no experiment uses or has reserved, each with `bytes_each` bytes free.
 
-    Blocking, for a second where the driver must be loaded.
+    Blocking, for a second if the driver must be loaded.
     """
     report = report_once()
     if not report.available:
         return FreeDevices((), f"no GPU of this machine can be read: {report.reason}")
     visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
-    found, why = core.free_devices(visible, count, bytes_each)
-    return FreeDevices(tuple(device.as_choice for device in found), why)
+    devices, reason = core.free_devices(visible, count, bytes_each)
+    return FreeDevices(tuple(device.as_choice for device in devices), reason)
 
 
 def reserve_devices(
     experiment: str, count: int, bytes_each: int, without: Collection[str] = ()
 ) -> FreeDevices:
-    """As `free_devices`, and claimed for `experiment`, which this process will start: until that claims by
-    itself, `release_devices`, or the end of this process. `without`: devices that are somebody else's.
+    """Reserve what `free_devices` finds for `experiment`, which this process will start: until that reserves
+    itself, `release_devices`, or the end of this process. `without`: devices that must not be used.
 
     Raises:
         RltuiError: as `ReservationFiles.change`.
@@ -158,27 +163,29 @@ def reserve_devices(
         return FreeDevices((), f"no GPU of this machine can be read: {report.reason}")
     visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
     visible = tuple(device for device in visible if device.as_choice not in without)
-    taken = FreeDevices((), "")
+    reserved = FreeDevices((), "")
 
     def decide(others: tuple[GpuReservation, ...]) -> Collection[GpuReservation] | None:
-        nonlocal taken
-        claimed = [device.model_copy(update={"claims": core.pressing(device, others)}) for device in visible]
-        found, why = core.free_devices(claimed, count, bytes_each)
-        taken = FreeDevices(tuple(device.as_choice for device in found), why)
-        claims = [
-            GpuReservation(experiment=experiment, device=device.key, size_bytes=bytes_each)
-            for device in found
+        nonlocal reserved
+        with_reserved = [
+            device.model_copy(update={"claims": core.pressing(device, others)}) for device in visible
         ]
-        return claims or None
+        devices, reason = core.free_devices(with_reserved, count, bytes_each)
+        reserved = FreeDevices(tuple(device.as_choice for device in devices), reason)
+        reservations = [
+            GpuReservation(experiment=experiment, device=device.key, size_bytes=bytes_each)
+            for device in devices
+        ]
+        return reservations or None
 
     ReservationFiles(experiment).change(decide)
-    return taken
+    return reserved
 
 
 def release_devices(experiment: str) -> None:
-    """Take back what this process reserved. What the experiment itself claims by now stays."""
+    """Delete what this process reserved. The experiment's own reservations stay."""
     files = ReservationFiles(experiment)
-    if all(not claim.component for claim in files.own()):
+    if all(not reservation.component for reservation in files.own()):
         files.keep(())
 
 
@@ -187,17 +194,17 @@ def _folder() -> Path:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Without those that are being written, and the lock."""
+    """The files without those that are being written, and without the lock."""
     try:
         return [Path(entry) for entry in os.scandir(folder) if not entry.name.startswith(".")]
-    except OSError:  # nobody has claimed anything yet
+    except OSError:  # nobody has reserved anything yet
         return []
 
 
-def _read(file: Path) -> _Kept | None:
-    """`None` for one that is gone, or cannot be understood: it claims nothing."""
+def _read(file: Path) -> _ReservationFile | None:
+    """`None` for a file that is gone or cannot be parsed: it reserves nothing."""
     try:
-        return _Kept.model_validate_json(read_own(file))
+        return _ReservationFile.model_validate_json(read_own(file))
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
@@ -205,12 +212,12 @@ def _read(file: Path) -> _Kept | None:
         return None
 
 
-def _counts(kept: _Kept, boot: str) -> bool:
-    """Who wrote it lives, or somebody whom it is for, as far as can be told."""
-    if kept.boot == boot:
-        return any(is_alive(ProcessId(*each)) for each in ((kept.pid, kept.start), *kept.users))
-    is_this_boot = kept.boot.partition(" ")[0] == boot.partition(" ")[0]
-    return is_this_boot and time.time() - kept.at < _UNSEEN_S
+def _is_valid(file: _ReservationFile, boot: str) -> bool:
+    """True if the writer lives, or a process that it is for, as far as can be seen."""
+    if file.boot == boot:
+        return any(is_alive(ProcessId(*process)) for process in ((file.pid, file.start), *file.users))
+    is_this_boot = file.boot.partition(" ")[0] == boot.partition(" ")[0]
+    return is_this_boot and time.time() - file.at < _INVISIBLE_TTL_S
 
 
 @contextmanager

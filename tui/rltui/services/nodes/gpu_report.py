@@ -15,11 +15,11 @@ import time
 from typing import Any
 
 INTERVAL_S = 5.0
-_ABSENT_S = 60.0
-"""Between two looks where there is no GPU."""
-_ANSWER_S = 30.0
+_NO_GPU_INTERVAL_S = 60.0
+"""Pause between two checks on a machine without GPU."""
+_SMI_TIMEOUT_S = 30.0
 _MIB = 1 << 20
-_FIGURES = {
+_COLUMNS = {
     "memory.total": ("total_bytes", _MIB),
     "memory.used": ("used_bytes", _MIB),
     "memory.free": ("free_bytes", _MIB),
@@ -30,23 +30,25 @@ _FIGURES = {
     "power.limit": ("power_limit_w", 1.0),
     "temperature.gpu": ("temperature_c", 1.0),
 }
-"""What nvidia-smi calls it, and what the report does, in units of so much."""
+"""Name in nvidia-smi → name in the report, and its unit there."""
 _SHIM = "/daemon/shim/__main__.py"
 
 
 def _smi(query: str) -> list[list[str]]:
-    """Rows of words. Raises OSError, subprocess.SubprocessError."""
+    """Rows of fields. Raises OSError, subprocess.SubprocessError."""
     command = ["nvidia-smi", f"--query-{query}", "--format=csv,noheader,nounits"]
-    said = subprocess.run(command, stdout=subprocess.PIPE, timeout=_ANSWER_S, check=True).stdout
-    return [[word.strip() for word in line.split(",")] for line in said.decode(errors="replace").splitlines()]
+    output = subprocess.run(command, stdout=subprocess.PIPE, timeout=_SMI_TIMEOUT_S, check=True).stdout
+    return [
+        [field.strip() for field in line.split(",")] for line in output.decode(errors="replace").splitlines()
+    ]
 
 
 def devices(tag: str, of_job: tuple[str, int] | None) -> list[dict[str, Any]]:
-    """One for each GPU. `tag`: that of the experiment whose components are told by their names alone.
+    """The GPUs. `tag`: of the experiment whose components appear with their names only.
 
-    `of_job`: the component and attempt that the job of SLURM is in which this runs.
+    `of_job`: the component and attempt of the SLURM job in which this runs.
     """
-    names = list(_FIGURES)
+    names = list(_COLUMNS)
     try:
         rows = _smi(f"gpu=index,uuid,name,{','.join(names)}")
     except subprocess.CalledProcessError:  # a driver that does not know memory.reserved
@@ -57,34 +59,34 @@ def devices(tag: str, of_job: tuple[str, int] | None) -> list[dict[str, Any]]:
         if len(row) == 3 and row[1].isdigit():
             size = int(row[2]) * _MIB if row[2].isdigit() else None
             holders.setdefault(row[0], []).append(process(int(row[1]), size, tag, of_job))
-    found = []
+    gpus = []
     for row in rows:
         device: dict[str, Any] = {"index": int(row[0]), "uuid": row[1], "name": row[2]}
         for name, text in zip(names, row[3:]):  # noqa: B905 - strict= is of Python 3.10
-            key, unit = _FIGURES[name]
+            key, unit = _COLUMNS[name]
             if text.replace(".", "", 1).isdigit():  # else [N/A]
                 device[key] = int(float(text) * unit) if unit == _MIB else float(text) * unit
         device["processes"] = holders.get(row[1], [])
         shares: dict[str, dict[str, Any]] = {}
-        for each in device["processes"]:
-            whose = {name: each[name] for name in ("owner", "experiment", "component", "user")}
-            share = shares.setdefault(json.dumps(whose), {**whose, "pids": [], "used_bytes": 0})
-            share["pids"].append(each["pid"])
-            share["used_bytes"] += each["used_bytes"] or 0
+        for user_process in device["processes"]:
+            owner = {name: user_process[name] for name in ("owner", "experiment", "component", "user")}
+            share = shares.setdefault(json.dumps(owner), {**owner, "pids": [], "used_bytes": 0})
+            share["pids"].append(user_process["pid"])
+            share["used_bytes"] += user_process["used_bytes"] or 0
         device["shares"] = list(shares.values())
-        found.append(device)
-    return found
+        gpus.append(device)
+    return gpus
 
 
 def process(pid: int, used_bytes: int | None, tag: str, of_job: tuple[str, int] | None) -> dict[str, Any]:
-    """By what it and those above it tell."""
-    words = _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
+    """Describe a process by its own properties and those of its ancestors."""
+    command_line = _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
     user = _user(pid)
-    found = {
+    description = {
         "pid": pid,
         "used_bytes": used_bytes,
-        "name": os.path.basename(words.partition(" ")[0]),  # noqa: PTH119
-        "command": words[:200],
+        "name": os.path.basename(command_line.partition(" ")[0]),  # noqa: PTH119
+        "command": command_line[:200],
         "user": user,
         "owner": "unknown" if user is None else "mine" if user == _user(os.getpid()) else "other",
         "experiment": None,
@@ -96,26 +98,26 @@ def process(pid: int, used_bytes: int | None, tag: str, of_job: tuple[str, int] 
         attempt = {"experiment": tag, "component": of_job[0], "attempt": of_job[1]}
     if attempt is not None:
         is_ours = attempt["experiment"] == tag
-        found.update(attempt, owner="component" if is_ours else "experiment")
-        found["experiment"] = str(attempt["experiment"]).partition("@")[0]
-    return found
+        description.update(attempt, owner="component" if is_ours else "experiment")
+        description["experiment"] = str(attempt["experiment"]).partition("@")[0]
+    return description
 
 
 def _attempt(pid: int) -> dict[str, Any] | None:
-    """The attempt of rltui that started it: its shim, somewhere above it, tells; or its variables."""
+    """The attempt that started it, from the argument of a shim above it, or from its variables."""
     while pid > 1:
-        words = _read(pid, "cmdline").decode(errors="replace").split("\0")
-        if len(words) > 2 and words[-3].endswith(_SHIM):
+        argv = _read(pid, "cmdline").decode(errors="replace").split("\0")
+        if len(argv) > 2 and argv[-3].endswith(_SHIM):
             try:
-                with open(f"{words[-2]}/attempt.json", encoding="utf-8") as file:
+                with open(f"{argv[-2]}/attempt.json", encoding="utf-8") as file:
                     record = json.load(file)
                 return {name: record[name] for name in ("experiment", "component", "attempt")}
             except (OSError, ValueError, KeyError):
                 return None
         variables = _variables(pid, "RLTUI_")
         attempt = variables.get("RLTUI_ATTEMPT", "")
-        known = {"RLTUI_EXPERIMENT", "RLTUI_COMPONENT"} <= set(variables)
-        if known and attempt.isdecimal() and len(attempt) < 10:
+        is_tagged = {"RLTUI_EXPERIMENT", "RLTUI_COMPONENT"} <= set(variables)
+        if is_tagged and attempt.isdecimal() and len(attempt) < 10:
             return {
                 "experiment": variables["RLTUI_EXPERIMENT"],
                 "component": variables["RLTUI_COMPONENT"],
@@ -132,7 +134,7 @@ def _is_of_this_job(pid: int) -> bool:
 
 
 def _variables(pid: int, prefix: str) -> dict[str, str]:
-    """Those of its environment whose names begin so."""
+    """The variables of its environment whose names start with `prefix`."""
     entries = _read(pid, "environ").decode(errors="replace").split("\0")
     return dict(entry.split("=", 1) for entry in entries if entry.startswith(prefix) and "=" in entry)
 
@@ -149,7 +151,7 @@ def _user(pid: int) -> str | None:
 
 
 def _read(pid: int, name: str) -> bytes:
-    """Empty where it is gone, or not for us to read."""
+    """Empty if the process is gone, or not readable for us."""
     try:
         with open(f"/proc/{pid}/{name}", "rb") as file:
             return file.read()
@@ -159,20 +161,24 @@ def _read(pid: int, name: str) -> bytes:
 
 def report(tag: str, of_job: tuple[str, int] | None) -> dict[str, Any]:
     try:
-        found = devices(tag, of_job)
+        gpus = devices(tag, of_job)
     except FileNotFoundError:
-        return {"available": False, "reason": "has no GPU: there is no nvidia-smi", "interval_s": _ABSENT_S}
+        return {
+            "available": False,
+            "reason": "has no GPU: there is no nvidia-smi",
+            "interval_s": _NO_GPU_INTERVAL_S,
+        }
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        return {"available": False, "reason": f"nvidia-smi: {error}", "interval_s": _ABSENT_S}
-    return {"available": True, "devices": found, "sampled_at": time.time(), "interval_s": INTERVAL_S}
+        return {"available": False, "reason": f"nvidia-smi: {error}", "interval_s": _NO_GPU_INTERVAL_S}
+    return {"available": True, "devices": gpus, "sampled_at": time.time(), "interval_s": INTERVAL_S}
 
 
 def watch(tag: str, of_job: tuple[str, int] | None) -> None:
-    """Until nobody reads any more. `tag`, `of_job`: as for `devices`."""
+    """Print reports until nobody reads them. `tag`, `of_job`: as for `devices`."""
     reader = select.poll()
     reader.register(1, 0)  # only that it is gone
     is_there = True
     while is_there:
-        found = report(tag, of_job)
-        print(json.dumps(found), flush=True)
-        is_there = not reader.poll(1000 * found["interval_s"])
+        latest = report(tag, of_job)
+        print(json.dumps(latest), flush=True)
+        is_there = not reader.poll(1000 * latest["interval_s"])
