@@ -72,7 +72,7 @@ async def photograph() -> None:
     """Open the app on the demo and walk through its screens."""
     from rltui.client import launch
     from rltui.client.connection import SupervisedExperiment
-    from rltui.client.runs import LocalRuns
+    from rltui.client.local_runs import LocalRuns
     from rltui.ui.app import RltuiApp
     from rltui.ui.screens.config import ConfigScreen
 
@@ -102,7 +102,7 @@ async def photograph_gpus(scenario: Path) -> None:
     """Open the GPU screen while the trainer grows."""
     from rltui.client import launch
     from rltui.client.connection import SupervisedExperiment
-    from rltui.client.runs import LocalRuns
+    from rltui.client.local_runs import LocalRuns
     from rltui.ui.app import RltuiApp
 
     experiment = SupervisedExperiment(launch.choose("shared"))
@@ -119,7 +119,7 @@ async def photograph_gpus(scenario: Path) -> None:
 
 async def photograph_runs() -> None:
     """All runs, and some of them beside each other."""
-    from rltui.client.runs import LocalRuns
+    from rltui.client.local_runs import LocalRuns
     from rltui.ui.app import RltuiApp
 
     async with RltuiApp(None, runs=LocalRuns()).run_test(size=(SIZE[0], 30)) as pilot:

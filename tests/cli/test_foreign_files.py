@@ -14,7 +14,7 @@ import pytest
 from tests.fakes.past_run import made
 
 from rltui.cli import main
-from rltui.client.runs import LocalRuns
+from rltui.client.local_runs import LocalRuns
 from rltui.core.hosts import SlurmSpec
 from rltui.core.runs import RunChange
 from rltui.errors import ConfigError, ConflictError

@@ -21,7 +21,7 @@ from tests.ui.trouble import (
 from rltui.cli.parser import is_file_name
 from rltui.cli.status_text import as_text, remedy_command
 from rltui.cli.waiting import wait_until_settled
-from rltui.client.wire import Wire
+from rltui.client.transports.unix import Wire
 from rltui.core.api import Down, HostStatus, Status
 from rltui.core.gpu.report import Remedy
 from rltui.core.states import ComponentState

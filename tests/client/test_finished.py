@@ -10,8 +10,8 @@ from tests.fakes.past_run import made
 
 from rltui.client import launch
 from rltui.client.finished import FinishedRun
+from rltui.client.local_runs import LocalRuns
 from rltui.client.protocol import Event, Experiment
-from rltui.client.runs import LocalRuns
 from rltui.core.api import Request, Status
 from rltui.core.config_report import KnobTable
 from rltui.core.gpu.report import GpuReport

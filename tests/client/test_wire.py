@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.client.wire import PROTOCOL_VERSION, SupervisorGoneError, Wire
+from rltui.client.transports.unix import PROTOCOL_VERSION, SupervisorGoneError, Wire
 from rltui.core import api
 from rltui.errors import ConfigError, RltuiError, UsageError
 
@@ -95,7 +95,7 @@ def test_refusal_is_read_though_the_request_could_not_be_sent(path: Path) -> Non
 @pytest.mark.slow
 def test_silent_supervisor_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stopped, as by ctrl-z or a debugger: the kernel still takes the connection."""
-    monkeypatch.setattr("rltui.client.wire.CONNECT_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("rltui.client.transports.unix.CONNECT_TIMEOUT_S", 0.1)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Box
 
-from rltui.client.wire import Wire
+from rltui.client.transports.unix import Wire
 from rltui.core.api import Request
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]

@@ -14,8 +14,8 @@ import pytest
 from tests.fakes.past_run import made
 from tests.waiting import retry_until
 
-from rltui.client.remote.link import HostLink
-from rltui.client.remote.reach import RemoteMachine
+from rltui.client.transports.remote_machine import RemoteMachine
+from rltui.client.transports.ssh import HostLink
 
 NOISE = "Welcome to gpubox"
 

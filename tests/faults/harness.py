@@ -21,7 +21,7 @@ from tests.faults.truth import Being, Truth
 from tests.faults.watcher import RecordWatcher
 from tests.waiting import retry_until
 
-from rltui.client.wire import SupervisorGoneError, Wire
+from rltui.client.transports.unix import SupervisorGoneError, Wire
 
 NAME = "faults"
 PROGRAM = Path(__file__).parents[1] / "fakes" / "programs" / "misbehave.py"

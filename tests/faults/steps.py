@@ -19,7 +19,7 @@ from tests.faults import events, invariants
 from tests.faults.harness import COMPONENTS, SETTLE_S, Experiment
 from tests.waiting import remove_at_once, retry_until
 
-from rltui.client.wire import SupervisorGoneError, Wire
+from rltui.client.transports.unix import SupervisorGoneError, Wire
 from rltui.errors import ConflictError, RltuiError
 
 PROGRAMS: dict[str, tuple[str, ...]] = {

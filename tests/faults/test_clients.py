@@ -11,7 +11,7 @@ from tests.faults import events, invariants
 from tests.faults.harness import TRUE_WITHIN_S, Experiment
 from tests.waiting import retry_until
 
-from rltui.client.wire import Wire
+from rltui.client.transports.unix import Wire
 from rltui.errors import ConflictError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]

@@ -18,9 +18,9 @@ from tests.foreign import changed, examples, some_more, values
 
 from rltui.client.observation import add
 from rltui.client.queue import asking
-from rltui.client.queue.keeper import QueueScheduler
 from rltui.core.queue import LaunchEnvironment, QueueEntry, RunQueue
 from rltui.errors import RltuiError
+from rltui.scheduler.queue_scheduler import QueueScheduler
 from rltui.services import queue_file
 from rltui.services.runs import catalog, organize
 from rltui.services.runs.experiments import listed_experiments

@@ -21,9 +21,9 @@ from rltui.services import subprocesses
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 if TYPE_CHECKING:
+    from rltui.client.local_runs import LocalRuns
     from rltui.client.protocol import Experiment, Runs
-    from rltui.client.remote.reach import RemoteMachine
-    from rltui.client.runs import LocalRuns
+    from rltui.client.transports.remote_machine import RemoteMachine
     from rltui.ui.app import RltuiApp
     from rltui.ui.terminal.abilities import Abilities
 
@@ -56,7 +56,7 @@ def show_run(id_: str) -> int:
     Raises:
         RltuiError: if it is gone or damaged.
     """
-    from rltui.client.runs import LocalRuns
+    from rltui.client.local_runs import LocalRuns
 
     need_terminal()
     runs = LocalRuns()
@@ -64,7 +64,7 @@ def show_run(id_: str) -> int:
 
 
 def show_runs(*, readonly: bool) -> int:
-    from rltui.client.runs import LocalRuns
+    from rltui.client.local_runs import LocalRuns
 
     need_terminal()
     return _run_app(None, LocalRuns(readonly=readonly))
@@ -77,7 +77,7 @@ def show_remote(host: RemoteMachine, word: str, *, readonly: bool) -> int:
     Raises:
         RltuiError: if it cannot be reached, or there is none of that name.
     """
-    from rltui.client.remote.link import HostLink
+    from rltui.client.transports.ssh import HostLink
 
     threading.Thread(target=_load_app).start()  # while the line is waited for
     link = HostLink(host)
@@ -85,8 +85,8 @@ def show_remote(host: RemoteMachine, word: str, *, readonly: bool) -> int:
         answer = link.open(
             lambda text: print(text, end="", file=sys.stderr, flush=True), word, readonly=readonly
         )
-        from rltui.client.remote.runs import RemoteRuns
-        from rltui.client.runs import LocalRuns
+        from rltui.client.laptop.runs import RemoteRuns
+        from rltui.client.local_runs import LocalRuns
 
         runs = RemoteRuns(link, LocalRuns(readonly=readonly))
         return _show_app(runs.opened(answer.result()), runs, _settings())
@@ -95,7 +95,7 @@ def show_remote(host: RemoteMachine, word: str, *, readonly: bool) -> int:
 
 
 def _load_app() -> None:
-    for name in ("rltui.client.remote.runs", "rltui.ui.app"):
+    for name in ("rltui.client.laptop.runs", "rltui.ui.app"):
         import_module(name)
 
 
@@ -131,7 +131,7 @@ def need_terminal() -> None:
 
 def _run_supervised(record: ExperimentRecord, *, readonly: bool) -> int:
     from rltui.client.connection import SupervisedExperiment
-    from rltui.client.runs import LocalRuns
+    from rltui.client.local_runs import LocalRuns
 
     return _run_app(SupervisedExperiment(record, readonly=readonly), LocalRuns(readonly=readonly))
 
@@ -141,9 +141,9 @@ def _run_app(experiment: Experiment | None, runs: LocalRuns) -> int:
     chosen = _settings()
     if not chosen.hosts:
         return _show_app(experiment, runs, chosen)
-    from rltui.client.remote.link import HostLink
-    from rltui.client.remote.reach import configured
-    from rltui.client.remote.runs import AllRuns, RemoteRuns
+    from rltui.client.laptop.runs import AllRuns, RemoteRuns
+    from rltui.client.transports.remote_machine import configured
+    from rltui.client.transports.ssh import HostLink
 
     links = [HostLink(configured(name, host)) for name, host in chosen.hosts.items()]
     try:

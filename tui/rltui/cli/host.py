@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from rltui import settings
-from rltui.client.remote.reach import RemoteMachine, host_of
+from rltui.client.transports.remote_machine import RemoteMachine, host_of
 from rltui.core import hints
 from rltui.errors import ExitCode, RltuiError, UsageError
 

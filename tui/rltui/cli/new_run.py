@@ -18,7 +18,7 @@ from rltui.cli.waiting import painted, plan_of, wait_until_settled
 from rltui.client import creation, launch
 from rltui.client.checking import cluster_layout
 from rltui.client.jobs import newest_job
-from rltui.client.wire import Wire
+from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.core.api import Plan, Request
 from rltui.core.consent import loss_of_plan

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def queue_options(arguments: argparse.Namespace) -> QueueOptions:
-    from rltui.client.queue.rules import check_rule
+    from rltui.scheduler.stop_rules import check_rule
 
     for rule in arguments.stop_if:
         check_rule(rule)

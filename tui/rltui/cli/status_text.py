@@ -14,7 +14,7 @@ from rltui.cli.colour import meaning_of, paint, signed
 from rltui.cli.table import Column, Row, room, table_lines, wrapped
 from rltui.client import launch
 from rltui.client.last_status import fingerprint, keep
-from rltui.client.wire import CONNECT_TIMEOUT_S
+from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
 from rltui.core.states import ALIVE_STATES, RUN_STATES, STALLED, component_badge
 from rltui.core.text import duration

@@ -16,7 +16,7 @@ from rltui.cli.colour import diff, paint, signed
 from rltui.cli.progress import Waiting
 from rltui.cli.status_text import gist_of, print_status, retry_text
 from rltui.client.actor import actor
-from rltui.client.wire import Wire
+from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.core.api import Plan, Request
 from rltui.core.states import ALIVE_STATES, component_badge

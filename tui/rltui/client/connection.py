@@ -12,11 +12,11 @@ from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Any
 
 from rltui.client.actor import actor
-from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request, tokens
 from rltui.client.launch import not_running
+from rltui.client.manual_components import PUBLISH, SHELL, publication, publish_request, shell_request, tokens
 from rltui.client.protocol import Event, ShutDownError
 from rltui.client.reading import ReadExperiment
-from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
+from rltui.client.transports.unix import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
 from rltui.core import hints
 from rltui.core.api import EVENT_MODELS, Down, JournalEntry, Plan, Publication, Request, Status
 from rltui.core.batch import Way

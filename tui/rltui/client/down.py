@@ -13,7 +13,7 @@ from typing import Any
 from rltui.client import launch
 from rltui.client.actor import actor
 from rltui.client.offline import offline_orphans
-from rltui.client.wire import SupervisorGoneError, Wire
+from rltui.client.transports.unix import SupervisorGoneError, Wire
 from rltui.core import hints
 from rltui.core.api import Down
 from rltui.errors import RltuiError

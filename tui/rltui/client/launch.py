@@ -11,7 +11,7 @@ from typing import Any
 
 from rltui import paths
 from rltui.client.last_status import kept
-from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, Wire
+from rltui.client.transports.unix import CONNECT_TIMEOUT_S, SupervisorGoneError, Wire
 from rltui.core import hints
 from rltui.core.interpreter import module_command
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError

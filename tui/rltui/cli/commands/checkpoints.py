@@ -12,7 +12,7 @@ from rltui.cli.consent import require_consent
 from rltui.cli.table import Column, print_table
 from rltui.client import launch, offline
 from rltui.client.down import send_away
-from rltui.client.wire import Wire
+from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.text import size_text, steps_text, unknown

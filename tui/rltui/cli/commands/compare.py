@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.cli.choosing import ready_index
 from rltui.cli.table import plain_lines, room, width_of
-from rltui.client.runs import LocalRuns
+from rltui.client.local_runs import LocalRuns
 from rltui.core import hints
 from rltui.core.compare import BEST, ComparedRow, Comparison, comparison
 from rltui.core.run_columns import short_names

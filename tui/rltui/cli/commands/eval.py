@@ -12,8 +12,8 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.commands.evals import print_report
 from rltui.cli.progress import Waiting
 from rltui.client import launch
-from rltui.client.by_hand import tokens
-from rltui.client.wire import Wire
+from rltui.client.manual_components import tokens
+from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget, QueuedEval
 from rltui.core.text import whole_number

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from rltui.cli.choosing import ready_index
-from rltui.client.runs import LocalRuns
+from rltui.client.local_runs import LocalRuns
 from rltui.services.runs.catalog import find_run
 
 

@@ -65,7 +65,7 @@ def _open_named(word: str) -> int:
     record = find_experiment(word)
     if record is not None:
         return show(record)
-    from rltui.client.runs import LocalRuns
+    from rltui.client.local_runs import LocalRuns
 
     return show_run(LocalRuns().find(word))
 

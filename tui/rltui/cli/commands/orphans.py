@@ -16,7 +16,7 @@ from rltui.cli.consent import accepted, require_consent
 from rltui.cli.table import Column, Row, print_table
 from rltui.cli.waiting import limited, painted, plan_of
 from rltui.client import launch, offline
-from rltui.client.wire import Wire
+from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.core.api import Orphan, OrphanReport, Plan, Request, Status
 from rltui.core.gpu.report import GpuReport

@@ -10,13 +10,13 @@ from rltui.cli.consent import require_consent
 from rltui.cli.progress import working
 from rltui.cli.waiting import StateChanges, failure, is_component_alive, plan_of
 from rltui.client import launch
-from rltui.client.by_hand import (
+from rltui.client.manual_components import (
     PUBLISH,
     publication,
     publish_request,
     tokens,
 )
-from rltui.client.wire import Wire
+from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.runs.observed import refuse_observed

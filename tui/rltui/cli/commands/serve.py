@@ -20,7 +20,7 @@ def serve(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "serve is what an rltui on another machine starts here", hint=f"there: {hints.OF_HOST}"
         )
-    from rltui.client.remote.serving import serve as answer
+    from rltui.client.laptop.serving import serve as answer
 
     reading, writing = os.dup(0), os.dup(1)
     os.dup2(2, 1)  # nothing else may be written there

@@ -16,7 +16,7 @@ from rltui.cli.commands.attach import show_pane
 from rltui.cli.terminal import while_read
 from rltui.cli.waiting import is_component_alive, plan_of, wait_until_settled
 from rltui.client import launch
-from rltui.client.by_hand import (
+from rltui.client.manual_components import (
     SHELL,
     login_shell,
     shell_request,

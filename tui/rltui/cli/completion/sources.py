@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui import paths
-from rltui.client.wire import Wire
+from rltui.client.transports.unix import Wire
 from rltui.core.events import KINDS
 from rltui.errors import RltuiError
 from rltui.services.own_files import read_regular

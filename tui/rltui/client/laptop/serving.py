@@ -13,8 +13,8 @@ import re
 import threading
 from typing import Any
 
-from rltui.client.remote.frames import Frames, NoHelloError, Packet, PacketKind
-from rltui.client.remote.link import OURS, TAKEN_DOWN
+from rltui.client.transports.frames import Frames, NoHelloError, Packet, PacketKind
+from rltui.client.transports.ssh import OURS, TAKEN_DOWN
 from rltui.errors import RltuiError, UsageError
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class _Serving:
         self._frames = frames
         self._tasks: dict[int, asyncio.Task[None]] = {}
         """By channel."""
-        from rltui.client.remote.answers import RemoteServer
+        from rltui.client.laptop.answers import RemoteServer
 
         self._answers = RemoteServer()
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from rltui.client.remote.frames import Packet, understood
-from rltui.client.remote.link import HostLink
-from rltui.client.remote.packed import packed, unpacked
+from rltui.client.laptop.packed import packed, unpacked
+from rltui.client.transports.frames import Packet, understood
+from rltui.client.transports.ssh import HostLink
 from rltui.core.rollouts import Batch, BatchKey, RolloutSource, Sample, SampleTable, Transcript
 from rltui.errors import RltuiError
 from rltui.services.runs.rollouts import export_transcripts, keep_transcripts

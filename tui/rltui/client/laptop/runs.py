@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter
 
+from rltui.client.laptop import calls
+from rltui.client.laptop.experiment import RemoteExperiment
+from rltui.client.local_runs import LocalRuns
 from rltui.client.protocol import Experiment, Runs
-from rltui.client.remote import calls
-from rltui.client.remote.experiment import RemoteExperiment
-from rltui.client.remote.frames import Packet, understood
-from rltui.client.remote.link import HostLink
-from rltui.client.runs import LocalRuns
+from rltui.client.transports.frames import Packet, understood
+from rltui.client.transports.ssh import HostLink
 from rltui.core import hints
 from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunChange, RunMetadata, RunRow
@@ -180,12 +180,12 @@ class RemoteRuns(OwnFiles):
         return row
 
     def open_series(self, id_: str) -> SeriesSource:
-        from rltui.client.remote.series import RemoteSeries
+        from rltui.client.laptop.series import RemoteSeries
 
         return RemoteSeries(self.link, f"{self.row(id_).control}/metrics")
 
     def open_rollouts(self, id_: str) -> RolloutSource:
-        from rltui.client.remote.rollouts import RemoteRollouts
+        from rltui.client.laptop.rollouts import RemoteRollouts
 
         row = self.row(id_)
         return RemoteRollouts(self.link, row.run_dir or row.folder)

@@ -10,12 +10,12 @@ import pytest
 from tests.fakes.machine import Machine, come_back, opened
 from tests.waiting import retry_until
 
+from rltui.client.laptop.log_feed import KnownLine, LogFeed
+from rltui.client.laptop.logs import RemoteLog
+from rltui.client.laptop.runs import RemoteRuns
+from rltui.client.local_runs import LocalRuns
 from rltui.client.protocol import Experiment
-from rltui.client.remote.link import HostLink
-from rltui.client.remote.log_feed import KnownLine, LogFeed
-from rltui.client.remote.logs import RemoteLog
-from rltui.client.remote.runs import RemoteRuns
-from rltui.client.runs import LocalRuns
+from rltui.client.transports.ssh import HostLink
 from rltui.core.lines import Level, LogChange, LogEntry, LogSource
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
@@ -153,8 +153,8 @@ def test_a_flood_is_told_by_its_end_and_the_rest_where_it_is_looked_at(
 def test_lines_that_are_too_many_are_forgotten_and_come_again(
     shown: LogSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rltui.client.remote.logs._MOST_KEPT", 400)
-    monkeypatch.setattr("rltui.client.remote.logs._KEPT_AROUND", 150)
+    monkeypatch.setattr("rltui.client.laptop.logs._MOST_KEPT", 400)
+    monkeypatch.setattr("rltui.client.laptop.logs._KEPT_AROUND", 150)
     assert isinstance(shown, RemoteLog)
     for back in range(500, 4500, 500):
         polled(shown, lambda back=back: shown.line(shown.stop - back))  # type: ignore[misc]
@@ -172,7 +172,7 @@ def test_a_log_that_nobody_looks_at_is_not_told_and_goes_on_when_it_is(
     source = experiment.open_log(str(path))
     assert isinstance(source, RemoteLog)
     polled(source, lambda: source.stop == 10)
-    monkeypatch.setattr("rltui.client.remote.logs._UNSEEN_S", -1.0)
+    monkeypatch.setattr("rltui.client.laptop.logs._UNSEEN_S", -1.0)
     with path.open("a") as file:
         file.write("10\n")
     retry_until(lambda: source._channel == 0)

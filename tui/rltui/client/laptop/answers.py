@@ -21,11 +21,11 @@ from pydantic import TypeAdapter
 
 from rltui.client import launch
 from rltui.client.connection import SupervisedExperiment
+from rltui.client.laptop import calls
+from rltui.client.laptop.log_feed import KnownLine, LogFeed
+from rltui.client.local_runs import LocalRuns
 from rltui.client.protocol import Experiment
 from rltui.client.reading import ReadExperiment
-from rltui.client.remote import calls
-from rltui.client.remote.log_feed import KnownLine, LogFeed
-from rltui.client.runs import LocalRuns
 from rltui.core.api import EVENT_MODELS
 from rltui.core.lines import Level, LogEntry
 from rltui.core.log_query import Query
@@ -306,7 +306,7 @@ class RemoteServer:
     # --- metrics and rollouts -----------------------------------------------------------------------------
 
     async def _series_told(self, asked: Any) -> tuple[Any, bytes]:  # noqa: ANN401
-        from rltui.client.remote import series
+        from rltui.client.laptop import series
 
         folder = str(asked["folder"])
 
@@ -329,7 +329,7 @@ class RemoteServer:
         """By a function of `client/remote/rollouts.py`, which is loaded once somebody looks at rollouts."""
 
         async def answered(asked: Any) -> tuple[Any, bytes]:  # noqa: ANN401
-            from rltui.client.remote import rollouts
+            from rltui.client.laptop import rollouts
 
             said: tuple[Any, bytes] = await asyncio.to_thread(
                 getattr(rollouts, name), self._rollouts_of(asked), asked
@@ -339,7 +339,7 @@ class RemoteServer:
         return answered
 
     async def _rollouts_searched(self, channel: int, asked: Any) -> AsyncGenerator[Any, None]:  # noqa: ANN401
-        from rltui.client.remote import rollouts
+        from rltui.client.laptop import rollouts
 
         del channel
         source = self._rollouts_of(asked)
@@ -350,7 +350,7 @@ class RemoteServer:
             yield part
 
     async def _rollouts_same(self, channel: int, asked: Any) -> AsyncGenerator[Any, None]:  # noqa: ANN401
-        from rltui.client.remote import rollouts
+        from rltui.client.laptop import rollouts
 
         del channel
         source, key = self._rollouts_of(asked), rollouts.key_of(asked["key"])

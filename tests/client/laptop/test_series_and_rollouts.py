@@ -11,11 +11,11 @@ from tests.fakes.machine import Machine
 from tests.fakes.rollouts import write_flat_run, write_stream_run
 from tests.fakes.series import usual_run
 
-from rltui.client.remote import packed
-from rltui.client.remote.frames import Packet
-from rltui.client.remote.link import HostLink
-from rltui.client.remote.rollouts import RemoteRollouts, mark_of, told
-from rltui.client.remote.series import RemoteSeries
+from rltui.client.laptop import packed
+from rltui.client.laptop.rollouts import RemoteRollouts, mark_of, told
+from rltui.client.laptop.series import RemoteSeries
+from rltui.client.transports.frames import Packet
+from rltui.client.transports.ssh import HostLink
 from rltui.core.lines import LogChange
 from rltui.core.rollouts import BatchKey, RolloutSource, Sample, SampleTable
 from rltui.core.series import NO_STEP, Rewind, SeriesKey, SeriesSource

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.test_publish import weights
 
-from rltui.client.by_hand import publication, publish_request, shell_request
+from rltui.client.manual_components import publication, publish_request, shell_request
 from rltui.errors import ConfigError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from tests.foreign import changed, examples, some_more, values
 
+from rltui.client.laptop.experiment import RemoteExperiment
+from rltui.client.laptop.logs import RemoteLog, RemoteSearch
+from rltui.client.laptop.rollouts import RemoteRollouts
+from rltui.client.laptop.runs import RemoteRuns
+from rltui.client.laptop.series import RemoteSeries
+from rltui.client.local_runs import LocalRuns
 from rltui.client.protocol import Experiment
-from rltui.client.remote.experiment import RemoteExperiment
-from rltui.client.remote.frames import Packet, PacketKind
-from rltui.client.remote.link import HostLink, _refusal
-from rltui.client.remote.logs import RemoteLog, RemoteSearch
-from rltui.client.remote.reach import RemoteMachine
-from rltui.client.remote.rollouts import RemoteRollouts
-from rltui.client.remote.runs import RemoteRuns
-from rltui.client.remote.series import RemoteSeries
-from rltui.client.runs import LocalRuns
+from rltui.client.transports.frames import Packet, PacketKind
+from rltui.client.transports.remote_machine import RemoteMachine
+from rltui.client.transports.ssh import HostLink, _refusal
 from rltui.core.rollouts import BatchKey
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError

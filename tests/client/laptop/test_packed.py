@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.client.remote.packed import SERIES_CODES, packed, series_columns, series_of, thinned, unpacked
+from rltui.client.laptop.packed import SERIES_CODES, packed, series_columns, series_of, thinned, unpacked
 from rltui.core.series import Series
 
 

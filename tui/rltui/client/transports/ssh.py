@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rltui import __version__
-from rltui.client.remote.frames import (
+from rltui.client.transports.frames import (
     LINK_VERSION,
     Frames,
     Hello,
@@ -26,8 +26,8 @@ from rltui.client.remote.frames import (
     PacketKind,
     understood,
 )
-from rltui.client.remote.reach import RemoteMachine
-from rltui.client.wire import PROTOCOL_VERSION
+from rltui.client.transports.remote_machine import RemoteMachine
+from rltui.client.transports.unix import PROTOCOL_VERSION
 from rltui.core.kinds import INTEGER, TEXT, TEXTS, Kind, checked
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.text import duration

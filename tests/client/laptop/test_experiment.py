@@ -13,10 +13,10 @@ from tests.fakes.past_run import made
 from tests.waiting import retry_until
 
 from rltui.client.finished import FinishedRun
+from rltui.client.laptop.runs import AllRuns, RemoteRuns
+from rltui.client.local_runs import LocalRuns
 from rltui.client.protocol import Event, Experiment, Runs
-from rltui.client.remote.link import HostLink
-from rltui.client.remote.runs import AllRuns, RemoteRuns
-from rltui.client.runs import LocalRuns
+from rltui.client.transports.ssh import HostLink
 from rltui.core.api import Request, Status
 from rltui.core.config_report import KnobTable
 from rltui.core.forks import ForkRequest
@@ -257,7 +257,7 @@ def test_a_list_that_nobody_looks_at_is_not_told_any_more(
     runs: RemoteRuns, there: LocalRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alpha = listed(runs)["alpha"]
-    monkeypatch.setattr("rltui.client.remote.runs._UNSEEN_S", 0.0)
+    monkeypatch.setattr("rltui.client.laptop.runs._UNSEEN_S", 0.0)
     there.change(alpha.id, RunChange(note="one"))
     retry_until(lambda: runs._channel == 0)
     there.change(alpha.id, RunChange(note="two"))

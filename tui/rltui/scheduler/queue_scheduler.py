@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from rltui.client import launch
-from rltui.client.queue.rules import StopRules
 from rltui.core import hints
 from rltui.core.interpreter import module_command
 from rltui.core.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_variable
 from rltui.core.runs import RunMetadata
 from rltui.errors import ExitCode, RltuiError
+from rltui.scheduler.stop_rules import StopRules
 from rltui.services import subprocesses
 from rltui.services.fingerprints import Fingerprints
 from rltui.services.gpu.reservations import release_devices, reserve_devices

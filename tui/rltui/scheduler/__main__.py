@@ -16,10 +16,10 @@ import time
 
 from rltui import paths
 from rltui.client.queue.asking import START, START_TIMEOUT_S, is_minded
-from rltui.client.queue.keeper import QueueScheduler
 from rltui.core.interpreter import module_command
 from rltui.core.queue import RunQueue
 from rltui.errors import ConflictError, RltuiError
+from rltui.scheduler.queue_scheduler import QueueScheduler
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.queue_file import change_queue, queue_file, queue_folder, read_queue, supervisor_lock
 

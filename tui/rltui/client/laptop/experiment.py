@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from rltui.client import programs
+from rltui.client.laptop import calls
+from rltui.client.laptop.logs import RemoteLog, RemoteSearch
 from rltui.client.protocol import ConfigText, Event, Experiment
-from rltui.client.remote import calls
-from rltui.client.remote.frames import Packet, understood
-from rltui.client.remote.link import HostLink
-from rltui.client.remote.logs import RemoteLog, RemoteSearch
+from rltui.client.transports.frames import Packet, understood
+from rltui.client.transports.ssh import HostLink
 from rltui.core.api import EVENT_MODELS, JournalEntry, Plan, Publication, Request
 from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
@@ -204,12 +204,12 @@ class RemoteExperiment:
         return RemoteSearch(self._link, self._key, path, query, level, start, with_text=with_text)
 
     def open_series(self) -> SeriesSource:
-        from rltui.client.remote.series import RemoteSeries  # the first frame need not wait for it
+        from rltui.client.laptop.series import RemoteSeries  # the first frame need not wait for it
 
         return RemoteSeries(self._link, self._series)
 
     def open_rollouts(self, folder: str = "") -> RolloutSource:
-        from rltui.client.remote.rollouts import RemoteRollouts  # likewise
+        from rltui.client.laptop.rollouts import RemoteRollouts  # likewise
 
         return RemoteRollouts(self._link, folder or self._run_dir)
 

@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rltui.client.remote.frames import Packet, understood
-from rltui.client.remote.link import HostLink
-from rltui.client.remote.packed import SERIES_CODES, packed, series_columns, series_of, thinned, unpacked
+from rltui.client.laptop.packed import SERIES_CODES, packed, series_columns, series_of, thinned, unpacked
+from rltui.client.transports.frames import Packet, understood
+from rltui.client.transports.ssh import HostLink
 from rltui.core.lines import LogChange
 from rltui.core.series import Rewind, Series, SeriesKey
 from rltui.errors import RltuiError

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import zstandard
 
-from rltui.client.remote.frames import Frames, Hello, NoHelloError, Packet, PacketKind, read_hello
+from rltui.client.transports.frames import Frames, Hello, NoHelloError, Packet, PacketKind, read_hello
 from rltui.errors import RltuiError
 
 HELLO = Hello("0.1.0", 1, 1)
@@ -155,8 +155,8 @@ def test_an_acknowledgement_of_any_shape_is_told_in_words(said: str) -> None:
 
 
 def test_packets_without_an_end_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rltui.client.remote.frames._LONGEST_PACKET", 100_000)
-    monkeypatch.setattr("rltui.client.remote.frames._MOST_CHANNELS", 50)
+    monkeypatch.setattr("rltui.client.transports.frames._LONGEST_PACKET", 100_000)
+    monkeypatch.setattr("rltui.client.transports.frames._MOST_CHANNELS", 50)
     with stranger() as (frames, say):
         for channel in range(1, 20):
             say(channel, PacketKind.ITEM, bytes(8000))

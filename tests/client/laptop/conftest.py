@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.fakes.machine import Machine, opened, with_runs
 
-from rltui.client.remote.link import HostLink
+from rltui.client.transports.ssh import HostLink
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from queue import SimpleQueue
 from typing import Any
 
-from rltui.client.remote.frames import Packet, understood
-from rltui.client.remote.link import HostLink
+from rltui.client.transports.frames import Packet, understood
+from rltui.client.transports.ssh import HostLink
 from rltui.core.lines import Level, LogChange, LogHit
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError

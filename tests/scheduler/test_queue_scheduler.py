@@ -13,8 +13,8 @@ import pytest
 from tests.waiting import retry_until
 
 from rltui.client.queue.asking import QueueRequest, add_to_queue
-from rltui.client.queue.keeper import QueueScheduler, verdict
 from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions
+from rltui.scheduler.queue_scheduler import QueueScheduler, verdict
 from rltui.services import fingerprints, own_files
 from rltui.services.queue_file import change_queue, queue_file
 
@@ -138,7 +138,7 @@ def test_a_folder_on_a_disk_that_does_not_answer_holds_up_nobody(
 
     monkeypatch.setattr(fingerprints, "_open_folder", slow)
     monkeypatch.setattr(fingerprints, "_PATIENCE_S", 0.1)
-    monkeypatch.setattr("rltui.client.queue.keeper._record", no_look)
+    monkeypatch.setattr("rltui.scheduler.queue_scheduler._record", no_look)
     keeper.look()
     assert why(keeper) == {
         "a": "the disk of /o/a does not answer",

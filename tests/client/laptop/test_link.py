@@ -13,9 +13,9 @@ from tests.fakes.machine import NOISE, Machine, come_back, is_alive, machine_at,
 from tests.waiting import retry_until
 
 from rltui import __version__
-from rltui.client.remote.frames import Hello
-from rltui.client.remote.link import OURS, HostLink
-from rltui.client.remote.reach import RemoteMachine, configured, host_of
+from rltui.client.transports.frames import Hello
+from rltui.client.transports.remote_machine import RemoteMachine, configured, host_of
+from rltui.client.transports.ssh import OURS, HostLink
 from rltui.errors import ConflictError, LinkDownError, RltuiError, UsageError
 from rltui.settings import HostSettings
 
@@ -126,7 +126,7 @@ def test_what_is_no_host_is_refused(text: str) -> None:
 def test_calls_are_refused_while_it_is_cut_and_it_comes_back(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rltui.client.remote.link.PAUSES_S", (0.05,))
+    monkeypatch.setattr("rltui.client.transports.ssh.PAUSES_S", (0.05,))
     with opened(machine) as link:
         assert link.call("runs", {"name": "catch_up", "readonly": True, "arguments": {}}).data == []
         assert link.told() == ""
