@@ -101,7 +101,7 @@ def _words_of(pid: int) -> list[bytes]:
 
 
 def _is_of_queue(pid: int) -> bool:
-    return b"rltui.client.queue" in _words_of(pid)
+    return b"rltui.scheduler" in _words_of(pid)
 
 
 @pytest.fixture

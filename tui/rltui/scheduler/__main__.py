@@ -1,4 +1,4 @@
-"""`python -m rltui.client.queue`: the supervisor of the queue. One at a time, until nothing is to do.
+"""`python -m rltui.scheduler`: the supervisor of the queue. One at a time, until nothing is to do.
 
 With `start` it has one started in the private tmux server, unless there is one.
 """
@@ -55,7 +55,7 @@ def _start() -> None:
     tmux = TmuxHost(paths.tmux_socket())
     tmux.check()
     make_folder(queue_folder(), mode=0o700)
-    argv = ["/bin/sh", "-c", _AGAIN, "queue", *module_command("rltui.client.queue")]
+    argv = ["/bin/sh", "-c", _AGAIN, "queue", *module_command("rltui.scheduler")]
     until = time.monotonic() + START_TIMEOUT_S
     starter = FileLock(queue_folder() / "starter.lock")
     while not is_minded() and not read_queue().is_idle:

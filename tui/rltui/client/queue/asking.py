@@ -26,7 +26,7 @@ from rltui.services.runs.experiments import find_experiment
 from rltui.services.subprocesses import OUTER_VARIABLES
 
 START = "start"
-"""What `python -m rltui.client.queue` is told to start the supervisor in the private tmux server."""
+"""What `python -m rltui.scheduler` is told to start the supervisor in the private tmux server."""
 START_TIMEOUT_S = 20.0
 _ID_LETTERS = string.ascii_lowercase + string.digits
 _ID_LENGTH = 8
@@ -340,7 +340,7 @@ def wake() -> None:
     if not read_queue().is_idle and not is_minded():
         # By a process of its own: the TUI, which may have asked, must not import libtmux.
         try:
-            subprocesses.ask(module_command("rltui.client.queue", START), timeout_s=START_TIMEOUT_S + 10)
+            subprocesses.ask(module_command("rltui.scheduler", START), timeout_s=START_TIMEOUT_S + 10)
         except RltuiError as error:
             raise RltuiError(
                 "the queue has no supervisor, and none can be started",
