@@ -158,19 +158,19 @@ async def test_a_sink_that_works_again_tells_its_next_failure(room: Room) -> Non
 
 async def test_changed_settings_hold_and_broken_ones_are_told_once(room: Room) -> None:
     delivery = AlertDelivery("run", room.events, room.settings_file)
-    delivery.look_at_settings()
+    delivery.refresh_settings()
     assert delivery.alerts == settings.AlertSettings()
     room.set("repeat_s = 5\nmin_severity = 'error'")
-    delivery.look_at_settings()
+    delivery.refresh_settings()
     assert (room.events.limits.repeat_s, delivery.alerts.min_severity) == (5.0, "error")
     room.set("repeat = 7")
-    delivery.look_at_settings()
-    delivery.look_at_settings()
+    delivery.refresh_settings()
+    delivery.refresh_settings()
     assert delivery.alerts == settings.AlertSettings()
     alert = room.events.outbox.get_nowait()
     assert (alert.kind, alert.title) == ("config", "the settings cannot be read")
     assert "settings.toml:2:1: alerts.repeat: unknown key; did you mean repeat_s?" in alert.text
     assert room.events.outbox.empty()
     room.settings_file.unlink()
-    delivery.look_at_settings()
+    delivery.refresh_settings()
     assert room.events.limits.repeat_s == 60.0

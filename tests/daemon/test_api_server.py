@@ -257,7 +257,7 @@ async def test_subscriber_gets_the_state_and_then_changes(place: Place) -> None:
 async def test_subscriber_that_does_not_read_is_dropped_and_others_are_not(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_server, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(api_server, "SEND_TIMEOUT_S", 0.3)
     broadcast = place.supervisor.events.broadcast
     slow, quick = await place.greet(), await place.greet()
     for client in (slow, quick):
@@ -275,7 +275,7 @@ async def test_subscriber_that_does_not_read_is_dropped_and_others_are_not(
 
 
 async def test_slow_reader_that_does_read_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_server, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(api_server, "SEND_TIMEOUT_S", 0.3)
     client = await place.greet()
     client.say("subscribe")
     assert (await client.hear())["event"] == "status"
@@ -295,7 +295,7 @@ async def test_slow_reader_that_does_read_is_kept(place: Place, monkeypatch: pyt
 async def test_client_that_does_not_read_its_answers_holds_up_nobody(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_server, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(api_server, "SEND_TIMEOUT_S", 0.5)
     place.supervisor.title = BIG
     slow, quick = await place.greet(), await place.greet()
     slow.writer.transport.pause_reading()  # type: ignore[attr-defined]

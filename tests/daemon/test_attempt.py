@@ -27,7 +27,7 @@ def attempt(tmp_path: Path) -> Attempt:
 
 
 def test_an_exit_for_want_of_memory_has_the_figures_and_its_component(attempt: Attempt) -> None:
-    explained = attempt.explained(FAILED, COMMON)
+    explained = attempt.explain_exit(FAILED, COMMON)
     assert explained.hopeless
     assert explained.memory is not None
     assert (explained.memory.component, explained.memory.local_device) == ("trainer", 1)
@@ -36,12 +36,12 @@ def test_an_exit_for_want_of_memory_has_the_figures_and_its_component(attempt: A
 
 def test_another_failure_has_no_figures(attempt: Attempt) -> None:
     attempt.log.write_text("KeyError: 'reward'\n")
-    explained = attempt.explained(FAILED, COMMON)
+    explained = attempt.explain_exit(FAILED, COMMON)
     assert (explained.cause, explained.memory) == ("KeyError: 'reward'", None)
 
 
 def test_a_job_that_went_well_needs_no_cause(attempt: Attempt) -> None:
-    assert attempt.explained(ExitInfo(code=0), COMMON) == ExitInfo(code=0)
+    assert attempt.explain_exit(ExitInfo(code=0), COMMON) == ExitInfo(code=0)
 
 
 def test_a_kill_while_the_kernel_was_short_of_memory_says_so(
@@ -50,6 +50,6 @@ def test_a_kill_while_the_kernel_was_short_of_memory_says_so(
     kills = iter([OomKills(3, is_own=True), OomKills(4, is_own=True)])
     monkeypatch.setattr("rltui.daemon.attempt.oom_kills", lambda: next(kills))
     monkeypatch.setattr("rltui.services.runs.attempt_end.oom_kills", lambda: next(kills))
-    attempt.begin()
-    explained = attempt.explained(ExitInfo(signal="SIGKILL"), COMMON)
+    attempt.note_started()
+    explained = attempt.explain_exit(ExitInfo(signal="SIGKILL"), COMMON)
     assert explained.cause == "killed by the kernel: out of memory, the machine's or its container's"

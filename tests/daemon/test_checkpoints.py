@@ -71,7 +71,7 @@ class Room:
 
     def offer(self, since: int = 56, rule: RuleId = "reward-collapse") -> RollbackOffer | None:
         self.found = [Finding(rule, "reward collapsed", "error", "trainer", since, "0.9 to 0.0", "lower it")]
-        self.health.look(RunFigures())
+        self.health.refresh(RunFigures())
         return self.keeper.offer
 
     @property
@@ -172,7 +172,7 @@ async def test_no_way_back_no_offer(room: Room) -> None:
         assert room.offer(rule=rule) is None
         assert "checkpoint" not in room.text, "the run is well, only slow (finding R3)"
     room.found = []
-    room.health.look(RunFigures())
+    room.health.refresh(RunFigures())
     assert room.keeper.offer is None
     room.edit(seed="1")
     room.resume(5)

@@ -38,10 +38,10 @@ class Around:
         self.control = ControlFolder(Path(record.output_dir))
         self.changes = Signal()
 
-    def life_changed(self, runner: object, before: object) -> None:
+    def lifecycle_changed(self, runner: object, before: object) -> None:
         self.changes.notify()
 
-    def keeper_lost(self, runner: object) -> None: ...
+    def shim_lost(self, runner: object) -> None: ...
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def started(tmp_path: Path) -> Iterator[shim_harness.Attempt]:
 def runner_of(tmp_path: Path) -> ComponentRunner:
     record = SimpleNamespace(output_dir=str(tmp_path / "out"), tag=f"one@{tmp_path}/out")
     spec = ComponentSpec(id="trainer", command=("x",), stop=Stop(grace_s=0.2))
-    runner = ComponentRunner(spec=spec, around=cast(Any, Around(cast(Any, record))), stop_margin_s=0.2)
+    runner = ComponentRunner(spec=spec, runner_host=cast(Any, Around(cast(Any, record))), stop_margin_s=0.2)
     runner.adopt(processes.ProcessOwners(), failures=(), was_alive=True)
     return runner
 
@@ -74,8 +74,8 @@ async def test_a_stopped_shim_is_woken_to_do_its_work(tmp_path: Path, started: s
     runner.stop_margin_s = 60.0
     async with asyncio.timeout(30):
         assert await runner.stop()
-    assert runner.life.state is ComponentState.STOPPED
-    assert runner.life.exit == ExitInfo(signal="SIGTERM", on_request=True)
+    assert runner.lifecycle.state is ComponentState.STOPPED
+    assert runner.lifecycle.exit == ExitInfo(signal="SIGTERM", on_request=True)
 
 
 async def test_below_a_shim_that_hears_nothing_the_tree_is_ended_all_the_same(
@@ -90,7 +90,7 @@ async def test_below_a_shim_that_hears_nothing_the_tree_is_ended_all_the_same(
     record = started.record
     async with asyncio.timeout(30):
         assert await runner.stop()
-    assert runner.life.state is ComponentState.STOPPED
+    assert runner.lifecycle.state is ComponentState.STOPPED
     assert not any(
         is_alive(each) for each in (*record.descendants, *filter(None, [record.shim, record.main]))
     )
@@ -116,9 +116,9 @@ async def test_what_cannot_be_ended_is_named_and_waited_for_no_longer(
     monkeypatch.setattr(Attempt, "signal", unheard)
     async with asyncio.timeout(30):
         assert not await runner.stop()
-    assert runner.life.state is ComponentState.FAILED
+    assert runner.lifecycle.state is ComponentState.FAILED
     reason = f"cannot be ended: pid {main.pid} python3 is in an uninterruptible sleep (D)"
-    assert (runner.life.reason or "").startswith(reason)
+    assert (runner.lifecycle.reason or "").startswith(reason)
 
 
 def test_why_a_process_lives_is_what_the_kernel_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

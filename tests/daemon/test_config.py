@@ -95,7 +95,7 @@ async def test_what_the_framework_takes_is_remembered(
     monkeypatch.setattr(box.config._models, "accepts", lambda loaded: takes)
     accepted: list[object] = []
     monkeypatch.setattr(box.config.store, "accept", accepted.append)
-    assert await box.config.accepted(None) == takes
+    assert await box.config.is_accepted(None) == takes
     assert len(accepted) == takes
 
 
@@ -114,5 +114,5 @@ async def test_who_waits_for_the_framework_takes_one_thread(
         return ()
 
     monkeypatch.setattr(box.config._models, "problems", problems)
-    await asyncio.gather(box.config.own_problems(None, ()), box.config.own_problems(None, ()))
+    await asyncio.gather(box.config.framework_problems(None, ()), box.config.framework_problems(None, ()))
     assert together == [False, False]

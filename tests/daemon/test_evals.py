@@ -31,23 +31,23 @@ class FakeWork:
         self.ended: list[tuple[str, str]] = []
         self.changes = asyncio.Event()
 
-    async def accepted(self, request: EvalRequest) -> EvalRequest:
+    async def completed(self, request: EvalRequest) -> EvalRequest:
         if request.target.kind == "checkpoint" and self.without_weights:
             raise ConfigError("no weights")
         return request.model_copy(update={"env": request.env or "e"})
 
-    def why_waiting(self, request: EvalRequest) -> str | None:
+    def wait_reason(self, request: EvalRequest) -> str | None:
         return self.held.get(request.target.label)
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         self.changes.set()
 
-    async def changed(self, within_s: float | None) -> None:
+    async def wait_for_change(self, within_s: float | None) -> None:
         del within_s
         await self.changes.wait()
         self.changes.clear()
 
-    async def begin(self, running: QueuedEval, tell: Callable[[QueuedEval], None]) -> Evaluation:
+    async def start(self, running: QueuedEval, tell: Callable[[QueuedEval], None]) -> Evaluation:
         tell(running.model_copy(update={"why": "loading"}))
         if running.request.env == "broken":
             raise RltuiError("it does not start")
@@ -56,7 +56,7 @@ class FakeWork:
             rollouts=0, rollouts_per_example=1, verdict="empty",
         )  # fmt: skip
 
-    async def until_ended(self, running: QueuedEval, begun: object, tell: object) -> None:
+    async def wait_until_ended(self, running: QueuedEval, begun: object, tell: object) -> None:
         del begun, tell
         if running.request.env != "broken":
             await self.ends.wait()
@@ -100,9 +100,9 @@ def asked(kind: Any = "now", env: str = "e", step: int | None = None) -> EvalReq
 async def test_one_runs_at_a_time_and_who_cannot_yet_is_overtaken(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.work.held["base"] = "GPU memory"
-    await bench.keeper.ask(asked("base"))
-    await bench.keeper.ask(asked())
-    await bench.keeper.ask(asked("sft"))
+    await bench.keeper.enqueue(asked("base"))
+    await bench.keeper.enqueue(asked())
+    await bench.keeper.enqueue(asked("sft"))
     await bench.until(lambda: ("now on e", "running") in bench.states())
     assert [each.words for each in bench.keeper.queue][1:] == [
         "waiting for GPU memory",
@@ -111,7 +111,7 @@ async def test_one_runs_at_a_time_and_who_cannot_yet_is_overtaken(tmp_path: Path
     bench.work.ends.set()
     await bench.until(lambda: len(bench.work.ended) == 2)
     bench.work.held.clear()
-    bench.work.wake()
+    bench.work.notify()
     await bench.until(lambda: not bench.keeper.queue)
     assert bench.work.ended == [("now", ""), ("sft", ""), ("base", "")]
     bench.leave()
@@ -120,8 +120,8 @@ async def test_one_runs_at_a_time_and_who_cannot_yet_is_overtaken(tmp_path: Path
 async def test_what_cannot_begin_is_told_and_the_next_goes_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.work.ends.set()
-    await bench.keeper.ask(asked(env="broken"))
-    await bench.keeper.ask(asked("base"))
+    await bench.keeper.enqueue(asked(env="broken"))
+    await bench.keeper.enqueue(asked("base"))
     await bench.until(lambda: len(bench.work.ended) == 2)
     assert bench.work.ended == [("now", "it does not start"), ("base", "")]
     bench.leave()
@@ -129,8 +129,8 @@ async def test_what_cannot_begin_is_told_and_the_next_goes_on(tmp_path: Path) ->
 
 async def test_the_queue_outlives_its_supervisor(tmp_path: Path) -> None:
     first = Bench(tmp_path)
-    await first.keeper.ask(asked())
-    await first.keeper.ask(asked("base"))
+    await first.keeper.enqueue(asked())
+    await first.keeper.enqueue(asked("base"))
     await first.until(lambda: first.work.folder.queue().begun is not None)
     first.leave()
 
@@ -152,7 +152,7 @@ async def test_the_queue_outlives_its_supervisor(tmp_path: Path) -> None:
 async def test_one_that_waits_can_be_taken_away(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.work.held["now"] = "inference"
-    queued = await bench.keeper.ask(asked())
+    queued = await bench.keeper.enqueue(asked())
     assert (await bench.keeper.cancel(queued.id)).queue == ()
     with pytest.raises(UsageError):
         await bench.keeper.cancel(queued.id)

@@ -46,20 +46,20 @@ class Told:
     now: float = 1000.0
 
     def __post_init__(self) -> None:
-        self.life = Lifecycle(kind=self.spec.kind, restart=self.spec.restart)
+        self.lifecycle = Lifecycle(kind=self.spec.kind, restart=self.spec.restart)
         self.events = EventBus(self.folder / "journal.jsonl", monotonic=lambda: self.now)
 
     def after(self, seconds: float, event: LifeEvent) -> None:
         self.now += seconds
         if isinstance(event, Ended | Spawned | ProbeSucceeded):
-            event = replace(event, epoch=self.life.epoch, at=self.now)
-        before, self.life = self.life, advance(self.life, event)
-        assert self.life is not before
-        self.events.life_changed(cast(Any, self), before)
+            event = replace(event, epoch=self.lifecycle.epoch, at=self.now)
+        before, self.lifecycle = self.lifecycle, advance(self.lifecycle, event)
+        assert self.lifecycle is not before
+        self.events.lifecycle_changed(cast(Any, self), before)
 
     def run(self, *, probe_s: float | None = None) -> None:
         """Start it; ready after `probe_s`, or at once."""
-        self.after(1, StartRequested(automatic=self.life.state is ComponentState.BACKOFF))
+        self.after(1, StartRequested(automatic=self.lifecycle.state is ComponentState.BACKOFF))
         self.after(1, Spawned(0, ready=probe_s is None))
         if probe_s is not None:
             self.after(probe_s, ProbeSucceeded(0))
@@ -139,7 +139,7 @@ def test_giving_up_passes_the_rate_limit(tmp_path: Path) -> None:
 def test_crashes_before_ready_are_counted(tmp_path: Path) -> None:
     told = Told(tmp_path, RETRYING)
     for _ in range(3):
-        told.after(1, StartRequested(automatic=told.life.state is ComponentState.BACKOFF))
+        told.after(1, StartRequested(automatic=told.lifecycle.state is ComponentState.BACKOFF))
         told.after(1, Spawned(0, ready=False))
         told.end(1)
     first, last = told.alerts()
@@ -185,8 +185,8 @@ def test_a_preparing_job_is_timed_to_its_end(tmp_path: Path) -> None:
 
 def test_what_began_before_this_supervisor_is_not_timed(tmp_path: Path) -> None:
     told = Told(tmp_path)
-    adopted = replace(told.life, state=ComponentState.STARTING, epoch=1)
-    told.life = adopted
+    adopted = replace(told.lifecycle, state=ComponentState.STARTING, epoch=1)
+    told.lifecycle = adopted
     told.after(1, ProbeSucceeded(1))
     told.end(0)
     assert times_from(told.journal) == {}

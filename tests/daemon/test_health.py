@@ -41,8 +41,8 @@ class Room:
     def steps(self, first: int, last: int, kl: float) -> None:
         for step in range(first, last + 1):
             self.run.add({"step": step, "loss/mean": 0.1, "mismatch_kl/all/mean": kl}, float(step))
-            self.health.look(self.run)
-            self.health.tell(self.run)
+            self.health.refresh(self.run)
+            self.health.report(self.run)
 
     def edit(self, at: float, text: str, kind: str = "edit", component: str | None = None) -> None:
         entry = JournalEntry(at=at, kind=kind, text=text, component=component)
@@ -89,7 +89,7 @@ async def test_a_later_trouble_does_not_make_a_bad_checkpoint_good(room: Room) -
     room.steps(36, 42, 3.0)
     for step in range(43, 56):
         room.run.add({"step": step, "loss/mean": 0.1, "optim/grad_norm": 0.0}, float(step))
-    room.health.look(room.run)
+    room.health.refresh(room.run)
     assert [(each.id, each.since, each.last_good) for each in room.health.concerns] == [
         ("kl", 36, 30), ("no-signal", 43, 30)
     ]  # fmt: skip
@@ -122,8 +122,8 @@ async def test_going_back_to_a_checkpoint_ends_it(room: Room) -> None:
     room.steps(1, 42, 0.001)
     room.steps(43, 50, 3.0)
     room.run.rewind(40)
-    room.health.look(room.run)
-    room.health.tell(room.run)
+    room.health.refresh(room.run)
+    room.health.report(room.run)
     assert [kind for kind, _ in room.told] == ["alert", "health"]
 
 
@@ -133,14 +133,14 @@ async def test_what_one_trouble_brings_with_it_is_no_alert_of_its_own(room: Room
         at_all = {"step": step, "loss/mean": 0.1, "mismatch_kl/all/mean": 3.0 if step > 42 else 0.001}
         room.run.add({**at_all, "optim/grad_norm": 0.0 if step > 42 else 0.3}, float(step))
         room.run.add({"step": step, reward: 0.0 if step > 44 else 0.9}, float(step))
-        room.health.look(room.run)
-        room.health.tell(room.run)
+        room.health.refresh(room.run)
+        room.health.report(room.run)
     assert [(kind, text.partition(":")[0]) for kind, text in room.told] == [
         ("alert", "KL out of range"), ("alert", "reward collapsed"), ("health", "no signal")
     ]  # fmt: skip
     room.health = room.supervisor()
-    room.health.look(room.run)
-    room.health.tell(room.run)
+    room.health.refresh(room.run)
+    room.health.report(room.run)
     assert len(room.told) == 3, "the next supervisor knows"
 
 
@@ -149,8 +149,8 @@ async def test_what_becomes_worse_is_told_again(room: Room) -> None:
     for step in range(1, 80):
         value = 0.9 if step < 40 else 0.4 if step < 60 else 0.0
         room.run.add({"step": step, "loss/mean": 0.1, reward: value}, float(step))
-        room.health.look(room.run)
-        room.health.tell(room.run)
+        room.health.refresh(room.run)
+        room.health.report(room.run)
     assert [text.partition(":")[0] for _, text in room.told] == ["reward fell", "reward collapsed"]
 
 
@@ -174,19 +174,21 @@ async def test_the_next_supervisor_does_not_tell_it_again(room: Room) -> None:
 async def test_what_the_settings_silence_is_over(room: Room) -> None:
     room.steps(1, 10, 3.0)
     room.health.set_thresholds(Thresholds(silent=("kl",)))
-    assert room.health.look(room.run)
+    assert room.health.refresh(room.run)
     assert room.health.concerns == ()
 
 
 async def test_several_servers_are_one_load(room: Room) -> None:
     room.steps(1, 3, 0.001)
     for _ in range(3):
-        room.health.saw([InferenceActivity(running=1, waiting=9, kv_usage_frac=0.1 * at) for at in (2, 9)])
-    room.health.look(room.run)
+        room.health.add_activities(
+            [InferenceActivity(running=1, waiting=9, kv_usage_frac=0.1 * at) for at in (2, 9)]
+        )
+    room.health.refresh(room.run)
     assert room.health.bottleneck is not None
     assert room.health.bottleneck.text.startswith("18 of 20 requests to inference wait for KV cache")
-    room.health.saw([])
-    room.health.look(room.run)
+    room.health.add_activities([])
+    room.health.refresh(room.run)
     assert room.health.bottleneck is None, "there are none any more"
     assert json.dumps(room.told) == "[]"
 
@@ -195,7 +197,7 @@ async def test_nobody_waits_in_a_run_that_is_over(room: Room) -> None:
     """Finding R9: the trainer still waited for a batch after the run was done."""
     for step in range(1, 20):
         room.run.add({"step": step, "loss/mean": 0.1, "time/wait_for_batch": 8.0}, 10.0 * step)
-    room.health.look(room.run, now=200.0)
+    room.health.refresh(room.run, now=200.0)
     assert room.health.bottleneck is not None
-    assert room.health.look(room.run, is_over=True)
+    assert room.health.refresh(room.run, is_over=True)
     assert room.health.bottleneck is None

@@ -41,7 +41,7 @@ async def supervisor(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 async def look(feed: IndexFeed) -> None:
-    await feed._look(is_last=False)
+    await feed._poll(is_last=False)
 
 
 def stamp() -> int:

@@ -23,7 +23,7 @@ def test_a_nan_in_the_file_is_found_with_its_writer_and_the_figures_stay_sane(tm
     assert [str(item) for item in made.take_non_finite()] == ["loss/mean is nan at step 2 (trainer)"]
     assert made.take_non_finite() == ()
     assert made.progress.step == 2
-    assert made.facts("trainer") == ("loss 0.500",)
+    assert made.title_details("trainer") == ("loss 0.500",)
     assert [item.key for item in made.non_finite_now] == ["loss/mean"]
 
 
@@ -55,8 +55,8 @@ def test_figures_of_the_attempt_before_are_not_those_of_the_new_one(tmp_path: Pa
     made = tracker(tmp_path)
     write(tmp_path, '{"step": 1, "loss/mean": 0.5}')
     made.poll()
-    made.began("trainer")
-    assert made.facts("trainer") == ()
+    made.attempt_started("trainer")
+    assert made.title_details("trainer") == ()
     write(tmp_path, '{"step": 2, "loss/mean": 0.25}')
     made.poll()
-    assert made.facts("trainer") == ("loss 0.250",)
+    assert made.title_details("trainer") == ("loss 0.250",)

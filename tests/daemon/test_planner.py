@@ -31,23 +31,25 @@ class Box:
         self.accepted: list[object] = []
         self.accepts = False
         self.planner = cast(Any, Planner.__new__(Planner))
-        self.planner._planned_now = self._planned
+        self.planner._plan_now = self._planned
         self.planner._observation = SimpleNamespace(run_id="")
-        self.planner._processes = SimpleNamespace(orphans=SimpleNamespace(settled=self._noted("settled")))
+        self.planner._processes = SimpleNamespace(
+            orphans=SimpleNamespace(wait_for_searches=self._noted("settled"))
+        )
         self.planner._readings = SimpleNamespace(first=self._noted("first"), fresh=self._noted("fresh"))
-        self.planner._servers = SimpleNamespace(refreshed=self._noted("servers"))
+        self.planner._servers = SimpleNamespace(refresh=self._noted("servers"))
         self.planner._config = SimpleNamespace(
             store=SimpleNamespace(files=OLD),
-            rehearse=self._rehearse,
-            own_problems=self._own_problems,
-            accepted=self._accepted,
+            validate=self._validate,
+            framework_problems=self._framework_problems,
+            is_accepted=self._is_accepted,
             can_be_asked=self._can_be_asked,
         )
 
-    async def _own_problems(self, edit: object, ours: object) -> tuple[Problem, ...]:
+    async def _framework_problems(self, edit: object, ours: object) -> tuple[Problem, ...]:
         return (Problem(message="theirs"),)
 
-    async def _accepted(self, edit: object) -> bool:
+    async def _is_accepted(self, edit: object) -> bool:
         self.accepted.append(edit)
         return self.accepts
 
@@ -64,7 +66,7 @@ class Box:
         self.requests.append(request)
         return self.made
 
-    async def _rehearse(self, components: object, files: object, *, resume_step: int, run_id: str) -> None:
+    async def _validate(self, components: object, files: object, *, resume_step: int, run_id: str) -> None:
         self.rehearsed.append((components, files, resume_step))
         if self.refusal is not None:
             raise self.refusal
@@ -72,14 +74,14 @@ class Box:
 
 async def test_a_restart_is_rehearsed_and_planned_anew() -> None:
     box, request = Box(RESTART), Request(action="restart")
-    assert await box.planner.rehearsed(request) == request
+    assert await box.planner.validated(request) == request
     assert box.rehearsed == [(("trainer",), OLD, 40)]
-    assert (await box.planner.planned(request)).plan == RESTART
+    assert (await box.planner.plan_with_edit(request)).plan == RESTART
 
 
 async def test_an_edit_is_rehearsed_as_it_would_be_and_pinned_to_what_it_was_planned_on() -> None:
     box = Box(RESTART.model_copy(update={"action": "set"}), edits=True)
-    pinned = await box.planner.rehearsed(Request(action="set", restart=True))
+    pinned = await box.planner.validated(Request(action="set", restart=True))
     assert box.rehearsed == [(("trainer",), NEW, 40)]
     assert pinned.base == RESTART.base
 
@@ -96,7 +98,7 @@ async def test_an_edit_is_rehearsed_as_it_would_be_and_pinned_to_what_it_was_pla
 )
 async def test_other_plans_are_carried_out_as_they_are(changes: dict[str, object], action: str) -> None:
     box = Box(RESTART.model_copy(update=changes), edits=action == "set")
-    await box.planner.rehearsed(Request.model_validate({"action": action}))
+    await box.planner.validated(Request.model_validate({"action": action}))
     assert box.rehearsed == []
     assert len(box.requests) == 1
 
@@ -105,7 +107,7 @@ async def test_what_the_framework_refuses_is_not_planned_again() -> None:
     box = Box(RESTART)
     box.refusal = ConfigError("refused")
     with pytest.raises(ConfigError, match="refused"):
-        await box.planner.rehearsed(Request(action="restart"))
+        await box.planner.validated(Request(action="restart"))
     assert len(box.requests) == 1
 
 

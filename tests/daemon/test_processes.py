@@ -14,7 +14,7 @@ import pytest
 from rltui.core.api import Orphan, Progress
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.core.layout import Layout
-from rltui.daemon.processes import Processes, _done_alert, _keeper_alert, _stall_alert, unmet_precondition
+from rltui.daemon.processes import Processes, _done_alert, _shim_lost_alert, _stall_alert, unmet_precondition
 from rltui.services.launch import Launch
 
 GIB = 1 << 30
@@ -36,7 +36,7 @@ class Orphans:
         self.orphans = orphans
         self.asked = 0
 
-    async def settled(self) -> None:
+    async def wait_for_searches(self) -> None:
         self.asked += 1
 
     def of(self, component: str) -> Sequence[Orphan]:
@@ -115,7 +115,7 @@ def test_a_stall_warns_with_its_evidence_and_its_end_informs() -> None:
 
 
 def test_a_killed_shim_is_told_with_the_pid_that_goes_on() -> None:
-    alert = _keeper_alert("trainer", 4711)
+    alert = _shim_lost_alert("trainer", 4711)
     assert alert.component == "trainer"
     assert "pid 4711" in alert.text
 

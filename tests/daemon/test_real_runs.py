@@ -24,7 +24,7 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth
 from rltui.daemon.observation import ProgressTracker
 from rltui.daemon.supervisor import Supervisor
-from rltui.daemon.watches import look_at_health
+from rltui.daemon.watches import refresh_health
 from rltui.frameworks import registry
 from rltui.services import layout_files
 from rltui.services.metrics.sources import RunMetrics
@@ -99,7 +99,8 @@ class Replay:
         health = RunHealth("real", run_folder, folder / "journal.jsonl", self.events, names)
         self._runners = {
             name: SimpleNamespace(
-                life=SimpleNamespace(state=ComponentState.STARTING), record=SimpleNamespace(started_at=0.0)
+                lifecycle=SimpleNamespace(state=ComponentState.STARTING),
+                record=SimpleNamespace(started_at=0.0),
             )
             for name in files
         }
@@ -123,7 +124,7 @@ class Replay:
             self._logs[name] = self.folder / file.format(start.number)
             self._logs[name].touch()
             probes[name] = Probe(self._ready[name], self._logs[name])
-            self._runners[name].life.state = ComponentState.STARTING
+            self._runners[name].lifecycle.state = ComponentState.STARTING
             self._runners[name].record.started_at = self._clock[0]
         printed = ""
         lines = merged([(name, LOGS / file.format(start.number)) for name, file in self._files.items()])
@@ -140,13 +141,13 @@ class Replay:
                 log.write(line + "\n")
             if name not in ready and await probes[name].succeeded():
                 ready[name] = count[name]
-                self._runners[name].life.state = ComponentState.READY
+                self._runners[name].lifecycle.state = ComponentState.READY
             if self.progress.poll():
                 self._look(alarms, printed)
         return ready, alarms
 
     def _look(self, alarms: dict[str, str], printed: str) -> None:
-        look_at_health(self.supervisor)
+        refresh_health(self.supervisor)
         while not self.events.outbox.empty():
             alert = self.events.outbox.get_nowait()
             alarms.setdefault(f"{alert.severity}: {alert.title}", printed)

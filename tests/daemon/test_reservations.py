@@ -25,7 +25,7 @@ class Desk(ReservationManager):
     def __init__(self, name: str) -> None:
         self.lives = dict.fromkeys(SIZES, "waiting")
         self.runners = {
-            each: SimpleNamespace(record=None, life=Lifecycle(kind="job", restart=cast(Any, None)))
+            each: SimpleNamespace(record=None, lifecycle=Lifecycle(kind="job", restart=cast(Any, None)))
             for each in SIZES
         }
         self.readings = SimpleNamespace(newest=GpuReport(available=True, devices=(device(),)))
@@ -44,8 +44,8 @@ class Desk(ReservationManager):
 
     def are(self, state: ComponentState, *names: str, epoch: int = 1) -> None:
         for name in names:
-            life = Lifecycle(kind="job", restart=cast(Any, None), state=state, epoch=epoch)
-            self.runners[name].life = life
+            lifecycle = Lifecycle(kind="job", restart=cast(Any, None), state=state, epoch=epoch)
+            self.runners[name].lifecycle = lifecycle
 
     def _needs(
         self, devices: Sequence[GpuDevice], files: object, *, starts: Collection[str]
@@ -57,7 +57,7 @@ class Desk(ReservationManager):
 
     async def asks(self, component: str) -> str:
         """What is in its way; empty: nothing."""
-        unmet = await self.take(component, ())
+        unmet = await self.reserve(component, ())
         return "" if unmet is None else f"{unmet.text}{'' if unmet.passes else ' for long'}"
 
 
@@ -87,14 +87,14 @@ async def test_all_that_a_plan_starts_is_claimed_at_once_and_given_back_piece_by
     a.are(ComponentState.READY, "inference")
     a.are(ComponentState.STARTING, "trainer")
     a.are(ComponentState.FAILED, "other")
-    a.look()
+    a.release_finished()
     assert claimed("a") == {"trainer"}
     b.readings.newest = GpuReport(available=True, devices=(device(a=50),))
     assert "of which 20.0 GiB are claimed by a" in await b.asks("inference")
     a.are(ComponentState.READY, "trainer")
     for completed, left in ((1, {"trainer"}), (2, {"trainer"}), (3, set())):
         a.steps = completed
-        a.look()
+        a.release_finished()
         assert claimed("a") == left, "in two steps it has its peak"
 
     # It waits on while the other holds what it took; who only begins now has been told, and starts.

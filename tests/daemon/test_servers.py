@@ -107,27 +107,27 @@ async def test_a_start_waits_for_the_key_and_the_model(
         ("does not take the key that is in ONE_KEY", "sk-wrong"),
     ):
         monkeypatch.setenv("ONE_KEY", key)
-        await box.servers.refreshed()
+        await box.servers.refresh()
         (problem,) = box.servers.problems(PLAN, is_anew=True)
         assert (problem.severity, problem.key) == ("error", "server")
         assert words in problem.message
-        held = box.servers.why_held("trainer")
+        held = box.servers.start_blocker("trainer")
         assert held is not None
         assert not held[0], "it cannot come"
     monkeypatch.setenv("ONE_KEY", KEY)
-    await box.servers.refreshed()
+    await box.servers.refresh()
     (status,) = box.servers.status()
     assert (status.state, status.models, status.key_is_set) == ("ready", ("tiny", "adapter"), True)
     assert status.facts == ("KV 0 %", "0 run 0 wait")
     assert box.metrics == ["inference"]
     assert box.servers.problems(PLAN, is_anew=True) == ()
-    assert box.servers.why_held("trainer") is None
+    assert box.servers.start_blocker("trainer") is None
     assert box.servers.problems(Plan(action="start", start=("sft",)), is_anew=True) == ()
     assert KEY not in box.everything
     assert "sk-wrong" not in box.everything
 
     other = Box(address(api, model="large"))
-    await other.servers.refreshed()
+    await other.servers.refresh()
     assert "it serves tiny, adapter, and the config asks for large" in other.everything
 
 
@@ -136,16 +136,16 @@ async def test_its_end_is_told_once_it_missed_several_questions(
 ) -> None:
     monkeypatch.setenv("ONE_KEY", KEY)
     box = Box(address(api))
-    await box.servers.refreshed()
+    await box.servers.refresh()
     api.shutdown()
     api.socket.close()
     for state in ("ready", "ready", "down"):
-        await box.servers.look()
+        await box.servers.poll()
         assert box.servers.status()[0].state == state
     (alert,) = box.alerts
     assert alert.title == "inference (external) is down"
     assert "Connection refused" in alert.text
-    held = box.servers.why_held("trainer")
+    held = box.servers.start_blocker("trainer")
     assert held is not None
     assert held[0], "it may come back"
     (problem,) = box.servers.problems(PLAN, is_anew=True)
@@ -163,7 +163,7 @@ async def test_tls_is_spoken_and_the_certificate_checked(
     monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
     monkeypatch.setenv("ONE_KEY", KEY)
     box = Box(address(api, "https"))
-    await box.servers.refreshed()
+    await box.servers.refresh()
     (status,) = box.servers.status()
     assert status.state == state
     assert status.reason is None or "certificate verify failed" in status.reason

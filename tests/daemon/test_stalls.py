@@ -26,7 +26,7 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.observation import ProgressTracker
 from rltui.daemon.remote_attempt import RemoteAttempt
 from rltui.daemon.sampling import RunSampler
-from rltui.daemon.stalls import StallWatch, _WatchedStart, rule_of
+from rltui.daemon.stalls import StallWatch, _StartWatch, rule_of
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.tinyrl import TINYRL
@@ -62,18 +62,18 @@ class Runner:
 
     spec: ComponentSpec
     attempt_dir: Path
-    life: Lifecycle
+    lifecycle: Lifecycle
     record: AttemptRecord | None = None
     launch: Launch | None = None
     attempt: int | None = 1
-    elsewhere: RemoteAttempt = field(default_factory=lambda: RemoteAttempt(lambda _: None))
+    remote_attempt: RemoteAttempt = field(default_factory=lambda: RemoteAttempt(lambda _: None))
 
     @property
     def log(self) -> Path:
         return self.attempt_dir / "output.log"
 
     def enter(self, state: ComponentState, *, epoch: int = 1) -> None:
-        self.life = replace(self.life, state=state, epoch=epoch)
+        self.lifecycle = replace(self.lifecycle, state=state, epoch=epoch)
 
 
 @dataclass
@@ -146,7 +146,7 @@ def looks(watch: StallWatch, since: float, seconds: float) -> float:
     at = since
     while at < since + seconds:
         at += 2.0
-        watch.look(at)
+        watch.poll(at)
     return at
 
 
@@ -166,9 +166,9 @@ def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(host: Host) 
 def test_the_silence_of_one_whose_host_does_not_answer_is_no_evidence(host: Host) -> None:
     runner = host.add(spec(dump=False).model_copy(update={"node": "node-2"}))
     watch = watch_of(host)
-    runner.elsewhere.remote = JobStatus(id="x", phase="running", lost_at=1.0)
+    runner.remote_attempt.job_status = JobStatus(id="x", phase="running", lost_at=1.0)
     now = looks(watch, 0.0, 1000.0)
-    runner.elsewhere.remote = JobStatus(id="x", phase="running")
+    runner.remote_attempt.job_status = JobStatus(id="x", phase="running")
     now = looks(watch, now, 200.0)
     assert host.stalls == []
     looks(watch, now, 104.0)
@@ -218,21 +218,21 @@ def test_a_frozen_engine_is_told_although_its_server_answers_that_nothing_runs(h
     engine = int(server.stdout.readline())
     try:
         runner.record = record_of(server, runner)
-        watched = stalls._Watched(
+        watched = stalls._ComponentWatch(
             cast(Any, runner), cast(Any, host), cast(Any, host), host.events, WatchClock()
         )
-        watched._asked_at = math.inf  # it is not asked here
-        watched._pulse.answered(InferenceActivity(running=0, waiting=0, generated_tokens=7), 0.0)
-        watched.look(2.0)
+        watched._requested_at = math.inf  # it is not asked here
+        watched._heartbeat.answered(InferenceActivity(running=0, waiting=0, generated_tokens=7), 0.0)
+        watched.poll(2.0)
         assert host.stalls == []
         os.kill(engine, signal.SIGSTOP)
         retry_until(lambda: is_stopped(engine))
-        watched.look(14.0)
+        watched.poll(14.0)
         told = f"pid {engine} is stopped by a signal; go on with: kill -CONT {engine}"
         assert host.stalls == [("inference", told)]
         os.kill(engine, signal.SIGCONT)
         retry_until(lambda: not is_stopped(engine))
-        watched.look(16.0)
+        watched.poll(16.0)
         assert host.stalls[1:] == [("inference", None)]
     finally:
         for pid in (engine, server.pid):
@@ -250,15 +250,15 @@ def test_a_stopped_process_is_told_at_the_next_look(host: Host, hanging: subproc
     runner = host.add(spec(dump=False))
     runner.record = record_of(hanging, runner)
     watch = watch_of(host)
-    watch.look(0.0)
+    watch.poll(0.0)
     hanging.send_signal(signal.SIGSTOP)
     retry_until(lambda: is_stopped(hanging.pid))
-    watch.look(2.0)
+    watch.poll(2.0)
     told = f"pid {hanging.pid} is stopped by a signal; go on with: kill -CONT {hanging.pid}"
     assert host.stalls == [("trainer", told)]
     hanging.send_signal(signal.SIGCONT)
     retry_until(lambda: not is_stopped(hanging.pid))
-    watch.look(4.0)
+    watch.poll(4.0)
     assert host.stalls[1:] == [("trainer", None)]
 
 
@@ -299,7 +299,7 @@ async def test_a_server_is_asked_and_its_silence_told(host: Host, monkeypatch: p
         nonlocal now
         for _ in range(int(seconds / 2)):
             now += 2.0
-            watch.look(now)
+            watch.poll(now)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
 
@@ -338,7 +338,7 @@ class Starting:
 
     def __init__(self, log: Path) -> None:
         self.spec = ComponentSpec(id="inference", command=("x",), kind="service")
-        self.life = Lifecycle(kind="service", epoch=1)
+        self.lifecycle = Lifecycle(kind="service", epoch=1)
         self.log = log
         self.phase: str | None = None
 
@@ -347,21 +347,21 @@ async def test_a_start_tells_how_far_it_is_and_what_it_will_die_of(tmp_path: Pat
     log = tmp_path / "output.log"
     log.write_text("Starting to load model x...\n")
     runner = Starting(log)
-    start = _WatchedStart(cast("ComponentRunner", runner))
-    assert await start.look(COMMON) is None
+    start = _StartWatch(cast("ComponentRunner", runner))
+    assert await start.poll(COMMON) is None
     assert runner.phase == "loads the model"
     with log.open("a") as file:
         file.write("nothing of interest\n")
-    await start.look(COMMON)
+    await start.poll(COMMON)
     assert runner.phase == "loads the model", "until it says otherwise"
     with log.open("a") as file:
         file.write("ValueError: No available memory for the cache blocks. Try\n")
-    assert "its output says: out of GPU memory" in (await start.look(COMMON) or "")
+    assert "its output says: out of GPU memory" in (await start.poll(COMMON) or "")
 
 
 async def test_the_newest_line_of_one_that_goes_on_is_no_failure(tmp_path: Path) -> None:
     """tinyrl's last line tells its failure once it has ended; until then it may be a progress bar."""
     log = tmp_path / "output.log"
     log.write_text("Generating rollouts (train):   0%|          | 0/128 [00:00<?, ?it/s]")
-    start = _WatchedStart(cast("ComponentRunner", Starting(log)))
-    assert await start.look(TINYRL.failures) is None
+    start = _StartWatch(cast("ComponentRunner", Starting(log)))
+    assert await start.poll(TINYRL.failures) is None

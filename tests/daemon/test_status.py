@@ -22,12 +22,12 @@ WAITING = RUNNING.model_copy(update={"id": "4", "state": "waiting"})
 
 
 def test_an_evaluation_says_how_far_it_is() -> None:
-    seen = SimpleNamespace(facts=lambda name: ())
+    seen = SimpleNamespace(title_details=lambda name: ())
     builder = cast(StatusBuilder, SimpleNamespace(observation=seen))
 
     def facts(name: str, *evals: QueuedEval) -> tuple[str, ...]:
-        life = SimpleNamespace(state=ComponentState.READY, alive=True)
-        runner = SimpleNamespace(spec=SimpleNamespace(id=name), life=life, phase=None)
+        lifecycle = SimpleNamespace(state=ComponentState.READY, alive=True)
+        runner = SimpleNamespace(spec=SimpleNamespace(id=name), lifecycle=lifecycle, phase=None)
         return StatusBuilder._facts(builder, cast(ComponentRunner, runner), evals)
 
     assert facts("eval", RUNNING, WAITING) == ("checkpoint 20 on reverse-text", "24/60 rollouts")
@@ -41,11 +41,11 @@ def test_a_failed_evaluation_is_shown_for_minutes_and_no_longer() -> None:
     def listed(state: ComponentState, *, manual: bool = True, ago_s: float = 400.0) -> bool:
         runner = SimpleNamespace(
             spec=SimpleNamespace(is_manual=manual),
-            life=SimpleNamespace(state=state),
+            lifecycle=SimpleNamespace(state=state),
             record=SimpleNamespace(ended_at=time.time() - ago_s),
         )
         builder = SimpleNamespace(processes=SimpleNamespace(runners={"eval": runner}))
-        return bool([*StatusBuilder._listed(cast(StatusBuilder, builder))])
+        return bool([*StatusBuilder._visible_runners(cast(StatusBuilder, builder))])
 
     assert listed(ComponentState.FAILED, ago_s=100.0)
     assert not listed(ComponentState.FAILED)
@@ -60,8 +60,8 @@ def test_who_waits_without_a_reason_waits_for_its_config() -> None:
 
     def reason(*, makes_configs: bool, own: str | None = None) -> str | None:
         config = SimpleNamespace(makes_configs=makes_configs, is_made=lambda name: False)
-        life = SimpleNamespace(state=ComponentState.WAITING, reason=own, busy=True)
-        runner = SimpleNamespace(spec=SimpleNamespace(id="trainer"), life=life, attempt=1)
+        lifecycle = SimpleNamespace(state=ComponentState.WAITING, reason=own, busy=True)
+        runner = SimpleNamespace(spec=SimpleNamespace(id="trainer"), lifecycle=lifecycle, attempt=1)
         builder = cast(StatusBuilder, SimpleNamespace(config=config))
         return StatusBuilder._reason(builder, cast(ComponentRunner, runner))
 

@@ -72,7 +72,7 @@ async def test_a_subscriber_first_receives_the_whole_state(supervisor: Superviso
 async def test_what_is_down_starts_nothing_and_says_so_in_the_intent(supervisor: Supervisor) -> None:
     async with asyncio.timeout(30):
         await supervisor.shut_down("ada")
-    assert supervisor.ended.is_set()
+    assert supervisor.finished.is_set()
     down = supervisor.status().down
     assert down is not None
     assert (down.by, down.complete, down.left) == ("ada", True, ())
@@ -92,10 +92,10 @@ async def test_one_that_has_nothing_to_do_leaves_once_nobody_is_there(supervisor
     leaving = asyncio.create_task(leave_when_idle(supervisor, clients, after_s=0.05))
     try:
         await asyncio.sleep(0.3)
-        assert not supervisor.ended.is_set(), "somebody looks at it"
+        assert not supervisor.finished.is_set(), "somebody looks at it"
         clients.has_clients = False
         async with asyncio.timeout(30):
-            await supervisor.ended.wait()
+            await supervisor.finished.wait()
     finally:
         leaving.cancel()
     down = supervisor.status().down

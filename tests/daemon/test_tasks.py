@@ -22,7 +22,7 @@ async def test_work_that_fails_is_begun_anew_and_told_once(monkeypatch: pytest.M
         begun.set()
         await asyncio.Event().wait()
 
-    going_on = asyncio.create_task(tasks.go_on(work, "follow_metrics", told.append))
+    going_on = asyncio.create_task(tasks.run_forever(work, "follow_metrics", told.append))
     async with asyncio.timeout(10):
         await begun.wait()
     going_on.cancel()

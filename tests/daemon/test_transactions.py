@@ -101,7 +101,7 @@ async def test_one_decides_at_a_time() -> None:
 
 async def test_after_the_close_nothing_starts_and_the_refusal_says_why() -> None:
     box = Box()
-    box.transactions.begin(RESTART, Request(action="restart"))
+    box.transactions.start(RESTART, Request(action="restart"))
     async with box.transactions.deciding(starts=True):
         closing = asyncio.create_task(box.transactions.close("it is being taken down by ada"))
         await asyncio.sleep(0)
@@ -129,7 +129,7 @@ async def test_what_a_failed_plan_was_to_start_says_why_it_does_not(why: str) ->
         case _:
             box.problem, reason = RltuiError("cannot write x", hint="is the disk full?"), "cannot write x"
     box.runner.ends.set()
-    box.transactions.begin(plan, Request(action="restart"))
+    box.transactions.start(plan, Request(action="restart"))
     await box.transactions.wait()
     (refused,) = box.runner.refused
     assert reason in refused
@@ -163,7 +163,7 @@ def server(status: int = 200) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
 
 
 def runner(name: str, *, alive: bool = True) -> ComponentRunner:
-    stand_in: Any = SimpleNamespace(spec=SimpleNamespace(id=name), life=SimpleNamespace(alive=alive))
+    stand_in: Any = SimpleNamespace(spec=SimpleNamespace(id=name), lifecycle=SimpleNamespace(alive=alive))
     return cast("ComponentRunner", stand_in)
 
 
@@ -226,7 +226,7 @@ READY, FAILED, STARTING = ComponentState.READY, ComponentState.FAILED, Component
 @dataclass
 class Watched:
     spec: ComponentSpec
-    life: Lifecycle
+    lifecycle: Lifecycle
     record: AttemptRecord | None = None
 
 
@@ -245,14 +245,14 @@ class World:
     def become(self, name: str, state: ComponentState, *, after_s: float = 0.0, reason: str = "") -> None:
         self.now += after_s
         runner = self.runners[name]
-        before, runner.life = runner.life, replace(runner.life, state=state, reason=reason)
-        self.watch.life_changed(cast(Any, runner), before)
+        before, runner.lifecycle = runner.lifecycle, replace(runner.lifecycle, state=state, reason=reason)
+        self.watch.lifecycle_changed(cast(Any, runner), before)
 
 
 @pytest.fixture
 def world() -> World:
     made = World()
-    made.watch.begin(EDIT, Plan(start=("trainer",)))
+    made.watch.start(EDIT, Plan(start=("trainer",)))
     return made
 
 
@@ -289,17 +289,17 @@ def test_a_component_survives_its_start_after_a_minute(
 def test_a_kill_from_outside_is_no_edits_fault(world: World) -> None:
     """Finding G1."""
     runner = world.runners["trainer"]
-    runner.life = replace(runner.life, exit=ExitInfo(signal="SIGKILL", from_outside=True))
+    runner.lifecycle = replace(runner.lifecycle, exit=ExitInfo(signal="SIGKILL", from_outside=True))
     world.become("trainer", FAILED, after_s=2.0)
     assert (world.watch.offer, world.alerts) == (None, [])
 
 
 def test_after_an_undo_nothing_is_watched(world: World) -> None:
     """Finding G1: the next undo takes back another edit."""
-    world.watch.begin(EDIT.model_copy(update={"action": "undo"}), Plan(start=("trainer",)))
+    world.watch.start(EDIT.model_copy(update={"action": "undo"}), Plan(start=("trainer",)))
     world.become("trainer", FAILED)
     assert world.watch.offer is None
-    world.watch.begin(EDIT.model_copy(update={"action": "redo"}), Plan(start=("trainer",)))
+    world.watch.start(EDIT.model_copy(update={"action": "redo"}), Plan(start=("trainer",)))
     world.become("trainer", STARTING)
     world.become("trainer", FAILED)
     assert world.watch.offer is not None, "an undo takes back just that"

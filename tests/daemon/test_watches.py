@@ -14,7 +14,7 @@ from rltui.core.api import Alert
 from rltui.core.states import ComponentState
 from rltui.core.text import GIB
 from rltui.daemon import watches
-from rltui.daemon.checkpoints import LOOKS_PER_READING, DiskWatch
+from rltui.daemon.checkpoints import POLLS_PER_READING, DiskWatch
 from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth
 from rltui.daemon.observation import ProgressTracker
@@ -34,7 +34,8 @@ class Jobs:
 
     def __init__(self, folder: Path, started_at: float) -> None:
         runner = SimpleNamespace(
-            life=SimpleNamespace(state=ComponentState.READY), record=SimpleNamespace(started_at=started_at)
+            lifecycle=SimpleNamespace(state=ComponentState.READY),
+            record=SimpleNamespace(started_at=started_at),
         )
         self.runners = [runner]
         self.setup = SimpleNamespace(record=SimpleNamespace(observed=False))
@@ -77,7 +78,7 @@ async def test_a_job_at_work_without_a_step_for_long_is_an_alert(tmp_path: Path)
 
 async def test_where_nothing_is_at_work_no_step_is_missed(tmp_path: Path) -> None:
     jobs = Jobs(tmp_path, 0.0)
-    jobs.runners[0].life.state = ComponentState.STARTING
+    jobs.runners[0].lifecycle.state = ComponentState.STARTING
     rows = [{"step": step, "time": step, "loss/mean": 0.1} for step in range(1, 9)]
     rows += [{"step": step, "loss/mean": 0.1, "mismatch_kl/all/mean": 3.0} for step in range(9, 20)]
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -104,7 +105,7 @@ async def severities(watch: DiskWatch, meter: FakeMeter, readings: int) -> list[
     found: list[str | None] = []
     for _ in range(readings):
         meter.newest += 10
-        alert = await watch.look(1000)
+        alert = await watch.poll(1000)
         found.append(alert.severity if alert else None)
     return found
 
@@ -120,9 +121,9 @@ async def test_only_what_becomes_worse_is_told() -> None:
 async def test_it_measures_after_a_checkpoint_and_now_and_then() -> None:
     meter = FakeMeter(9, 1)
     watch = DiskWatch("/run", meter, "one")
-    answers = [await watch.look(1000) for _ in range(LOOKS_PER_READING)]
-    assert answers == [None] * LOOKS_PER_READING
-    told = await watch.look(1000)
+    answers = [await watch.poll(1000) for _ in range(POLLS_PER_READING)]
+    assert answers == [None] * POLLS_PER_READING
+    told = await watch.poll(1000)
     assert told is not None
     assert (told.kind, told.severity) == ("disk", "error")
     with pytest.raises(StopIteration):
@@ -142,8 +143,8 @@ class FakeRun:
             folder=SimpleNamespace(checkpoint_folders=lambda: self._now[0]),
             progress=SimpleNamespace(max_steps=1000),
         )
-        self.remote: JobStatus | None = None
-        runner = SimpleNamespace(elsewhere=self)
+        self.job_status: JobStatus | None = None
+        runner = SimpleNamespace(remote_attempt=self)
         self.processes = SimpleNamespace(alive=lambda: self._now[1], runners={"rl": runner})
         self.setup = SimpleNamespace(record=SimpleNamespace(observed=False))
         self.evals = SimpleNamespace(checkpoint=self._evaluate)
@@ -187,7 +188,7 @@ async def test_a_job_that_ends_before_the_next_checkpoint_is_told_once(
         now[0] = began
         looks = (([*range(10, step, 10)], True) for step in (10, 20, 30, 40, 50))
         run = FakeRun(tmp_path / "journal.jsonl", *looks)
-        run.remote = JobStatus(id="7", phase="running", since=began, ends_at=ends_at)
+        run.job_status = JobStatus(id="7", phase="running", since=began, ends_at=ends_at)
 
         async def sleep(seconds: float) -> None:
             await run.sleep(seconds)
@@ -206,9 +207,9 @@ async def test_a_job_that_ends_before_the_next_checkpoint_is_told_once(
 
 async def test_a_folder_that_is_gone_does_not_end_the_watch(tmp_path: Path) -> None:
     watch = DiskWatch(str(tmp_path / "gone"), DiskMeter(RunFolder(tmp_path / "gone", RunFiles())), "one")
-    assert await watch.look(100) is None
+    assert await watch.poll(100) is None
     (tmp_path / "gone").mkdir()
-    assert await watch.look(100) is None
+    assert await watch.poll(100) is None
 
 
 async def test_a_disk_without_room_for_metrics_is_told_once() -> None:

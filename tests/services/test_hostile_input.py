@@ -73,7 +73,7 @@ def test_metric_rows(framework: Any, data: st.DataObject) -> None:
     progress = tracker.progress
     assert progress.eta_s is None or 0 <= progress.eta_s < 1e11
     progress.model_dump_json()
-    tuple(tracker.facts(fact.component) for fact in framework.facts)
+    tuple(tracker.title_details(fact.component) for fact in framework.facts)
     tuple(metrics.non_finite_alerts(tracker.take_non_finite()))
     for name in metric_names(framework):
         tracker.series.mean(name)

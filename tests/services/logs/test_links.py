@@ -43,9 +43,7 @@ def test_each_is_told_once_and_the_newest_counts(tmp_path: Path) -> None:
     observed = cast(Observation, SimpleNamespace(links=(), _events=EventBus(journal)))
 
     def take(*urls: str, component: str = "trainer") -> None:
-        Observation.take_links(
-            observed, [Link(title="W&B run", url=url, component=component) for url in urls]
-        )
+        Observation.add_links(observed, [Link(title="W&B run", url=url, component=component) for url in urls])
 
     take(A)
     take(A)

@@ -148,7 +148,7 @@ def test_figures_from_lines_alone_count_from_one(tmp_path: Path) -> None:
     progress = made.progress
     assert (progress.step, progress.reward, progress.step_time_s, progress.eta_s) == (4, 0.4, 2.0, 12.0)
     assert progress.tokens_per_s == 1000
-    assert made.facts("trainer") == ("loss 0.500",)
+    assert made.title_details("trainer") == ("loss 0.500",)
     assert made.rows("trainer") == (4, 3)
     assert made.rows("sft") is None, "not in this layout"
     assert not made.poll()

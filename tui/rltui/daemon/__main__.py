@@ -25,18 +25,18 @@ from rltui.daemon.guards import guard_folder, guard_socket, leave_when_idle
 from rltui.daemon.index import IndexFeed
 from rltui.daemon.stalls import watch_stalls, watch_starts
 from rltui.daemon.supervisor import Supervisor
-from rltui.daemon.tasks import go_on
+from rltui.daemon.tasks import run_forever
 from rltui.daemon.watches import (
-    carry_out_evals,
     follow_config,
     follow_logs,
     follow_metrics,
     record_metrics,
+    run_evals,
     watch_checkpoints,
-    watch_claims,
     watch_disk,
     watch_gpus,
     watch_orphans,
+    watch_reservations,
     watch_servers,
 )
 from rltui.errors import ConflictError, RltuiError
@@ -108,14 +108,14 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             follow_logs,
             follow_config,
             watch_gpus,
-            watch_claims,
+            watch_reservations,
             watch_orphans,
             watch_starts,
             watch_stalls,
             watch_checkpoints,
             watch_disk,
             watch_servers,
-            carry_out_evals,
+            run_evals,
             deliver_alerts,
         )
     }
@@ -125,11 +125,11 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     watching["guard_socket"] = partial(guard_socket, server)
     watching["leave_when_idle"] = partial(leave_when_idle, supervisor, server)
     loops = [
-        asyncio.create_task(go_on(work, name, supervisor.events.trouble), name=name)
+        asyncio.create_task(run_forever(work, name, supervisor.events.internal_error), name=name)
         for name, work in watching.items()
     ]
     ends = [
-        asyncio.create_task(supervisor.ended.wait(), name="ended"),
+        asyncio.create_task(supervisor.finished.wait(), name="ended"),
         asyncio.create_task(leave.wait(), name="SIGTERM"),
     ]
     try:
@@ -139,7 +139,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             task.cancel()
         supervisor.close()
         await feed.close()
-        if supervisor.ended.is_set():
+        if supervisor.finished.is_set():
             await supervisor.close_terminal()
         await server.close()  # last: clients take it for the end
 

@@ -30,7 +30,7 @@ WAITING_ALERTS = 50
 _LONGEST_VARIABLE = 4000
 """Characters of a value in the command's environment; the JSON has all of it."""
 _COMMAND_S = 10.0
-_SHOWN_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
+_DISPLAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 """How long tmux shows a line that no key takes away."""
 
 
@@ -40,10 +40,10 @@ async def deliver_alerts(supervisor: Supervisor) -> None:
         supervisor.setup.record.name,
         supervisor.events,
         settings.settings_file(),
-        taken_over=supervisor.observation.health.set_thresholds,
+        on_thresholds=supervisor.observation.health.set_thresholds,
     )
-    delivery.look_at_settings()
-    following = spawn(_follow(delivery), "settings")
+    delivery.refresh_settings()
+    following = spawn(_watch_settings(delivery), "settings")
     sinks = [
         Sink("tmux", delivery.show_in_tmux, supervisor.events),
         Sink("command", delivery.run_command, supervisor.events),
@@ -60,10 +60,10 @@ async def deliver_alerts(supervisor: Supervisor) -> None:
             sink.close()
 
 
-async def _follow(delivery: AlertDelivery) -> None:
+async def _watch_settings(delivery: AlertDelivery) -> None:
     while True:
         await asyncio.sleep(_SETTINGS_INTERVAL_S)
-        delivery.look_at_settings()
+        delivery.refresh_settings()
 
 
 class Sink:
@@ -109,17 +109,17 @@ class AlertDelivery:
         events: EventBus,
         settings_file: Path,
         *,
-        taken_over: Callable[[Thresholds], None] | None = None,
+        on_thresholds: Callable[[Thresholds], None] | None = None,
     ) -> None:
         """`taken_over` gets the thresholds of health, which stand in the same file."""
         self.alerts = AlertSettings()
-        self._taken_over = taken_over
+        self._on_thresholds = on_thresholds
         self._experiment = experiment
         self._events = events
         self._file = settings_file
         self._stamp: tuple[int, int, int] | None = None
 
-    def look_at_settings(self) -> None:
+    def refresh_settings(self) -> None:
         """Take over a changed file. One that cannot be understood is told, and the defaults hold."""
         stamp = _stamp(self._file)
         if stamp == self._stamp:
@@ -134,13 +134,13 @@ class AlertDelivery:
             )
         self.alerts = found.alerts
         self._events.limits.repeat_s = self.alerts.repeat_s
-        if self._taken_over is not None:
-            self._taken_over(found.health)
+        if self._on_thresholds is not None:
+            self._on_thresholds(found.health)
 
     async def show_in_tmux(self, alert: Alert) -> None:
         """On a line of who is attached to the experiment, and of the clients that the settings name."""
         text = f"rltui {self._experiment}: {alert.title}: {alert.text}"
-        duration_s = _SHOWN_S[alert.severity]
+        duration_s = _DISPLAY_S[alert.severity]
         own = session_name(self._experiment)
         await show_message(paths.tmux_socket(), text, session=own, duration_s=duration_s)
         for server in self.alerts.tmux:

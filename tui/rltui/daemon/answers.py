@@ -62,7 +62,7 @@ class SupervisorAnswers(SupervisorApi):
         return await self._supervisor.evals.report()
 
     async def evaluate(self, request: EvalRequest) -> QueuedEval:
-        return await self._supervisor.evals.ask(request)
+        return await self._supervisor.evals.enqueue(request)
 
     async def cancel_eval(self, id_: str) -> EvalReport:
         return await self._supervisor.evals.cancel(id_)

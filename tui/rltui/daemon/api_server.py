@@ -37,15 +37,15 @@ LINE_LIMIT = 1 << 20
 MAX_CLIENTS = 256
 """Connections at a time. One more takes the place of the one that has been idle for longest; where none is
 idle, it is refused in words."""
-_FAREWELL_S = 2.0
+_DRAIN_TIMEOUT_S = 2.0
 """At the end, for clients to read what they were sent."""
 _UCRED = struct.Struct("3i")
 """`struct ucred` of unix(7): pid, uid, gid."""
-PATIENCE_S = 10.0
+SEND_TIMEOUT_S = 10.0
 """A client that reads nothing for so long, while data waits for it, is dropped."""
 _NUL = re.compile(rb"\\u0000")
 """No name, path or value may hold it."""
-_LONGEST_ID = 100
+_MAX_ID_CHARS = 100
 """Characters."""
 
 
@@ -76,7 +76,7 @@ def _id_of(line: bytes) -> int | str | None:
     except (ValueError, RecursionError):
         return None
     found = message.get("id") if isinstance(message, dict) else None
-    is_one = isinstance(found, int | str) and not isinstance(found, bool) and len(str(found)) <= _LONGEST_ID
+    is_one = isinstance(found, int | str) and not isinstance(found, bool) and len(str(found)) <= _MAX_ID_CHARS
     return found if is_one else None
 
 
@@ -103,13 +103,13 @@ class _BoundedWriter:
         sent = self._sent_bytes()
         while True:
             try:
-                async with asyncio.timeout(PATIENCE_S):
+                async with asyncio.timeout(SEND_TIMEOUT_S):
                     await self._writer.drain()
                 return
             except TimeoutError:
                 if self._sent_bytes() == sent:
                     self.hang_up()
-                    raise _SlowClientError(f"it read nothing for {PATIENCE_S:g} s") from None
+                    raise _SlowClientError(f"it read nothing for {SEND_TIMEOUT_S:g} s") from None
                 sent = self._sent_bytes()
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ class ApiServer:
         for task, client in self._connections.items():
             if client.idle_since is not None:
                 task.cancel()
-        for patience_s in (_FAREWELL_S, _FAREWELL_S):
+        for patience_s in (_DRAIN_TIMEOUT_S, _DRAIN_TIMEOUT_S):
             if self._connections:
                 await asyncio.wait(self._connections, timeout=patience_s)
             for task in self._connections:

@@ -32,13 +32,13 @@ _FILE = "spec.json"
 SPAWN_TIMEOUT_S = 20.0
 """From the tmux window to a running process; includes the start of the shim's interpreter."""
 _SPAWN_POLL_S = 0.02
-_RECORD_PATIENCE_S = 1.0
+_RECORD_TIMEOUT_S = 1.0
 """From the end of a main process to its shim's record of it."""
 _RECORD_POLL_S = 0.02
 REMOTE_MARGIN_S = 60.0
 """Beyond its grace, a follower gets this long to have its component ended where that runs: SLURM waits for
 half a minute between SIGTERM and SIGKILL."""
-_CLEARING_UP_S = 0.5
+_CLEANUP_S = 0.5
 """A shim that takes longer than this over what a main process left is worth telling of."""
 
 
@@ -81,7 +81,7 @@ class Attempt:
         self.record = processes.read_attempt(self.folder)
         """What its shim last wrote; `None` before that."""
         self._tag, self._control = tag, control
-        self._kills_before: OomKills | None = None
+        self._oom_kills_before: OomKills | None = None
         """The kernel's kills for want of memory when it began; `None`: unknown."""
 
     # --- its files ----------------------------------------------------------------------------------------
@@ -137,24 +137,28 @@ class Attempt:
         self.record = traces.attempt(self.folder, self._tag)
 
     @property
-    def remote(self) -> JobStatus | None:
+    def job_status(self) -> JobStatus | None:
         """What its follower last knew of it, where it runs elsewhere and has been started there."""
         is_here = self.launch is not None and self.launch.host is None
         return None if is_here else read_job_status(self.folder)
 
-    def end_elsewhere(self, exit_info: ExitInfo) -> ExitInfo:
+    def remote_exit_info(self, exit_info: ExitInfo) -> ExitInfo:
         """`exit_info` of its follower, as the host says it of the component itself."""
-        remote = self.remote
-        if remote is None or remote.phase != "ended":
+        job_status = self.job_status
+        if job_status is None or job_status.phase != "ended":
             return exit_info
-        how = replace(exit_info, code=remote.exit_code, signal=remote.signal)
-        return replace(how, cause=remote.error) if remote.starts else replace(how, error=remote.error)
+        how = replace(exit_info, code=job_status.exit_code, signal=job_status.signal)
+        return (
+            replace(how, cause=job_status.error)
+            if job_status.starts
+            else replace(how, error=job_status.error)
+        )
 
     @property
-    def goes_on_elsewhere(self) -> bool:
+    def may_live_remotely(self) -> bool:
         """It was started on another machine, and nobody has seen it end."""
-        remote = self.remote
-        return remote is not None and remote.may_live
+        job_status = self.job_status
+        return job_status is not None and job_status.may_live
 
     def forget_shim(self) -> None:
         """What was written of its processes here does not count any more: another shim will come.
@@ -217,16 +221,16 @@ class Attempt:
 
     # --- its end ------------------------------------------------------------------------------------------
 
-    def begin(self) -> None:
+    def note_started(self) -> None:
         """A process of it runs from now on."""
-        self._kills_before = oom_kills()
+        self._oom_kills_before = oom_kills()
 
-    def explained(self, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
+    def explain_exit(self, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
         """`exit_info` with what its output, by the failure patterns of the framework, and the kernel say of
         the cause. Not of an end that was asked for.
         """
         is_here = self.launch is None or self.launch.host is None
-        host_oom = killed_since(self._kills_before) if is_here else None
+        host_oom = killed_since(self._oom_kills_before) if is_here else None
         return explained(exit_info, self.spec, self.log, patterns, host_oom=host_oom)
 
     # --- its processes ------------------------------------------------------------------------------------
@@ -242,13 +246,13 @@ class Attempt:
         return self.record.living_main if self.record is not None else None
 
     @property
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         """It has not ended: its main process lives, or its shim has not seen that end."""
         unseen = self.shim is not None and self.record is not None and self.record.ended_at is None
         return self.main is not None or unseen
 
     @property
-    def is_cleared_up(self) -> bool:
+    def is_cleaned_up(self) -> bool:
         """Nothing is left of it, or a shim looks after that."""
         return self.record is None or self.record.state == "exited" or self.shim is not None
 
@@ -320,7 +324,7 @@ class Ending:
         attempt: Attempt,
         *,
         main_ended: Callable[[ExitInfo], None],
-        keeper_lost: Callable[[], None],
+        shim_lost: Callable[[], None],
     ) -> None:
         """`main_ended` is called where clearing up behind the main process takes long, `keeper_lost` where
         the shim is gone before the main process.
@@ -330,7 +334,7 @@ class Ending:
         self._record = attempt.record
         self._keeps = attempt.spec.stop.leftovers == "keep"
         self._main_ended = main_ended
-        self._keeper_lost = keeper_lost
+        self._shim_lost = shim_lost
 
     async def wait(self) -> ExitInfo:
         """Return when the attempt has ended: its whole tree, or its main process where leftovers stay."""
@@ -338,16 +342,16 @@ class Ending:
         if record is None:
             return ExitInfo()
         if record.is_supervised and record.shim is not None:
-            await self._wait_beside(record.shim, record)
+            await self._wait_with_shim(record.shim, record)
         if (main := record.living_main) is not None:
-            self._keeper_lost()
+            self._shim_lost()
             await ending.wait_for_exit(main)
         return self._exit_info()
 
-    async def _wait_beside(self, shim: processes.ProcessId, record: processes.AttemptRecord) -> None:
+    async def _wait_with_shim(self, shim: processes.ProcessId, record: processes.AttemptRecord) -> None:
         """Return when the shim is gone, or stays only for what is kept."""
         if (main := record.living_main) is not None:
-            await _first(ending.wait_for_exit(main), ending.wait_for_exit(shim))
+            await _wait_for_first(ending.wait_for_exit(main), ending.wait_for_exit(shim))
         if record.living_main is not None:
             return
         record = await self._record_of_end(record, shim)
@@ -355,8 +359,8 @@ class Ending:
             return
         gone = asyncio.create_task(ending.wait_for_exit(shim), name="shim")
         try:
-            await asyncio.wait([gone], timeout=_CLEARING_UP_S)
-            if not gone.done() and not self._attempt.goes_on_elsewhere:
+            await asyncio.wait([gone], timeout=_CLEANUP_S)
+            if not gone.done() and not self._attempt.may_live_remotely:
                 self._main_ended(self._exit_info())
             await gone
         finally:
@@ -368,7 +372,7 @@ class Ending:
         """What the shim wrote when it had reaped the main process; a stopped one is woken for that."""
         processes.send_signal(shim, signal.SIGCONT)
         with contextlib.suppress(TimeoutError):  # a full disk: how it ended stays unknown
-            async with asyncio.timeout(_RECORD_PATIENCE_S):
+            async with asyncio.timeout(_RECORD_TIMEOUT_S):
                 while record.ended_at is None and processes.is_alive(shim):
                     await asyncio.sleep(_RECORD_POLL_S)
                     record = processes.read_attempt(self._folder) or record
@@ -379,7 +383,7 @@ class Ending:
         return exit_info(processes.read_attempt(self._folder) or self._record)
 
 
-async def _first(*waits: Coroutine[None, None, None]) -> None:
+async def _wait_for_first(*waits: Coroutine[None, None, None]) -> None:
     """Return when the first of them does."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:

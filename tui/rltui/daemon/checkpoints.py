@@ -29,7 +29,7 @@ from rltui.services.runs.run_folder import named_step
 
 logger = logging.getLogger(__name__)
 
-LOOKS_PER_READING = 6
+POLLS_PER_READING = 6
 """Without a new checkpoint, the disk is measured every so many looks."""
 
 
@@ -49,11 +49,11 @@ class CheckpointService:
 
     async def report(self) -> CheckpointReport:
         """All that lie there now. Of several who ask at once, one waits for the other's sizes."""
-        news = self._news()
+        news = self._report_inputs()
         async with self._reading:
             return await asyncio.to_thread(self._reader.report, self._setup.record.name, news)
 
-    def _news(self) -> CheckpointNews:
+    def _report_inputs(self) -> CheckpointNews:
         progress = self._observation.progress
         offer = self.offer
         named = named_step(self._setup.framework, self._config.store.files)
@@ -63,7 +63,7 @@ class CheckpointService:
         return CheckpointNews(
             step=progress.progress.step,
             max_steps=progress.max_steps,
-            is_alive=any(job.life.alive for job in self._processes.run_jobs()),
+            is_alive=any(job.lifecycle.alive for job in self._processes.run_jobs()),
             notes=notes,
         )
 
@@ -76,7 +76,7 @@ class CheckpointService:
         concerns = self._observation.health.concerns
         return next((each.back for each in concerns if damages(each.id) and each.back is not None), None)
 
-    async def take_away(self, retention: Retention, only: Collection[int]) -> tuple[PrunePlan, list[Path]]:
+    async def remove(self, retention: Retention, only: Collection[int]) -> tuple[PrunePlan, list[Path]]:
         """Make what `retention` leaves over, as far as its step is among `only`, nobody's checkpoint any
         more: what was done, and what is to be deleted.
 
@@ -104,15 +104,15 @@ class DiskWatch:
         self._experiment = experiment
         self._meter = meter
         self._newest: int | None = None
-        self._looks = 0
-        self._told: DiskForecast = DiskForecast("ok")
+        self._polls = 0
+        self._reported: DiskForecast = DiskForecast("ok")
 
-    async def look(self, max_steps: int | None) -> Alert | None:
+    async def poll(self, max_steps: int | None) -> Alert | None:
         """Measure where it is time to. Returns what became worse."""
         try:
             newest = await asyncio.to_thread(self._meter.newest_step)
-            due = newest != self._newest or self._looks % LOOKS_PER_READING == 0
-            self._looks += 1
+            due = newest != self._newest or self._polls % POLLS_PER_READING == 0
+            self._polls += 1
             self._newest = newest
             if not due:
                 return None
@@ -122,7 +122,7 @@ class DiskWatch:
             return None
         name = name_if_needed(self._experiment)
         now = disk_forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps, name)
-        alert = self._judge(now)
+        alert = self._alert_if_worse(now)
         if alert is None:
             return None
         archive, aside_bytes = await asyncio.to_thread(self._meter.archived)
@@ -132,8 +132,8 @@ class DiskWatch:
         more = f" Restarts have set {size_text(aside_bytes)} aside in {archive}: `{forget}` deletes that."
         return alert.model_copy(update={"text": alert.text + more})
 
-    def _judge(self, now: DiskForecast) -> Alert | None:
-        before, self._told = self._told, now
+    def _alert_if_worse(self, now: DiskForecast) -> Alert | None:
+        before, self._reported = self._reported, now
         if now.severity == "ok" or now.severity == before.severity or before.severity == "error":
             return None
         return Alert(kind="disk", severity=now.severity, title=now.title, text=now.text)

@@ -72,25 +72,25 @@ class RunnerHost(Protocol):
     changes: Signal
     """Notified when the state of any component has changed."""
 
-    def life_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
+    def lifecycle_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
         """Called after every transition."""
         ...
 
-    def why_held(self, component: str) -> tuple[bool, str] | None:
+    def start_blocker(self, component: str) -> tuple[bool, str] | None:
         """What the start of `component` waits for: (it can still come, reason), `None` if nothing."""
         ...
 
-    async def wait_for_turn(self, component: str, hold: Callable[[str], None]) -> bool:
+    async def wait_for_output_lock(self, component: str, hold: Callable[[str], None]) -> bool:
         """Of a job that makes something: `hold` until no other experiment makes it; false where it is there
         by then.
         """
         ...
 
-    def claim_turn(self, component: str) -> str | None:
+    def lock_output(self, component: str) -> str | None:
         """It makes something: others wait from now on. The one that does so already, where there is one."""
         ...
 
-    async def unmet(self, component: str, launch: Launch) -> UnmetDependency | None:
+    async def unmet_dependency(self, component: str, launch: Launch) -> UnmetDependency | None:
         """What on this box is in the way of a start; `None` where the way is free."""
         ...
 
@@ -106,11 +106,11 @@ class RunnerHost(Protocol):
         """Run the shim for `attempt_dir` in the component's tmux window."""
         ...
 
-    def keeper_lost(self, runner: ComponentRunner) -> None:
+    def shim_lost(self, runner: ComponentRunner) -> None:
         """Called when the shim was killed and the component goes on."""
         ...
 
-    def remote_changed(self, runner: ComponentRunner, before: JobStatus | None) -> None:
+    def job_status_changed(self, runner: ComponentRunner, before: JobStatus | None) -> None:
         """Called when something else is known of a component that runs elsewhere."""
         ...
 
@@ -120,11 +120,11 @@ class ComponentRunner:
     """Owns the life of one component. All methods run on the supervisor's loop."""
 
     spec: ComponentSpec
-    around: RunnerHost
-    life: Lifecycle = field(init=False)
-    elsewhere: RemoteAttempt = field(init=False)
+    runner_host: RunnerHost
+    lifecycle: Lifecycle = field(init=False)
+    remote_attempt: RemoteAttempt = field(init=False)
     """Used only by one that does not run on this machine."""
-    newest: Attempt | None = None
+    newest_attempt: Attempt | None = None
     """The last attempt, running or not."""
     evidence: str | None = None
     """Why the living component counts as stalled."""
@@ -138,103 +138,103 @@ class ComponentRunner:
     """A shim is on its way: too late to give the start up quietly."""
 
     def __post_init__(self) -> None:
-        self.life = Lifecycle(kind=self.spec.kind, restart=self.spec.restart)
-        self.elsewhere = RemoteAttempt(lambda before: self.around.remote_changed(self, before))
+        self.lifecycle = Lifecycle(kind=self.spec.kind, restart=self.spec.restart)
+        self.remote_attempt = RemoteAttempt(lambda before: self.runner_host.job_status_changed(self, before))
 
     # --- asked from outside -------------------------------------------------------------------------------
 
     def start(self, *, automatic: bool = False) -> None:
         """Begin a start; returns at once. Does nothing where one is under way or the process lives."""
-        if self.life.busy:
+        if self.lifecycle.busy:
             return
-        if self.newest is not None and self.newest.goes_on_elsewhere:
-            before = self.life
-            self._adopt_running(self.newest)  # never a second one beside it
-            self.around.life_changed(self, before)
+        if self.newest_attempt is not None and self.newest_attempt.may_live_remotely:
+            before = self.lifecycle
+            self._adopt_running(self.newest_attempt)  # never a second one beside it
+            self.runner_host.lifecycle_changed(self, before)
             return
         self._advance(StartRequested(automatic=automatic))
-        self._task = spawn(self._start(self.life.epoch, self._task), f"start {self.spec.id}")
+        self._task = spawn(self._start(self.lifecycle.epoch, self._task), f"start {self.spec.id}")
 
     async def stop(self, *, kill: bool = False, reason: str | None = None) -> bool:
         """End the whole tree. True once nothing of it is left; false where it cannot be ended."""
-        starting = self._task if self.life.state is ComponentState.WAITING else None
+        starting = self._task if self.lifecycle.state is ComponentState.WAITING else None
         self._advance(StopRequested(reason=reason))
         if starting is not None:
             # one whose shim is on its way ends it by itself, once it is there
             if not self._launching:
                 starting.cancel()
             await asyncio.wait([starting])
-        if not self.life.alive or self.newest is None:
+        if not self.lifecycle.alive or self.newest_attempt is None:
             return True
-        epoch, attempt = self.life.epoch, self.newest
+        epoch, attempt = self.lifecycle.epoch, self.newest_attempt
         grace_s = 0.0 if kill else self.spec.stop.grace_s
         margin_s = self.stop_margin_s + (REMOTE_MARGIN_S if self.spec.is_remote else 0.0)
         await attempt.signal(signal.SIGUSR1 if kill else signal.SIGTERM)
         try:
             async with asyncio.timeout(grace_s + margin_s):
-                await self._until_ended()
-            return self.life.state is not ComponentState.FAILED or not attempt.goes_on_elsewhere
+                await self._wait_until_ended()
+            return self.lifecycle.state is not ComponentState.FAILED or not attempt.may_live_remotely
         except TimeoutError:
             logger.warning("%s did not end in time, ending its tree from here", self.spec.id)
             attempt.refresh()
             was_asked = attempt.record is not None and attempt.record.stop_requested
             left = await attempt.end_tree(grace_s=0.0 if was_asked else grace_s)
-            if left and self.life.alive:
+            if left and self.lifecycle.alive:
                 why = "; ".join(map(processes.why_it_lives, left))
                 self._advance(Stuck(epoch=epoch, reason=f"cannot be ended: {why}"))
                 return False
-            await self._until_ended()
+            await self._wait_until_ended()
         return True
 
     def refuse_start(self, reason: str) -> None:
         """A start that was asked for cannot even begin."""
-        if not self.life.busy:
+        if not self.lifecycle.busy:
             self._advance(StartRequested(automatic=True))
-            self._advance(StartFailed(epoch=self.life.epoch, reason=reason))
+            self._advance(StartFailed(epoch=self.lifecycle.epoch, reason=reason))
 
     def give_up(self, reason: str) -> None:
         """The start that its restart policy promised cannot be made."""
-        self._advance(StartFailed(epoch=self.life.epoch, reason=reason))
+        self._advance(StartFailed(epoch=self.lifecycle.epoch, reason=reason))
 
     def adopt(self, traces: processes.ProcessOwners, *, failures: tuple[float, ...], was_alive: bool) -> None:
         """Take over what an earlier supervisor started, or learn how it ended.
 
         `was_alive`: it had a process when that supervisor last wrote, so that its end is news.
         """
-        self.life = replace(self.life, failures=failures)
-        control = self.around.control
+        self.lifecycle = replace(self.lifecycle, failures=failures)
+        control = self.runner_host.control
         numbers = {*control.attempts(self.spec.id), *traces.attempts(control.component_dir(self.spec.id))}
         if not numbers:
             return
-        attempt = self.newest = self._attempt(max(numbers))
+        attempt = self.newest_attempt = self._attempt(max(numbers))
         attempt.recover(traces)
-        self.elsewhere.remote = attempt.remote
-        if attempt.record is None and not was_alive and not attempt.goes_on_elsewhere:
+        self.remote_attempt.job_status = attempt.job_status
+        if attempt.record is None and not was_alive and not attempt.may_live_remotely:
             self._adopt_launch(attempt)
-        elif attempt.runs or was_alive or attempt.goes_on_elsewhere:
+        elif attempt.is_running or was_alive or attempt.may_live_remotely:
             self._adopt_running(attempt)
         else:  # old news: it has been told when it happened
-            ended = ended_life(self.spec, attempt.record, attempt.log, self.around.failure_patterns)
-            self.life = replace(ended, restart=self.spec.restart)
+            ended = ended_life(self.spec, attempt.record, attempt.log, self.runner_host.failure_patterns)
+            self.lifecycle = replace(ended, restart=self.spec.restart)
 
     # --- what others ask of it ----------------------------------------------------------------------------
 
     @property
     def attempt(self) -> int | None:
         """Number of the newest attempt, counted from 1."""
-        return self.newest.number if self.newest is not None else None
+        return self.newest_attempt.number if self.newest_attempt is not None else None
 
     @property
     def log(self) -> Path | None:
-        return self.newest.log if self.newest is not None else None
+        return self.newest_attempt.log if self.newest_attempt is not None else None
 
     @property
     def launch(self) -> Launch | None:
-        return self.newest.launch if self.newest is not None else None
+        return self.newest_attempt.launch if self.newest_attempt is not None else None
 
     @property
     def record(self) -> processes.AttemptRecord | None:
-        return self.newest.record if self.newest is not None else None
+        return self.newest_attempt.record if self.newest_attempt is not None else None
 
     @property
     def pid(self) -> int | None:
@@ -242,12 +242,12 @@ class ComponentRunner:
         if self.spec.is_remote:
             return None
         main = self.record.main if self.record is not None else None
-        return main.pid if main is not None and self.life.alive and self.life.exit is None else None
+        return main.pid if main is not None and self.lifecycle.alive and self.lifecycle.exit is None else None
 
     @property
     def is_asked_to_stop(self) -> bool:
         """It is stopping, and not because its main process ended by itself."""
-        return self.life.state is ComponentState.STOPPING and self.life.exit is None
+        return self.lifecycle.state is ComponentState.STOPPING and self.lifecycle.exit is None
 
     # --- a start, step by step ----------------------------------------------------------------------------
 
@@ -257,16 +257,16 @@ class ComponentRunner:
         try:
             if not await self._wait_for_dependencies(epoch):
                 return
-            if self.spec.creates and not await self.around.wait_for_turn(
+            if self.spec.creates and not await self.runner_host.wait_for_output_lock(
                 self.spec.id, lambda reason: self._advance(StartBlocked(epoch=epoch, reason=reason))
             ):
                 self._advance(NotNeeded(epoch=epoch, reason="another experiment has made it"))
                 return
-            keeper = self.newest.shim if self.newest is not None else None
-            attempt = self.newest = self._attempt(self.around.control.new_attempt(self.spec.id))
-            self.log_end = self.phase = self.elsewhere.remote = None
-            await asyncio.to_thread(prune_attempts, self.around.control, self.spec.id)
-            launch = await self.around.prepare(self.spec.id, attempt.folder)
+            keeper = self.newest_attempt.shim if self.newest_attempt is not None else None
+            attempt = self.newest_attempt = self._attempt(self.runner_host.control.new_attempt(self.spec.id))
+            self.log_end = self.phase = self.remote_attempt.job_status = None
+            await asyncio.to_thread(prune_attempts, self.runner_host.control, self.spec.id)
+            launch = await self.runner_host.prepare(self.spec.id, attempt.folder)
             await self._wait_for_preconditions(epoch, launch)
             if keeper is not None:  # of leftovers that are gone by now: it ends, and gives its window back
                 await ending.wait_for_exit(keeper)
@@ -278,7 +278,7 @@ class ComponentRunner:
         except Exception as error:  # a bug: better told than waited for
             self._advance(StartFailed(epoch=epoch, reason=f"an error in rltui itself: {error!r}"))
             raise
-        await self._go_on(epoch, attempt, launch)
+        await self._run_attempt(epoch, attempt, launch)
 
     async def _wait_for_preconditions(self, epoch: int, launch: Launch) -> None:
         """Wait until nothing on the box is in the way of the start.
@@ -288,39 +288,39 @@ class ComponentRunner:
         """
         deadline = time.monotonic() + self.spec.wait_s
         pause, longest = _PRECONDITION_INTERVALS_S
-        while (unmet := await self.around.unmet(self.spec.id, launch)) is not None:
-            self._advance(StartBlocked(epoch=epoch, reason=f"waits for {unmet.text}"))
-            if unmet.passes:
+        while (unmet_dependency := await self.runner_host.unmet_dependency(self.spec.id, launch)) is not None:
+            self._advance(StartBlocked(epoch=epoch, reason=f"waits for {unmet_dependency.text}"))
+            if unmet_dependency.passes:
                 deadline = time.monotonic() + self.spec.wait_s
             if time.monotonic() > deadline:
-                raise RltuiError(f"waited {duration(self.spec.wait_s)} for {unmet.text}")
+                raise RltuiError(f"waited {duration(self.spec.wait_s)} for {unmet_dependency.text}")
             await asyncio.sleep(pause)
             pause = min(longest, pause * 1.3)
 
-    async def _go_on(self, epoch: int, attempt: Attempt, launch: Launch) -> None:
+    async def _run_attempt(self, epoch: int, attempt: Attempt, launch: Launch) -> None:
         """The process runs: watch it, unless the start was given up meanwhile."""
-        if self.life.epoch != epoch:
+        if self.lifecycle.epoch != epoch:
             await attempt.kill()
             return
-        attempt.begin()
+        attempt.note_started()
         runs = launch.host is None  # of what runs elsewhere, only the follower so far
         self._advance(Spawned(epoch=epoch, ready=runs and launch.ready is None, at=time.monotonic()))
         await self._watch(epoch, attempt, launch.ready)
 
     async def _wait_for_dependencies(self, epoch: int) -> bool:
-        while held := self.around.why_held(self.spec.id):
+        while held := self.runner_host.start_blocker(self.spec.id):
             can_come, reason = held
             if not can_come:
                 self._advance(StartFailed(epoch=epoch, reason=reason))
                 return False
             self._advance(StartBlocked(epoch=epoch, reason=f"waits for {reason}"))
-            await self.around.changes.wait()
+            await self.runner_host.changes.wait()
         return True
 
     async def _open_window(self, attempt: Attempt) -> None:
         self._launching = True
         try:
-            await self.around.open_window(self.spec.id, attempt.folder)
+            await self.runner_host.open_window(self.spec.id, attempt.folder)
             await attempt.wait_for_shim()
         finally:
             self._launching = False
@@ -329,12 +329,12 @@ class ComponentRunner:
 
     def _adopt_running(self, attempt: Attempt) -> None:
         ready = attempt.launch.ready if attempt.launch is not None and not attempt.was_ready else None
-        waiting = advance(self.life, StartRequested(automatic=True))
+        waiting = advance(self.lifecycle, StartRequested(automatic=True))
         is_ready = ready is None and (attempt.was_ready or not self.spec.is_remote)
         spawned = Spawned(epoch=waiting.epoch, ready=is_ready, at=attempt.ready_since())
-        self.life = advance(waiting, spawned)  # not told: nothing happened to the component
+        self.lifecycle = advance(waiting, spawned)  # not told: nothing happened to the component
         if self.spec.creates:
-            self.around.claim_turn(self.spec.id)
+            self.runner_host.lock_output(self.spec.id)
         self._task = spawn(self._watch(waiting.epoch, attempt, ready), f"watch {self.spec.id}")
 
     def _adopt_launch(self, attempt: Attempt) -> None:
@@ -344,7 +344,7 @@ class ComponentRunner:
             return
         self._advance(StartRequested(automatic=True))
         patience_s = max(1.0, SPAWN_TIMEOUT_S - age_s)
-        work = self._await_launch(self.life.epoch, attempt, launch, patience_s)
+        work = self._await_launch(self.lifecycle.epoch, attempt, launch, patience_s)
         self._task = spawn(work, f"start {self.spec.id}")
 
     async def _await_launch(self, epoch: int, attempt: Attempt, launch: Launch, patience_s: float) -> None:
@@ -356,8 +356,8 @@ class ComponentRunner:
         finally:
             self._launching = False
         if attempt.record is not None:
-            await self._go_on(epoch, attempt, launch)
-        elif self.life.epoch == epoch:
+            await self._run_attempt(epoch, attempt, launch)
+        elif self.lifecycle.epoch == epoch:
             await self._start(epoch, None)
 
     # --- while it lives -----------------------------------------------------------------------------------
@@ -366,43 +366,45 @@ class ComponentRunner:
         """Probe until ready, and wait for the end."""
         watches = [spawn(self._probe(epoch, attempt, ready), f"probe {self.spec.id}")]
         if self.spec.is_remote:
-            watches.append(spawn(self.elsewhere.watch(attempt), f"remote {self.spec.id}"))
+            watches.append(spawn(self.remote_attempt.watch(attempt), f"remote {self.spec.id}"))
         try:
-            exit_info = await self._end_of(epoch, attempt)
-            while attempt.goes_on_elsewhere and not self.is_asked_to_stop:
-                await self.elsewhere.follow_again(attempt, self._open_window)
-                exit_info = await self._end_of(epoch, attempt)
-            exit_info = attempt.end_elsewhere(exit_info)
+            exit_info = await self._wait_for_end(epoch, attempt)
+            while attempt.may_live_remotely and not self.is_asked_to_stop:
+                await self.remote_attempt.restart_runner(attempt, self._open_window)
+                exit_info = await self._wait_for_end(epoch, attempt)
+            exit_info = attempt.remote_exit_info(exit_info)
         finally:
             for watch in watches:
                 watch.cancel()
         attempt.refresh()
-        self.elsewhere.look(attempt)
-        if attempt.goes_on_elsewhere:
-            self._advance(Stuck(epoch=epoch, reason=f"cannot be ended: {self.elsewhere.why_it_goes_on()}"))
+        self.remote_attempt.refresh(attempt)
+        if attempt.may_live_remotely:
+            self._advance(
+                Stuck(epoch=epoch, reason=f"cannot be ended: {self.remote_attempt.still_alive_reason()}")
+            )
             return
-        if (self.is_asked_to_stop or self.spec.stop.leftovers == "end") and not attempt.is_cleared_up:
+        if (self.is_asked_to_stop or self.spec.stop.leftovers == "end") and not attempt.is_cleaned_up:
             await attempt.end_leftovers(grace_s=self.spec.stop.grace_s)
         if self.is_asked_to_stop:
             exit_info = replace(exit_info, on_request=True)
         if exit_info.cause is None:
-            exit_info = await _explained(attempt, exit_info, self.around.failure_patterns)
+            exit_info = await _explain_exit(attempt, exit_info, self.runner_host.failure_patterns)
         if not self.is_asked_to_stop and await asyncio.to_thread(attempt.rival) is not None:
-            exit_info = replace(exit_info, port_lost=self.around.can_move(self.spec.id))
+            exit_info = replace(exit_info, port_lost=self.runner_host.can_move(self.spec.id))
         self._advance(Ended(epoch=epoch, exit=exit_info, at=time.monotonic()))
 
-    async def _end_of(self, epoch: int, attempt: Attempt) -> ExitInfo:
+    async def _wait_for_end(self, epoch: int, attempt: Attempt) -> ExitInfo:
         ending = Ending(
             attempt,
             main_ended=lambda exit_info: self._advance(MainEnded(epoch=epoch, exit=exit_info)),
-            keeper_lost=lambda: self.around.keeper_lost(self),
+            shim_lost=lambda: self.runner_host.shim_lost(self),
         )
         return await ending.wait()
 
     async def _probe(self, epoch: int, attempt: Attempt, ready: Ready | None) -> None:
         """Until it is ready, from when on it runs: a queue is no part of the time that it has for that."""
         if self.spec.is_remote:
-            await self.elsewhere.until_running()
+            await self.remote_attempt.wait_until_running()
         if ready is not None and not await _succeeds(
             probe := Probe(ready, attempt.log), ready.timeout_s, attempt
         ):
@@ -415,22 +417,22 @@ class ComponentRunner:
         attempt.mark_ready()
         self._advance(ProbeSucceeded(epoch=epoch, at=time.monotonic()))
 
-    async def _until_ended(self) -> None:
-        while self.life.alive:
-            await self.around.changes.wait()
+    async def _wait_until_ended(self) -> None:
+        while self.lifecycle.alive:
+            await self.runner_host.changes.wait()
 
     # --- small helpers ------------------------------------------------------------------------------------
 
     def _attempt(self, number: int) -> Attempt:
-        return Attempt(self.around.control, self.spec, self.around.record.tag, number)
+        return Attempt(self.runner_host.control, self.spec, self.runner_host.record.tag, number)
 
     def _advance(self, event: LifeEvent) -> None:
-        before = self.life
-        self.life = advance(before, event)
-        if not self.life.alive:
+        before = self.lifecycle
+        self.lifecycle = advance(before, event)
+        if not self.lifecycle.alive:
             self.evidence = None
-        if self.life is not before and self.life != before:
-            self.around.life_changed(self, before)
+        if self.lifecycle is not before and self.lifecycle != before:
+            self.runner_host.lifecycle_changed(self, before)
 
 
 async def _succeeds(probe: Probe, timeout_s: float, attempt: Attempt) -> bool:
@@ -446,9 +448,11 @@ async def _succeeds(probe: Probe, timeout_s: float, attempt: Attempt) -> bool:
     return True
 
 
-async def _explained(attempt: Attempt, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
+async def _explain_exit(
+    attempt: Attempt, exit_info: ExitInfo, patterns: Sequence[FailurePattern]
+) -> ExitInfo:
     try:
-        return await asyncio.to_thread(attempt.explained, exit_info, patterns)
+        return await asyncio.to_thread(attempt.explain_exit, exit_info, patterns)
     except Exception:  # the end counts all the same
         logger.exception("the output of %s does not let itself be read for a cause", attempt.spec.id)
         return exit_info

@@ -35,7 +35,7 @@ from rltui.services.runs.provenance import ProvenanceCollector
 
 logger = logging.getLogger(__name__)
 
-_CHECK_S = 60.0
+_CHECK_TIMEOUT_S = 60.0
 """Longest time of what must succeed before a start."""
 _RESOLVED = "resolved"
 """Folder of the files that the framework makes of the config: below the attempt's, and below rltui's own."""
@@ -124,9 +124,9 @@ class Config:
         )
         self.editor = ConfigEditor(self.store, setup.control, events.journal)
         self._models = FrameworkModels(framework, setup.workspace)
-        self._asking = asyncio.Lock()
+        self._framework_lock = asyncio.Lock()
         """One who waits for the framework takes one of the supervisor's few threads, others none."""
-        self._surveyor = ProvenanceCollector(
+        self._provenance = ProvenanceCollector(
             control=setup.control.path,
             workspace=setup.workspace,
             output_dir=Path(record.output_dir),
@@ -135,7 +135,7 @@ class Config:
             config_files=[Path(name) for name in record.config_files],
         )
         self._resolver = Resolver(
-            setup.control.path / _RESOLVED, workspace=setup.workspace, tell=self._tell_of_making
+            setup.control.path / _RESOLVED, workspace=setup.workspace, tell=self._set_makes_configs
         )
         self.makes_configs = False
         """The framework works out, from the files, what its programs read: that may take a minute."""
@@ -143,11 +143,11 @@ class Config:
     def close(self) -> None:
         self._models.close()
 
-    def _tell_of_making(self, is_making: bool) -> None:
+    def _set_makes_configs(self, is_making: bool) -> None:
         self.makes_configs = is_making
         self._events.changed("status")
 
-    def settle(self) -> None:
+    def reconcile(self) -> None:
         """Finish an edit that an earlier supervisor was killed at."""
         try:
             self.editor.settle()
@@ -168,12 +168,12 @@ class Config:
         except RltuiError as error:
             logger.warning("trust is not kept: %s", error)
 
-    async def keep_provenance(self, driver: str | None) -> None:
+    async def save_provenance(self, driver: str | None) -> None:
         """Write down what the run is started with besides the files. `driver`: its version, where known."""
         files, launcher = self.store.files, self.launcher
         try:
             devices = (each for name in self._setup.components for each in launcher.devices(name, files))
-            await self._surveyor.keep(files, {each.label: each.name for each in devices}, driver)
+            await self._provenance.keep(files, {each.label: each.name for each in devices}, driver)
         except RltuiError as error:
             logger.warning("what the run was started with is not kept: %s", error)
 
@@ -228,21 +228,23 @@ class Config:
         paths = [source.path for source in edit.after.sources.values()]
         return await asyncio.to_thread(self._models.can_be_asked, paths)
 
-    async def accepted(self, edit: EditPreview | None) -> bool:
+    async def is_accepted(self, edit: EditPreview | None) -> bool:
         """The framework finds the files valid, as they are or as `edit` would leave them: what our rules say
         against them is a warning from now on.
         """
         loaded = self._loaded(edit)
-        async with self._asking:
+        async with self._framework_lock:
             accepted = await asyncio.to_thread(self._models.accepts, loaded)
         if accepted:
             self.store.accept(loaded)
         return accepted
 
-    async def own_problems(self, edit: EditPreview | None, ours: Sequence[Problem]) -> tuple[Problem, ...]:
+    async def framework_problems(
+        self, edit: EditPreview | None, ours: Sequence[Problem]
+    ) -> tuple[Problem, ...]:
         """What the framework's own models say of the files besides `ours`; seconds may pass."""
         loaded = self._loaded(edit)
-        async with self._asking:
+        async with self._framework_lock:
             return await asyncio.to_thread(self._models.problems, loaded, ours)
 
     def _loaded(self, edit: EditPreview | None) -> LoadedFiles:
@@ -250,7 +252,7 @@ class Config:
 
     # --- what a start takes of them -----------------------------------------------------------------------
 
-    async def rehearse(
+    async def validate(
         self, components: Sequence[str], files: ConfigFiles, *, resume_step: int | None, run_id: str
     ) -> None:
         """Make what starts of `components` will ask for, so that a refusal is known before anything stops.
@@ -315,12 +317,12 @@ class Config:
             component, files, resume_step=resume_step, run_id=run_id, resolved=resolved
         )
         if launch.ready is not None and launch.ready.file is not None:
-            self._forget(Path(launch.ready.file))
+            self._remove_ready_file(Path(launch.ready.file))
         if launch.check:
             await _run_check(launch)
         return launch
 
-    def _forget(self, mark: Path) -> None:
+    def _remove_ready_file(self, mark: Path) -> None:
         """A file of rltui's own that told that the attempt before was ready: it misleads its partners, too.
 
         Raises:
@@ -344,15 +346,15 @@ async def _run_check(launch: Launch) -> None:
         env = {**launch.host["env"], **launch.env}
         script = command_input(launch.check, cwd=launch.cwd, env=env, login=launch.host["login"])
         words = [*reach_words(launch.host["reach"]), "sh"]
-        done = await subprocesses.run(words, timeout_s=_CHECK_S, stdin=script, leaves_nothing=True)
+        done = await subprocesses.run(words, timeout_s=_CHECK_TIMEOUT_S, stdin=script, leaves_nothing=True)
     else:
         done = await subprocesses.run(
             launch.check,
-            timeout_s=_CHECK_S,
+            timeout_s=_CHECK_TIMEOUT_S,
             variables=launch.env,
             cwd=Path(launch.cwd),
             leaves_nothing=True,
         )
-    failure = f"took longer than {_CHECK_S:g} s" if done.code is None else done.failure
+    failure = f"took longer than {_CHECK_TIMEOUT_S:g} s" if done.code is None else done.failure
     if failure is not None:
         raise RltuiError(f"`{shlex.join(launch.check)}` {failure}")

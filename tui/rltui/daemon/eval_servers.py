@@ -28,7 +28,7 @@ _UTILIZATION = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class _Spot:
+class _Placement:
     gpus: str
     gpu_memory: str
 
@@ -55,7 +55,7 @@ class EvalServers:
 
     @property
     def is_up(self) -> bool:
-        return SERVER in self._runners and self._runners[SERVER].life.busy
+        return SERVER in self._runners and self._runners[SERVER].lifecycle.busy
 
     def programs(self) -> dict[str, Program]:
         """What is in the framework's environment, evaluators among it. For a thread."""
@@ -105,7 +105,7 @@ class EvalServers:
             raise ConfigError(f"{model.name} is no folder of weights")
         return model
 
-    def warm(self, files: ConfigFiles) -> ServerAddress:
+    def run_server(self, files: ConfigFiles) -> ServerAddress:
         """The server of the run, be it somebody else's.
 
         Raises:
@@ -137,13 +137,13 @@ class EvalServers:
 
     def _ready_inference(self) -> ComponentRunner | None:
         runner = self._runners.get(_INFERENCE)
-        return runner if runner is not None and runner.life.state is ComponentState.READY else None
+        return runner if runner is not None and runner.lifecycle.state is ComponentState.READY else None
 
-    def is_coming(self) -> bool:
+    def is_inference_starting(self) -> bool:
         runner = self._runners.get(_INFERENCE)
-        return runner is not None and runner.life.expected and self._ready_inference() is None
+        return runner is not None and runner.lifecycle.expected and self._ready_inference() is None
 
-    def why_waiting(self, request: EvalRequest, files: ConfigFiles) -> str | None:
+    def wait_reason(self, request: EvalRequest, files: ConfigFiles) -> str | None:
         """What is not there yet; `None` where it can begin, if only to be refused."""
         if request.target.kind == "now":
             is_there = _INFERENCE in self._setup.record.external or self._ready_inference() is not None
@@ -151,7 +151,7 @@ class EvalServers:
         if self.is_up:
             return None
         try:
-            found = self._place(self.model(request.target, files), files)
+            found = self._find_placement(self.model(request.target, files), files)
         except ConfigError:
             return None
         return found if isinstance(found, str) else None
@@ -162,12 +162,12 @@ class EvalServers:
         Raises:
             RltuiError: if there is no room for it.
         """
-        place = self._place(model, files)
+        place = self._find_placement(model, files)
         if isinstance(place, str):
             raise RltuiError(f"no server of {model.label}: {place}")
         context, port = self._config.launcher.context(files), _free_port()
         command = self._setup.framework.eval_server(files, context, model, port, place.gpu_memory)
-        self._give(model, place, port, command.argv if command is not None else ())
+        self._assign(model, place, port, command.argv if command is not None else ())
         self.serves, self.url = model.name, f"http://127.0.0.1:{port}/v1"
         self._runners[SERVER].start()
 
@@ -178,7 +178,7 @@ class EvalServers:
             self._config.launcher.give(SERVER, {})
         self.serves = ""
 
-    def _give(self, model: EvalModel, place: _Spot, port: int, options: Iterable[str]) -> None:
+    def _assign(self, model: EvalModel, place: _Placement, port: int, options: Iterable[str]) -> None:
         self._config.launcher.give(
             SERVER,
             {
@@ -190,7 +190,7 @@ class EvalServers:
             },
         )
 
-    def _place(self, model: EvalModel, files: ConfigFiles) -> _Spot | str:
+    def _find_placement(self, model: EvalModel, files: ConfigFiles) -> _Placement | str:
         """The device with the most room, and how much of it; in words why there is none."""
         framework = self._setup.framework
         engine = framework.engine_memory(files)
@@ -199,25 +199,25 @@ class EvalServers:
         # where nothing of the run has devices, the server of an evaluation needs none, either
         automatic = (spec.id for spec in self._setup.layout.automatic)
         if not devices or not any(self._config.launcher.gpus(name, files) for name in automatic):
-            return _Spot("", "")
+            return _Placement("", "")
         share = _UTILIZATION if engine is None else engine.utilization
         try:
             most_free_first = sorted(devices, key=lambda each: -(each[1].unclaimed_bytes or 0))
-            return self._tried(model, [name for name, _ in most_free_first], share, files)
+            return self._find_room(model, [name for name, _ in most_free_first], share, files)
         finally:
             self._config.launcher.give(SERVER, {})
 
-    def _tried(
+    def _find_room(
         self, model: EvalModel, names: Iterable[str], utilization: float, files: ConfigFiles
-    ) -> _Spot | str:
+    ) -> _Placement | str:
         worst = ""
         for name in names:
             share: float | None = utilization
             for _ in range(2):  # as the config has it, then as much as fits
                 if share is None:
                     break
-                place = _Spot(name, f"{share:.2f}")
-                self._give(model, place, 0, ())
+                place = _Placement(name, f"{share:.2f}")
+                self._assign(model, place, 0, ())
                 devices = self._readings.newest.devices
                 verdicts = self._memory.verdicts(devices, files, starts=(SERVER,))
                 bad = next((each for each in verdicts if each.is_bad), None)

@@ -37,11 +37,11 @@ from rltui.services.runs import weights
 from rltui.services.runs.evaluations import EvalFolder, done_so_far, measured
 from rltui.services.runs.observed import refuse_observed
 
-LOOK_S = 2.0
+POLL_S = 2.0
 """Between two looks at what a waiting one waits for, and at how far the running one is."""
 _SERVED_TIMEOUT_S = 10.0
-_ENDED = (ComponentState.EXITED, ComponentState.FAILED, ComponentState.STOPPED)
-Tell = Callable[[QueuedEval], None]
+_END_STATES = (ComponentState.EXITED, ComponentState.FAILED, ComponentState.STOPPED)
+Report = Callable[[QueuedEval], None]
 """Takes the running evaluation as it is now."""
 
 
@@ -70,7 +70,7 @@ class EvalWork:
 
     # --- before -------------------------------------------------------------------------------------------
 
-    async def accepted(self, request: EvalRequest) -> EvalRequest:
+    async def completed(self, request: EvalRequest) -> EvalRequest:
         """The request with what the config says where it does not.
 
         Raises:
@@ -89,22 +89,26 @@ class EvalWork:
         tokens = request.max_tokens or framework.eval_max_tokens(files)
         request = request.model_copy(update={"env": env, "max_tokens": tokens})
         context = self._servers.configured_context(files)
-        if request.target.kind == "now" and not request.when_done and not self._servers.is_coming():
-            now = await _served(self._servers.warm(files))
+        if (
+            request.target.kind == "now"
+            and not request.when_done
+            and not self._servers.is_inference_starting()
+        ):
+            now = await _served(self._servers.run_server(files))
             context = now.context if now is not None and now.context is not None else context
         await self._refuse_tokens(request, context)
         return request
 
-    def why_waiting(self, request: EvalRequest) -> str | None:
+    def wait_reason(self, request: EvalRequest) -> str | None:
         """What must be before it can begin, in words."""
         if request.when_done and not self._processes.is_done():
             return "the end of the run"
-        return self._servers.why_waiting(request, self._config.store.files)
+        return self._servers.wait_reason(request, self._config.store.files)
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         self._processes.changes.notify()
 
-    async def changed(self, within_s: float | None) -> None:
+    async def wait_for_change(self, within_s: float | None) -> None:
         """Return when something has changed, or after so long."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
@@ -119,7 +123,7 @@ class EvalWork:
 
     # --- while it goes on ---------------------------------------------------------------------------------
 
-    async def begin(self, running: QueuedEval, tell: Tell) -> Evaluation:
+    async def start(self, running: QueuedEval, tell: Report) -> Evaluation:
         """Find or start a server, and start the evaluator: what is known of it before it ends.
 
         Raises:
@@ -129,7 +133,7 @@ class EvalWork:
         request = running.request
         draft = self._draft(running)
         if request.target.kind == "now":
-            address = self._servers.warm(files)
+            address = self._servers.run_server(files)
             draft = draft.model_copy(update={"first_step": self._step()})
         else:
             model = self._servers.model(request.target, files)
@@ -174,13 +178,13 @@ class EvalWork:
 
     async def _started_server(self, model: EvalModel, files: ConfigFiles) -> str:
         runner = self._processes.runners[SERVER]
-        if self._servers.serves == model.name and runner.life.state is ComponentState.READY:
+        if self._servers.serves == model.name and runner.lifecycle.state is ComponentState.READY:
             return self._servers.url
         await self._servers.stop()
         await self._servers.start(model, files)
-        while runner.life.state is not ComponentState.READY:
-            if runner.life.state in _ENDED:
-                raise RltuiError(f"no server of {model.label}: {runner.life.reason or 'it was stopped'}")
+        while runner.lifecycle.state is not ComponentState.READY:
+            if runner.lifecycle.state in _END_STATES:
+                raise RltuiError(f"no server of {model.label}: {runner.lifecycle.reason or 'it was stopped'}")
             await self._processes.changes.wait()
         return self._servers.url
 
@@ -219,20 +223,20 @@ class EvalWork:
         runner = self._processes.runners[COMPONENT]
         launcher.give(COMPONENT, given)
         runner.start()
-        while runner.life.state is ComponentState.WAITING:
+        while runner.lifecycle.state is ComponentState.WAITING:
             await self._processes.changes.wait()
         argv = runner.launch.argv if runner.launch is not None else ()
         return draft.model_copy(
             update={"model": draft.model or now.model, "results": str(results), "command": argv}
         )
 
-    async def until_ended(self, running: QueuedEval, begun: Evaluation | None, tell: Tell) -> None:
+    async def wait_until_ended(self, running: QueuedEval, begun: Evaluation | None, tell: Report) -> None:
         runner = self._processes.runners[COMPONENT]
-        while runner.life.busy:
+        while runner.lifecycle.busy:
             if begun is not None:
                 done = await asyncio.to_thread(done_so_far, Path(begun.results), runner.log, running.request)
                 tell(running.model_copy(update={"why": "the evaluator runs", "done": done}))
-            await self.changed(LOOK_S)
+            await self.wait_for_change(POLL_S)
 
     async def conclude(self, running: QueuedEval, begun: Evaluation | None, ended: str) -> None:
         """Write its record, and tell everybody. `ended`: badly, in words."""
@@ -240,7 +244,7 @@ class EvalWork:
         begun = begun or self._draft(running)
         if was_begun:
             found, folder = await asyncio.to_thread(measured, folder)
-            ended = ended or self._how_it_ended()
+            ended = ended or self._end_reason()
         told, words = verdict(found, running.request, ended)
         step = self._step() if running.request.target.kind == "now" else begun.step
         evaluation = begun.model_copy(
@@ -265,9 +269,9 @@ class EvalWork:
             kind = self._setup.framework.begins_with
             evaluation = evaluation.model_copy(update={"kind": kind, "label": f"{kind} (now)", "step": 0})
         await asyncio.to_thread(self.folder.keep, evaluation)
-        self._tell_result(evaluation)
+        self._report_result(evaluation)
 
-    def _tell_result(self, evaluation: Evaluation) -> None:
+    def _report_result(self, evaluation: Evaluation) -> None:
         value = "no mean" if evaluation.mean is None else f"{evaluation.mean:.3f}"
         error = "" if evaluation.stderr is None else f" ± {evaluation.stderr:.3f}"
         bad = "" if evaluation.verdict == "ok" else f" ({evaluation.verdict})"
@@ -312,11 +316,13 @@ class EvalWork:
     def _step(self) -> int | None:
         return self._observation.progress.progress.step
 
-    def _how_it_ended(self) -> str:
-        life = self._processes.runners[COMPONENT].life
-        if life.state is ComponentState.EXITED:
+    def _end_reason(self) -> str:
+        lifecycle = self._processes.runners[COMPONENT].lifecycle
+        if lifecycle.state is ComponentState.EXITED:
             return ""
-        return life.reason or ("it was stopped" if life.state is ComponentState.STOPPED else "it failed")
+        return lifecycle.reason or (
+            "it was stopped" if lifecycle.state is ComponentState.STOPPED else "it failed"
+        )
 
 
 async def _served(address: ServerAddress) -> ServedModel | None:

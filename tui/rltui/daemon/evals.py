@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget, Evaluation, QueuedEval
 from rltui.core.text import unknown
-from rltui.daemon.eval_work import LOOK_S, EvalWork
+from rltui.daemon.eval_work import POLL_S, EvalWork
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
 
@@ -35,20 +35,20 @@ class EvalScheduler:
     async def report(self) -> EvalReport:
         return await asyncio.to_thread(self._folder.report, self._work.experiment, self._queue)
 
-    async def ask(self, request: EvalRequest, *, by: str = "you") -> QueuedEval:
+    async def enqueue(self, request: EvalRequest, *, by: str = "you") -> QueuedEval:
         """Put it behind the others.
 
         Raises:
             ConfigError: if it cannot be done: no evaluator, no such checkpoint or model.
             UsageError: if its answers cannot fit the model's context.
         """
-        request = await self._work.accepted(request)
+        request = await self._work.completed(request)
         id_ = await asyncio.to_thread(self._folder.new, self._queue)
         why = "another evaluation" if self.queue else ""
         queued = QueuedEval(id=id_, request=request, by=by, at=time.time(), env=request.env, why=why)
         self._change(waiting=(*self._queue.waiting, queued))
         self._events.journal.add("eval", f"{queued.label} is asked for by {by}", id=id_, asked=True)
-        self._work.wake()
+        self._work.notify()
         return queued
 
     async def cancel(self, id_: str) -> EvalReport:
@@ -75,7 +75,7 @@ class EvalScheduler:
         """
         if every:
             now = {"target": EvalTarget(), "when_done": True}  # nothing of it need be there yet
-            request = await self._work.accepted(request.model_copy(update=now))
+            request = await self._work.completed(request.model_copy(update=now))
             request = request.model_copy(update={"when_done": False})
         self._change(every=every, order=request, seen=0)
         text = f"every {every} checkpoints are evaluated" if every > 1 else "every checkpoint is evaluated"
@@ -94,9 +94,9 @@ class EvalScheduler:
         target = EvalTarget(kind="checkpoint", step=step)
         try:
             try:
-                await self.ask(queue.order.model_copy(update={"target": target}), by=by)
+                await self.enqueue(queue.order.model_copy(update={"target": target}), by=by)
             except ConfigError:  # no weights are kept with it: those that the server has now are the same
-                await self.ask(queue.order.model_copy(update={"target": EvalTarget()}), by=by)
+                await self.enqueue(queue.order.model_copy(update={"target": EvalTarget()}), by=by)
         except RltuiError as error:
             self._events.journal.add("eval", f"checkpoint {step} is not evaluated: {error.title}", asked=True)
 
@@ -105,28 +105,28 @@ class EvalScheduler:
     async def run(self) -> None:
         left, begun = self._queue.running, self._queue.begun  # of an earlier supervisor
         if left is not None and begun is not None:
-            await self._carry_out(left, begun)
+            await self._execute(left, begun)
         else:
             await self._work.stop()
-            self._put_back(left)
+            self._requeue(left)
         while True:
             found = self._next() if self._may_start() else None
             if found is not None:
-                await self._carry_out(found)
+                await self._execute(found)
             else:
-                await self._work.changed(None if not self._queue.waiting else LOOK_S)
+                await self._work.wait_for_change(None if not self._queue.waiting else POLL_S)
 
     def _next(self) -> QueuedEval | None:
         """The first whose time has come; the others are told what they wait for."""
         chosen, waiting = None, []
         for each in self._queue.waiting:
-            why = "another evaluation" if chosen is not None else self._work.why_waiting(each.request)
+            why = "another evaluation" if chosen is not None else self._work.wait_reason(each.request)
             chosen = each if why is None else chosen
             waiting.append(each.model_copy(update={"why": why or ""}))
         self._change(waiting=tuple(waiting))
         return chosen
 
-    async def _carry_out(self, queued: QueuedEval, begun: Evaluation | None = None) -> None:
+    async def _execute(self, queued: QueuedEval, begun: Evaluation | None = None) -> None:
         """From the queue to its record. `begun`: its evaluator was started by an earlier supervisor."""
         waiting = tuple(each for each in self._queue.waiting if each.id != queued.id)
         started_at = queued.started_at or time.time()
@@ -135,8 +135,8 @@ class EvalScheduler:
         ended = ""
         try:
             if begun is None:
-                self._change(begun=await self._work.begin(running, self._tell))
-            await self._work.until_ended(running, self._queue.begun, self._tell)
+                self._change(begun=await self._work.start(running, self._report))
+            await self._work.wait_until_ended(running, self._queue.begun, self._report)
         except RltuiError as error:
             ended = error.title
         except Exception as error:
@@ -145,12 +145,12 @@ class EvalScheduler:
         if self._may_start():
             await self._conclude(running, ended)
         else:  # everything is being taken down: it is done again when the experiment is up again
-            self._put_back(queued)
+            self._requeue(queued)
         follower = self._queue.waiting[0] if self._queue.waiting else None
         if follower is None or follower.request.target != running.request.target:
             await self._work.stop()
 
-    def _put_back(self, queued: QueuedEval | None) -> None:
+    def _requeue(self, queued: QueuedEval | None) -> None:
         """In front of the others."""
         if queued is not None:
             again = queued.model_copy(update={"state": "waiting", "why": "", "started_at": None, "done": 0})
@@ -160,7 +160,7 @@ class EvalScheduler:
         await self._work.conclude(running, self._queue.begun, ended)
         self._change(running=None, begun=None)
 
-    def _tell(self, running: QueuedEval) -> None:
+    def _report(self, running: QueuedEval) -> None:
         self._change(running=running)
 
     def _change(self, **changes: object) -> None:

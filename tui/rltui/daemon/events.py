@@ -120,66 +120,71 @@ _JOURNAL_KINDS = {
 """Journal kind of entering a state; waiting is not worth an entry."""
 
 
-class _ComponentNews:
+class _StateHistory:
     """Remembers when components began to start and stop, and which are in trouble. Times are monotonic."""
 
     def __init__(self) -> None:
         self._spawned_at: dict[str, float] = {}
         self._stopping_at: dict[str, float] = {}
-        self._trouble_at: dict[str, float] = {}
+        self._failed_at: dict[str, float] = {}
 
-    def facts(self, runner: ComponentRunner, before: Lifecycle, at: float) -> Mapping[str, object]:
+    def journal_data(self, runner: ComponentRunner, before: Lifecycle, at: float) -> Mapping[str, object]:
         """Data of the journal entry: exit, and `took_s` of a start or stop that was seen from its beginning.
 
         To be called once for each change of state, in order.
         """
-        life, name = runner.life, runner.spec.id
-        facts: dict[str, object] = {
+        lifecycle, name = runner.lifecycle, runner.spec.id
+        journal_data: dict[str, object] = {
             "pid": runner.pid,
-            "exit_code": life.exit.code if life.exit else None,
-            "signal": life.exit.signal if life.exit else None,
+            "exit_code": lifecycle.exit.code if lifecycle.exit else None,
+            "signal": lifecycle.exit.signal if lifecycle.exit else None,
         }
-        if before.state is ComponentState.WAITING and life.alive:
+        if before.state is ComponentState.WAITING and lifecycle.alive:
             self._spawned_at[name] = at
-        match life.state:
+        match lifecycle.state:
             case ComponentState.READY if name in self._spawned_at and not runner.spec.creates:
-                facts["took_s"] = round(at - self._spawned_at[name], 3)
+                journal_data["took_s"] = round(at - self._spawned_at[name], 3)
             case ComponentState.EXITED if name in self._spawned_at and runner.spec.creates:
-                facts["took_s"] = round(at - self._spawned_at[name], 3)
+                journal_data["took_s"] = round(at - self._spawned_at[name], 3)
             case ComponentState.STOPPING:
                 self._stopping_at[name] = at
             case ComponentState.STOPPED if name in self._stopping_at:
-                facts |= {"took_s": round(at - self._stopping_at[name], 3), "stopped": True}
+                journal_data |= {"took_s": round(at - self._stopping_at[name], 3), "stopped": True}
             case ComponentState.FAILED:
-                facts["failed"] = True
-            case ComponentState.BACKOFF if life.retry_at is not None:
-                facts |= {"retry_in_s": round(max(0.0, life.retry_at - at), 3), "failed": bool(life.failures)}
-        if not life.alive:
+                journal_data["failed"] = True
+            case ComponentState.BACKOFF if lifecycle.retry_at is not None:
+                journal_data |= {
+                    "retry_in_s": round(max(0.0, lifecycle.retry_at - at), 3),
+                    "failed": bool(lifecycle.failures),
+                }
+        if not lifecycle.alive:
             self._spawned_at.pop(name, None)
             self._stopping_at.pop(name, None)
-        return facts
+        return journal_data
 
     def alert(self, runner: ComponentRunner, at: float) -> Alert | None:
         """What a person should notice of a change of state: that it failed, or runs again after that."""
-        life, name = runner.life, runner.spec.id
-        match life.state:
+        lifecycle, name = runner.lifecycle, runner.spec.id
+        match lifecycle.state:
             case ComponentState.FAILED:
-                self._trouble_at.setdefault(name, at)
-                text = life.reason or "no reason known"
+                self._failed_at.setdefault(name, at)
+                text = lifecycle.reason or "no reason known"
                 return Alert(
                     kind="crash", severity="error", title=f"{name} failed", text=text, component=name
                 )
-            case ComponentState.BACKOFF if life.failures:  # without, a job that ended well is repeated
-                self._trouble_at.setdefault(name, at)
+            case ComponentState.BACKOFF if lifecycle.failures:  # without, a job that ended well is repeated
+                self._failed_at.setdefault(name, at)
                 pause = (
-                    f", starts again in {duration(life.retry_at - at)}" if life.retry_at is not None else ""
+                    f", starts again in {duration(lifecycle.retry_at - at)}"
+                    if lifecycle.retry_at is not None
+                    else ""
                 )
-                text = life.reason or "no reason known"
+                text = lifecycle.reason or "no reason known"
                 return Alert(
                     kind="crash", severity="warning", title=f"{name} failed{pause}", text=text, component=name
                 )
-            case ComponentState.READY if name in self._trouble_at:
-                text = f"{duration(at - self._trouble_at.pop(name))} after it failed"
+            case ComponentState.READY if name in self._failed_at:
+                text = f"{duration(at - self._failed_at.pop(name))} after it failed"
                 return Alert(
                     kind="recovered",
                     severity="information",
@@ -188,7 +193,7 @@ class _ComponentNews:
                     component=name,
                 )
             case ComponentState.STOPPED:
-                self._trouble_at.pop(name, None)
+                self._failed_at.pop(name, None)
         return None
 
 
@@ -204,16 +209,16 @@ class EventBus:
     ) -> None:
         """`needs`: what a component waits for before it starts, and fails without."""
         self.broadcast = Broadcast()
-        self.journal = Journal(journal_file, listener=self._pass_on)
+        self.journal = Journal(journal_file, listener=self._publish_entry)
         self.limits = AlertLimits(AlertSettings().repeat_s)
         self.outbox: asyncio.Queue[Alert] = asyncio.Queue(OUTBOX)
         """Alerts that passed, for who tells them outside (`daemon/alerts.py`)."""
         self._monotonic = monotonic
-        self._news = _ComponentNews()
+        self._history = _StateHistory()
         self._config_error: str | None = None
         self._needs = needs
         self._crashed_at: dict[str, float] = {}
-        self._held: dict[str, Alert] = {}
+        self._delayed: dict[str, Alert] = {}
         """Failures that wait for the failure they may follow from."""
         self._publishers: dict[EventKind, Callable[[], None]] = {}
         self._thread = threading.get_ident()
@@ -223,7 +228,7 @@ class EventBus:
             self._loop = None
 
     def publish(self, kind: EventKind, value: Value) -> None:
-        self.broadcast.publish(kind, lambda: encoded(value))
+        self.broadcast.publish(kind, lambda: encode(value))
 
     def on_change(self, kind: EventKind, publish: Callable[[], None]) -> None:
         """Have a state published by `publish`, which knows the whole of it, where a part has `changed`."""
@@ -233,7 +238,7 @@ class EventBus:
         if (publish := self._publishers.get(kind)) is not None:
             publish()
 
-    def trouble(self, text: str) -> None:
+    def internal_error(self, text: str) -> None:
         self.alert(Alert(kind="notice", severity="warning", title="an error in rltui itself", text=text))
 
     def alert(self, alert: Alert) -> None:
@@ -260,34 +265,34 @@ class EventBus:
             logger.warning("too many alerts at once, not told outside: %s: %s", dropped.title, dropped.text)
         self.outbox.put_nowait(alert)
 
-    def life_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
-        life, name, now = runner.life, runner.spec.id, self._monotonic()
-        if life.state is before.state:
+    def lifecycle_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
+        lifecycle, name, now = runner.lifecycle, runner.spec.id, self._monotonic()
+        if lifecycle.state is before.state:
             return
-        facts = self._news.facts(runner, before, now)
-        if life.state in _JOURNAL_KINDS:
-            text = f"{name} {life.state}" + (f": {life.reason}" if life.reason else "")
-            kind = _JOURNAL_KINDS[life.state]
-            self.journal.add(kind, text, component=name, attempt=runner.attempt, **facts)
-        alert = self._news.alert(runner, now)
+        journal_data = self._history.journal_data(runner, before, now)
+        if lifecycle.state in _JOURNAL_KINDS:
+            text = f"{name} {lifecycle.state}" + (f": {lifecycle.reason}" if lifecycle.reason else "")
+            kind = _JOURNAL_KINDS[lifecycle.state]
+            self.journal.add(kind, text, component=name, attempt=runner.attempt, **journal_data)
+        alert = self._history.alert(runner, now)
         if alert is None:
             return
         self._release(name)
-        is_final = life.state is ComponentState.FAILED  # one that starts again is told at once
+        is_final = lifecycle.state is ComponentState.FAILED  # one that starts again is told at once
         needed = self._needs(name) if is_final else ()
         is_explained = any(now - self._crashed_at.get(other, -math.inf) < CAUSE_S for other in needed)
         if needed and not is_explained:
-            self._held[name] = alert
+            self._delayed[name] = alert
             asyncio.get_running_loop().call_later(CAUSE_S, self._release, name)
             return
         self.alert(alert)
         if alert.kind == "crash":
             self._crashed_at[name] = now
-            for other in [held for held in self._held if name in self._needs(held)]:
+            for other in [held for held in self._delayed if name in self._needs(held)]:
                 self._release(other)
 
     def _release(self, name: str) -> None:
-        if (alert := self._held.pop(name, None)) is not None:
+        if (alert := self._delayed.pop(name, None)) is not None:
             self.alert(alert)
 
     def config_error(self, error: ConfigError | None) -> None:
@@ -297,7 +302,7 @@ class EventBus:
             self.alert(config_alert(error))
         self._config_error = text
 
-    def _pass_on(self, entry: JournalEntry) -> None:
+    def _publish_entry(self, entry: JournalEntry) -> None:
         """From any thread: an edit is journaled where it is written."""
         if self._loop is None or threading.get_ident() == self._thread:
             self.publish("journal", entry)
@@ -305,7 +310,7 @@ class EventBus:
             self._loop.call_soon_threadsafe(self.publish, "journal", entry)
 
 
-def encoded(value: Value) -> bytes:
+def encode(value: Value) -> bytes:
     return value.model_dump_json().encode()
 
 

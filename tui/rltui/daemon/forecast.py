@@ -24,12 +24,12 @@ from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.launch import Launcher
 from rltui.services.runs.experiment_files import ControlFolder
 
-_MEASURES = (ComponentState.WAITING, ComponentState.STARTING)
+_MEASURING_STATES = (ComponentState.WAITING, ComponentState.STARTING)
 """An engine in these states has not measured its device's memory, or is at it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _ConfigClaims:
+class _ConfigDemand:
     """What a config says of the devices, whatever is used there."""
 
     engines: frozenset[str]
@@ -53,7 +53,7 @@ class MemoryForecast:
         self._store = store
         self._memory = memory
         self._readings = readings
-        self._claims = OfFiles(self._claims_on)
+        self._demand = OfFiles(self._compute_demand)
 
     def budgets(self) -> Mapping[str, tuple[GpuBudget, ...]]:
         """By device key: what all engines may take there.
@@ -61,15 +61,15 @@ class MemoryForecast:
         Empty where the config cannot be read, of which others tell.
         """
         try:
-            return self._present_claims().budgets
+            return self._present_demand().budgets
         except ConfigError:
             return {}
 
     def of_idle_engines(self, devices: Sequence[GpuDevice]) -> tuple[MemoryVerdict, ...]:
         """What the engines that do not run would meet at worst; as `budgets`."""
         try:
-            idle = {name for name, runner in self._runners.items() if not runner.life.alive}
-            engines = idle & self._present_claims().engines
+            idle = {name for name, runner in self._runners.items() if not runner.lifecycle.alive}
+            engines = idle & self._present_demand().engines
             if not devices or not engines:
                 return ()
             verdicts = self._memory.verdicts(devices, self._store.files, starts=idle)
@@ -77,13 +77,13 @@ class MemoryForecast:
             return ()
         return worst_per_component(verdict for verdict in verdicts if verdict.component in engines)
 
-    def _present_claims(self) -> _ConfigClaims:
-        return self._claims(self._store.files, self._readings.present)
+    def _present_demand(self) -> _ConfigDemand:
+        return self._demand(self._store.files, self._readings.present)
 
-    def _claims_on(self, files: ConfigFiles, present: Hashable) -> _ConfigClaims:
+    def _compute_demand(self, files: ConfigFiles, present: Hashable) -> _ConfigDemand:
         del present  # other devices are other budgets
         engines = frozenset(name for name in self._runners if self._memory.is_engine(name, files))
-        return _ConfigClaims(engines, self._memory.budgets(files))
+        return _ConfigDemand(engines, self._memory.budgets(files))
 
     def of_plan(self, plan: Plan, files: ConfigFiles) -> tuple[MemoryVerdict, ...]:
         """What each start of `plan` will meet at worst with the config `files`.
@@ -101,7 +101,7 @@ class MemoryForecast:
             self._memory.verdicts(devices, files, starts=plan.start, stops=plan.stop, freed=freed)
         )
 
-    def why_held(self, component: str) -> str | None:
+    def start_blocker(self, component: str) -> str | None:
         """The engine that must be ready first, because it measures a device that `component` loads.
 
         Memory that another process takes while vLLM profiles counts as vLLM's own, and what is given back
@@ -117,7 +117,7 @@ class MemoryForecast:
         order = self._layout.start_order()
         for name in engines:
             comes_first = not is_engine or order.index(name) < order.index(component)
-            measures = self._runners[name].life.state in _MEASURES
+            measures = self._runners[name].lifecycle.state in _MEASURING_STATES
             if measures and comes_first and component not in self._layout.needs(name):
                 return f"{name} to be ready, which measures the GPU they share while it starts"
         return None
@@ -165,12 +165,12 @@ class RemedyAdvisor:
         self._memory = memory
         self._control = control
         self._readings = readings
-        self._given: dict[str, tuple[Case, tuple[Remedy, ...]]] = {}
+        self._cached: dict[str, tuple[Case, tuple[Remedy, ...]]] = {}
         """By component: the newest advice, and what it was given on."""
 
     def advice(self, runner: ComponentRunner) -> Advice | None:
         """The error with its device, and remedies, best first; `None` for what did not run out of memory."""
-        memory = runner.life.exit.memory if runner.life.exit is not None else None
+        memory = runner.lifecycle.exit.memory if runner.lifecycle.exit is not None else None
         if memory is None:
             return None
         try:
@@ -204,12 +204,12 @@ class RemedyAdvisor:
 
     def _remedies(self, case: Case) -> tuple[Remedy, ...]:
         """Those that break no rule of the framework. Worked out anew only when something has changed."""
-        known = self._given.get(case.component)
+        known = self._cached.get(case.component)
         if known is not None and known[0] == case:
             return known[1]
         found = remedies(case, LEVERS)
         allowed = tuple(remedy for remedy in found if not self._store.preview(remedy.edits).blocked)
-        self._given[case.component] = (case, allowed)
+        self._cached[case.component] = (case, allowed)
         return allowed
 
     def _safe_utilization(self, engines: Sequence[str], key: str) -> float | None:

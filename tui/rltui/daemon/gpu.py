@@ -46,11 +46,11 @@ class GpuAccount:
         experiment: str,
         runners: Mapping[str, ComponentRunner],
         forecast: MemoryForecast,
-        claims: Callable[[], Collection[GpuReservation]] = tuple,
+        reservations: Callable[[], Collection[GpuReservation]] = tuple,
     ) -> None:
-        """`claims`: what other experiments are about to take."""
+        """`reservations`: what other experiments are about to take."""
         self._runners = runners
-        self._claims = claims
+        self._reservations = reservations
         self._forecast = forecast
         self._owners = GpuOwners(experiment)
         self._peaks = Peaks()
@@ -61,11 +61,13 @@ class GpuAccount:
 
     def report(self, reading: GpuReport, orphans: Sequence[Orphan], *, interval_s: float) -> GpuReport:
         """All that is known of the devices of a reading: owners, peaks, recent use, budgets, verdicts."""
-        living = [item for runner in self._runners.values() if (item := _living(runner)) is not None]
+        living = [
+            item for runner in self._runners.values() if (item := _living_component(runner)) is not None
+        ]
         holders = self._owners.holders(reading.devices, living, orphans)
         for item in living:
             if (item.component, item.attempt) not in self._written:
-                attempt = self._runners[item.component].newest
+                attempt = self._runners[item.component].newest_attempt
                 known = read_peaks(attempt.folder) if attempt is not None else {}
                 self._written[item.component, item.attempt] = known
                 self._peaks.begin(item.component, item.attempt, known)
@@ -77,7 +79,7 @@ class GpuAccount:
         )
         self._write_peaks()
         report = reading.model_copy(update={"devices": devices, "interval_s": interval_s})
-        report = with_reservations(report, self._claims()) if devices else report
+        report = with_reservations(report, self._reservations()) if devices else report
         verdicts = self._forecast.of_idle_engines(report.devices)
         return report.model_copy(update={"verdicts": verdicts})
 
@@ -107,32 +109,32 @@ class GpuAccount:
             runner = self._runners[component]
             peaks = self._peaks.of(component)
             grown = any(size > _NOTABLE_GROWTH * written.get(key, 0) for key, size in peaks.items())
-            if runner.newest is None or runner.attempt != attempt or not grown:
+            if runner.newest_attempt is None or runner.attempt != attempt or not grown:
                 continue
             try:
-                write_peaks(runner.newest.folder, peaks)
+                write_peaks(runner.newest_attempt.folder, peaks)
             except RltuiError as error:  # a full disk: the next growth tries again
                 _logger.warning("%s", error)
             self._written[component, attempt] = dict(peaks)
 
 
-def _living(runner: ComponentRunner) -> LivingComponent | None:
+def _living_component(runner: ComponentRunner) -> LivingComponent | None:
     """All its processes descend from the shim, which inherits orphans, or from the main process."""
     launch, record = runner.launch, runner.record
-    if not runner.life.alive or launch is None or record is None or runner.attempt is None:
+    if not runner.lifecycle.alive or launch is None or record is None or runner.attempt is None:
         return None
     return LivingComponent(
         component=runner.spec.id,
         attempt=runner.attempt,
         root_pids=tuple(process.pid for process in (record.shim, record.main) if process is not None),
-        is_starting=runner.life.state is ComponentState.STARTING,
+        is_starting=runner.lifecycle.state is ComponentState.STARTING,
         started_at=record.started_at,
         choice=launch.gpus,
         utilization=launch.gpu_memory,
     )
 
 
-_ENDS_WITH_US = """\
+_END_WITH_PARENT = """\
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG
 if os.getppid() == int(sys.argv[1]):
@@ -145,16 +147,16 @@ it prints, and the step in the job with it."""
 def job_sources(runners: Iterable[ComponentRunner], tag: str) -> Iterator[GpuCommand]:
     """What reads the GPUs of the nodes of each SLURM job that runs now. `tag`: of the experiment."""
     for runner in runners:
-        launch, remote, attempt = runner.launch, runner.elsewhere.remote, runner.attempt
+        launch, job_status, attempt = runner.launch, runner.remote_attempt.job_status, runner.attempt
         host = launch.host if launch is not None else None
         if host is None or host["kind"] != SlurmSpec.kind or not host.get("gpus"):
             continue  # one that was started before an upgrade has no such key
-        if runner.life.alive and remote is not None and remote.nodes and attempt is not None:
-            yield from _of_job(runner.spec.id, attempt, remote.id, remote.nodes, tag)
+        if runner.lifecycle.alive and job_status is not None and job_status.nodes and attempt is not None:
+            yield from _job_commands(runner.spec.id, attempt, job_status.id, job_status.nodes, tag)
 
 
 @lru_cache(maxsize=64)  # asked for again and again while the job runs
-def _of_job(component: str, attempt: int, job: str, nodes: str, tag: str) -> tuple[GpuCommand, ...]:
+def _job_commands(component: str, attempt: int, job: str, nodes: str, tag: str) -> tuple[GpuCommand, ...]:
     """One for each node. By the component, too: two jobs may share a node, and each sees GPUs of its own."""
     try:
         names = slurm.node_names(nodes)
@@ -164,7 +166,7 @@ def _of_job(component: str, attempt: int, job: str, nodes: str, tag: str) -> tup
     found = []
     for name in names:
         step = slurm.step_words(job, name, os.environ)
-        reach = bare_command("-c", _ENDS_WITH_US, str(os.getpid()), *step)
+        reach = bare_command("-c", _END_WITH_PARENT, str(os.getpid()), *step)
         words = gpu_command(reach, login=False, tag=tag, of_job=(component, attempt))
         found.append(GpuCommand(f"{component}/{name}", *words))
     return tuple(found)
@@ -176,7 +178,7 @@ _UNWATCHED_S = 5.0
 _IDLE_S = 10.0
 _ABSENT_S = 30.0
 """Where there is no GPU: a driver may be loaded later."""
-_LOOK_S = 1.0
+_CHECK_INTERVAL_S = 1.0
 """Between two looks at how often to read, and whether the driver still answers."""
 _STUCK_S = 10.0
 """A reading that takes this long has met a driver that hangs."""
@@ -220,7 +222,7 @@ class GpuWatch:
 
         def take(reading: GpuReport, interval_s: float) -> None:
             """Called in the sampler's thread."""
-            loop.call_soon_threadsafe(self._take, reading, interval_s)
+            loop.call_soon_threadsafe(self._take_reading, reading, interval_s)
 
         sampler = GpuSampler(take)
         sampler.set_interval(self._interval_s())
@@ -229,11 +231,11 @@ class GpuWatch:
         jobs = asyncio.create_task(self._jobs.run(), name="gpu sources of jobs")
         try:
             while True:
-                sources = sources or self._begun_sources()
+                sources = sources or self._start_sources()
                 self._jobs.become(self._job_specs())
                 wanted = self._readings.wanted
                 with contextlib.suppress(TimeoutError):  # nobody waits for one
-                    async with asyncio.timeout(_LOOK_S):
+                    async with asyncio.timeout(_CHECK_INTERVAL_S):
                         await wanted.wait()
                     wanted.clear()
                     sampler.read_now()
@@ -243,7 +245,7 @@ class GpuWatch:
                     reason = f"{sampler.reader.driver} has not answered for {duration(_STUCK_S)} and more"
                     if self._local.reason != reason:
                         self._local = self._local.model_copy(update={"reason": reason})
-                        self._tell(self._readings.amend)
+                        self._publish_report(self._readings.amend)
         finally:
             sampler.close()
             begun = [jobs] if sources is None else [jobs, sources]
@@ -251,14 +253,14 @@ class GpuWatch:
                 task.cancel()
             await asyncio.wait(begun)
 
-    def _begun_sources(self) -> asyncio.Task[None] | None:
+    def _start_sources(self) -> asyncio.Task[None] | None:
         specs, problem = self._source_specs()
         self._sources = GpuSources(specs, self._sources_changed, problem=problem)
         return None if problem else asyncio.create_task(self._sources.run(), name="gpu sources")
 
     def _sources_changed(self) -> None:
         """Another host has reported: pass it on with what is known of this one."""
-        self._tell(self._readings.amend)
+        self._publish_report(self._readings.amend)
 
     def _interval_s(self) -> float:
         if not self._local.available:
@@ -267,11 +269,11 @@ class GpuWatch:
             return _WATCHED_S
         return _UNWATCHED_S if self._is_busy() else _IDLE_S
 
-    def _take(self, reading: GpuReport, interval_s: float) -> None:
+    def _take_reading(self, reading: GpuReport, interval_s: float) -> None:
         self._local = self._account.report(reading, self._orphans(), interval_s=interval_s)
-        self._tell(self._readings.take)
+        self._publish_report(self._readings.take)
 
-    def _tell(self, keep: Callable[[GpuReport], None]) -> None:
+    def _publish_report(self, keep: Callable[[GpuReport], None]) -> None:
         """Keep and publish what is known of this machine and the others."""
         report = self._local
         if sources := (*self._sources.sources(), *self._jobs.sources()):

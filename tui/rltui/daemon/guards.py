@@ -33,8 +33,8 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
     told, problem = False, ""
     while True:
         await asyncio.sleep(_INTERVAL_S)
-        if lock.is_held() and _is_there(supervisor.setup.control.record_file):
-            told, problem = False, _mended(supervisor, problem)
+        if lock.is_held() and _exists(supervisor.setup.control.record_file):
+            told, problem = False, _repair(supervisor, problem)
             continue
         try:
             control, record = supervisor.setup.control, supervisor.setup.record
@@ -43,7 +43,7 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
             if (other is not None and other.name != record.name) or not lock.take():
                 raise ConflictError("another experiment has come there")
             control.write_record(record)
-            _mended(supervisor, "")
+            _repair(supervisor, "")
         except RltuiError as error:
             if not told:
                 supervisor.events.alert(_alert(supervisor, f"it cannot be made anew: {error.title}"))
@@ -54,7 +54,7 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
             )
 
 
-def _is_there(file: Path) -> bool:
+def _exists(file: Path) -> bool:
     """False only where it is certainly gone: a file system in trouble is left alone."""
     try:
         file.stat()
@@ -65,7 +65,7 @@ def _is_there(file: Path) -> bool:
     return True
 
 
-def _mended(supervisor: Supervisor, problem: str) -> str:
+def _repair(supervisor: Supervisor, problem: str) -> str:
     """Write anew what somebody damaged, so that the next supervisor finds it whole.
 
     Returns why that cannot be done now, as on a full disk; logged where it is another than `problem`.
@@ -81,7 +81,7 @@ def _mended(supervisor: Supervisor, problem: str) -> str:
         reason = error.title
         if reason != problem:
             logger.error("%s", error)
-    supervisor.keep_intent()
+    supervisor.save_intent()
     return reason
 
 
@@ -96,8 +96,8 @@ def _is_damaged(control: ControlFolder) -> bool:
 
 def _restore_attempt(runner: ComponentRunner) -> None:
     """What the next supervisor needs to take a living component over."""
-    attempt = runner.newest
-    if not runner.life.alive or attempt is None or attempt.launch is None:
+    attempt = runner.newest_attempt
+    if not runner.lifecycle.alive or attempt is None or attempt.launch is None:
         return
     make_folder(attempt.folder)
     if read_launch(attempt.folder) is None:

@@ -20,7 +20,7 @@ from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.journal import read_entries
 from rltui.services.runs.run_folder import RunFolder
 
-_LOOKS = 20
+_MAX_READINGS = 20
 """Readings of the inference servers that are remembered."""
 _GOOD_FRAC = 0.8
 """Of the best reward that a checkpoint had: with less, the fall had begun."""
@@ -29,7 +29,7 @@ _CALM_STEPS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class _KnownTrouble:
+class _ReportedIssue:
     word: str
     severity: str
     step: int
@@ -57,11 +57,11 @@ class RunHealth:
         self._advice: Mapping[str, str] = {}
         self._rate: tuple[str, float] | None = None
         self._suspects = Suspects(journal_file)
-        self._activities: deque[InferenceActivity] = deque(maxlen=_LOOKS)
+        self._activities: deque[InferenceActivity] = deque(maxlen=_MAX_READINGS)
         self._edits: dict[tuple[str, int | None], tuple[str, ...]] = {}
-        self._told: dict[str, _KnownTrouble] = {}
+        self._reported: dict[str, _ReportedIssue] = {}
         """By rule, what was told and is not over."""
-        self._is_read = False
+        self._is_journal_read = False
 
     def set_thresholds(self, thresholds: Thresholds) -> None:
         """Those of the settings, from the next look on."""
@@ -75,7 +75,7 @@ class RunHealth:
         """
         self._knobs, self._advice, self._rate = knobs, advice, rate
 
-    def saw(self, activities: Iterable[InferenceActivity]) -> None:
+    def add_activities(self, activities: Iterable[InferenceActivity]) -> None:
         known = list(activities)
         if not known:
             self._activities.clear()
@@ -89,7 +89,7 @@ class RunHealth:
             )
         )
 
-    def look(
+    def refresh(
         self, run: RunFigures, *, now: float | None = None, started: float = 0.0, is_over: bool = False
     ) -> bool:
         """Look at the figures, `now` and `started` as of `findings`; returns whether anything is other.
@@ -102,38 +102,38 @@ class RunHealth:
         rewards = run.track("reward")
         levels = {step: rewards.around(step) for step in good}
         unwell = min((each.since for each in found if spoils(each.rule)), default=math.inf)
-        self.concerns = tuple(self._concern(each, levels, min(unwell, each.since)) for each in found)
+        self.concerns = tuple(self._health_issue(each, levels, min(unwell, each.since)) for each in found)
         waits = bottleneck(run, self._activities, self._knobs, self._names, started=started)
         self.bottleneck = None if is_over else waits
         return (self.concerns, self.bottleneck) != before
 
-    def tell(self, run: RunFigures) -> None:
+    def report(self, run: RunFigures) -> None:
         """Alert of what is new since the last time, and journal what is over."""
-        if not self._is_read:
-            self._is_read = True
-            self._told = _told_before(self._journal_file)
+        if not self._is_journal_read:
+            self._is_journal_read = True
+            self._reported = _read_reported(self._journal_file)
         step = run.newest_step
         for concern in self.concerns:
-            known = self._told.get(concern.id)
+            known = self._reported.get(concern.id)
             if known is None or (known.severity == "warning" and concern.severity == "error"):
-                self._tell(concern)
-            self._told[concern.id] = _KnownTrouble(concern.word, concern.severity, step)
-        for rule, told in list(self._told.items()):
+                self._report(concern)
+            self._reported[concern.id] = _ReportedIssue(concern.word, concern.severity, step)
+        for rule, told in list(self._reported.items()):
             is_calm = not told.step <= step < told.step + _CALM_STEPS
             if is_calm and all(concern.id != rule for concern in self.concerns):
-                del self._told[rule]
+                del self._reported[rule]
                 self._events.journal.add("health", f"{told.word}: over by step {step}", rule=rule, over=True)
 
-    def _tell(self, concern: HealthIssue) -> None:
+    def _report(self, concern: HealthIssue) -> None:
         """By an alert, unless one of its kind was told that is as bad: a trouble brings others with it."""
-        others = [told for rule, told in self._told.items() if spoils(rule) == spoils(concern.id)]
+        others = [told for rule, told in self._reported.items() if spoils(rule) == spoils(concern.id)]
         if all(told.severity == "warning" and concern.severity == "error" for told in others):
             self._events.alert(_alert(concern))
             return
         text = f"{concern.word}: {concern.text}"
         self._events.journal.add("health", text, component=concern.component, rule=concern.id)
 
-    def _concern(
+    def _health_issue(
         self, finding: Finding, checkpoints: Mapping[int, float | None], unwell: float
     ) -> HealthIssue:
         """`unwell`: the first step that is not good any more, by whatever rule."""
@@ -229,8 +229,8 @@ def _data(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _told_before(journal_file: Path) -> dict[str, _KnownTrouble]:
-    told: dict[str, _KnownTrouble] = {}
+def _read_reported(journal_file: Path) -> dict[str, _ReportedIssue]:
+    told: dict[str, _ReportedIssue] = {}
     for entry in read_entries(journal_file):
         data = _data(entry)
         rule = data.get("rule")
@@ -240,5 +240,5 @@ def _told_before(journal_file: Path) -> dict[str, _KnownTrouble]:
             told.pop(rule, None)
         else:
             severity = "error" if data.get("severity") == "error" else "warning"
-            told[rule] = _KnownTrouble(entry["text"].partition(":")[0], severity, 0)
+            told[rule] = _ReportedIssue(entry["text"].partition(":")[0], severity, 0)
     return told

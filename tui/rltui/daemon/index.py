@@ -42,52 +42,52 @@ class IndexFeed:
         self._reader: RunReader | None = None
         self._index: RunIndex | None = None
         self._sheet: RunMetadata | None = None
-        self._seen: object = None
+        self._row_inputs: object = None
         """What the row was made of."""
-        self._put: RunRow | None = None
+        self._saved_row: RunRow | None = None
         """As it is in the index, as far as we know."""
         self._read_at = 0.0
         """Monotonic."""
-        self._stamp = -1
-        self._trouble = ""
+        self._index_stamp = -1
+        self._problem = ""
 
     async def watch(self) -> None:
         while True:
-            await self._look(is_last=False)
+            await self._poll(is_last=False)
             await asyncio.sleep(_INTERVAL_S)
 
     async def close(self) -> None:
         """Put the row as it is now that nobody watches the run any more. Never fails."""
         try:
-            await self._look(is_last=True)
+            await self._poll(is_last=True)
         except Exception:  # nothing that ends here waits for it
             logger.exception("the index of runs does not tell how this run ended")
         if self._index is not None:
             self._index.close()
 
-    async def _look(self, *, is_last: bool) -> None:
+    async def _poll(self, *, is_last: bool) -> None:
         is_running, runners = self._supervisor.builder.is_running(), self._supervisor.processes.runners
-        attempts = tuple((name, each.attempt, each.life.state) for name, each in runners.items())
+        attempts = tuple((name, each.attempt, each.lifecycle.state) for name, each in runners.items())
         trouble = ""
         try:
-            await asyncio.to_thread(self._take, (is_running, attempts), is_last)
+            await asyncio.to_thread(self._update, (is_running, attempts), is_last)
         except RltuiError as error:
             trouble = f"the index of runs does not tell of this run: {error.title}"
-        if trouble and trouble != self._trouble:
+        if trouble and trouble != self._problem:
             logger.warning("%s", trouble)
-        elif self._trouble and not trouble:
+        elif self._problem and not trouble:
             logger.info("the index of runs tells of this run again")
-        self._trouble = trouble
+        self._problem = trouble
 
     # --- in a thread --------------------------------------------------------------------------------------
 
-    def _take(self, known: tuple[bool, object], is_last: bool) -> None:
+    def _update(self, known: tuple[bool, object], is_last: bool) -> None:
         with self._lock:  # a look may go on in its thread though its task was ended
             for _ in range(_TRIES):
-                if self._compare(known, is_last):
+                if self._try_update(known, is_last):
                     return
 
-    def _compare(self, known: tuple[bool, object], is_last: bool) -> bool:
+    def _try_update(self, known: tuple[bool, object], is_last: bool) -> bool:
         """Put the row where it has changed. False where somebody else put one while it was read: another look
         finds what they know, such as a tag.
         """
@@ -101,23 +101,23 @@ class IndexFeed:
             self._index = RunIndex(patience_s=_PATIENCE_S)
         since = self._index.stamp()
         has_grown = self._reader.digest.look()
-        seen = (known, _stamp_of(self._control / FILE_NAME), is_last)
+        seen = (known, _fingerprint(self._control / FILE_NAME), is_last)
         is_late = known[0] and time.monotonic() - self._read_at >= _MINUTE_S
         is_lost = self._is_lost(self._index, since)
-        if seen == self._seen and not has_grown and not is_late and not is_lost:
+        if seen == self._row_inputs and not has_grown and not is_late and not is_lost:
             return True
         self._read_at = time.monotonic()
-        if seen != self._seen:
+        if seen != self._row_inputs:
             self._reader.read_config()
             self._sheet = self._read_sheet()
         row = self._row(self._reader, self._index, is_running=known[0] and not is_last)
-        if self._put is None or _lasting(row) != _lasting(self._put) or is_lost:
+        if self._saved_row is None or _without_times(row) != _without_times(self._saved_row) or is_lost:
             if not self._index.put([(row, self._reader.config)], unless_since=since):
                 return False
-            self._stamp = self._index.stamp()
+            self._index_stamp = self._index.stamp()
             note(row)
-            self._put = row
-        self._seen = seen
+            self._saved_row = row
+        self._row_inputs = seen
         return True
 
     def _row(self, reader: RunReader, index: RunIndex, *, is_running: bool) -> RunRow:
@@ -125,18 +125,18 @@ class IndexFeed:
         assert sheet is not None
         parent = index.configs([sheet.parent])[sheet.parent] if sheet.parent else None
         state: RunState | None = "running" if is_running else None
-        row = reader.row(sheet, parent=parent or None, before=self._put, state=state)
+        row = reader.row(sheet, parent=parent or None, before=self._saved_row, state=state)
         own = read_process_id(os.getpid())
         began = time.time() - age_s(own) if own is not None else 0.0
         return replace(row, supervisor=(os.getpid(), began)) if is_running else row
 
     def _is_lost(self, index: RunIndex, stamp: int) -> bool:
         """Tell whether somebody else has put another row, or all are gone. `stamp`: of the index now."""
-        if stamp == self._stamp:
+        if stamp == self._index_stamp:
             return False
-        row = index.row(self._put.id) if self._put is not None else None
-        if row is not None and self._put is not None and row.state == self._put.state:
-            self._stamp = stamp
+        row = index.row(self._saved_row.id) if self._saved_row is not None else None
+        if row is not None and self._saved_row is not None and row.state == self._saved_row.state:
+            self._index_stamp = stamp
             return False
         return True
 
@@ -151,7 +151,7 @@ class IndexFeed:
             return replace(made, id=path_id(self._control))
 
 
-def _lasting(row: RunRow) -> RunRow:
+def _without_times(row: RunRow) -> RunRow:
     """Without what only says how late it is, to the minute."""
     if row.state != "running":
         return row
@@ -159,7 +159,7 @@ def _lasting(row: RunRow) -> RunRow:
     return replace(row, seconds=minutes, gpu_seconds=0.0, ended_at=None, supervisor=None)
 
 
-def _stamp_of(path: Path) -> tuple[int, int, int] | None:
+def _fingerprint(path: Path) -> tuple[int, int, int] | None:
     try:
         info = path.stat()
     except OSError:

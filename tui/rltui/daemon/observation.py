@@ -41,7 +41,7 @@ class Observation:
         self._events = events
         self._attempt_logs: dict[str, Path] = {}
         """Component → output of its newest attempt."""
-        self.folder = RunFolder(run_dir, _run_files(setup), Path(record.output_dir))
+        self.folder = RunFolder(run_dir, _configured_files(setup), Path(record.output_dir))
         self.logs = FollowedLogs(run_dir, setup.layout.log)
         metrics = RunMetrics(
             self.folder.metrics, setup.framework, logs=self.present_logs, earlier_logs=self._earlier_logs
@@ -80,15 +80,15 @@ class Observation:
     def follow(self, component: str, log: Path) -> None:
         self._attempt_logs[component] = log
 
-    def began(self, component: str, log: Path, attempt: int) -> None:
+    def attempt_started(self, component: str, log: Path, attempt: int) -> None:
         self.follow(component, log)
         self.sampler.started(component, attempt)
-        self.progress.began(component)
+        self.progress.attempt_started(component)
 
-    def ended(self, component: str) -> None:
+    def attempt_ended(self, component: str) -> None:
         self.activities.pop(component, None)
 
-    def take_links(self, found: Iterable[Link]) -> None:
+    def add_links(self, found: Iterable[Link]) -> None:
         """Keep those of the pages found in logs that are new, and tell of each once."""
         for link in newest_links(found):
             if all(link.url != known.url for known in self.links):
@@ -110,12 +110,12 @@ class Observation:
             self._events.changed("status")
 
     @property
-    def figures(self) -> Progress:
+    def current_progress(self) -> Progress:
         """The headline figures and what health says, as of the last look."""
         health = {"concerns": self.health.concerns, "bottleneck": self.health.bottleneck}
         return self.progress.progress.model_copy(update=health)
 
-    def facts(self, component: str) -> tuple[str, ...]:
+    def title_details(self, component: str) -> tuple[str, ...]:
         """Short texts for the component's title."""
         activity, bottleneck = self.activities.get(component), self.health.bottleneck
         waits = (
@@ -124,7 +124,7 @@ class Observation:
             else ()
         )
         load = facts_of(activity) if activity is not None else ()
-        return (*self.progress.facts(component), *waits, *load)
+        return (*self.progress.title_details(component), *waits, *load)
 
     def requests(self) -> int | None:
         """That the inference servers work on; `None` where none of them says."""
@@ -161,7 +161,7 @@ class Observation:
         return earlier_logs(self._setup.control, self._setup.components)
 
 
-def _run_files(setup: Setup) -> RunFiles:
+def _configured_files(setup: Setup) -> RunFiles:
     """What the run's files are called, by the config; as usual where that cannot be read."""
     framework = setup.framework
     try:
@@ -182,7 +182,7 @@ class ProgressTracker:
         self._framework = framework
         self._metrics = metrics
         self.series = self._new_series()
-        self.figures = self._new_figures()
+        self.concept_metrics = self._new_concept_metrics()
         """All of the run, by what it means: for health."""
         self.max_steps: int | None = None
         # keys that name the writer of a row: others (`time/step`) are written by several components
@@ -193,12 +193,12 @@ class ProgressTracker:
             if fact.metric in telling and (components is None or fact.component in components)
         )
         self._rows = {component: (0, 0) for _, component in self._owners}
-        self._rows_before: dict[str, int] = {}
+        self._rows_at_start: dict[str, int] = {}
         """Of each component, as its present attempt began."""
         self._non_finite = NonFiniteWatch(self._writer)
         for row in metrics.earlier():
             self.series.add(row)
-            self.figures.add(row, math.nan)
+            self.concept_metrics.add(row, math.nan)
 
     @property
     def progress(self) -> Progress:
@@ -212,26 +212,26 @@ class ProgressTracker:
         roles = {metrics.reward: "orchestrator", metrics.trainer_step: "trainer"}
         return {roles[metric]: component for metric, component in self._owners}
 
-    def began(self, component: str) -> None:
+    def attempt_started(self, component: str) -> None:
         """An attempt of it runs from now on: what earlier ones reported is none of its figures."""
-        self._rows_before[component] = self._rows.get(component, (0, 0))[0]
+        self._rows_at_start[component] = self._rows.get(component, (0, 0))[0]
 
     def poll(self) -> bool:
         """Take in what was appended. Returns whether anything was."""
-        has_grown = self._take_piece()
+        has_grown = self._read_piece()
         while self._metrics.file_behind:
-            has_grown |= self._take_piece()
+            has_grown |= self._read_piece()
         return has_grown
 
-    def _take_piece(self) -> bool:
+    def _read_piece(self) -> bool:
         rows = self._metrics.read()
         if self._metrics.restarted:
-            self.series, self.figures = self._new_series(), self._new_figures()
+            self.series, self.concept_metrics = self._new_series(), self._new_concept_metrics()
             self._non_finite.now.clear()
         now = time.time()
         for row in rows:
             self.series.add(row)
-            self.figures.add(row, now)
+            self.concept_metrics.add(row, now)
             self._non_finite.add(row)
             step = row.get("step")
             for metric, component in self._owners:
@@ -242,7 +242,7 @@ class ProgressTracker:
     def rewind(self, step: int | None) -> None:
         """The run resumes behind `step`, or from the beginning."""
         self.series.rewind(step or 0)
-        self.figures.rewind(step or 0)
+        self.concept_metrics.rewind(step or 0)
         self._non_finite.now.clear()
         self._metrics.rewind()
 
@@ -261,9 +261,9 @@ class ProgressTracker:
         """
         return self._rows.get(component)
 
-    def facts(self, component: str) -> tuple[str, ...]:
+    def title_details(self, component: str) -> tuple[str, ...]:
         """Short texts for the component's title; none of an earlier attempt's figures."""
-        if component in self._rows and self._rows_before.get(component) == self._rows[component][0]:
+        if component in self._rows and self._rows_at_start.get(component) == self._rows[component][0]:
             return ()
         values = ((fact, self.series.newest(fact.metric)) for fact in self._framework.facts)
         return tuple(
@@ -275,7 +275,7 @@ class ProgressTracker:
     def _new_series(self) -> MetricSeries:
         return MetricSeries(self._framework.metrics, self._framework.files.first_step)
 
-    def _new_figures(self) -> RunFigures:
+    def _new_concept_metrics(self) -> RunFigures:
         return RunFigures(self._framework.metrics.trainer_step, self._framework.files.first_step)
 
     def _writer(self, row: Mapping[str, Any]) -> str | None:

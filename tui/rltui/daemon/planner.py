@@ -76,16 +76,16 @@ class Planner:
             ConfigError: if a component is unknown, or a config file or edited value cannot be understood.
             UsageError: if somebody else runs the experiment.
         """
-        planned = await self.planned(request)
+        planned = await self.plan_with_edit(request)
         plan, edit = planned.plan, planned.edit
         if request.thorough:
-            theirs = await self._config.own_problems(edit, plan.problems)
+            theirs = await self._config.framework_problems(edit, plan.problems)
             return plan.model_copy(update={"problems": (*plan.problems, *theirs)})
         if edit is None:
             return plan
         return plan.model_copy(update={"asks_more": await self._config.can_be_asked(edit)})
 
-    async def rehearsed(self, request: Request) -> Request:
+    async def validated(self, request: Request) -> Request:
         """The request to plan and carry out, once the framework has resolved the config of what it stops and
         starts. That may take seconds.
 
@@ -94,40 +94,40 @@ class Planner:
                 or stopped.
             RltuiError: if the framework cannot be asked, or the disk is full.
         """
-        planned = await self.planned(request)
+        planned = await self.plan_with_edit(request)
         plan, edit = planned.plan, planned.edit
         if plan.blocked or not (plan.stop and plan.start) or (edit is not None and not request.restart):
             return request
         files = edit.after.files if edit is not None else self._config.store.files
         run_id = self._observation.run_id
-        await self._config.rehearse(plan.start, files, resume_step=planned.resume_step, run_id=run_id)
+        await self._config.validate(plan.start, files, resume_step=planned.resume_step, run_id=run_id)
         # Another may write before it is carried out.
         return request.model_copy(update={"base": plan.base}) if edit is not None else request
 
-    async def planned(self, request: Request, *, automatic: bool = False) -> Planned:
+    async def plan_with_edit(self, request: Request, *, automatic: bool = False) -> Planned:
         """The plan, and what an edit would write. `automatic`: by a restart policy, so that leftovers and a
         busy port are waited for, like anything on the box.
 
         Raises:
             ConfigError, UsageError: as `plan`.
         """
-        await self._processes.orphans.settled()
+        await self._processes.orphans.wait_for_searches()
         if request.action == "free" and request.pids:
             await self._readings.fresh()  # may name what only the GPUs know
         else:
             await self._readings.first()
-        await self._servers.refreshed()
-        planned = self._planned_now(request, automatic=automatic)
+        await self._servers.refresh()
+        planned = self._plan_now(request, automatic=automatic)
         problems = planned.plan.problems
         if request.unasked or not any(problem.severity == "error" and problem.file for problem in problems):
             return planned
-        if not await self._config.accepted(planned.edit):
+        if not await self._config.is_accepted(planned.edit):
             return planned
-        return self._planned_now(request, automatic=automatic)
+        return self._plan_now(request, automatic=automatic)
 
     # --- a plan, from what is known now -------------------------------------------------------------------
 
-    def _planned_now(self, request: Request, *, automatic: bool) -> Planned:
+    def _plan_now(self, request: Request, *, automatic: bool) -> Planned:
         refuse_observed(self._setup.record)
         restarts = request.action == "restart" or (request.action in EDITS and request.restart)
         if restarts and request.resume_step is not None and not request.components:
@@ -145,7 +145,7 @@ class Planner:
             draft = self._draft(request, store.files)
             if draft.plan.start:  # by the files as they are now; what only ends something needs none
                 draft = self._draft(request, store.load())
-        return Planned(self._completed(draft, automatic=automatic), draft.edit, draft.point.step)
+        return Planned(self._complete(draft, automatic=automatic), draft.edit, draft.point.step)
 
     def _running(self) -> dict[str, ConfigFiles]:
         return self._config.running(self._processes.attempts())
@@ -162,7 +162,7 @@ class Planner:
         setup, orphans = self._setup, self._processes.orphans
         return Situation(
             layout=setup.layout,
-            lives={name: runner.life for name, runner in self._processes.runners.items()},
+            lives={name: runner.lifecycle for name, runner in self._processes.runners.items()},
             rules=(*setup.framework.restart_rules(files), *setup.layout.restart_rules()),
             fresh_rules=setup.framework.fresh_rules(files),
             completed_steps=self._observation.progress.progress.step or 0,
@@ -185,7 +185,7 @@ class Planner:
         before, newest = (0, 0, *self._observation.folder.checkpoints())[-2:]
         return newest - before or None
 
-    def _completed(self, draft: _Draft, *, automatic: bool) -> Plan:
+    def _complete(self, draft: _Draft, *, automatic: bool) -> Plan:
         """The plan of `draft`, with all that a person should know of it."""
         plan, edit, files, point = draft.plan, draft.edit, draft.files, draft.point
         resume_problem = draft.resume_problem
@@ -193,10 +193,10 @@ class Planner:
         because = tuple(filter(None, told_of_point))
         unseen = (
             f"{what} by ssh: whether it ends there cannot be seen (on a [[node]], without tty, it can)"
-            for what in self._processes.remote(plan.stop)
+            for what in self._processes.ssh_components(plan.stop)
         )
         pods = [name for name in plan.stop if self._setup.layout[name].pod is not None]
-        reasons = (*plan.reasons, *unseen, *([f"{listed(pods)}: {_OF_PODS}"] if pods else []), *because)
+        reasons = (*plan.reasons, *unseen, *([f"{listed(pods)}: {_POD_STOP_TEXT}"] if pods else []), *because)
         told: dict[str, object] = {"reasons": reasons}
         problems: tuple[Problem, ...] = () if resume_problem is None else (resume_problem,)
         if draft.begins:
@@ -247,7 +247,7 @@ class Planner:
             return self._port_problems(plan)  # a shell is wanted most where the config is wrong
         return (
             *store.problems(),
-            *self._nothing_left(draft),
+            *self._max_steps_reached(draft),
             *instances,
             *self._setup.layout_problems(),
             *self._port_problems(plan),
@@ -255,7 +255,7 @@ class Planner:
             *(shared_configs(store.base(), record) if is_first_start else ()),
         )
 
-    def _nothing_left(self, draft: _Draft) -> Iterator[Problem]:
+    def _max_steps_reached(self, draft: _Draft) -> Iterator[Problem]:
         """The run would go on from its last step, and end at once."""
         step, most = draft.point.step, self._setup.framework.max_steps(draft.files)
         if draft.begins and step is not None and most is not None and step >= most:
@@ -292,7 +292,7 @@ class Planner:
         """What runs will not have of the files when the plan is carried out."""
         pending = self._config.store.pending(self._running(), draft.files)
         restarts = draft.edit is None or draft.request.restart
-        return _without(pending, draft.plan.stop) if restarts else tuple(pending)
+        return _without_stopped(pending, draft.plan.stop) if restarts else tuple(pending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,12 +325,12 @@ class _Draft:
         )
 
 
-_OF_PODS = (
+_POD_STOP_TEXT = (
     "a pod that runs by itself is taken away (its StatefulSet is scaled below it), one that sleeps stays"
 )
 
 
-def _without(pending: Sequence[PendingKnob], stopped: Sequence[str]) -> tuple[PendingKnob, ...]:
+def _without_stopped(pending: Sequence[PendingKnob], stopped: Sequence[str]) -> tuple[PendingKnob, ...]:
     """Those that some component still has after these restarted."""
     left = (
         each.model_copy(update={"readers": tuple(r for r in each.readers if r not in stopped)})

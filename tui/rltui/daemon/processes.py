@@ -25,7 +25,7 @@ from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.forecast import MemoryForecast
 from rltui.daemon.observation import Observation
-from rltui.daemon.remote_attempt import news_of_host
+from rltui.daemon.remote_attempt import job_status_alerts
 from rltui.daemon.reservations import ReservationManager
 from rltui.daemon.servers import Servers
 from rltui.daemon.shim import program as shim_program
@@ -45,7 +45,7 @@ from rltui.services.runs.experiments import name_if_needed
 from rltui.services.tmux import TmuxHost, session_name
 
 _SHIM = Path(shim_program.__file__).with_name("__main__.py")
-_ROUNDS = 3
+_SEARCH_ROUNDS = 3
 """Of ending what is found: a program that forks has new processes by then."""
 _POLL_S = 1.0
 """Between two looks at what nobody tells of: orphans that are known, what another experiment makes."""
@@ -74,7 +74,7 @@ class Processes:
         self.failure_patterns = setup.framework.failures
         self.changes = Signal()
         """Some component, or what outlived one, has changed."""
-        self._making: dict[str, FileLock] = {}
+        self._output_locks: dict[str, FileLock] = {}
         """By component: held while it makes what other experiments may want to make as well."""
         self.listeners: list[Callable[[ComponentRunner, Lifecycle], None]] = []
         self._setup = setup
@@ -84,12 +84,14 @@ class Processes:
         self._readings = readings
         self._servers = servers
         self._terminal = _Terminal(tmux, session_name(setup.record.name), setup.workspace)
-        self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in setup.layout.component}
+        self.runners = {
+            spec.id: ComponentRunner(spec=spec, runner_host=self) for spec in setup.layout.component
+        }
         self.orphans = OrphanWatch(setup, self.runners, events, readings, self.changes)
         servers.on_change = self.changes.notify
-        servers.is_in_use = lambda: any(runner.life.busy for runner in self.runners.values())
+        servers.is_in_use = lambda: any(runner.lifecycle.busy for runner in self.runners.values())
         self.forecast = MemoryForecast(setup.layout, self.runners, config.store, memory, readings)
-        self.claims = ReservationManager(
+        self.reservations = ReservationManager(
             setup.record.name,
             self.runners,
             config.store,
@@ -127,14 +129,14 @@ class Processes:
 
     def alive(self) -> list[str]:
         """Ids of the components that have a process."""
-        return [name for name, runner in self.runners.items() if runner.life.alive]
+        return [name for name, runner in self.runners.items() if runner.lifecycle.alive]
 
     def attempts(self) -> dict[str, int]:
         """Number of the attempt of each component that has a process."""
         return {
             name: runner.attempt
             for name, runner in self.runners.items()
-            if runner.life.alive and runner.attempt is not None
+            if runner.lifecycle.alive and runner.attempt is not None
         }
 
     def run_jobs(self) -> list[ComponentRunner]:
@@ -149,11 +151,11 @@ class Processes:
         calm = (ComponentState.READY, ComponentState.STOPPED)
         return (
             bool(jobs)
-            and all(_has_done_its_work(runner.life) for runner in jobs)
-            and all(runner.life.state in calm for runner in services)
+            and all(_has_done_its_work(runner.lifecycle) for runner in jobs)
+            and all(runner.lifecycle.state in calm for runner in services)
         )
 
-    def remote(self, components: Iterable[str]) -> tuple[str, ...]:
+    def ssh_components(self, components: Iterable[str]) -> tuple[str, ...]:
         """What of these runs on another machine, by ssh, as it was last started: `trainer on node7`."""
         hosts = {
             name: ssh_host(runner.launch.argv)
@@ -162,7 +164,7 @@ class Processes:
         }
         return tuple(f"{name} on {host}" for name, host in hosts.items() if host is not None)
 
-    def left(self) -> tuple[str, ...]:
+    def remaining_processes(self) -> tuple[str, ...]:
         """What could not be ended, here and on other machines, and why, in words."""
         here = (
             f"{processes.why_it_lives(ProcessId(orphan.pid, orphan.start))}"
@@ -170,9 +172,9 @@ class Processes:
             for orphan in self.orphans.orphans
         )
         return *here, *(
-            f"{name}: {runner.life.reason}"
+            f"{name}: {runner.lifecycle.reason}"
             for name, runner in self.runners.items()
-            if runner.newest is not None and runner.newest.goes_on_elsewhere
+            if runner.newest_attempt is not None and runner.newest_attempt.may_live_remotely
         )
 
     def set_stall(self, component: str, evidence: str | None) -> None:
@@ -184,81 +186,87 @@ class Processes:
         if runner.evidence == evidence:
             return
         is_news = (runner.evidence is None) != (evidence is None)
-        runner.evidence = evidence if runner.life.alive else None
-        if is_news and runner.life.alive:
+        runner.evidence = evidence if runner.lifecycle.alive else None
+        if is_news and runner.lifecycle.alive:
             self._events.alert(_stall_alert(component, evidence))
         self._events.changed("status")
 
     # --- what components ask of it ------------------------------------------------------------------------
 
-    def life_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
-        life, name = runner.life, runner.spec.id
-        if not life.busy and (making := self._making.pop(name, None)) is not None:
+    def lifecycle_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
+        lifecycle, name = runner.lifecycle, runner.spec.id
+        if not lifecycle.busy and (making := self._output_locks.pop(name, None)) is not None:
             making.release()
-        self._events.life_changed(runner, before)
+        self._events.lifecycle_changed(runner, before)
         for listener in self.listeners:
             listener(runner, before)
-        if life.state is ComponentState.EXITED and not runner.spec.is_manual and self.is_done():
+        if lifecycle.state is ComponentState.EXITED and not runner.spec.is_manual and self.is_done():
             self._events.alert(_done_alert(self._observation.progress.progress, self.alive()))
-        if life.alive != before.alive:
+        if lifecycle.alive != before.alive:
             self._events.changed("knobs")
-        if life.alive and not before.alive and runner.log is not None:
-            self._observation.began(name, runner.log, runner.attempt or 1)
-        if before.alive and not life.alive:
-            self._observation.ended(name)
-            self.orphans.look()
-        if before.busy and not life.busy:
-            self.claims.look()
+        if lifecycle.alive and not before.alive and runner.log is not None:
+            self._observation.attempt_started(name, runner.log, runner.attempt or 1)
+        if before.alive and not lifecycle.alive:
+            self._observation.attempt_ended(name)
+            self.orphans.request_search()
+        if before.busy and not lifecycle.busy:
+            self.reservations.release_finished()
         self._events.changed("status")
         self.changes.notify()
 
-    def remote_changed(self, runner: ComponentRunner, before: JobStatus | None) -> None:
-        name, remote = runner.spec.id, runner.elsewhere.remote
-        assert remote is not None
-        if remote.id and (before is None or before.id != remote.id):
-            self._events.journal.add("notice", f"{name}: {remote.where}", component=name, remote=remote.id)
-        for alert in news_of_host(name, before, remote):
+    def job_status_changed(self, runner: ComponentRunner, before: JobStatus | None) -> None:
+        name, job_status = runner.spec.id, runner.remote_attempt.job_status
+        assert job_status is not None
+        if job_status.id and (before is None or before.id != job_status.id):
+            self._events.journal.add(
+                "notice", f"{name}: {job_status.where}", component=name, remote=job_status.id
+            )
+        for alert in job_status_alerts(name, before, job_status):
             self._events.alert(alert)
         self._events.changed("status")
 
-    def keeper_lost(self, runner: ComponentRunner) -> None:
-        self._events.alert(_keeper_alert(runner.spec.id, runner.pid))
+    def shim_lost(self, runner: ComponentRunner) -> None:
+        self._events.alert(_shim_lost_alert(runner.spec.id, runner.pid))
 
-    def why_held(self, component: str) -> tuple[bool, str] | None:
+    def start_blocker(self, component: str) -> tuple[bool, str] | None:
         """What the start of a component waits for, `None` if nothing; False where it cannot come any more."""
         for needed in self._setup.layout[component].after:
-            life = self.runners[needed].life
+            lifecycle = self.runners[needed].lifecycle
             if self._is_there(needed):
                 continue
-            if life.expected:
-                return True, f"{needed} to be {'ready' if life.kind == 'service' else 'done'}"
-            why = (life.reason or "").partition(" (")[0].partition(";")[0]  # the whole is told of `needed`
-            return False, f"{needed} is {life.state}" + (f": {why}" if why else "")
-        if (server := self._servers.why_held(component)) is not None:
+            if lifecycle.expected:
+                return True, f"{needed} to be {'ready' if lifecycle.kind == 'service' else 'done'}"
+            why = (
+                (lifecycle.reason or "").partition(" (")[0].partition(";")[0]
+            )  # the whole is told of `needed`
+            return False, f"{needed} is {lifecycle.state}" + (f": {why}" if why else "")
+        if (server := self._servers.start_blocker(component)) is not None:
             return server
-        engine = self.forecast.why_held(component)
+        engine = self.forecast.start_blocker(component)
         return None if engine is None else (True, engine)
 
     def _is_there(self, component: str) -> bool:
         """A service is ready, a job has done its work."""
-        life = self.runners[component].life
-        if life.kind == "service":
-            return life.state is ComponentState.READY
-        return not life.expected and (life.state is ComponentState.EXITED or self.is_made(component))
+        lifecycle = self.runners[component].lifecycle
+        if lifecycle.kind == "service":
+            return lifecycle.state is ComponentState.READY
+        return not lifecycle.expected and (
+            lifecycle.state is ComponentState.EXITED or self.is_made(component)
+        )
 
     def is_made(self, component: str) -> bool:
         return self._config.is_made(component)
 
-    async def wait_for_turn(self, component: str, hold: Callable[[str], None]) -> bool:
-        if (other := self.claim_turn(component)) is None:
+    async def wait_for_output_lock(self, component: str, hold: Callable[[str], None]) -> bool:
+        if (other := self.lock_output(component)) is None:
             return True
         while other is not None:
             hold(f"waits for {other}, which is making the same")
             await asyncio.sleep(_POLL_S)
-            other = self.claim_turn(component)
+            other = self.lock_output(component)
         return not self.is_made(component)
 
-    def claim_turn(self, component: str) -> str | None:
+    def lock_output(self, component: str) -> str | None:
         path = self._config.launcher.creates(component, self._config.store.files)
         if path is None:
             return None
@@ -269,26 +277,26 @@ class Processes:
         name, _, other = lock.path.read_text().partition("\n")
         if is_ours and (Path(other) == own or not other or not _lives_in(Path(other))):
             lock.path.write_text(f"{self.record.name}\n{own}")
-            self._making[component] = lock
+            self._output_locks[component] = lock
             return None
         lock.release()
         return name or "another experiment"
 
-    async def unmet(self, component: str, launch: Launch) -> UnmetDependency | None:
-        seen = self.claims.others() if launch.gpus else ()
+    async def unmet_dependency(self, component: str, launch: Launch) -> UnmetDependency | None:
+        seen = self.reservations.others() if launch.gpus else ()
         text = await unmet_precondition(
             component, launch, self.orphans, self._readings, name_if_needed(self.record.name)
         )
         if text is not None:
             return UnmetDependency(text)
-        return await self.claims.take(component, seen) if launch.gpus else None
+        return await self.reservations.reserve(component, seen) if launch.gpus else None
 
     async def prepare(self, component: str, attempt_dir: Path) -> Launch:
         """Snapshot the config into the attempt's folder and fill in the command, once it is known which GPUs
         there are.
         """
         await self._readings.first()
-        await self.orphans.settled()
+        await self.orphans.wait_for_searches()
         own = [orphan.pid for orphan in self.orphans.orphans]
         await asyncio.to_thread(self._config.move_ports, component, stays=self.alive(), own=own)
         seen = self._observation
@@ -313,8 +321,12 @@ def _lives_in(component_dir: Path) -> bool:
     return record is not None and record.living_main is not None
 
 
-def _has_done_its_work(life: Lifecycle) -> bool:
-    return life.state is ComponentState.EXITED and life.exit is not None and life.exit.cause is None
+def _has_done_its_work(lifecycle: Lifecycle) -> bool:
+    return (
+        lifecycle.state is ComponentState.EXITED
+        and lifecycle.exit is not None
+        and lifecycle.exit.cause is None
+    )
 
 
 def _stall_alert(component: str, evidence: str | None) -> Alert:
@@ -329,7 +341,7 @@ def _stall_alert(component: str, evidence: str | None) -> Alert:
     )
 
 
-def _keeper_alert(component: str, pid: int | None) -> Alert:
+def _shim_lost_alert(component: str, pid: int | None) -> Alert:
     """Its shim was killed: what such a component leaves behind is harder to find.
 
     `pid`: of its main process; `None` where that is on another machine.
@@ -358,7 +370,7 @@ async def unmet_precondition(
 
     `name`: of the experiment, where a command has to say it.
     """
-    await orphans.settled()
+    await orphans.wait_for_searches()
     if left := orphans.of(component):
         return f"{leftovers_text(left)} (`{hints.FREE_LEFTOVERS(name=name)}` ends them)"
     if launch.host is not None:
@@ -420,11 +432,11 @@ class OrphanWatch:
         self._events = events
         self._readings = readings
         self._changes = changes
-        self._wanted = asyncio.Event()
-        self._searching = asyncio.Lock()
-        self._asked = self._answered = 0
-        self._found = Signal()
-        self._undying: set[tuple[int, int]] = set()
+        self._search_requested = asyncio.Event()
+        self._search_lock = asyncio.Lock()
+        self._requested_searches = self._completed_searches = 0
+        self._search_done = Signal()
+        self._unkillable: set[tuple[int, int]] = set()
         """Those that were killed in vain, by pid and start: once is enough."""
         self.orphans: tuple[Orphan, ...] = ()
 
@@ -439,52 +451,52 @@ class OrphanWatch:
         """
         return foreign_processes(self._readings.newest, self.orphans)
 
-    def look(self) -> None:
+    def request_search(self) -> None:
         """Search soon: an attempt has ended."""
-        self._asked += 1
-        self._wanted.set()
+        self._requested_searches += 1
+        self._search_requested.set()
 
-    async def settled(self) -> None:
+    async def wait_for_searches(self) -> None:
         """Return when every search that was asked for has been made, and its findings dealt with."""
-        while self._answered < self._asked:
-            await self._found.wait()
+        while self._completed_searches < self._requested_searches:
+            await self._search_done.wait()
 
     async def watch(self) -> None:
         """Search when asked to, and while orphans are known."""
         while True:
             with contextlib.suppress(TimeoutError):  # time for another look
                 async with asyncio.timeout(_POLL_S if self.orphans else None):
-                    await self._wanted.wait()
-            self._wanted.clear()
+                    await self._search_requested.wait()
+            self._search_requested.clear()
             await self.search()
 
     async def search(self) -> None:
         """Search now, and end those that the layout does not want kept."""
-        asked = self._asked
-        async with self._searching:
+        asked = self._requested_searches
+        async with self._search_lock:
             found = await self._find()
-            for _ in range(_ROUNDS):
-                ended_by_policy = [orphan for orphan in found if self._is_unwanted(orphan)]
+            for _ in range(_SEARCH_ROUNDS):
+                ended_by_policy = [orphan for orphan in found if self._must_be_ended(orphan)]
                 if not ended_by_policy:
                     break
                 left = await end(ended_by_policy, self._events.journal, "by the layout")
-                self._undying |= {(orphan.pid, orphan.start) for orphan in left}
+                self._unkillable |= {(orphan.pid, orphan.start) for orphan in left}
                 found = await self._find()
-            self._take_over(found)
-        self._answered = max(self._answered, asked)
-        self._found.notify()
+            self._update(found)
+        self._completed_searches = max(self._completed_searches, asked)
+        self._search_done.notify()
 
     async def free(self, orphans: Sequence[Orphan]) -> tuple[Orphan, ...]:
         """End these, and return the ones that still live: another user's, or stuck in the kernel."""
-        async with self._searching:
+        async with self._search_lock:
             left = await end(orphans, self._events.journal, "on request")
-            self._take_over(await self._find())
+            self._update(await self._find())
         return left
 
-    def _take_over(self, found: tuple[Orphan, ...]) -> None:
+    def _update(self, found: tuple[Orphan, ...]) -> None:
         """Ages are kept true in silence; all else is news."""
         before, self.orphans = self.orphans, found
-        if [_ageless(orphan) for orphan in found] == [_ageless(orphan) for orphan in before]:
+        if [_without_age(orphan) for orphan in found] == [_without_age(orphan) for orphan in before]:
             return
         known = {(orphan.pid, orphan.start) for orphan in before}
         fresh = [orphan for orphan in found if (orphan.pid, orphan.start) not in known]
@@ -501,16 +513,16 @@ class OrphanWatch:
         self._events.changed("status")
         self._changes.notify()
 
-    def _is_unwanted(self, orphan: Orphan) -> bool:
+    def _must_be_ended(self, orphan: Orphan) -> bool:
         runner = self._runners.get(orphan.component or "")
-        is_new = (orphan.pid, orphan.start) not in self._undying
+        is_new = (orphan.pid, orphan.start) not in self._unkillable
         return is_new and runner is not None and runner.spec.stop.leftovers == "end"
 
     async def _find(self) -> tuple[Orphan, ...]:
         mains = [
             runner.record.main
             for runner in self._runners.values()
-            if runner.life.alive and runner.record is not None and runner.record.main is not None
+            if runner.lifecycle.alive and runner.record is not None and runner.record.main is not None
         ]
         found = await asyncio.to_thread(
             find_leftovers, self._setup.record, self._setup.control, tuple(self._runners), mains
@@ -521,8 +533,8 @@ class OrphanWatch:
     def _is_of_living_attempt(self, leftover: Leftover) -> bool:
         """Also one whose shim has not written its record yet."""
         runner = self._runners.get(leftover.component or "")
-        return runner is not None and runner.life.busy and leftover.attempt == runner.attempt
+        return runner is not None and runner.lifecycle.busy and leftover.attempt == runner.attempt
 
 
-def _ageless(orphan: Orphan) -> Orphan:
+def _without_age(orphan: Orphan) -> Orphan:
     return orphan.model_copy(update={"age_s": None})

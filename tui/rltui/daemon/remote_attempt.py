@@ -18,7 +18,7 @@ from rltui.services.job_status import JobStatus
 
 logger = logging.getLogger(__name__)
 
-_LOOK_INTERVAL_S = 0.5
+_POLL_INTERVAL_S = 0.5
 """Between two looks at what the follower wrote."""
 _FOLLOW_INTERVALS_S = (1.0, 60.0)
 """First and longest pause before a follower that ended soon is replaced; each is twice the one before."""
@@ -29,39 +29,41 @@ class RemoteAttempt:
 
     def __init__(self, changed: Callable[[JobStatus | None], None]) -> None:
         """`changed` is called, with what was known before, when something else is known."""
-        self.remote: JobStatus | None = None
+        self.job_status: JobStatus | None = None
         """As last looked at; `None` until it was started there."""
         self._changed = changed
-        self._news = Signal()
-        self._followed_at, self._pause_s = -math.inf, 0.0
+        self._changes = Signal()
+        self._runner_started_at, self._pause_s = -math.inf, 0.0
 
-    def look(self, attempt: Attempt) -> None:
+    def refresh(self, attempt: Attempt) -> None:
         """Take in what the follower of `attempt` wrote."""
-        before, self.remote = self.remote, attempt.remote or self.remote
-        if self.remote != before:
-            self._news.notify()
+        before, self.job_status = self.job_status, attempt.job_status or self.job_status
+        if self.job_status != before:
+            self._changes.notify()
             self._changed(before)
 
     async def watch(self, attempt: Attempt) -> None:
         while True:
-            self.look(attempt)
-            await asyncio.sleep(_LOOK_INTERVAL_S)
+            self.refresh(attempt)
+            await asyncio.sleep(_POLL_INTERVAL_S)
 
-    async def until_running(self) -> None:
-        while self.remote is None or self.remote.phase == "pending":
-            await self._news.wait()
+    async def wait_until_running(self) -> None:
+        while self.job_status is None or self.job_status.phase == "pending":
+            await self._changes.wait()
 
-    async def follow_again(self, attempt: Attempt, open_window: Callable[[Attempt], Awaitable[None]]) -> None:
+    async def restart_runner(
+        self, attempt: Attempt, open_window: Callable[[Attempt], Awaitable[None]]
+    ) -> None:
         """Its follower ended before it: let another take its place, by `open_window`.
 
         At once where that one had followed it for long, else after a pause that grows.
         """
         first, longest = _FOLLOW_INTERVALS_S
         while True:
-            self._pause_s = 0.0 if time.monotonic() - self._followed_at >= longest else self._pause_s
+            self._pause_s = 0.0 if time.monotonic() - self._runner_started_at >= longest else self._pause_s
             await asyncio.sleep(self._pause_s)
             self._pause_s = min(longest, max(first, 2 * self._pause_s))
-            self._followed_at = time.monotonic()
+            self._runner_started_at = time.monotonic()
             try:
                 attempt.forget_shim()
                 await open_window(attempt)
@@ -70,16 +72,16 @@ class RemoteAttempt:
             else:
                 return
 
-    def why_it_goes_on(self) -> str:
-        remote = self.remote
-        where = remote.where if remote is not None and remote.where else "its host"
-        if remote is None or remote.lost_at is None:
+    def still_alive_reason(self) -> str:
+        job_status = self.job_status
+        where = job_status.where if job_status is not None and job_status.where else "its host"
+        if job_status is None or job_status.lost_at is None:
             return f"it goes on: {where}"
-        since = duration(time.time() - remote.lost_at)
-        return f"{where} has not answered for {since} ({remote.problem}), and it may go on there"
+        since = duration(time.time() - job_status.lost_at)
+        return f"{where} has not answered for {since} ({job_status.problem}), and it may go on there"
 
 
-def news_of_host(component: str, before: JobStatus | None, remote: JobStatus) -> Iterator[Alert]:
+def job_status_alerts(component: str, before: JobStatus | None, job_status: JobStatus) -> Iterator[Alert]:
     """What a person should notice of a change of what is known."""
 
     def alert(title: str, text: str, *, is_good: bool = False) -> Alert:
@@ -87,16 +89,18 @@ def news_of_host(component: str, before: JobStatus | None, remote: JobStatus) ->
         severity: Literal["information", "warning"] = "information" if is_good else "warning"
         return Alert(kind=kind, severity=severity, title=title, text=text, component=component)
 
-    host = remote.where or "its host"
-    because = f": {remote.reason}" if remote.reason else ""
-    if before is not None and (before.phase, remote.phase) == ("running", "pending"):
+    host = job_status.where or "its host"
+    because = f": {job_status.reason}" if job_status.reason else ""
+    if before is not None and (before.phase, job_status.phase) == ("running", "pending"):
         yield alert(f"{component} was ended by its host, which will start it again", f"{host}{because}")
-    if before is not None and remote.starts > before.starts > 0:
-        yield alert(f"{component} was started again by its host", f"{host}, start {remote.starts}{because}")
+    if before is not None and job_status.starts > before.starts > 0:
+        yield alert(
+            f"{component} was started again by its host", f"{host}, start {job_status.starts}{because}"
+        )
     lost_at = None if before is None else before.lost_at
-    if remote.lost_at is not None and lost_at is None:
-        text = f"{remote.problem}; it is asked again and again. What runs there goes on."
+    if job_status.lost_at is not None and lost_at is None:
+        text = f"{job_status.problem}; it is asked again and again. What runs there goes on."
         yield alert(f"{component}: no answer from {host}", text)
-    if remote.lost_at is None and lost_at is not None:
+    if job_status.lost_at is None and lost_at is not None:
         text = f"after {duration(time.time() - lost_at)}"
         yield alert(f"{component}: {host} answers again", text, is_good=True)

@@ -22,15 +22,15 @@ from rltui.services.processes import ProcessId
 
 logger = logging.getLogger(__name__)
 
-_LOOK_S = 1.0
+_POLL_S = 1.0
 """Between two looks at which claims are over, while there are any."""
-_HAS_IT_FRAC = 0.95
+_REACHED_FRAC = 0.95
 """Of what it claimed: it has grown to its size."""
-_SOME_BYTES = GIB // 2
+_UNKNOWN_SIZE_BYTES = GIB // 2
 """More than a CUDA context: a component of unknown size has begun to load."""
-_STEPS = 2
+_PEAK_STEPS = 2
 """After so many a trainer has had its peak."""
-_LONGEST_S = 900.0
+_MAX_AGE_S = 900.0
 """After that a component that was ready does not grow any more, or will take less than it did before."""
 
 
@@ -56,27 +56,30 @@ class ReservationManager:
         self._readings = readings
         self._completed = completed
         self._files = ReservationFiles(experiment)
-        self._deciding = asyncio.Lock()
-        self._claims: dict[str, tuple[GpuReservation, ...]] = {}
+        self._decision_lock = asyncio.Lock()
+        self._reservations: dict[str, tuple[GpuReservation, ...]] = {}
         """By component; empty: it needs none."""
         self._ready_at: dict[str, tuple[float, int]] = {}
         """By component that claims and is ready: since when, with how many steps."""
-        self._kept_for: tuple[ProcessId, ...] = ()
+        self._saved_users: tuple[ProcessId, ...] = ()
         self._changed = Signal()
-        self._waited: dict[str, int] = {}
+        self._waiting_epochs: dict[str, int] = {}
         """By component that waited for another experiment to start: in which epoch."""
 
     def adopt(self) -> None:
         """Go on with what an earlier supervisor claimed for components that are still starting."""
-        if not any(claim.component for claim in self._files.own()):
+        if not any(reservation.component for reservation in self._files.own()):
             return
 
         def decide(others: tuple[GpuReservation, ...]) -> Collection[GpuReservation]:
             del others  # it had it before them
-            for claim in self._files.own():  # as it is now: what is void, others may have removed
-                runner = self._runners.get(claim.component)
-                if runner is not None and runner.life.busy:
-                    self._claims[claim.component] = (*self._claims.get(claim.component, ()), claim)
+            for reservation in self._files.own():  # as it is now: what is void, others may have removed
+                runner = self._runners.get(reservation.component)
+                if runner is not None and runner.lifecycle.busy:
+                    self._reservations[reservation.component] = (
+                        *self._reservations.get(reservation.component, ()),
+                        reservation,
+                    )
             return self._all()
 
         try:
@@ -87,17 +90,17 @@ class ReservationManager:
     def others(self) -> tuple[GpuReservation, ...]:
         return self._files.others()
 
-    async def take(self, component: str, seen: Collection[GpuReservation]) -> UnmetDependency | None:
+    async def reserve(self, component: str, seen: Collection[GpuReservation]) -> UnmetDependency | None:
         """What of others is in the way of its start; `None` once what it needs is claimed.
 
-        `seen`: what others claimed before the newest reading was made. A claim that ended since is memory
+        `seen`: what others claimed before the newest reading was made. A reservation that ended since is memory
         that the reading may not have.
         """
-        async with self._deciding:
-            if component in self._claims:
+        async with self._decision_lock:
+            if component in self._reservations:
                 return None
             try:
-                return await self._take(seen)
+                return await self._reserve(seen)
             except ConflictError as error:
                 return UnmetDependency(error.title)
             except ConfigError:  # told by others
@@ -106,86 +109,98 @@ class ReservationManager:
                 logger.warning("it starts without a claim on GPU memory: %s", error)
                 return None
 
-    async def _take(self, seen: Collection[GpuReservation]) -> UnmetDependency | None:
+    async def _reserve(self, seen: Collection[GpuReservation]) -> UnmetDependency | None:
         devices = [device for device in self._readings.newest.devices if not device.host]
         waiting = [
             name
             for name, runner in self._runners.items()
-            if runner.life.state is ComponentState.WAITING and name not in self._claims
+            if runner.lifecycle.state is ComponentState.WAITING and name not in self._reservations
         ]
         wanted = [
-            claim.model_copy(update={"experiment": self._experiment})
-            for claim in (self._memory.needs(devices, self._store.files, starts=waiting) if devices else ())
+            reservation.model_copy(update={"experiment": self._experiment})
+            for reservation in (
+                self._memory.needs(devices, self._store.files, starts=waiting) if devices else ()
+            )
         ]
         if not wanted:
             return None
         own, found = self._all(), None
-        epochs = {name: self._runners[name].life.epoch for name in waiting}
-        has_waited = any(self._waited.get(name) == epoch for name, epoch in epochs.items())
+        epochs = {name: self._runners[name].lifecycle.epoch for name in waiting}
+        has_waited = any(self._waiting_epochs.get(name) == epoch for name, epoch in epochs.items())
 
         def decide(others: tuple[GpuReservation, ...]) -> Collection[GpuReservation] | None:
             nonlocal found
-            known = {(claim.experiment, claim.component, claim.device): claim for claim in (*seen, *others)}
+            known = {
+                (reservation.experiment, reservation.component, reservation.device): reservation
+                for reservation in (*seen, *others)
+            }
             found = contention(devices, wanted, own=own, others=known.values(), has_waited=has_waited)
             return (*own, *wanted) if found is None else None
 
         await asyncio.to_thread(self._files.change, decide)
         if found is not None:
-            self._waited = epochs
+            self._waiting_epochs = epochs
             return UnmetDependency(found.text, passes=found.is_starting)
-        self._kept_for = ()
+        self._saved_users = ()
         for name in waiting:
-            self._claims[name] = tuple(claim for claim in wanted if claim.component == name)
+            self._reservations[name] = tuple(
+                reservation for reservation in wanted if reservation.component == name
+            )
         self._changed.notify()
         return None
 
     def _all(self) -> tuple[GpuReservation, ...]:
-        return tuple(claim for claims in self._claims.values() for claim in claims)
+        return tuple(
+            reservation for reservations in self._reservations.values() for reservation in reservations
+        )
 
     async def watch(self) -> None:
         """For ever: end the claims of components that have what they need, or are gone."""
         while True:
-            if not self._claims:
+            if not self._reservations:
                 await self._changed.wait()
-            self.look()
-            await asyncio.sleep(_LOOK_S)
+            self.release_finished()
+            await asyncio.sleep(_POLL_S)
 
-    def look(self) -> None:
+    def release_finished(self) -> None:
         """End those that are over now."""
-        over = [name for name in self._claims if self._is_over(name)]
+        over = [name for name in self._reservations if self._is_over(name)]
         for name in over:
-            del self._claims[name]
+            del self._reservations[name]
             self._ready_at.pop(name, None)
-        if over or self._users() != self._kept_for:
-            self._kept_for = self._users()
+        if over or self._users() != self._saved_users:
+            self._saved_users = self._users()
             try:
-                self._files.keep(self._all(), self._kept_for)
+                self._files.keep(self._all(), self._saved_users)
             except RltuiError as error:  # a full disk: they end with this process at the latest
                 logger.warning("%s", error)
 
     def _users(self) -> tuple[ProcessId, ...]:
         """The shims of those that have begun."""
-        records = (runner.record for name in self._claims if (runner := self._runners[name]).life.alive)
+        records = (
+            runner.record for name in self._reservations if (runner := self._runners[name]).lifecycle.alive
+        )
         return tuple(record.shim for record in records if record is not None and record.shim is not None)
 
     def _is_over(self, name: str) -> bool:
-        life = self._runners[name].life
-        if life.state is not ComponentState.READY:
-            return not life.busy
+        lifecycle = self._runners[name].lifecycle
+        if lifecycle.state is not ComponentState.READY:
+            return not lifecycle.busy
         now = time.monotonic()
         since, steps = self._ready_at.setdefault(name, (now, self._completed()))
-        if now - since > _LONGEST_S or self._completed() >= steps + _STEPS:
+        if now - since > _MAX_AGE_S or self._completed() >= steps + _PEAK_STEPS:
             return True
         try:
-            return self._memory.is_engine(name, self._store.files) or self._has_it(name)
+            return self._memory.is_engine(name, self._store.files) or self._has_reached_size(name)
         except ConfigError:
             return False
 
-    def _has_it(self, name: str) -> bool:
+    def _has_reached_size(self, name: str) -> bool:
         """On all of its devices."""
         by_key = {device.key: device for device in self._readings.newest.devices}
         return all(
-            claim.device in by_key
-            and held_bytes(by_key[claim.device], claim) >= (_HAS_IT_FRAC * claim.size_bytes or _SOME_BYTES)
-            for claim in self._claims[name]
+            reservation.device in by_key
+            and held_bytes(by_key[reservation.device], reservation)
+            >= (_REACHED_FRAC * reservation.size_bytes or _UNKNOWN_SIZE_BYTES)
+            for reservation in self._reservations[name]
         )

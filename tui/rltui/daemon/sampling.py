@@ -19,7 +19,7 @@ class RunSampler:
 
     def __init__(self, take: Callable[[Mapping[str, float], str], None]) -> None:
         """`take`: gets values by name, and their source."""
-        self._take = take
+        self._add_point = take
         self._meters: dict[str, EngineMeter] = {}
         self._gpus_at: float | None = None
         self._memory: dict[str, float] = {}
@@ -30,10 +30,10 @@ class RunSampler:
         """What an inference server says of itself now."""
         meter = self._meters.setdefault(component, EngineMeter(_INTERVAL_S))
         for suffix, values in meter.add(exposition, time.time()).items():
-            self._take(values, component + suffix)
+            self._add_point(values, component + suffix)
 
     def started(self, component: str, attempt: int) -> None:
-        self._take({f"starts/{component}": float(attempt)}, OWN_SOURCE)
+        self._add_point({f"starts/{component}": float(attempt)}, OWN_SOURCE)
 
     def gpus(self, report: GpuReport) -> None:
         """A reading: the memory that components hold, and how much the devices on which they hold it work."""
@@ -52,7 +52,7 @@ class RunSampler:
         now = time.monotonic()
         if self._memory and (self._gpus_at is None or now - self._gpus_at >= _INTERVAL_S):
             use = {name: sum(seen) / len(seen) for name, seen in self._use.items()}
-            self._take({**self._memory, **use}, OWN_SOURCE)
+            self._add_point({**self._memory, **use}, OWN_SOURCE)
             self._gpus_at = now
             self._memory.clear()
             self._use.clear()

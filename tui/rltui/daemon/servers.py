@@ -36,13 +36,13 @@ SERVER = "server"
 """Key of problems with a server that is elsewhere."""
 _INTERVAL_S, _UNWATCHED_S = 2.0, 10.0
 """Between two questions, while somebody looks or a start waits for it, and else."""
-_LOST_ANSWERS = 3
+_MAX_UNANSWERED = 3
 """So many questions without an answer and a server that was ready counts as down."""
 _USERS_INTERVAL_S = 5.0
 
 
 @dataclass(slots=True)
-class _SeenServer:
+class _WatchedServer:
     id: str
     address: ServerAddress
     state: ServerState = "unknown"
@@ -64,8 +64,8 @@ class Servers:
         self._config = config
         self._observation = observation
         self._events = events
-        self._watched: tuple[_SeenServer, ...] = ()
-        self._asking = asyncio.Lock()
+        self._servers: tuple[_WatchedServer, ...] = ()
+        self._poll_lock = asyncio.Lock()
         self._users: tuple[str, ...] = ()
         self._users_at = -_USERS_INTERVAL_S
         self.on_change: Callable[[], None] = lambda: None
@@ -86,42 +86,44 @@ class Servers:
     async def watch(self) -> None:
         while True:
             if self.is_external:
-                await self.look()
-            await self._look_for_users()
-            is_missed = any(each.state == "down" or each.unanswered for each in self._watched)
+                await self.poll()
+            await self._poll_users()
+            is_missed = any(each.state == "down" or each.unanswered for each in self._servers)
             is_watched = (is_missed and self.is_in_use()) or len(self._events.broadcast) > 0
             await asyncio.sleep(_INTERVAL_S if is_watched else _UNWATCHED_S)
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Ask each server once, and tell what is new. Whoever comes meanwhile waits for the same answers."""
-        if self._asking.locked():
-            async with self._asking:
+        if self._poll_lock.locked():
+            async with self._poll_lock:
                 return
-        async with self._asking:
-            self._take_addresses()
-            for each in self._watched:
+        async with self._poll_lock:
+            self._refresh_addresses()
+            for each in self._servers:
                 key = os.environ.get(each.address.key_variable, "")
                 answer = await asyncio.to_thread(ask_server, each.address, key)
                 exposition = None
                 if not answer.fault:
                     exposition = await read_exposition(f"{each.address.root}/metrics", key=key)
-                self._saw(each, answer, exposition, key_is_set=bool(key))
+                self._update(each, answer, exposition, key_is_set=bool(key))
 
-    def _take_addresses(self) -> None:
+    def _refresh_addresses(self) -> None:
         """From the config as it is now; those before, where it cannot be read."""
         try:
             addresses = self._setup.framework.inference_servers(self._config.store.files)
         except ConfigError as error:
             self._events.config_error(error)
             return
-        if addresses != tuple(each.address for each in self._watched):
+        if addresses != tuple(each.address for each in self._servers):
             named = zip(server_ids(len(addresses)), addresses, strict=True)
-            self._watched = tuple(_SeenServer(name, address) for name, address in named)
+            self._servers = tuple(_WatchedServer(name, address) for name, address in named)
 
-    def _saw(self, each: _SeenServer, answer: Answer, exposition: bytes | None, *, key_is_set: bool) -> None:
+    def _update(
+        self, each: _WatchedServer, answer: Answer, exposition: bytes | None, *, key_is_set: bool
+    ) -> None:
         state, reason = judged(each.address, answer, key_is_set=key_is_set)
         each.unanswered = each.unanswered + 1 if state == "down" else 0
-        if state == "down" and each.state == "ready" and each.unanswered < _LOST_ANSWERS:
+        if state == "down" and each.state == "ready" and each.unanswered < _MAX_UNANSWERED:
             return  # a busy one may miss one question
         activity = parse_activity(exposition) if exposition is not None else None
         if exposition is not None and activity is not None:
@@ -133,12 +135,12 @@ class Servers:
         each.state, each.reason = state, reason
         if before != state:
             each.since = time.time()
-            self._tell(each, before)
+            self._report_change(each, before)
         if is_news:
             self._events.changed("status")
             self.on_change()
 
-    def _tell(self, each: _SeenServer, before: ServerState) -> None:
+    def _report_change(self, each: _WatchedServer, before: ServerState) -> None:
         url = each.address.url
         if each.state == "ready":
             serves = f", serving {listed(each.answer.models[:3])}" if each.answer.models else ""
@@ -154,15 +156,15 @@ class Servers:
             Alert.model_validate({"kind": kind, "severity": severity, "title": title, "text": text})
         )
 
-    def why_held(self, component: str) -> tuple[bool, str] | None:
+    def start_blocker(self, component: str) -> tuple[bool, str] | None:
         """What of these keeps a job of the run from starting: (it can still come, why)."""
         if not self.is_external or component not in self._setup.run_jobs:
             return None
-        for each in self._watched:
+        for each in self._servers:
             if each.state != "ready":
                 why = f": {each.reason}" if each.reason else ""
                 return each.state != "refused", f"the inference server at {each.address.url}{why}"
-        return None if self._watched else (True, "the address of its inference server")
+        return None if self._servers else (True, "the address of its inference server")
 
     def status(self) -> tuple[ServerStatus, ...]:
         return tuple(
@@ -179,25 +181,25 @@ class Servers:
                 since=each.since,
                 facts=each.facts,
             )
-            for each in self._watched
+            for each in self._servers
         )
 
     # --- before a start -----------------------------------------------------------------------------------
 
-    async def refreshed(self) -> None:
+    async def refresh(self) -> None:
         """Return when it is known how everything stands that a plan asks for."""
         if self.is_external:
-            await self.look()
+            await self.poll()
         self._users_at = -_USERS_INTERVAL_S
-        await self._look_for_users()
+        await self._poll_users()
 
     def problems(self, plan: Plan, *, is_anew: bool) -> tuple[Problem, ...]:
         """What stands in the way of a plan, or should be known before it is carried out. `is_anew`: its
         jobs begin at the beginning.
         """
-        return (*self._of_servers(plan, is_anew=is_anew), *self._of_users(plan))
+        return (*self._server_problems(plan, is_anew=is_anew), *self._user_problems(plan))
 
-    def _of_servers(self, plan: Plan, *, is_anew: bool) -> tuple[Problem, ...]:
+    def _server_problems(self, plan: Plan, *, is_anew: bool) -> tuple[Problem, ...]:
         if not self.is_external or self._setup.run_jobs.isdisjoint(plan.start):
             return ()
         found = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
@@ -206,7 +208,7 @@ class Servers:
             again = f"{hints.DOWN(name=record.name)}, then {record.resume_command}, and it gets one"
             message = f"the config has an inference server now, and this experiment was made without: {again}"
             found.append(Problem(key=SERVER, message=message))
-        for each in self._watched:
+        for each in self._servers:
             if each.state == "ready":
                 told = doubts(each.address, each.answer)
                 found += [Problem(severity="hint", key=SERVER, message=text) for text in told]
@@ -240,7 +242,7 @@ class Servers:
         names = [other.name for other in others if other.name != record.name]
         if names:
             faults.append(f"{listed(names)} uses the inference server of {owner.name} already")
-        reset = self._reset(self._watched[0].address) if is_stale and self._watched else None
+        reset = self._reset(self._servers[0].address) if is_stale and self._servers else None
         if isinstance(reset, Missing):
             again = hints.RESTART_INFERENCE(name=owner.name)
             faults.append(f"the inference server of {owner.name}: {reset.reason}; {reset.hint}: {again}")
@@ -254,7 +256,7 @@ class Servers:
         """What the servers of another experiment are told before the jobs of this run start."""
         if not self._setup.record.inference_of:
             return []
-        calls = ((each.address.key_variable, self._reset(each.address)) for each in self._watched)
+        calls = ((each.address.key_variable, self._reset(each.address)) for each in self._servers)
         told = self._config.launcher.service_calls(self._config.store.files, resume_step=None)
         resets = [replace(call, key_variable=name) for name, call in calls if isinstance(call, ServiceCall)]
         return [*(call for call in told if call.component == "inference"), *resets]
@@ -266,7 +268,7 @@ class Servers:
         """Experiments that use the inference server of this one, as last seen."""
         return self._users
 
-    async def _look_for_users(self) -> None:
+    async def _poll_users(self) -> None:
         now = time.monotonic()
         if now - self._users_at < _USERS_INTERVAL_S:
             return
@@ -277,7 +279,7 @@ class Servers:
             self._users = names
             self._events.changed("status")
 
-    def _of_users(self, plan: Plan) -> tuple[Problem, ...]:
+    def _user_problems(self, plan: Plan) -> tuple[Problem, ...]:
         if not self._users or "inference" not in self._setup.components:
             return ()
         who, verb = listed(self._users), "uses" if len(self._users) == 1 else "use"

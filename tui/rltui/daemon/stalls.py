@@ -43,14 +43,14 @@ from rltui.services.stack_dump import dump_stacks
 
 logger = logging.getLogger(__name__)
 
-_LOOK_INTERVAL_S = 2.0
+_POLL_INTERVAL_S = 2.0
 _ACTIVITY_INTERVAL_UNWATCHED_S = 10.0
 """Between two questions to a server while nobody looks; else it is asked at every look."""
 _CHILDREN_INTERVAL_S = 10.0
 """Between two looks at the processes of an inference server: its engine is one of them."""
-_RETELL_S = 10.0
+_REPORT_INTERVAL_S = 10.0
 """The durations in the evidence are brought up to date this often."""
-_LOST_ANSWERS = 3
+_MAX_UNANSWERED = 3
 """So many questions without an answer and what the server said before is no longer shown."""
 _JOURNAL_LINES = 40
 """Of the stacks, in the journal; the file has all."""
@@ -61,8 +61,8 @@ _START_INTERVAL_S = 3.0
 async def watch_stalls(supervisor: Supervisor) -> None:
     watch = StallWatch(supervisor.processes, supervisor.observation, supervisor.events)
     while True:
-        watch.look(time.monotonic())
-        await asyncio.sleep(_LOOK_INTERVAL_S)
+        watch.poll(time.monotonic())
+        await asyncio.sleep(_POLL_INTERVAL_S)
 
 
 class StallWatch:
@@ -73,9 +73,9 @@ class StallWatch:
         self._observation = observation
         self._events = events
         self._clock = WatchClock()
-        self._watched: dict[str, _Watched] = {}
+        self._watched: dict[str, _ComponentWatch] = {}
 
-    def look(self, monotonic_s: float) -> None:
+    def poll(self, monotonic_s: float) -> None:
         """One look at each component that is ready and within reach; the others are forgotten."""
         at = self._clock.read(monotonic_s)
         for name, runner in self._processes.runners.items():
@@ -89,13 +89,13 @@ class StallWatch:
             if not _can_be_watched(runner):
                 continue
             if watched is None:
-                watched = self._watched[name] = _Watched(
+                watched = self._watched[name] = _ComponentWatch(
                     runner, self._processes, self._observation, self._events, self._clock
                 )
-            watched.look(at)
+            watched.poll(at)
 
 
-class _Watched:
+class _ComponentWatch:
     def __init__(
         self,
         runner: ComponentRunner,
@@ -109,15 +109,15 @@ class _Watched:
         self._observation = observation
         self._events = events
         self._clock = clock
-        self._epoch = runner.life.epoch
+        self._epoch = runner.lifecycle.epoch
         self._name = runner.spec.id
         self._url = runner.launch.metrics if runner.launch is not None else None
-        self._pulse = Heartbeat(rule_of(runner.spec))
+        self._heartbeat = Heartbeat(rule_of(runner.spec))
         self._evidence: str | None = None
-        self._told_at = 0.0
+        self._reported_at = 0.0
         """When the evidence was last told."""
-        self._asked_at: float | None = None
-        self._is_asking = False
+        self._requested_at: float | None = None
+        self._is_requesting = False
         self._unanswered = 0
         self._children_at = -_CHILDREN_INTERVAL_S
         self._stopped_child: ProcessId | None = None
@@ -127,53 +127,53 @@ class _Watched:
 
     def is_of(self, runner: ComponentRunner) -> bool:
         """`runner` is still in the same start, ready, and within reach."""
-        return runner.life.epoch == self._epoch and _can_be_watched(runner)
+        return runner.lifecycle.epoch == self._epoch and _can_be_watched(runner)
 
-    def look(self, at: float) -> None:
+    def poll(self, at: float) -> None:
         pause = 0.0 if len(self._events.broadcast) else _ACTIVITY_INTERVAL_UNWATCHED_S
-        due = self._asked_at is None or at - self._asked_at >= pause
-        if self._url is not None and due and not self._is_asking:
-            self._asked_at, self._is_asking = at, True
-            spawn(self._take_answer(self._url), f"ask {self._name} what it does")
-        signs = _signs(self._runner, self._observation)
+        due = self._requested_at is None or at - self._requested_at >= pause
+        if self._url is not None and due and not self._is_requesting:
+            self._requested_at, self._is_requesting = at, True
+            spawn(self._read_activity(self._url), f"ask {self._name} what it does")
+        signs = _liveness_signals(self._runner, self._observation)
         if self._url is not None and not signs.is_stopped:
             if at - self._children_at >= _CHILDREN_INTERVAL_S or self._stopped_child is not None:
                 self._children_at, self._stopped_child = at, _stopped_child(signs.pid)
             if self._stopped_child is not None:
                 signs = replace(signs, pid=self._stopped_child.pid, is_stopped=True)
-        before, self._evidence = self._evidence, self._pulse.look(signs, at)
+        before, self._evidence = self._evidence, self._heartbeat.look(signs, at)
         if (before is None) != (self._evidence is None):
             self._processes.set_stall(self._name, self._evidence)
-            self._told_at = at
+            self._reported_at = at
             if (
                 self._evidence is not None
                 and self._runner.spec.stall.dump
                 and not self._runner.spec.is_remote
             ):
-                attempt = self._runner.newest
+                attempt = self._runner.newest_attempt
                 if attempt is not None and attempt.main is not None:
                     spawn(
                         _write_stacks(self._events, self._name, attempt.number, attempt.main, attempt.folder),
                         f"stacks of {self._name}",
                     )
-        elif self._evidence is not None and at - self._told_at >= _RETELL_S:
+        elif self._evidence is not None and at - self._reported_at >= _REPORT_INTERVAL_S:
             self._processes.set_stall(self._name, self._evidence)
-            self._told_at = at
+            self._reported_at = at
 
-    async def _take_answer(self, url: str) -> None:
+    async def _read_activity(self, url: str) -> None:
         try:
             text = await read_exposition(url)
         finally:
-            self._is_asking = False
+            self._is_requesting = False
         if self.is_over:
             return
         answer = None
         if text is not None:
             answer = parse_activity(text)
             self._observation.sampler.engine(self._name, text)
-        self._pulse.answered(answer, self._clock.read(time.monotonic()))
+        self._heartbeat.answered(answer, self._clock.read(time.monotonic()))
         self._unanswered = 0 if answer is not None else self._unanswered + 1
-        shown = answer if answer is not None or self._unanswered >= _LOST_ANSWERS else self.activity
+        shown = answer if answer is not None or self._unanswered >= _MAX_UNANSWERED else self.activity
         if shown != self.activity:
             self.activity = shown
             self._observation.set_activity(self._name, shown)
@@ -192,11 +192,13 @@ def rule_of(spec: ComponentSpec) -> StallRule:
 
 def _can_be_watched(runner: ComponentRunner) -> bool:
     """It is ready, and, where it runs elsewhere, its host answers: else its silence says nothing of it."""
-    remote = runner.elsewhere.remote
-    return runner.life.state is ComponentState.READY and (remote is None or remote.lost_at is None)
+    job_status = runner.remote_attempt.job_status
+    return runner.lifecycle.state is ComponentState.READY and (
+        job_status is None or job_status.lost_at is None
+    )
 
 
-def _signs(runner: ComponentRunner, observation: Observation) -> LivenessSignals:
+def _liveness_signals(runner: ComponentRunner, observation: Observation) -> LivenessSignals:
     main = runner.record.main if runner.record is not None and not runner.spec.is_remote else None
     stat = read_stat(main.pid) if main is not None else None
     rows = observation.progress.rows(runner.spec.id)
@@ -248,33 +250,33 @@ async def _write_stacks(
 
 
 async def watch_starts(supervisor: Supervisor) -> None:
-    watched: dict[str, _WatchedStart] = {}
+    watched: dict[str, _StartWatch] = {}
     while True:
         for name, runner in supervisor.processes.runners.items():
-            if runner.life.state is not ComponentState.STARTING:
-                if watched.pop(name, None) and runner.life.state is ComponentState.READY:
+            if runner.lifecycle.state is not ComponentState.STARTING:
+                if watched.pop(name, None) and runner.lifecycle.state is ComponentState.READY:
                     supervisor.processes.set_stall(name, None)
                 continue
             known = watched.get(name)
-            if known is None or known.epoch != runner.life.epoch:
-                known = watched[name] = _WatchedStart(runner)
-            phase, evidence = runner.phase, await known.look(supervisor.processes.failure_patterns)
-            if known.epoch == runner.life.epoch and runner.life.state is ComponentState.STARTING:
+            if known is None or known.epoch != runner.lifecycle.epoch:
+                known = watched[name] = _StartWatch(runner)
+            phase, evidence = runner.phase, await known.poll(supervisor.processes.failure_patterns)
+            if known.epoch == runner.lifecycle.epoch and runner.lifecycle.state is ComponentState.STARTING:
                 supervisor.processes.set_stall(name, evidence)
                 if runner.phase != phase:
                     supervisor.events.changed("status")
         await asyncio.sleep(_START_INTERVAL_S)
 
 
-class _WatchedStart:
+class _StartWatch:
     def __init__(self, runner: ComponentRunner) -> None:
-        self.epoch = runner.life.epoch
+        self.epoch = runner.lifecycle.epoch
         self._runner = runner
         self._size: int | None = None
         self._grew_at = time.monotonic()
         self._fatal: str | None = None
 
-    async def look(self, patterns: Sequence[FailurePattern]) -> str | None:
+    async def poll(self, patterns: Sequence[FailurePattern]) -> str | None:
         """Why it will not be ready, as far as can be seen. Also tells the component how far it is."""
         log = self._runner.log
         size = _log_size(log)

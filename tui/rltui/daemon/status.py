@@ -20,7 +20,7 @@ from rltui.errors import ConfigError
 from rltui.services.runs.observed import is_growing, title_of
 from rltui.services.slurm import SCRIPT_FILE
 
-_READABLE_S = 300.0
+_VISIBLE_S = 300.0
 """So long after its end a component that was started by hand is shown: what came of it is in the events, and
 of an evaluation in their list."""
 
@@ -47,7 +47,7 @@ class StatusBuilder:
         `transaction`: the plan being carried out, in words. `down`: whether and by whom everything is being
         ended. `evals`: the running one first.
         """
-        record, progress = self.setup.record, self.observation.figures
+        record, progress = self.setup.record, self.observation.current_progress
         return Status(
             experiment=record.name,
             state="running" if self.is_running() else "stopped",
@@ -58,7 +58,7 @@ class StatusBuilder:
             step=progress.step,
             max_steps=progress.max_steps,
             reward=progress.reward,
-            components=tuple(self._component(runner, evals) for runner in self._listed()),
+            components=tuple(self._component(runner, evals) for runner in self._visible_runners()),
             done=self.processes.is_done(),
             title=title_of(record, self.setup.layout, self.setup.framework),
             config_files=record.config_files,
@@ -78,37 +78,37 @@ class StatusBuilder:
         """Something of it runs, or will without anybody asking; somebody else's run: it is written to."""
         if self.setup.record.observed:
             return is_growing(self.observation.logs.logs, time.time())
-        return any(runner.life.expected for runner in self.processes.runners.values())
+        return any(runner.lifecycle.expected for runner in self.processes.runners.values())
 
-    def _listed(self) -> Iterator[ComponentRunner]:
+    def _visible_runners(self) -> Iterator[ComponentRunner]:
         for runner in self.processes.runners.values():
             if not runner.spec.is_manual or not _is_over(runner):
                 yield runner
 
     def _component(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> ComponentStatus:
-        name, life, record = runner.spec.id, runner.life, runner.record
+        name, lifecycle, record = runner.spec.id, runner.lifecycle, runner.record
         started = record.started_at if record is not None else None
-        if life.alive and runner.elsewhere.remote is not None:
-            started = runner.elsewhere.remote.since
-        ended = None if life.alive or record is None else record.ended_at
-        uptime = None if started is None or not life.alive else max(0.0, time.time() - started)
-        retry_in_s = None if life.retry_at is None else life.retry_at - time.monotonic()
+        if lifecycle.alive and runner.remote_attempt.job_status is not None:
+            started = runner.remote_attempt.job_status.since
+        ended = None if lifecycle.alive or record is None else record.ended_at
+        uptime = None if started is None or not lifecycle.alive else max(0.0, time.time() - started)
+        retry_in_s = None if lifecycle.retry_at is None else lifecycle.retry_at - time.monotonic()
         memory, remedies = self.remedies.advice(runner) or (None, ())
         return ComponentStatus(
             id=name,
             kind=runner.spec.kind,
             prepares=bool(runner.spec.creates),
             manual=runner.spec.is_manual,
-            state=life.state,
+            state=lifecycle.state,
             stalled=runner.evidence is not None,
             evidence=runner.evidence,
             reason=self._reason(runner),
             retry_at=None if retry_in_s is None else time.time() + retry_in_s,
             pid=runner.pid,
             attempt=runner.attempt,
-            exit_code=life.exit.code if life.exit else None,
-            signal=life.exit.signal if life.exit else None,
-            from_outside=life.exit is not None and life.exit.from_outside,
+            exit_code=lifecycle.exit.code if lifecycle.exit else None,
+            signal=lifecycle.exit.signal if lifecycle.exit else None,
+            from_outside=lifecycle.exit is not None and lifecycle.exit.from_outside,
             started_at=started,
             uptime_s=uptime if ended is None else None,
             log=str(runner.log) if runner.log else None,
@@ -120,7 +120,7 @@ class StatusBuilder:
             concerns=tuple(
                 concern
                 for concern in self.observation.health.concerns
-                if concern.component == name and life.alive
+                if concern.component == name and lifecycle.alive
             ),
             out_of_memory=memory,
             remedies=remedies,
@@ -136,47 +136,49 @@ class StatusBuilder:
 
     def _reason(self, runner: ComponentRunner) -> str | None:
         name = runner.spec.id
-        if runner.attempt is None and not runner.life.busy and self.config.is_made(name):
+        if runner.attempt is None and not runner.lifecycle.busy and self.config.is_made(name):
             made = self.config.launcher.creates(name, self.config.store.files)
             return f"not needed: {made} is there"
-        if runner.life.state is ComponentState.WAITING and self.config.makes_configs:
-            return runner.life.reason or "waits for its config, which the framework makes"
-        return runner.life.reason
+        if runner.lifecycle.state is ComponentState.WAITING and self.config.makes_configs:
+            return runner.lifecycle.reason or "waits for its config, which the framework makes"
+        return runner.lifecycle.reason
 
     def _facts(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> tuple[str, ...]:
         """Short texts for its title; how far a start is, by its own words, comes first."""
-        facts = self.observation.facts(runner.spec.id)
+        facts = self.observation.title_details(runner.spec.id)
         for each in evals:
             if each.state == "running" and runner.spec.id in (COMPONENT, SERVER):
                 facts = (each.label, each.words) if runner.spec.id == COMPONENT else (each.label,)
-        if runner.life.state is ComponentState.STARTING and runner.phase is not None:
+        if runner.lifecycle.state is ComponentState.STARTING and runner.phase is not None:
             return (runner.phase, *facts)
         if runner.spec.id == "inference" and self.servers.users:
             facts = (*facts, f"used by {listed(self.servers.users)}")
-        return facts if runner.life.alive else ()
+        return facts if runner.lifecycle.alive else ()
 
 
 def _host(runner: ComponentRunner) -> HostStatus | None:
-    if (remote := runner.elsewhere.remote) is None:
+    if (job_status := runner.remote_attempt.job_status) is None:
         return None
     host = runner.launch.host if runner.launch is not None else None
     is_job = host is not None and host["kind"] == "slurm"
     return HostStatus(
-        where=remote.where,
-        phase=remote.phase,
-        reason=remote.reason,
-        since=remote.since,
-        starts=remote.starts,
-        ends_at=remote.ends_at,
-        lost_at=remote.lost_at,
-        problem=remote.problem,
-        script=str(runner.newest.folder / SCRIPT_FILE) if is_job and runner.newest is not None else "",
+        where=job_status.where,
+        phase=job_status.phase,
+        reason=job_status.reason,
+        since=job_status.since,
+        starts=job_status.starts,
+        ends_at=job_status.ends_at,
+        lost_at=job_status.lost_at,
+        problem=job_status.problem,
+        script=str(runner.newest_attempt.folder / SCRIPT_FILE)
+        if is_job and runner.newest_attempt is not None
+        else "",
     )
 
 
 def _is_over(runner: ComponentRunner) -> bool:
     """A component that was started by hand has ended, and people have had time to read why."""
-    state, record = runner.life.state, runner.record
+    state, record = runner.lifecycle.state, runner.record
     if state in (ComponentState.EXITED, ComponentState.FAILED) and record is not None:
-        return record.ended_at is not None and time.time() - record.ended_at > _READABLE_S
+        return record.ended_at is not None and time.time() - record.ended_at > _VISIBLE_S
     return state is ComponentState.STOPPED

@@ -19,7 +19,7 @@ from rltui.daemon.config import Config, Setup
 from rltui.daemon.eval_servers import EvalServers
 from rltui.daemon.eval_work import EvalWork
 from rltui.daemon.evals import EvalScheduler
-from rltui.daemon.events import EventBus, Message, config_alert, encoded
+from rltui.daemon.events import EventBus, Message, config_alert, encode
 from rltui.daemon.forecast import RemedyAdvisor
 from rltui.daemon.gpu import GpuAccount
 from rltui.daemon.observation import Observation
@@ -65,7 +65,7 @@ class Supervisor:
         self.processes = run = Processes(
             setup, events, self.config, self.observation, self.gpu_readings, memory, self.servers, tmux=tmux
         )
-        self.gpu_account = GpuAccount(record.name, run.runners, run.forecast, run.claims.others)
+        self.gpu_account = GpuAccount(record.name, run.runners, run.forecast, run.reservations.others)
         remedies = RemedyAdvisor(
             self.config.store, self.config.launcher, memory, setup.control, self.gpu_readings
         )
@@ -80,23 +80,27 @@ class Supervisor:
             self.config,
             self.observation,
             events,
-            changed=self._in_hand_changed,
+            changed=self._pending_changed,
             resets=self.servers.resets,
-            begun=lambda: self.config.keep_provenance(self.gpu_readings.newest.driver),
+            begun=lambda: self.config.save_provenance(self.gpu_readings.newest.driver),
         )
         self.checkpoints = CheckpointService(setup, self.config, self.observation, self.processes, events)
         self._rollback = RollbackWatch(record.name, alert=events.alert)
         retries = Retries(self._transactions, self._planner)
-        self.processes.listeners += [self._rollback.life_changed, self._life_changed, retries.life_changed]
+        self.processes.listeners += [
+            self._rollback.lifecycle_changed,
+            self._lifecycle_changed,
+            retries.lifecycle_changed,
+        ]
         servers = EvalServers(setup, self.config, self.processes.runners, self.gpu_readings, memory)
         work = EvalWork(setup, self.config, self.observation, self.processes, events, servers=servers)
-        self.evals = EvalScheduler(work, events, may_start=lambda: self._transactions.closed is None)
+        self.evals = EvalScheduler(work, events, may_start=lambda: self._transactions.closed_reason is None)
         self._intent = IntentFile(setup.control.intent_file)
         self._down: Down | None = None
         """Since the last start of anything."""
-        self._ending: asyncio.Task[None] | None = None
+        self._shutdown_task: asyncio.Task[None] | None = None
         """Takes everything down, for all who ask for that."""
-        self.ended = asyncio.Event()
+        self.finished = asyncio.Event()
         """Everything was taken down: there is nothing more to do."""
         events.on_change("status", self._publish_status)
         events.on_change("knobs", self._publish_knobs)
@@ -106,7 +110,7 @@ class Supervisor:
     def adopt(self) -> None:
         """Take over living components of an earlier supervisor, and finish what it had begun."""
         journal, runners = self.events.journal, self.processes.runners
-        self.config.settle()
+        self.config.reconcile()
         self._publish_knobs()
         self.observation.logs.look()
         self.observation.progress.poll()
@@ -121,11 +125,11 @@ class Supervisor:
                 self.config.launcher.give(name, runner.launch.given)
             if runner.log is not None:
                 self.observation.follow(name, runner.log)
-        self.processes.orphans.look()
-        self.processes.claims.adopt()
+        self.processes.orphans.request_search()
+        self.processes.reservations.adopt()
         if self._down is not None and not self._down.complete:
             journal.add("supervisor", "going on with taking it down, as the killed supervisor had begun")
-            self._begin_end(self._down)
+            self._start_shutdown(self._down)
         elif intent.transaction is not None:
             journal.add("plan", "going on with what the killed supervisor had begun")
             self._transactions.resume(intent.transaction)
@@ -133,7 +137,7 @@ class Supervisor:
             for name in (*intent.waiting, *intent.backoff):
                 if name in runners and not runners[name].spec.is_manual:
                     runners[name].start(automatic=True)
-        self.keep_intent()
+        self.save_intent()
 
     @property
     def is_idle(self) -> bool:
@@ -150,23 +154,25 @@ class Supervisor:
         Raises:
             ConflictError: if it shall be `only_idle`, and something runs or is about to.
         """
-        if self._ending is None or (self._ending.done() and self._ending.exception() is not None):
+        if self._shutdown_task is None or (
+            self._shutdown_task.done() and self._shutdown_task.exception() is not None
+        ):
             name = self.setup.record.name
             if only_idle and not self.is_idle:
                 raise ConflictError(f"{name} is running", hint=f"{hints.STATUS(name=name)} tells what")
             self.events.journal.add("supervisor", f"is taken down by {by}", by=by)
             before = self._down if only_idle else None  # nothing was started since: that one did it
-            self._begin_end(Down(by=by, at=time.time()) if before is None else before)
-        assert self._ending is not None
-        await asyncio.shield(self._ending)
+            self._start_shutdown(Down(by=by, at=time.time()) if before is None else before)
+        assert self._shutdown_task is not None
+        await asyncio.shield(self._shutdown_task)
 
-    def _begin_end(self, down: Down) -> None:
+    def _start_shutdown(self, down: Down) -> None:
         self._down = down = down.model_copy(update={"complete": False})
-        self._ending = spawn(self._take_down(down), "down")
-        self._in_hand_changed()
+        self._shutdown_task = spawn(self._shut_everything_down(down), "down")
+        self._pending_changed()
 
-    async def _take_down(self, down: Down) -> None:
-        unseen = self.processes.remote(self.processes.alive())
+    async def _shut_everything_down(self, down: Down) -> None:
+        unseen = self.processes.ssh_components(self.processes.alive())
         await self._transactions.close(f"{self.setup.record.name} is being taken down by {down.by}")
         await self.processes.stop(self.processes.runners)
         await self._transactions.wait()  # a stop that was asked for meanwhile
@@ -174,14 +180,14 @@ class Supervisor:
         await orphans.search()
         if orphans.orphans:
             await orphans.free(orphans.orphans)
-        left = self.processes.left()
+        left = self.processes.remaining_processes()
         ended = f"stopped, but cannot be ended: {'; '.join(left)}" if left else "stopped: no process is left"
         if unseen:
             ended += f" on this machine; whether what ssh ran has ended cannot be seen: {', '.join(unseen)}"
         self.events.journal.add("supervisor", ended)
         self._down = down.model_copy(update={"complete": True, "left": left, "unseen": unseen})
-        self._in_hand_changed()
-        self.ended.set()
+        self._pending_changed()
+        self.finished.set()
 
     def close(self) -> None:
         """End what answers questions, and nothing else: components go on."""
@@ -249,12 +255,12 @@ class Supervisor:
         starts = request.action not in ("stop", "free")
         if starts:
             self._transactions.refuse_if_closed()
-        request = await self._planner.rehearsed(self._rollback.with_components(request))
+        request = await self._planner.validated(self._rollback.with_components(request))
         async with self._transactions.deciding(starts=starts):
             request = self._rollback.with_components(request)
-            return await self._carried_out(request, await self._planner.planned(request))
+            return await self._execute_plan(request, await self._planner.plan_with_edit(request))
 
-    async def _carried_out(self, request: Request, planned: Planned) -> Plan:
+    async def _execute_plan(self, request: Request, planned: Planned) -> Plan:
         """Write what is edited and begin, with nobody else deciding meanwhile."""
         plan, edit = planned.plan, planned.edit
         if not plan.conflicts:
@@ -275,15 +281,15 @@ class Supervisor:
         if record is not None or request.action in ("start", "restart"):
             self._rollback.withdraw()
         if record is not None and acts:
-            self._rollback.begin(record, plan)
+            self._rollback.start(record, plan)
         if acts and plan.start:
             self.config.trust()
         if acts:
             self._down = None if plan.start else self._down
-            self._transactions.begin(plan, request)
+            self._transactions.start(plan, request)
         if record is not None:
             self._publish_knobs()
-        self._in_hand_changed()
+        self._pending_changed()
         return plan
 
     async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
@@ -299,7 +305,7 @@ class Supervisor:
                 raise ConflictError(
                     "a start or restart is under way", hint="wait for it; nothing was deleted"
                 )
-            plan, going = await self.checkpoints.take_away(retention, only)
+            plan, going = await self.checkpoints.remove(retention, only)
         await asyncio.to_thread(delete, going)
         return plan
 
@@ -308,13 +314,13 @@ class Supervisor:
     def current_state(self) -> list[Message]:
         """What a new subscriber receives first."""
         messages: list[Message] = [
-            ("status", encoded(self.status())),
-            ("gpus", encoded(self.gpu_readings.newest)),
+            ("status", encode(self.status())),
+            ("gpus", encode(self.gpu_readings.newest)),
         ]
         try:
-            messages.append(("knobs", encoded(self.knobs())))
+            messages.append(("knobs", encode(self.knobs())))
         except ConfigError as error:
-            messages.append(("alert", encoded(config_alert(error))))
+            messages.append(("alert", encode(config_alert(error))))
         return messages
 
     def _publish_status(self) -> None:
@@ -338,16 +344,16 @@ class Supervisor:
 
     # --- what is in hand ----------------------------------------------------------------------------------
 
-    def keep_intent(self) -> None:
+    def save_intent(self) -> None:
         """Write down what is in hand, where that changed or the file is damaged."""
-        lives = {name: runner.life for name, runner in self.processes.runners.items()}
+        lives = {name: runner.lifecycle for name, runner in self.processes.runners.items()}
         pending, applied = self._transactions.pending, self._rollback.applied
         self._intent.write(intent_of(lives, pending, applied, self._down))
 
-    def _in_hand_changed(self) -> None:
-        self.keep_intent()
+    def _pending_changed(self) -> None:
+        self.save_intent()
         self._publish_status()
 
-    def _life_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
+    def _lifecycle_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
         del runner, before
-        self.keep_intent()
+        self.save_intent()

@@ -44,18 +44,18 @@ class Suspects:
     def __init__(self, journal: Path) -> None:
         self._journal = journal
         self._size = -1
-        self._in_force: list[Suspect] = []
+        self._edits_in_force: list[Suspect] = []
 
     def of(self, since: float) -> Suspect | None:
         """The last edit that took effect not long before step `since`; `None`: no edit is to blame."""
         size = self._journal.stat().st_size if self._journal.exists() else 0
         if size != self._size:
-            self._size, self._in_force = size, _in_force(self._journal)
-        near = [each for each in self._in_force if 0 <= since - each.effect <= _SUSPECT_STEPS]
+            self._size, self._edits_in_force = size, _edits_in_force(self._journal)
+        near = [each for each in self._edits_in_force if 0 <= since - each.effect <= _SUSPECT_STEPS]
         return max(near, key=lambda each: (each.effect, each.record.number), default=None)
 
 
-def _in_force(journal: Path) -> list[Suspect]:
+def _edits_in_force(journal: Path) -> list[Suspect]:
     """Edits that nothing took back and that the run has gone on with."""
     log, effects, waiting = EditLog(), dict[int, int](), list[int]()
     for entry in read_entries(journal):

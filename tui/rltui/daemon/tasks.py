@@ -10,9 +10,9 @@ logger = logging.getLogger(__name__)
 
 PAUSE_S = 2.0
 """Before work that failed is begun anew."""
-_LONGEST_ERROR = 300
+_MAX_ERROR_CHARS = 300
 """Characters of an error that are told."""
-_MOST_TOLD = 50
+_MAX_REMEMBERED = 50
 """Errors that are remembered, so as not to be told again."""
 
 
@@ -23,7 +23,7 @@ def spawn(work: Coroutine[object, object, None], name: str) -> asyncio.Task[None
     return task
 
 
-async def go_on(work: Callable[[], Awaitable[None]], name: str, tell: Callable[[str], None]) -> None:
+async def run_forever(work: Callable[[], Awaitable[None]], name: str, tell: Callable[[str], None]) -> None:
     """Do `work`, which never returns, for ever: where an error ends it, it is begun anew after a pause.
 
     `tell` is called with the first error of a kind; the log has where it happened. One thing that cannot be
@@ -34,10 +34,10 @@ async def go_on(work: Callable[[], Awaitable[None]], name: str, tell: Callable[[
         try:
             await work()
         except Exception as error:
-            if (kind := f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]) not in told:
+            if (kind := f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS]) not in told:
                 logger.exception("%s failed; it is begun anew", name)
                 tell(f"{name} failed and is begun anew: {kind}")
-            told = {*list(told)[-_MOST_TOLD:], kind}
+            told = {*list(told)[-_MAX_REMEMBERED:], kind}
         await asyncio.sleep(PAUSE_S)
 
 

@@ -32,8 +32,8 @@ from rltui.services.runs.intent import AppliedEdit, Pending
 
 _START_WINDOW_S = 60.0
 """A component that dies this soon after it was ready has not survived its start."""
-_DIED = (ComponentState.FAILED, ComponentState.BACKOFF)
-_SETTLED = frozenset(
+_DEAD_STATES = (ComponentState.FAILED, ComponentState.BACKOFF)
+_FINAL_STATES = frozenset(
     {
         ComponentState.READY,
         ComponentState.EXITED,
@@ -67,13 +67,13 @@ class Transactions:
         self._config = config
         self._observation = observation
         self._events = events
-        self._tell_changed = changed
+        self._notify_changed = changed
         self._resets = resets
-        self._begun = begun
+        self._on_start = begun
         self._task: asyncio.Task[None] | None = None
         self._number = 0
         self._decision = asyncio.Lock()
-        self.closed: str | None = None
+        self.closed_reason: str | None = None
         """Why nothing is started any more, in words; `None` while something may be."""
         self.pending: Pending | None = None
         """What the next supervisor must finish, should this one be killed now."""
@@ -102,7 +102,7 @@ class Transactions:
 
     async def close(self, why: str) -> None:
         """Start nothing from now on, and drop what is under way, once whoever decides now has begun."""
-        self.closed = why
+        self.closed_reason = why
         async with self._decision:
             await self.cancel()
 
@@ -112,10 +112,10 @@ class Transactions:
         Raises:
             ConflictError: after `close`.
         """
-        if self.closed is not None:
-            raise ConflictError(self.closed, hint="wait until it is down, then start it again")
+        if self.closed_reason is not None:
+            raise ConflictError(self.closed_reason, hint="wait until it is down, then start it again")
 
-    def begin(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
+    def start(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
         """Carry `plan` out; returns at once. `automatic`: by a restart policy, so that failures count on."""
         kept = plan.model_dump(include={"action", "stop", "start", "keep"}) | {"by": request.by}
         self._events.journal.add("plan", _describe(plan), **kept)
@@ -125,9 +125,9 @@ class Transactions:
     def resume(self, pending: Pending) -> None:
         """Carry out what was begun, by this supervisor or by one that was killed."""
         self.pending = pending
-        self._tell_changed()
+        self._notify_changed()
         self._number += 1
-        self._task = spawn(self._carry_out(pending, self._number), pending.request.action)
+        self._task = spawn(self._execute(pending, self._number), pending.request.action)
 
     async def wait(self) -> None:
         while self._task is not None and not self._task.done():
@@ -138,13 +138,13 @@ class Transactions:
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task])
-        self._forget()
+        self._clear_pending()
 
-    def _forget(self) -> None:
+    def _clear_pending(self) -> None:
         self.pending = None
-        self._tell_changed()
+        self._notify_changed()
 
-    async def _carry_out(self, pending: Pending, number: int) -> None:
+    async def _execute(self, pending: Pending, number: int) -> None:
         """Cancelled, it stays pending: `cancel` forgets it, a supervisor that leaves does not."""
         begun = time.monotonic()
         try:
@@ -153,14 +153,14 @@ class Transactions:
             self._events.alert(
                 Alert(kind="config", severity="error", title="a plan was not finished", text=str(error))
             )
-            self._forget()
+            self._clear_pending()
             for name in pending.plan.start:
                 self._runners[name].refuse_start(f"not started: {' '.join(str(error).split())}")
             if not isinstance(error, RltuiError):
                 raise
             return
-        self._forget()
-        spawn(self._tell_outcome(pending.plan, begun, number), f"outcome {number}")
+        self._clear_pending()
+        spawn(self._report_outcome(pending.plan, begun, number), f"outcome {number}")
 
     async def _stop_and_start(self, pending: Pending) -> None:
         plan, request = pending.plan, pending.request
@@ -172,8 +172,8 @@ class Transactions:
                 raise RltuiError(f"nothing was started: {', '.join(left)} cannot be ended")
             self._prepare_run(plan, request)
             if self._run_jobs_of(plan):
-                if self._begun is not None:
-                    spawn(self._begun(), "begun")
+                if self._on_start is not None:
+                    spawn(self._on_start(), "begun")
                 await self._call_services(plan)
         for name in plan.start:
             if request.given and self._runners[name].spec.is_manual:
@@ -186,7 +186,7 @@ class Transactions:
         Raises:
             RltuiError: if the checkpoint is gone, or files cannot be moved.
         """
-        if not self._run_jobs_of(plan) or any(job.life.busy for job in self._processes.run_jobs()):
+        if not self._run_jobs_of(plan) or any(job.lifecycle.busy for job in self._processes.run_jobs()):
             return
         folder = self._observation.folder
         there = folder.checkpoints()
@@ -213,7 +213,7 @@ class Transactions:
         )
         for call in calls:
             runner = self._runners.get(call.component)
-            if runner is not None and runner.life.alive and call.component not in plan.start:
+            if runner is not None and runner.lifecycle.alive and call.component not in plan.start:
                 await self._call(call)
         for call in self._resets():
             await self._call(call)
@@ -228,21 +228,23 @@ class Transactions:
             "call", f"{call.component}: {call.why}: {outcome}", component=call.component, url=call.url
         )
 
-    async def _tell_outcome(self, plan: Plan, begun: float, number: int) -> None:
+    async def _report_outcome(self, plan: Plan, begun: float, number: int) -> None:
         """Journal how it came out, unless another transaction took over."""
-        epochs = {name: self._runners[name].life.epoch for name in plan.start}
-        while not all(self._runners[name].life.state in _SETTLED for name in plan.start):
+        epochs = {name: self._runners[name].lifecycle.epoch for name in plan.start}
+        while not all(self._runners[name].lifecycle.state in _FINAL_STATES for name in plan.start):
             await self._processes.changes.wait()
         took_s = time.monotonic() - begun
-        lives = {name: self._runners[name].life for name in plan.start}
-        if number != self._number or any(life.epoch != epochs[name] for name, life in lives.items()):
+        lives = {name: self._runners[name].lifecycle for name in plan.start}
+        if number != self._number or any(
+            lifecycle.epoch != epochs[name] for name, lifecycle in lives.items()
+        ):
             self._events.journal.add("plan", f"overtaken: {_describe(plan)}")
             return
         bad = [
-            f"{name} {life.state}" + (f": {life.reason}" if life.reason else "")
-            for name, life in lives.items()
-            if life.state not in (ComponentState.READY, ComponentState.EXITED)
-            and not (life.state is ComponentState.STOPPED and self._processes.is_made(name))
+            f"{name} {lifecycle.state}" + (f": {lifecycle.reason}" if lifecycle.reason else "")
+            for name, lifecycle in lives.items()
+            if lifecycle.state not in (ComponentState.READY, ComponentState.EXITED)
+            and not (lifecycle.state is ComponentState.STOPPED and self._processes.is_made(name))
         ]
         if bad:
             self._events.journal.add(
@@ -272,32 +274,32 @@ class Retries:
         self._transactions = transactions
         self._planner = planner
 
-    def life_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
+    def lifecycle_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
         """Call after every transition."""
         del before
-        life = runner.life
-        if life.state is ComponentState.BACKOFF and life.retry_at is not None:
-            asyncio.get_running_loop().call_at(life.retry_at, self._due, runner, life)
+        lifecycle = runner.lifecycle
+        if lifecycle.state is ComponentState.BACKOFF and lifecycle.retry_at is not None:
+            asyncio.get_running_loop().call_at(lifecycle.retry_at, self._due, runner, lifecycle)
 
-    def _due(self, runner: ComponentRunner, life: Lifecycle) -> None:
-        spawn(self._retry(runner, life), f"retry {runner.spec.id}")
+    def _due(self, runner: ComponentRunner, lifecycle: Lifecycle) -> None:
+        spawn(self._retry(runner, lifecycle), f"retry {runner.spec.id}")
 
-    async def _retry(self, runner: ComponentRunner, life: Lifecycle) -> None:
+    async def _retry(self, runner: ComponentRunner, lifecycle: Lifecycle) -> None:
         """Restart the component with its restart set, unless somebody did something else meanwhile."""
         request = Request(action="restart", components=(runner.spec.id,))
-        while runner.life == life:
+        while runner.lifecycle == lifecycle:
             await self._transactions.wait()
             try:
                 async with self._transactions.deciding(starts=False):
-                    if self._transactions.closed is not None:
+                    if self._transactions.closed_reason is not None:
                         return
                     if self._transactions.busy:  # somebody was quicker
                         continue
-                    plan = (await self._planner.planned(request, automatic=True)).plan
-                    if runner.life != life:
+                    plan = (await self._planner.plan_with_edit(request, automatic=True)).plan
+                    if runner.lifecycle != lifecycle:
                         return
                     refuse_blocked(plan)
-                    self._transactions.begin(plan, request, automatic=True)
+                    self._transactions.start(plan, request, automatic=True)
             except RltuiError as error:
                 runner.give_up(f"not started again: {str(error).replace(chr(10), ' ')}")
             return
@@ -323,7 +325,7 @@ class RollbackWatch:
         """The edit that a component did not survive, and that nobody touched since."""
         return self.applied.offer if self.applied is not None else None
 
-    def begin(self, record: EditRecord, plan: Plan) -> None:
+    def start(self, record: EditRecord, plan: Plan) -> None:
         """`record` was written, and `plan` is about to be carried out with it. After an undo there is nothing
         to watch: the next undo would take back another edit.
         """
@@ -348,13 +350,13 @@ class RollbackWatch:
         named = dict.fromkeys((*request.components, self.offer.component))
         return request.model_copy(update={"components": tuple(named)})
 
-    def life_changed(self, component: ComponentRunner, before: Lifecycle) -> None:
+    def lifecycle_changed(self, component: ComponentRunner, before: Lifecycle) -> None:
         """Call after every transition."""
-        applied, life, name = self.applied, component.life, component.spec.id
+        applied, lifecycle, name = self.applied, component.lifecycle, component.spec.id
         if applied is None or name not in applied.components:
             return
         now = self._clock()
-        if life.state is ComponentState.READY and before.state is not life.state:
+        if lifecycle.state is ComponentState.READY and before.state is not lifecycle.state:
             recovered = applied.offer is not None and applied.offer.component == name
             self.applied = applied.model_copy(
                 update={
@@ -364,16 +366,21 @@ class RollbackWatch:
             )
             return
         is_starting = now - applied.ready_at.get(name, now) <= _START_WINDOW_S
-        if life.exit is not None and life.exit.from_outside:  # no edit's fault
+        if lifecycle.exit is not None and lifecycle.exit.from_outside:  # no edit's fault
             return
-        if applied.offer is None and is_starting and life.state in _DIED and before.state not in _DIED:
+        if (
+            applied.offer is None
+            and is_starting
+            and lifecycle.state in _DEAD_STATES
+            and before.state not in _DEAD_STATES
+        ):
             self._make_offer(applied, component, now)
 
     def _make_offer(self, applied: AppliedEdit, component: ComponentRunner, now: float) -> None:
-        name, record, life = component.spec.id, component.record, component.life
+        name, record, lifecycle = component.spec.id, component.record, component.lifecycle
         started_at = record.started_at if record is not None else None
         after = f" after {duration(now - started_at)}" if started_at is not None else ""
-        reason = f"{name} died{after}: {life.reason or life.state}"
+        reason = f"{name} died{after}: {lifecycle.reason or lifecycle.state}"
         offer = RollbackOffer(edit=applied.words, component=name, reason=reason)
         self.applied = applied.model_copy(update={"offer": offer})
         undo = hints.UNDO_RESTART(name=name_if_needed(self._experiment))

@@ -39,15 +39,15 @@ async def follow_metrics(supervisor: Supervisor) -> None:
     progress = supervisor.observation.progress
     progress.take_non_finite()  # has been told when it happened; what still holds is told again
     if supervisor.processes.alive():
-        _tell(supervisor, progress.non_finite_now)
+        _alert_non_finite(supervisor, progress.non_finite_now)
     looked_at = 0.0
     while True:
         has_grown = progress.poll()
         if has_grown:
-            _tell(supervisor, progress.take_non_finite())
+            _alert_non_finite(supervisor, progress.take_non_finite())
         if has_grown or time.monotonic() - looked_at >= _HEALTH_INTERVAL_S:
             looked_at = time.monotonic()
-            is_other = look_at_health(supervisor)
+            is_other = refresh_health(supervisor)
             if has_grown or is_other:
                 supervisor.events.changed("status")
         await asyncio.sleep(_METRICS_INTERVAL_S)
@@ -56,20 +56,20 @@ async def follow_metrics(supervisor: Supervisor) -> None:
 def _working_since(supervisor: Supervisor) -> float | None:
     """When the newest of the jobs of the run began; `None` where not all of them are at work."""
     runners = supervisor.processes.run_jobs()
-    if not runners or any(runner.life.state is not ComponentState.READY for runner in runners):
+    if not runners or any(runner.lifecycle.state is not ComponentState.READY for runner in runners):
         return None
     return max(runner.record.started_at if runner.record is not None else 0.0 for runner in runners)
 
 
-def look_at_health(supervisor: Supervisor) -> bool:
+def refresh_health(supervisor: Supervisor) -> bool:
     """Tell of what is new; returns whether anything is other than before."""
-    observation, figures = supervisor.observation, supervisor.observation.progress.figures
-    observation.health.saw(observation.activities.values())
+    observation, figures = supervisor.observation, supervisor.observation.progress.concept_metrics
+    observation.health.add_activities(observation.activities.values())
     started = _working_since(supervisor)
     now = None if started is None else time.time()
     is_over = started is None and not supervisor.setup.record.observed
-    is_other = observation.health.look(figures, now=now, started=started or 0.0, is_over=is_over)
-    observation.health.tell(figures)
+    is_other = observation.health.refresh(figures, now=now, started=started or 0.0, is_over=is_over)
+    observation.health.report(figures)
     return is_other
 
 
@@ -95,11 +95,11 @@ async def follow_logs(supervisor: Supervisor) -> None:
         if observation.logs.look():
             supervisor.events.changed("status")
         finder, logs = observation.link_finder, observation.present_logs()
-        observation.take_links(await asyncio.to_thread(finder.look, logs))
+        observation.add_links(await asyncio.to_thread(finder.look, logs))
         await asyncio.sleep(_CATCH_UP_PAUSE_S if finder.behind else _LOGS_INTERVAL_S)
 
 
-def _tell(supervisor: Supervisor, found: Iterable[NonFinite]) -> None:
+def _alert_non_finite(supervisor: Supervisor, found: Iterable[NonFinite]) -> None:
     for alert in metrics.non_finite_alerts(found):
         supervisor.events.alert(alert)
 
@@ -151,9 +151,9 @@ async def watch_orphans(supervisor: Supervisor) -> None:
     await supervisor.processes.orphans.watch()
 
 
-async def watch_claims(supervisor: Supervisor) -> None:
+async def watch_reservations(supervisor: Supervisor) -> None:
     """End claims on GPU memory once their components have it."""
-    await supervisor.processes.claims.watch()
+    await supervisor.processes.reservations.watch()
 
 
 async def watch_servers(supervisor: Supervisor) -> None:
@@ -167,25 +167,25 @@ async def watch_disk(supervisor: Supervisor) -> None:
     watch = DiskWatch(str(folder.path), DiskMeter(folder), supervisor.setup.record.name)
     while True:
         if supervisor.processes.alive():
-            alert = await watch.look(supervisor.observation.progress.max_steps)
+            alert = await watch.poll(supervisor.observation.progress.max_steps)
             if alert is not None:
                 supervisor.events.alert(alert)
         await asyncio.sleep(_DISK_INTERVAL_S)
 
 
-async def carry_out_evals(supervisor: Supervisor) -> None:
+async def run_evals(supervisor: Supervisor) -> None:
     await supervisor.evals.run()
 
 
-def _tell_of_limits(supervisor: Supervisor, written: Sequence[Written], warned: set[float]) -> None:
+def _alert_time_limits(supervisor: Supervisor, written: Sequence[Written], warned: set[float]) -> None:
     """Alert once for each limit, also where what went well before goes slower now."""
     for name, runner in supervisor.processes.runners.items():
-        remote = runner.elsewhere.remote
-        ends_at = remote.ends_at if remote is not None and remote.phase == "running" else None
+        job_status = runner.remote_attempt.job_status
+        ends_at = job_status.ends_at if job_status is not None and job_status.phase == "running" else None
         if ends_at is None or ends_at in warned or ends_at < time.time():
             continue
-        assert remote is not None
-        now = [each for each in written if each.at >= remote.since]  # not over the time in a queue
+        assert job_status is not None
+        now = [each for each in written if each.at >= job_status.since]  # not over the time in a queue
         max_steps = supervisor.observation.progress.max_steps
         if (cost := lost_at_limit(now, max_steps=max_steps, ends_at=ends_at)) is not None:
             warned.add(ends_at)
@@ -214,5 +214,5 @@ async def watch_checkpoints(supervisor: Supervisor) -> None:
                 written.append(Written(step, time.time()))
             known = there
         if len(written) > 1:
-            _tell_of_limits(supervisor, written[-2:], warned)
+            _alert_time_limits(supervisor, written[-2:], warned)
         was_growing = is_growing
