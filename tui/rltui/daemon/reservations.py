@@ -1,4 +1,4 @@
-"""The claims of this experiment on GPU memory: made before its components start, ended when they have it."""
+"""The reservations of GPU memory: made before components start, released when they have it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from rltui.services.processes import ProcessId
 logger = logging.getLogger(__name__)
 
 _POLL_S = 1.0
-"""Between two looks at which claims are over, while there are any."""
+"""Pause between two polls for reservations that are over, while there are any."""
 _REACHED_FRAC = 0.95
-"""Of what it claimed: it has grown to its size."""
+"""A component that holds this share of its reservation has grown to its size."""
 _UNKNOWN_SIZE_BYTES = GIB // 2
-"""More than a CUDA context: a component of unknown size has begun to load."""
+"""More than a CUDA context: a component of unknown size that holds this has begun to load."""
 _PEAK_STEPS = 2
-"""After so many a trainer has had its peak."""
+"""A trainer has had its peak after so many steps."""
 _MAX_AGE_S = 900.0
-"""After that a component that was ready does not grow any more, or will take less than it did before."""
+"""A component that was ready for so long does not grow any more, or takes less than it did before."""
 
 
 class ReservationManager:
-    """Claims for all components that wait to be started, at once: who has a part of what it needs and waits
-    for the rest would keep others waiting for nothing. Lives on the supervisor's loop.
+    """Reserves memory for all components that wait to be started, at once: one that has a part of what it
+    needs and waits for the rest would keep others waiting for nothing. Lives on the supervisor's loop.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ReservationManager:
         readings: GpuReadings,
         completed: Callable[[], int],
     ) -> None:
-        """`completed`: steps of the run."""
+        """`completed` returns the number of steps that the run has completed."""
         self._experiment = experiment
         self._runners = runners
         self._store = store
@@ -60,14 +60,16 @@ class ReservationManager:
         self._reservations: dict[str, tuple[GpuReservation, ...]] = {}
         """By component; empty: it needs none."""
         self._ready_at: dict[str, tuple[float, int]] = {}
-        """By component that claims and is ready: since when, with how many steps."""
+        """Component with a reservation → when it was first seen ready (monotonic), and the run's
+        steps then.
+        """
         self._saved_users: tuple[ProcessId, ...] = ()
         self._changed = Signal()
         self._waiting_epochs: dict[str, int] = {}
-        """By component that waited for another experiment to start: in which epoch."""
+        """Component that waited for another experiment to start → epoch of its lifecycle then."""
 
     def adopt(self) -> None:
-        """Go on with what an earlier supervisor claimed for components that are still starting."""
+        """Keep what an earlier supervisor reserved for components that are still starting."""
         if not any(reservation.component for reservation in self._files.own()):
             return
 
@@ -90,17 +92,18 @@ class ReservationManager:
     def others(self) -> tuple[GpuReservation, ...]:
         return self._files.others()
 
-    async def reserve(self, component: str, seen: Collection[GpuReservation]) -> UnmetDependency | None:
-        """What of others is in the way of its start; `None` once what it needs is claimed.
+    async def reserve(self, component: str, earlier: Collection[GpuReservation]) -> UnmetDependency | None:
+        """Reserve what the waiting components need; `None` once that is done, else what of others is in the
+        way.
 
-        `seen`: what others claimed before the newest reading was made. A reservation that ended since is memory
-        that the reading may not have.
+        `earlier`: reservations of others from before the newest reading. Where one has ended since, its
+        memory may be missing from that reading.
         """
         async with self._decision_lock:
             if component in self._reservations:
                 return None
             try:
-                return await self._reserve(seen)
+                return await self._reserve(earlier)
             except ConflictError as error:
                 return UnmetDependency(error.title)
             except ConfigError:  # told by others
@@ -109,42 +112,42 @@ class ReservationManager:
                 logger.warning("it starts without a claim on GPU memory: %s", error)
                 return None
 
-    async def _reserve(self, seen: Collection[GpuReservation]) -> UnmetDependency | None:
+    async def _reserve(self, earlier: Collection[GpuReservation]) -> UnmetDependency | None:
         devices = [device for device in self._readings.newest.devices if not device.host]
         waiting = [
             name
             for name, runner in self._runners.items()
             if runner.lifecycle.state is ComponentState.WAITING and name not in self._reservations
         ]
-        wanted = [
+        needs = [
             reservation.model_copy(update={"experiment": self._experiment})
             for reservation in (
                 self._memory.needs(devices, self._store.files, starts=waiting) if devices else ()
             )
         ]
-        if not wanted:
+        if not needs:
             return None
-        own, found = self._all(), None
+        own, conflict = self._all(), None
         epochs = {name: self._runners[name].lifecycle.epoch for name in waiting}
         has_waited = any(self._waiting_epochs.get(name) == epoch for name, epoch in epochs.items())
 
         def decide(others: tuple[GpuReservation, ...]) -> Collection[GpuReservation] | None:
-            nonlocal found
-            known = {
+            nonlocal conflict
+            all_others = {
                 (reservation.experiment, reservation.component, reservation.device): reservation
-                for reservation in (*seen, *others)
+                for reservation in (*earlier, *others)
             }
-            found = contention(devices, wanted, own=own, others=known.values(), has_waited=has_waited)
-            return (*own, *wanted) if found is None else None
+            conflict = contention(devices, needs, own=own, others=all_others.values(), has_waited=has_waited)
+            return (*own, *needs) if conflict is None else None
 
         await asyncio.to_thread(self._files.change, decide)
-        if found is not None:
+        if conflict is not None:
             self._waiting_epochs = epochs
-            return UnmetDependency(found.text, passes=found.is_starting)
+            return UnmetDependency(conflict.text, passes=conflict.is_starting)
         self._saved_users = ()
         for name in waiting:
             self._reservations[name] = tuple(
-                reservation for reservation in wanted if reservation.component == name
+                reservation for reservation in needs if reservation.component == name
             )
         self._changed.notify()
         return None
@@ -155,7 +158,7 @@ class ReservationManager:
         )
 
     async def watch(self) -> None:
-        """For ever: end the claims of components that have what they need, or are gone."""
+        """Release reservations for ever: of components that have what they need, or are gone."""
         while True:
             if not self._reservations:
                 await self._changed.wait()
@@ -163,12 +166,12 @@ class ReservationManager:
             await asyncio.sleep(_POLL_S)
 
     def release_finished(self) -> None:
-        """End those that are over now."""
-        over = [name for name in self._reservations if self._is_over(name)]
-        for name in over:
+        """Release the reservations that are over now."""
+        finished = [name for name in self._reservations if self._is_over(name)]
+        for name in finished:
             del self._reservations[name]
             self._ready_at.pop(name, None)
-        if over or self._users() != self._saved_users:
+        if finished or self._users() != self._saved_users:
             self._saved_users = self._users()
             try:
                 self._files.keep(self._all(), self._saved_users)
@@ -176,7 +179,7 @@ class ReservationManager:
                 logger.warning("%s", error)
 
     def _users(self) -> tuple[ProcessId, ...]:
-        """The shims of those that have begun."""
+        """The shims of the components with reservations that have started."""
         records = (
             runner.record for name in self._reservations if (runner := self._runners[name]).lifecycle.alive
         )
@@ -196,7 +199,7 @@ class ReservationManager:
             return False
 
     def _has_reached_size(self, name: str) -> bool:
-        """On all of its devices."""
+        """True if it has grown to its size on all of its devices."""
         by_key = {device.key: device for device in self._readings.newest.devices}
         return all(
             reservation.device in by_key
