@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.fuzzy import LETTERS, PART, PREFIX, WORD, folded, places, rank, words_of
+from rltui.core.fuzzy import LETTERS, PREFIX, SUBSTRING, WORD, folded, places, rank, words_of
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from rltui.core.fuzzy import LETTERS, PART, PREFIX, WORD, folded, places, rank, 
         ("optim.lr", "trainer.optim.lr", WORD),
         ("LR", "trainer.optim.lr", WORD),
         ("tr", "trainer.optim.lr", PREFIX),
-        ("rain", "trainer.optim.lr", PART),
+        ("rain", "trainer.optim.lr", SUBSTRING),
         ("tol", "trainer.optim.lr", LETTERS),
         ("bs", "orchestrator.batch_size", LETTERS),
         ("size", "orchestrator.batch_size", WORD),

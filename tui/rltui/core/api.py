@@ -1,4 +1,4 @@
-"""What the supervisor tells its clients. These models document every `--json` shape.
+"""Messages from the supervisor to its clients. These models document every `--json` shape.
 
 All are frozen values. Times are seconds since the epoch (`…_at`) or durations in seconds (`…_s`),
 memory is in bytes. `None` means "unknown" or "does not apply".
@@ -27,64 +27,65 @@ _ON_THE_WAY = (ComponentState.STOPPING, ComponentState.STARTING, ComponentState.
 
 
 class RollbackOffer(Value):
-    """What to take back: an edit after which a component died within its start window, or the run went bad.
+    """An offer to undo an edit after which a component died within its start window, or the run went bad.
 
-    `undo` with `restart` and this `resume_step` does it; where there are `edits`, `set` with those; a plain
-    `restart` where neither an edit is to blame nor another value known that would help.
+    `undo` with `restart` and this `resume_step` does it; if there are `edits`, `set` with those; a plain
+    `restart` if neither an edit is to blame nor another value known that would help.
     """
 
     edit: str
-    """The edit in words; empty where none is to blame."""
+    """The edit in words; empty if none is to blame."""
     component: str
     reason: str
     resume_step: int | None = None
     """The last good checkpoint, from before the edit; `None`: the newest will do, as the run is well."""
     edits: dict[str, str | None] = Field(default_factory=dict)
-    """Knob → its value as TOML, `None` to remove it: before an edit that `undo` does not reach, or a lower
-    learning rate where no edit is to blame."""
+    """Knob → its value as TOML, `None` to remove it: from before an edit that `undo` does not reach, or a
+    lower learning rate if no edit is to blame.
+    """
 
 
 class HealthIssue(Value):
-    """A reason to look at a run that goes on: it may not learn any more."""
+    """A reason to look at a live run: it may not learn any more."""
 
     word: str
-    """Such as `reward collapsed`."""
+    """Short name, such as `reward collapsed`."""
     text: str
-    """All of it in words: the figures, what to do, where to go back to, what was edited."""
+    """The whole issue in words: numbers, advice, the checkpoint to go back to, edits since."""
     id: str = ""
-    """Of the rule, as the settings name it."""
+    """Name of the rule in the settings."""
     severity: Literal["error", "warning"] = "warning"
     component: str | None = None
     since: int | None = None
-    """The first step of which it holds, counted from 1."""
+    """The first affected step, counted from 1."""
     evidence: str = ""
     advice: str = ""
     last_good: int | None = None
-    """The newest complete checkpoint from before `since`; `None` where there is none."""
+    """The newest complete checkpoint from before `since`; `None` if there is none."""
     edits: tuple[str, ...] = ()
     """Edits of the config since that checkpoint, in words, oldest first."""
     back: RollbackOffer | None = None
-    """How to go back to it; `None` where that alone would help nothing."""
+    """Offer to go back to it; `None` if that alone would not help."""
 
 
 class HostStatus(Value):
-    """What is known of a component that runs elsewhere. Times are seconds since 1970."""
+    """State of a component that runs on another host. Times are seconds since 1970."""
 
     where: str
-    """`job 1234 on node-[1-2]`, `node-2`, `pod my-exp-trainer-0`."""
+    """Location in words: `job 1234 on node-[1-2]`, `node-2`, `pod my-exp-trainer-0`."""
     phase: Literal["pending", "running", "ended"]
     """`pending`: its host has not begun to run it, for this `reason`."""
     reason: str = ""
-    """In words; of a running one, what its host wants to be known."""
+    """Explanation in words; for a running one, a remark of its host."""
     since: float
     starts: int = 0
     ends_at: float | None = None
-    """When its host will end it, whatever it does: the time limit of a job."""
+    """Time at which its host will end it in any case: the time limit of a job."""
     lost_at: float | None = None
-    """Since when nobody answers there: all else that is said of it is as old."""
+    """Time since which nobody answers there: all other fields are as old."""
     problem: str = ""
     script: str = ""
-    """The file that was submitted, where it is a job."""
+    """Path of the submitted file, if it is a job."""
 
 
 class ComponentStatus(Value):
@@ -92,18 +93,19 @@ class ComponentStatus(Value):
     kind: Literal["service", "job"] = "job"
     state: ComponentState = ComponentState.STOPPED
     prepares: bool = False
-    """A job that makes something the others need, once; not part of the run itself."""
+    """A job that creates something the others need, once; not part of the run itself."""
     manual: bool = False
-    """It starts only when somebody names it, is no part of the run, and is listed only while it is not
-    `stopped`."""
+    """It starts only if a request names it, is no part of the run, and is listed only while it is not
+    `stopped`.
+    """
     stalled: bool = False
-    """It lives but gives no sign of life any more; `evidence` says what is missing."""
+    """It is alive but gives no sign of life any more; `evidence` says what is missing."""
     evidence: str | None = None
-    """Why it counts as stalled, in words."""
+    """Reason for `stalled`, in words."""
     reason: str | None = None
-    """Why it is not running, or what it waits for, in words."""
+    """Reason why it is not running, or what it waits for, in words."""
     retry_at: float | None = None
-    """When it is started again, in state `backoff`."""
+    """Time of the next start, in state `backoff`."""
     pid: int | None = None
     attempt: int | None = None
     """Number of the newest start, counted from 1."""
@@ -111,43 +113,43 @@ class ComponentStatus(Value):
     signal: str | None = None
     """Name of the signal that ended it, such as `SIGKILL`."""
     from_outside: bool = False
-    """It was killed by somebody else: another start may well live."""
+    """It was killed by somebody else: another start may well succeed."""
     started_at: float | None = None
     uptime_s: float | None = None
     log: str | None = None
     """Path of the newest attempt's output file."""
     log_end: int | None = None
-    """Of one that was not ready in time: bytes of its log by then. Behind it stands how it was stopped."""
+    """For one that was not ready in time: bytes of its log by then. The rest of the log is about its stop."""
     host: HostStatus | None = None
-    """Where it runs, if not on this machine, and what is said of it there; `None` until it was started."""
+    """State on its host, if that is not this machine; `None` until it was started."""
     port: int | None = None
     gpus: tuple[int, ...] = ()
-    """NVML's indices of the devices it was given, as far as that is known."""
+    """NVML's indices of its devices, as far as known."""
     out_of_memory: OutOfMemory | None = None
-    """It ended for want of device memory: what its output says of that."""
+    """Details from its output if it failed for lack of device memory."""
     remedies: tuple[Remedy, ...] = ()
-    """What would help against that, most advisable first."""
+    """Edits that would help against that, most advisable first."""
     facts: tuple[str, ...] = ()
     """Short texts for the pane title, most important first: `step 12`, `4.1 s/step`."""
     concerns: tuple[HealthIssue, ...] = ()
-    """Those of the run that its figures tell, while it lives; the worst first."""
+    """Health issues of the run that its metrics show while it is alive; the worst first."""
 
 
 class FollowedLog(Value):
-    """A log file that no component of the experiment prints, as the layout's `[[log]]` asks for it."""
+    """A log file that no component of the experiment prints, requested by a `[[log]]` of the layout."""
 
     id: str
     title: str = ""
     """The layout's name for it; empty: the id."""
     wanted: tuple[str, ...] = ()
-    """Where it is looked for, relative to the run's folder, with `*` and `?`."""
+    """Patterns to look for, relative to the run's folder, with `*` and `?`."""
     path: str | None = None
     """The file that is followed; `None` while there is none."""
     name: str = ""
-    """Its path relative to the run's folder."""
+    """The path relative to the run's folder."""
     size_bytes: int | None = None
     changed_at: float | None = None
-    """When something was last written to it. Of a growing file this may be some seconds old."""
+    """Time of the last write. For a growing file this may be some seconds old."""
 
 
 class Link(Value):
@@ -156,48 +158,48 @@ class Link(Value):
     title: str
     """Such as `W&B run`, `dashboard`."""
     url: str
-    """Without what may be a key in it."""
+    """Without any part that may be a key."""
     component: str | None = None
-    """Who named it first."""
+    """The component that named it first."""
 
 
 class Orphan(Value):
     """A living process that no component needs, and that may still hold GPU memory or a port.
 
-    Of a dead attempt; or one that rltui did not start, which holds GPU memory.
+    It is of a dead attempt; or rltui did not start it, and it holds GPU memory.
     """
 
     pid: int
     start: int
-    """Its start in clock ticks since boot: with the pid it names the process for good."""
+    """Start time in clock ticks since boot: with the pid it names the process for good."""
     command: str = ""
     """Command line or title, for people."""
     experiment: str | None = None
-    """Name of another experiment, where the attempt was one of that."""
+    """Name of another experiment, if the attempt was one of that."""
     component: str | None = None
     attempt: int | None = None
     evidence: Literal["descendant", "session", "recorded", "environment", "gpu"] = "recorded"
-    """How it was recognised; never by its name."""
+    """The way in which it was recognised; never by its name."""
     age_s: float | None = None
     gpu_bytes: int | None = None
-    """Memory it holds on all devices; `None` where NVML does not say."""
+    """Memory it holds on all devices; `None` if NVML does not say."""
     ports: tuple[int, ...] = ()
 
 
 class Bottleneck(Value):
-    """Who waits for whom in a run, over its last steps."""
+    """The waiting program and the awaited one of a run, over its last steps."""
 
     waits: str
     waits_for: str
-    """In words: `a batch`, `weights`."""
+    """The awaited thing in words: `a batch`, `weights`."""
     share_frac: float
-    """Of its time that it waits, 0 to 1."""
+    """Share of its time that it waits, 0 to 1."""
     steps: int
-    """So many steps it was measured over."""
+    """Number of steps it was measured over."""
     text: str
-    """All of it in words, with what to do."""
+    """The whole finding in words, with advice."""
     knob: str | None = None
-    """Dotted key of the knob that moves it, where this config has one."""
+    """Dotted key of the knob that moves it, if this config has one."""
 
 
 class Progress(Value):
@@ -207,12 +209,13 @@ class Progress(Value):
     reward: float | None = None
     """Mean reward of the newest step."""
     reward_all: float | None = None
-    """Of all rollouts of that step, where `reward` is of those alone that were trained on, and differs."""
+    """Mean over all rollouts of that step, if `reward` covers only the trained ones, and differs."""
     rewards: tuple[float, ...] = ()
     """Mean reward per step, oldest first, at most the last 200."""
     curve: tuple[tuple[int, float], ...] = ()
-    """Step, counted from 1, and mean reward, over the whole run: at most 400 points, so chosen that what
-    stands out is among them."""
+    """Step, counted from 1, and mean reward, over the whole run: at most 400 points, chosen to include the
+    extremes.
+    """
     tokens_per_s: float | None = None
     step_time_s: float | None = None
     """Median of the recent steps."""
@@ -220,21 +223,21 @@ class Progress(Value):
     concerns: tuple[HealthIssue, ...] = ()
     """The worst first. Empty: it seems to be well."""
     bottleneck: Bottleneck | None = None
-    """`None` where nobody waits much, or nobody says."""
+    """`None` if nobody waits much, or nobody says."""
 
 
 class Down(Value):
-    """An end that somebody asked for with `rltui down`: nobody else's client starts a supervisor after it."""
+    """A shutdown requested with `rltui down`: no other client starts a supervisor after it."""
 
     by: str
-    """Who, in words: user, process, terminal."""
+    """Requester in words: user, process, terminal."""
     at: float
     complete: bool = False
-    """Everything is ended that can be."""
+    """Everything that can be ended is ended."""
     left: tuple[str, ...] = ()
-    """Processes that could not be ended, and why, in words."""
+    """Processes that could not be ended, and the reason, in words."""
     unseen: tuple[str, ...] = ()
-    """What ran on other machines, of which nobody here knows whether it has ended, in words."""
+    """Programs on other machines whose end nobody here can see, in words."""
 
 
 class Status(Value):
@@ -249,35 +252,37 @@ class Status(Value):
     reward: float | None = None
     components: tuple[ComponentStatus, ...] = ()
     done: bool = False
-    """Every job has ended with code 0 and every service is ready or stopped on request."""
+    """Every job has exited with code 0 and every service is ready or stopped on request."""
     title: str = ""
     """The framework's or layout's name for people, such as `tinyrl (embedded)`."""
     config_files: tuple[str, ...] = ()
     workspace: str = ""
     progress: Progress = Progress()
     run_dir: str = ""
-    """Where the framework writes the run; mostly the output folder."""
+    """Folder into which the framework writes the run; mostly the output folder."""
     observed: bool = False
-    """Somebody else runs it, rltui only looks at its files. `running` then means that they grow."""
+    """Somebody else runs it, rltui only reads its files. `running` then means that they grow."""
     logs: tuple[FollowedLog, ...] = ()
     """Log files that no component here prints."""
     servers: tuple[ServerStatus, ...] = ()
     transaction: str | None = None
-    """The plan that is being carried out, until all its starts have begun."""
+    """The plan that is being executed, until all its starts have begun."""
     down: Down | None = None
-    """It is being taken down, or was, since its last start."""
+    """Set if it is being shut down, or was, since its last start."""
     rollback: RollbackOffer | None = None
     orphans: tuple[Orphan, ...] = ()
     """Processes that outlived their attempt. A start of their component waits until they are gone."""
     evals: tuple[QueuedEval, ...] = ()
-    """Evaluations that have not ended: the one that runs first, then in the order in which they will."""
+    """Unfinished evaluations: the running one first, then in the order of their start."""
     links: tuple[Link, ...] = ()
     """Pages about the run, in the order in which its programs named them."""
 
     @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
     @property
     def word(self) -> str:
-        """What most needs a person's eye: `done`, `stalled`, a component's state, a concern, else `state`."""
+        """The most urgent fact in one word: `done`, `stalled`, a component's state, a health issue, else
+        `state`.
+        """
         components = [component for component in self.components if not component.manual]
         states = [component.state for component in components]
         if self.done:
@@ -297,9 +302,11 @@ class Status(Value):
     @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
     @property
     def failed(self) -> tuple[str, ...]:
-        """Components that ended with an error or never became ready, while `state` may well be `running`."""
+        """Components that exited with an error or never became ready, while `state` may well be `running`."""
         return tuple(
-            each.id for each in self.components if each.state is ComponentState.FAILED and not each.manual
+            component.id
+            for component in self.components
+            if component.state is ComponentState.FAILED and not component.manual
         )
 
 
@@ -309,23 +316,25 @@ class OrphanReport(Value):
     experiment: str
     orphans: tuple[Orphan, ...] = ()
     ended: tuple[Orphan, ...] = ()
-    """Those that `--free` ended."""
+    """The ones that `--free` ended."""
     elsewhere: dict[str, str] = Field(default_factory=dict)
-    """Component → where it may go on, on another machine, without being followed from here."""
+    """Component → its last known location on another machine, where it may go on without being followed."""
     strangers: tuple[Orphan, ...] = ()
     """Other processes of this user's that hold GPU memory and belong to no living component. They are ended
-    only where they are named."""
+    only if they are named.
+    """
 
 
 class Loss(IntEnum):
-    """How much something costs, at worst. Ordered; `core/consent.py` has what each verb does."""
+    """The worst cost of an action. Ordered; `core/consent.py` has the loss of each verb."""
 
     NOTHING = 0
     INTERVAL = 1
-    """Something that runs is disturbed, for at most the work since the newest checkpoint; or what goes is
-    brought back by a command."""
+    """Something that runs is disturbed, for at most the work since the newest checkpoint; or the deleted
+    thing can be brought back by a command.
+    """
     MORE = 2
-    """Work before that, a file of the user's, many runs at once, whatever a warning is about."""
+    """Work before that, a file of the user's, many runs at once, or anything with a warning."""
     FOR_GOOD = 3
 
 
@@ -337,44 +346,49 @@ class Lost(Value):
     newest: bool = False
     """It is that of the newest checkpoint, and will be that of a newer one if there is one by then."""
     interval: int | None = None
-    """Steps between two checkpoints; `None`: the run makes none, or nobody knows."""
+    """Steps between two checkpoints; `None`: the run makes none, or it is unknown."""
     rollouts: int | None = None
-    """Rollouts being generated that are thrown away; `None` where nobody counts them."""
+    """Rollouts being generated that are thrown away; `None` if nobody counts them."""
 
 
 class Archived(Value):
-    """What a plan moves aside of a run's files: never deleted."""
+    """Files of a run that a plan moves aside: never deleted."""
 
     folder: str
-    """Relative to the run's folder, such as `checkpoints`; or a file."""
+    """Path relative to the run's folder, such as `checkpoints`; or a file."""
     steps: tuple[int, ...] = ()
-    """Of its `step_<N>` folders, ascending."""
+    """Steps of its `step_<N>` folders, ascending."""
 
 
 class Request(Value):
-    """What a client wants done. Sent to be planned first, then, unchanged, to be carried out."""
+    """An action that a client requests. Sent to be planned first, then, unchanged, to be executed."""
 
     action: Literal["start", "stop", "restart", "set", "write", "undo", "redo", "free"]
     """`set` changes knobs, `write` whole files; `undo` and `redo` walk through the edits in the journal."""
     components: tuple[str, ...] = ()
-    """Empty means all (for `set`: none besides those that read what is edited; for `free`: the orphans of
-    all)."""
+    """Empty means all (for `set`: none besides the readers of the edited keys; for `free`: the orphans of
+    all).
+    """
     pids: tuple[int, ...] = ()
-    """For `free`: which orphans, or other processes on the GPU, to end; empty means all orphans of the
-    components named."""
+    """For `free`: the orphans, or other processes on the GPU, to end; empty means all orphans of the named
+    components.
+    """
     edits: dict[str, Any] = Field(default_factory=dict)
-    """Dotted key to new value, for `set`; `None` removes the key from the file."""
+    """Dotted key → new value, for `set`; `None` removes the key from the file."""
     texts: dict[str, str] = Field(default_factory=dict)
-    """Path of a config file to its new content, for `write`: what came out of a person's editor."""
+    """Path of a config file → its new content, for `write`: the result of a person's editor."""
     base: dict[str, str] = Field(default_factory=dict)
-    """Path of a config file to the SHA-256 of the content that the person has seen, as `Plan.base` gave it.
-    Where the file holds something else by now, the request is refused as a conflict. Empty: whatever is
-    there."""
+    """Path of a config file → the SHA-256 of the content that the person has seen, as `Plan.base` gave it.
+    If the file holds something else by now, the request is refused as a conflict. Empty: no check.
+    """
     thorough: bool = False
-    """While planning an edit or a start, also ask the framework's own models, where its checkout is
-    found."""
+    """While planning an edit or a start, also ask the framework's own models, if its checkout is
+    available.
+    """
     unasked: bool = False
-    """Nor do they overrule what our rules refuse: that would take as long as their process to start."""
+    """The framework's models do not overrule our rules either: that would take as long as their process to
+    start.
+    """
     restart: bool = False
     """For edits: also restart the components that read the changed knobs."""
     force: bool = False
@@ -382,62 +396,64 @@ class Request(Value):
     kill: bool = False
     """For `stop`: end the whole tree at once, without grace."""
     resume: Literal["latest", "scratch"] = "latest"
-    """Whether restarted trainers continue from the newest complete checkpoint or from the beginning."""
+    """Restarted trainers continue from the newest complete checkpoint, or from the beginning."""
     resume_step: int | None = None
     """The complete checkpoint that they continue from instead."""
     by: str = ""
-    """Who asks, in words: user, process, terminal. Kept in the journal."""
+    """Requester in words: user, process, terminal. Stored in the journal."""
     accepts: Loss = Loss.INTERVAL
-    """The loss that somebody has agreed to: where it would be more by now, `execute` refuses."""
+    """The loss that somebody has agreed to: if it would be more by now, `execute` refuses."""
     given: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
-    """For a start of manual components: what stands for `{given.NAME}` in the layout. Kept on disk."""
+    """Values for `{given.NAME}` in the layout, for a start of manual components. Stored on disk."""
 
 
 EDITS = frozenset({"set", "write", "undo", "redo"})
 
 
 class Plan(Value):
-    """What a start, stop, restart or edit would do: `--plan`, `--dry-run`, and the dialog in the TUI."""
+    """Effects of a start, stop, restart or edit: `--plan`, `--dry-run`, and the dialog in the TUI."""
 
     action: Literal["start", "stop", "restart", "set", "write", "undo", "redo", "free"] = "restart"
     diff: str = ""
-    """Unified diff of the config files, empty where nothing is edited."""
+    """Unified diff of the config files, empty if nothing is edited."""
     base: dict[str, str] = Field(default_factory=dict)
-    """Path of each config file to the SHA-256 of the content that this was planned on."""
+    """Path of each config file → the SHA-256 of the content that this was planned on."""
     pending: tuple[PendingKnob, ...] = ()
     """Knobs that will differ between the files and what runs when this is done."""
     derived: tuple[DerivedValue, ...] = ()
     conflicts: tuple[FileConflict, ...] = ()
-    """Files that are not what `Request.base` says any more. `execute` refuses then; the same request without
-    `base` writes onto what is there now."""
+    """Files that differ from `Request.base`. `execute` refuses then; the same request without `base`
+    overwrites their present content.
+    """
     stop: tuple[str, ...] = ()
-    """In the order they stop."""
+    """Component ids, in the order of the stops."""
     start: tuple[str, ...] = ()
-    """In the order they start."""
+    """Component ids, in the order of the starts."""
     keep: tuple[str, ...] = ()
-    """Alive now and left alone."""
+    """Components that are alive now and stay untouched."""
     reasons: tuple[str, ...] = ()
     lost: Lost = Lost()
     resume_from: int | None = None
-    """The checkpoint that the request or the config asks for, 0 for the beginning; `None`: as the request
-    says, the newest or the beginning."""
+    """The checkpoint that the request or the config names, 0 for the beginning; `None`: as the request says,
+    the newest or the beginning.
+    """
     checkpoints: tuple[int, ...] = ()
-    """Complete ones, ascending, where the jobs of the run begin again."""
+    """Steps of the complete ones, ascending, if the jobs of the run begin again."""
     archived: tuple[Archived, ...] = ()
     """Files of the run that are moved aside before its jobs begin again: no later resume must meet them."""
     archive: str = ""
-    """The folder below which they are kept then."""
+    """The folder below which they are stored then."""
     free: tuple[Orphan, ...] = ()
     """Processes of dead attempts that are ended."""
     written: tuple[str, ...] = ()
-    """Of an edit: what changes in each file, in words."""
+    """For an edit: the changes in each file, in words."""
     estimate_s: float | None = None
-    """From now until all is ready, by the medians of earlier starts; `None` where one was never timed."""
+    """Time from now until all is ready, by the medians of earlier starts; `None` if one was never timed."""
     problems: tuple[Problem, ...] = ()
     asks_more: bool = False
-    """Of an edit: the framework's own models can be asked too. A thorough plan has what they say."""
+    """For an edit: the framework's own models can be asked too, by a thorough plan."""
     memory: tuple[MemoryVerdict, ...] = ()
-    """What each start will meet on its devices, at worst. The bad ones are among `problems`, as warnings."""
+    """The worst verdict for each start on its devices. The bad ones are among `problems`, as warnings."""
 
     @property
     def blocked(self) -> bool:
@@ -448,18 +464,18 @@ class Publication(Value):
     """`rltui publish --json`: weights on their way to the hub."""
 
     repo: str
-    """`USER/NAME`."""
+    """Name on the hub, `USER/NAME`."""
     folder: str
-    """Absolute."""
+    """Absolute path."""
     files: tuple[str, ...]
-    """Paths within the folder of what is uploaded."""
+    """Paths, within the folder, of the files to upload."""
     size_bytes: int
     private: bool = False
-    """Where the repository does not exist yet: only its owner sees it."""
+    """Applies if the repository does not exist yet: only its owner sees it."""
     options: tuple[str, ...] = ()
-    """Of `hf upload`, besides `--private`."""
+    """Options of `hf upload`, besides `--private`."""
     url: str | None = None
-    """Where it is; `None` before that."""
+    """Address of the upload; `None` before that."""
 
 
 class JournalEntry(Value):
@@ -473,8 +489,9 @@ class JournalEntry(Value):
     component: str | None = None
     attempt: int | None = None
     step: int | None = None
-    """Steps that the run had completed then; of a `resume`, the checkpoint it goes on from; of a
-    `checkpoint`, its own."""
+    """Steps that the run had completed then; for a `resume`, the checkpoint it goes on from; for a
+    `checkpoint`, its own.
+    """
     data: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -490,7 +507,7 @@ class Alert(Value):
     text: str
     component: str | None = None
     rule: str = ""
-    """Of kind `health`: which rule speaks, as the settings name it."""
+    """For kind `health`: name of the rule in the settings."""
 
 
 class ErrorReply(Value):
@@ -510,4 +527,6 @@ EVENT_MODELS: dict[EventKind, type[Value]] = {
     "journal": JournalEntry,
     "alert": Alert,
 }
-"""What a subscriber receives: one of each first (journal and alert only as they happen), then changes."""
+"""Events that a subscriber receives: one of each first (journal and alert only as they happen), then
+changes.
+"""

@@ -1,4 +1,6 @@
-"""How many rollouts make a batch: rules, what a step amounts to, and the same batch counted another way."""
+"""Rules and derived values of the number of rollouts in a batch, and conversion between the ways of counting
+it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from rltui.core.config_report import Conversion, DerivedValue, KnobInfo
 from rltui.core.rules import Rule, Values, bad_if, divisible, last, number, when
 
 _MOST_DECIMALS = 6
-"""Of an oversampling factor; rounded further, it would not give the same number in flight."""
+"""Most decimals of an oversampling factor; rounded further, it would not give the same number in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +22,13 @@ class BatchKnobs:
 
     batch_size: str
     token_batch_size: str
-    """Empty where a batch is always a number of rollouts."""
+    """Empty if a batch is always a number of rollouts."""
     group_size: str
     seq_len: str
     inflight: str | None = None
-    """Needed beside `token_batch_size`; `None` where the framework finds that out by itself."""
+    """Required together with `token_batch_size`; `None` if the framework chooses the number by itself."""
     oversampling: str | None = None
-    """In flight = batch_size * this; only allowed beside `batch_size`."""
+    """In flight = batch_size * this; only allowed together with `batch_size`."""
     token_metric: str = ""
     """Metric whose value per step is the mean number of tokens of an accepted rollout."""
 
@@ -36,8 +38,8 @@ def in_rollouts(
 ) -> tuple[int, int | None, float | None]:
     """A batch of so many tokens in whole groups of rollouts, nearest and at least one.
 
-    What is in flight stays: as a number, or as a factor of the size where one gives it; neither is needed
-    where it is the size.
+    The number in flight stays: as a number, or as a factor of the size if one gives it; neither is returned
+    if it equals the size.
     """
     size = group * max(1, round(tokens / mean_tokens / group))
     if inflight is None or inflight == size:
@@ -47,7 +49,9 @@ def in_rollouts(
 
 
 def oversampling(size: int, inflight: int) -> float | None:
-    """The factor with the fewest decimals for which `int(size * factor)` is `inflight`; none is below 1."""
+    """The factor with the fewest decimals for which `int(size * factor)` is `inflight`; `None` if it would
+    be below 1.
+    """
     if inflight < size:
         return None
     for decimals in range(_MOST_DECIMALS + 1):
@@ -59,21 +63,21 @@ def oversampling(size: int, inflight: int) -> float | None:
 
 
 def batching(names: BatchKnobs, *, also: Collection[str] = ()) -> tuple[Rule, ...]:
-    """Everything between batch size, token batch size, group, rollouts in flight and oversampling.
+    """All rules between batch size, token batch size, group, rollouts in flight and oversampling.
 
-    Rules on what is in flight are left out where the framework finds that out by itself. `also`: knobs that
+    Rules on the number in flight are left out if the framework chooses it by itself. `also`: knobs that
     others follow, such as a shared `seq_len`; while they are faulty, so are those.
     """
     batch, tokens, group = names.batch_size, names.token_batch_size, names.group_size
     if not tokens:
         return divisible(batch, group), lonely_rollouts(group)
     whole_groups = when(divisible(batch, group), lambda v: v[tokens] is None, also=(tokens,))
-    found = [_exactly_one(batch, tokens), whole_groups]
+    rules = [_exactly_one(batch, tokens), whole_groups]
     if names.oversampling is not None:
-        found.append(_factor_needs_batch(names, names.oversampling))
+        rules.append(_factor_needs_batch(names, names.oversampling))
     if names.inflight is not None:
-        found += _inflight_rules(names, names.inflight, also)
-    return (*found, lonely_rollouts(group))
+        rules += _inflight_rules(names, names.inflight, also)
+    return (*rules, lonely_rollouts(group))
 
 
 def _exactly_one(batch: str, tokens: str) -> Rule:
@@ -93,17 +97,17 @@ def lonely_rollouts(group: str) -> Rule:
     )  # fmt: skip
 
 
-_USUAL_BATCH = 128
-"""Rollouts of a step where nobody says how many; as many are in flight then."""
+_DEFAULT_BATCH = 128
+"""Rollouts of a step if no knob sets them; as many are in flight then."""
 
 
 def _factor_needs_batch(names: BatchKnobs, factor: str) -> Rule:
     batch, tokens = names.batch_size, names.token_batch_size
-    then = f" and set {names.inflight}" if names.inflight else ""
+    remedy = f" and set {names.inflight}" if names.inflight else ""
     return bad_if(
         lambda v: v[tokens] is not None and v[factor] is not None, factor, (tokens,),
         lambda v: f"{factor} ({number(v[factor])}) can only be set when {batch} is set, "
-        f"but {tokens} ({v[tokens]}) is: remove it{then}",
+        f"but {tokens} ({v[tokens]}) is: remove it{remedy}",
     )  # fmt: skip
 
 
@@ -113,8 +117,8 @@ def _inflight_rules(names: BatchKnobs, inflight: str, also: Collection[str]) -> 
     both = (batch, tokens, *([factor] if factor else []))
 
     def example(v: Values) -> int:
-        wanted: int = max(v[batch] or _USUAL_BATCH, v[group], _rounded_up(v[tokens], v[seq_len]))
-        return _rounded_up(wanted, v[group]) * int(v[group])
+        least: int = max(v[batch] or _DEFAULT_BATCH, v[group], _rounded_up(v[tokens], v[seq_len]))
+        return _rounded_up(least, v[group]) * int(v[group])
 
     yield bad_if(
         lambda v: v[tokens] is not None and v[inflight] is None, tokens, (inflight, group, seq_len, *also),
@@ -143,7 +147,7 @@ def _inflight_rules(names: BatchKnobs, inflight: str, also: Collection[str]) -> 
 
 
 def micro_batches(batch: str, micro: str) -> Rule:
-    """Examples of a step in whole rounds of examples that are computed at once."""
+    """The examples of a step fill whole rounds of examples that are computed at once."""
     rule = divisible(batch, micro)
 
     def fault(v: Values) -> str | None:
@@ -157,7 +161,7 @@ def micro_batches(batch: str, micro: str) -> Rule:
 
 
 def batch_figures(v: Values, names: BatchKnobs, *, max_tokens: str) -> Iterator[DerivedValue]:
-    """Prompts, tokens and rollouts of a step, and how many rollouts are in flight.
+    """Prompts, tokens and rollouts of a step, and the number of rollouts in flight.
 
     `v`: every knob's effective value, all of the right type and within bounds. `max_tokens`: name of the knob
     that bounds a completion.
@@ -170,10 +174,10 @@ def batch_figures(v: Values, names: BatchKnobs, *, max_tokens: str) -> Iterator[
 def packing_figures(
     v: Values, names: BatchKnobs, *, max_tokens: str, row_tokens: str, ranks: int
 ) -> Iterator[DerivedValue]:
-    """How rollouts are packed into the trainer's micro-batches: the worst case, and the best one known.
+    """Packing of rollouts into the trainer's micro-batches: the worst case, and the best one known.
 
-    `row_tokens`: name of the knob that says how many tokens a micro-batch holds. `ranks`: data-parallel ranks
-    of the trainer, which share the micro-batches of a step.
+    `row_tokens`: name of the knob for the tokens of a micro-batch. `ranks`: data-parallel ranks of the
+    trainer, which share the micro-batches of a step.
     """
     row, longest = v[row_tokens], v[names.seq_len]
     fit = max(1, row // longest)
@@ -186,23 +190,23 @@ def packing_figures(
     )  # fmt: skip
     tokens, shared = _tokens(v, names), f" on each of {ranks} ranks" if ranks > 1 else ""
     if tokens is not None:
-        each = _rounded_up(tokens, row * ranks)
-        text = f"about {tokens} tokens / {row} = {each} packed micro-batches{shared}"
+        micro_batch_count = _rounded_up(tokens, row * ranks)
+        text = f"about {tokens} tokens / {row} = {micro_batch_count} packed micro-batches{shared}"
     else:
         batch = v[names.batch_size]
-        each, least = _rounded_up(batch, fit * ranks), _rounded_up(batch, more * ranks)
-        text = f"at most {batch} rollouts / {fit} = {each} packed micro-batches{shared}"
-        text += f", at least {least}" if least < each else ""
-    yield figure("micro-batches per optimizer step", each, "micro-batches", text)
+        micro_batch_count, least = _rounded_up(batch, fit * ranks), _rounded_up(batch, more * ranks)
+        text = f"at most {batch} rollouts / {fit} = {micro_batch_count} packed micro-batches{shared}"
+        text += f", at least {least}" if least < micro_batch_count else ""
+    yield figure("micro-batches per optimizer step", micro_batch_count, "micro-batches", text)
 
 
-def accumulation(v: Values, *, batch: str, micro: str, parts: int = 1, name: str) -> DerivedValue:
-    """Micro-batches before each optimizer step. `parts`: ranks that each take other examples."""
-    size, once = v[batch], v[micro] * parts
-    each = f"({v[micro]} at once * {parts} ranks)" if parts > 1 else f"{v[micro]} at once"
+def accumulation(v: Values, *, batch: str, micro: str, ranks: int = 1, name: str) -> DerivedValue:
+    """Micro-batches before each optimizer step. `ranks`: each takes other examples."""
+    size, once = v[batch], v[micro] * ranks
+    per_round = f"({v[micro]} at once * {ranks} ranks)" if ranks > 1 else f"{v[micro]} at once"
     return figure(
         name, size // once if size % once == 0 else None, "micro-batches",
-        f"{size} examples / {each} = {size / once:g} micro-batches before each optimizer step",
+        f"{size} examples / {per_round} = {size / once:g} micro-batches before each optimizer step",
     )  # fmt: skip
 
 
@@ -230,12 +234,12 @@ def _rollout_batch(v: Values, names: BatchKnobs, max_tokens: str) -> Iterator[De
         "prompts per step", batch // group if batch % group == 0 else None, "prompts",
         f"{batch} rollouts / {group} per example = {batch / group:g} prompts per step",
     )  # fmt: skip
-    yield _most("tokens per step", batch, seq_len, "tokens", "tokens per step")
+    yield _upper_bound("tokens per step", batch, seq_len, "tokens", "tokens per step")
     if v[max_tokens] is not None:
-        yield _most("sampled tokens per step", batch, v[max_tokens], "new tokens", "sampled per step")
+        yield _upper_bound("sampled tokens per step", batch, v[max_tokens], "new tokens", "sampled per step")
 
 
-def _most(name: str, rollouts: int, tokens: int, what: str, outcome: str) -> DerivedValue:
+def _upper_bound(name: str, rollouts: int, tokens: int, what: str, outcome: str) -> DerivedValue:
     total = rollouts * tokens
     text = f"at most {rollouts} rollouts * {tokens} {what} = {total} {outcome}"
     return figure(name, total, "tokens", text)
@@ -276,11 +280,13 @@ def _in_flight(v: Values, names: BatchKnobs) -> Iterator[DerivedValue]:
 
 Way = Literal["tokens", "rollouts"]
 _Edits = dict[str, int | float | None]
-"""Knob → new value, `None` where it goes."""
+"""Knob → new value, `None` to remove the key."""
 
 
 def other_way(names: BatchKnobs | None, rows: Mapping[str, KnobInfo]) -> Way | None:
-    """How the batch is not counted now; `None` where the framework, or this config, has one way only."""
+    """The way of counting the batch that is not in use; `None` if the framework, or this config, has only
+    one.
+    """
     if names is None or names.token_batch_size not in rows:
         return None
     return "tokens" if rows[names.token_batch_size].value is None else "rollouts"
@@ -292,7 +298,7 @@ def convert(
     """The other way of counting, if a rollout has `mean_tokens`. `rows`: the knob table by name.
 
     Raises:
-        ValueError: if that is no number above 0, or a knob of the batch has a wrong value, or none.
+        ValueError: if `mean_tokens` is not above 0, or a knob of the batch has a wrong value, or none.
     """
     if not 0 < mean_tokens < math.inf:
         raise ValueError(f"a rollout cannot have {mean_tokens:g} tokens; it must be a number above 0")
@@ -308,18 +314,18 @@ def convert(
 
 
 def _in_tokens(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[_Edits, list[str]]:
-    """What is in flight stays, but at least a group."""
-    size, group = _whole(rows[names.batch_size]), _whole(rows[names.group_size])
+    """The number in flight stays, but is at least a group."""
+    size, group = _positive_int(rows[names.batch_size]), _positive_int(rows[names.group_size])
     fixed, factor = _optional(names.inflight, rows), _factor(names.oversampling, rows)
     tokens = max(1, round(size * mean))
     edits: _Edits = {names.batch_size: None, names.token_batch_size: tokens}
     lines = [f"{size} rollouts * {_number(mean)} tokens per rollout = {tokens} tokens per step"]
     if names.inflight is None:
         return edits, lines
-    before = int(size * (factor or 1.0)) if fixed is None else fixed
-    at_once = edits[names.inflight] = max(before, group)
-    if at_once != before:
-        lines.append(f"{at_once} rollouts in flight: at least a group of {group} (before: {before})")
+    old_count = int(size * (factor or 1.0)) if fixed is None else fixed
+    at_once = edits[names.inflight] = max(old_count, group)
+    if at_once != old_count:
+        lines.append(f"{at_once} rollouts in flight: at least a group of {group} (before: {old_count})")
     elif factor is not None:
         lines.append(f"{size} rollouts * {factor:g} oversampling = {at_once} rollouts in flight")
     else:
@@ -330,44 +336,44 @@ def _in_tokens(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> 
 
 
 def _in_rollouts(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[_Edits, list[str]]:
-    tokens, before = _whole(rows[names.token_batch_size]), _optional(names.inflight, rows)
-    group = _whole(rows[names.group_size])
-    size, inflight, factor = in_rollouts(tokens, before, group=group, mean_tokens=mean)
+    tokens, old_inflight = _positive_int(rows[names.token_batch_size]), _optional(names.inflight, rows)
+    group = _positive_int(rows[names.group_size])
+    size, inflight, factor = in_rollouts(tokens, old_inflight, group=group, mean_tokens=mean)
     edits: _Edits = {names.token_batch_size: None, names.batch_size: size}
     groups = f"{size} in {size // group} whole groups of {group}"
     lines = [f"{tokens} tokens / {_number(mean)} per rollout = {_number(tokens / mean)} rollouts: {groups}"]
     if names.inflight is None:
         return edits, lines
     if names.oversampling is None and factor is not None:
-        inflight, factor = before, None
+        inflight, factor = old_inflight, None
     edits[names.inflight] = inflight
     if names.oversampling is not None:
         edits[names.oversampling] = factor
-    at_once = size if before is None else before
+    at_once = size if old_inflight is None else old_inflight
     how = ", as before" if factor is None else f" / {size} = {factor:g} oversampling"
     return edits, [*lines, f"{at_once} rollouts in flight{how}"]
 
 
-def _whole(row: KnobInfo) -> int:
+def _positive_int(row: KnobInfo) -> int:
     if not isinstance(row.value, int) or isinstance(row.value, bool) or row.value < 1:
         raise ValueError(f"{row.key} is {row.value!r}; it must be a whole number ≥ 1")
     return row.value
 
 
 def _optional(name: str | None, rows: Mapping[str, KnobInfo]) -> int | None:
-    """Only what a person set: a default follows the batch."""
+    """Only a value that a person set: a default follows the batch."""
     if name is None or not rows[name].is_set:
         return None
-    return _whole(rows[name])
+    return _positive_int(rows[name])
 
 
 def _factor(name: str | None, rows: Mapping[str, KnobInfo]) -> float | None:
-    held = rows[name].value if name is not None else None
-    if held is None:
+    value = rows[name].value if name is not None else None
+    if value is None:
         return None
-    if not isinstance(held, int | float) or isinstance(held, bool) or not 1 <= held < math.inf:
-        raise ValueError(f"{name} is {held!r}; it must be a number ≥ 1")
-    return float(held)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 1 <= value < math.inf:
+        raise ValueError(f"{name} is {value!r}; it must be a number ≥ 1")
+    return float(value)
 
 
 def _number(value: float) -> str:
@@ -375,5 +381,5 @@ def _number(value: float) -> str:
 
 
 def figure(name: str, value: float | str | None, unit: str = "", text: str = "") -> DerivedValue:
-    """A derived figure; `text` is the arithmetic in words."""
+    """A derived value; `text` is the arithmetic in words."""
     return DerivedValue(name=name, value=value, unit=unit, text=text)

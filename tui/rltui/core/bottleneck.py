@@ -1,4 +1,4 @@
-"""Who waits for whom in a run, measured over its last steps, and the knob that moves it. Pure."""
+"""The waiting program of a run, measured over its last steps, and the knob that moves it. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rltui.core.stalls import InferenceActivity
 _STEPS = 10
 _FEWEST_STEPS = 3
 _MUCH = 0.25
-"""Share of the time from which on somebody waits for another."""
+"""Share of the time above which a wait counts."""
 _GAP = 10.0
-"""A step that took so many times the usual time had a restart in it."""
+"""A step that took this many times the median had a restart in it."""
 _FULL = 0.9
-"""Share of the KV cache in use, from which on it is full."""
+"""Share of the KV cache in use above which it counts as full."""
 _QUEUED = 0.1
-"""Share of the requests that wait, from which on there is a queue."""
+"""Share of waiting requests above which there is a queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class BottleneckKnobs:
     sequences: str | None = None
     """Requests that the inference server works on at the same time."""
     lead: str | None = None
-    """How far rollouts may be ahead of the training."""
+    """Number of steps that rollouts may be ahead of the training."""
 
 
 def bottleneck(
@@ -42,10 +42,11 @@ def bottleneck(
     *,
     started: float = 0.0,
 ) -> Bottleneck | None:
-    """Who waits most. `activities`: of all inference servers together, the last looks, oldest first.
+    """The program that waits most. `activities`: of all inference servers together, the last samples, oldest
+    first.
 
-    `names`: the components that are `trainer`, `orchestrator` and `inference`. `started`: of the present
-    attempts; what waited before that says nothing of them.
+    `names`: the components that are `trainer`, `orchestrator` and `inference`. `started`: start time of the
+    present attempts; earlier waits are ignored.
     """
     trainer = _share(run.track("wait_for_batch"), run.trained, started)
     orchestrator = _share(run.track("wait_for_policy"), run.collected, started)
@@ -67,9 +68,9 @@ def bottleneck(
             advice, knob = "rollouts are slower than the training", knobs.in_flight
             do = "have more rollouts in flight, or add inference GPUs"
         where = f" ({knob})" if knob else ""
-        return _made(names.get("trainer", "trainer"), "a batch", waits, f"{advice}: {do}{where}", knob)
+        return _bottleneck(names.get("trainer", "trainer"), "a batch", waits, f"{advice}: {do}{where}", knob)
     ahead = f"let them be further ahead with {knobs.lead}" if knobs.lead else "give the trainer more GPUs"
-    return _made(
+    return _bottleneck(
         names.get("orchestrator", "orchestrator"),
         "weights",
         waits,
@@ -81,19 +82,19 @@ def bottleneck(
 def _in_queue(
     activities: Sequence[InferenceActivity], knobs: BottleneckKnobs, names: Mapping[str, str]
 ) -> Bottleneck | None:
-    """Where no metrics tell who waits, the queue of the servers does."""
+    """Judge by the queue of the servers, if no metrics tell who waits."""
     load = _load(activities)
     if load is None or not load.is_queued:
         return None
     what, knob = ("KV cache", knobs.kv_memory) if load.is_full else ("a free place", knobs.sequences)
     where = f" ({knob})" if knob else ""
     name, share = names.get("inference", "inference"), load.waiting / (load.waiting + load.running)
-    both = load.waiting + load.running
-    text = f"{load.waiting:.0f} of {both:.0f} requests to {name} wait for {what}: give it more{where}"
+    total = load.waiting + load.running
+    text = f"{load.waiting:.0f} of {total:.0f} requests to {name} wait for {what}: give it more{where}"
     return Bottleneck(waits=name, waits_for=what, share_frac=round(share, 3), steps=0, text=text, knob=knob)
 
 
-def _made(who: str, what: str, waits: tuple[float, int], advice: str, knob: str | None) -> Bottleneck:
+def _bottleneck(who: str, what: str, waits: tuple[float, int], advice: str, knob: str | None) -> Bottleneck:
     share, steps = waits
     text = f"{who} waits for {what} {100 * share:.0f} % of the time, in the last {steps} steps; {advice}"
     return Bottleneck(
@@ -102,22 +103,22 @@ def _made(who: str, what: str, waits: tuple[float, int], advice: str, knob: str 
 
 
 def _share(waits: Track, done: Track, started: float) -> tuple[float, int] | None:
-    """Share of the last steps that was waited, and of how many; `None` where that is not known."""
+    """Waiting share of the last steps, and their number; `None` if unknown."""
     spans: list[tuple[float, float]] = []
     for step, wait in zip(waits.steps[-_STEPS:], waits.last(_STEPS), strict=True):
-        end, begin = done.at(step), done.at(step - 1)
-        if end is not None and begin is not None and end > begin >= started and wait >= 0:
-            spans.append((min(wait, end - begin), end - begin))
+        end_s, start_s = done.at(step), done.at(step - 1)
+        if end_s is not None and start_s is not None and end_s > start_s >= started and wait >= 0:
+            spans.append((min(wait, end_s - start_s), end_s - start_s))
     if len(spans) < _FEWEST_STEPS:
         return None
-    usual = statistics.median(span for _, span in spans)
-    counted = [(wait, span) for wait, span in spans if span <= _GAP * usual]
-    return sum(wait for wait, _ in counted) / sum(span for _, span in counted), len(counted)
+    median_s = statistics.median(span for _, span in spans)
+    regular = [(wait, span) for wait, span in spans if span <= _GAP * median_s]
+    return sum(wait for wait, _ in regular) / sum(span for _, span in regular), len(regular)
 
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """Means over the last looks at the servers."""
+    """Means over the last samples of the servers."""
 
     running: float
     waiting: float
@@ -139,9 +140,9 @@ class _Load:
 def _load(activities: Sequence[InferenceActivity]) -> _Load | None:
     if not activities:
         return None
-    uses = [each.kv_usage_frac for each in activities if each.kv_usage_frac is not None]
+    usage_fracs = [activity.kv_usage_frac for activity in activities if activity.kv_usage_frac is not None]
     return _Load(
-        statistics.mean(each.running for each in activities),
-        statistics.mean(each.waiting for each in activities),
-        statistics.mean(uses) if uses else None,
+        statistics.mean(activity.running for activity in activities),
+        statistics.mean(activity.waiting for activity in activities),
+        statistics.mean(usage_fracs) if usage_fracs else None,
     )

@@ -1,4 +1,4 @@
-"""Runs beside each other: the config keys in which they differ, their metrics and evaluations. Pure."""
+"""Comparison of runs: the config keys in which they differ, their metrics and evaluations. Pure."""
 
 from __future__ import annotations
 
@@ -22,15 +22,25 @@ from rltui.core.text import did_you_mean, figure, shown_unit, value_text
 from rltui.core.toml.values import TomlValue, same_value
 from rltui.errors import UsageError
 
-_USUAL = ("reward", "eval", "loss", "val_loss", "entropy", "kl", "seq_len", "step_time", "tokens_per_s")
-"""Concepts that are compared unless a person names others: those of them that a run has."""
+_DEFAULT_CONCEPTS = (
+    "reward",
+    "eval",
+    "loss",
+    "val_loss",
+    "entropy",
+    "kl",
+    "seq_len",
+    "step_time",
+    "tokens_per_s",
+)
+"""Concepts that are compared by default, if a run has them."""
 _OWN_FOLDER = "{folder}"
-"""In place of a run's own folder in its values: each has another, and that is no difference."""
+"""Stands in for a run's own folder in its values: each has another, and that is no difference."""
 
 _OWN_KEY = "output_dir"
-"""Last part of keys in which any two runs differ: no difference, as in `RunRow.changed`."""
+"""Last segment of keys in which any two runs differ: no difference, as in `RunRow.changed`."""
 BEST = " ▲"
-"""Behind the figure of a run that is better than the one it was compared with, example by example."""
+"""Suffix of the value of a run that is better than the one it was compared with, example by example."""
 _MOST_COLUMNS = 8
 
 
@@ -38,111 +48,114 @@ _MOST_COLUMNS = 8
 class ComparedKey:
     key: str
     values: tuple[Any, ...]
-    """Of each run, in their order; `None` where one has none. Secrets are masked."""
+    """One per run, in their order; `None` if a run has none. Secrets are masked."""
     differs: bool
 
 
 @dataclass(frozen=True, slots=True)
 class MetricFigures:
-    """What a metric of one run comes to; `None` where it is not known."""
+    """Summary of one metric of one run; `None` for unknown values."""
 
     last: float | None = None
     best: float | None = None
-    """In the direction that is good for it, as in `RunRow.metrics`; of a metric that has none, `None`."""
+    """Best value in the good direction, as in `RunRow.metrics`; `None` for a metric without one."""
     common: float | None = None
-    """At `ComparedMetric.common_step`, or the last value before."""
+    """Value at `ComparedMetric.common_step`, or the last one before it."""
     level: Level | None = None
-    """Over the last steps, of a metric that comes by batches."""
+    """Level over the last steps, for a metric that comes by batches."""
     common_level: Level | None = None
-    """Over those up to `ComparedMetric.common_step`."""
+    """Level over the steps up to `ComparedMetric.common_step`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedMetric:
     id: str
-    """Of its concept, else the name of the series."""
+    """Id of its concept, else the name of the series."""
     title: str
     unit: str
     better: Literal["higher", "lower", ""]
     figures: tuple[MetricFigures, ...]
-    """Of each run, in their order."""
+    """One per run, in their order."""
     common_step: int | None
-    """The last step that all runs which have it have come to; `None` where fewer than two have it."""
+    """The last step that all runs with this metric have reached; `None` if fewer than two have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedEvals:
     env: str
     evaluations: tuple[Evaluation | None, ...]
-    """Of each run, in their order."""
+    """One per run, in their order."""
     differences: tuple[Difference | None, ...]
-    """Of each run to the first one that has an evaluation, which has none itself."""
+    """Difference of each run to the first one with an evaluation, which has none itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     runs: tuple[RunRow, ...]
     keys: tuple[ComparedKey, ...]
-    """All that any of them has, by name."""
+    """All keys that any run has, by name."""
     metrics: tuple[ComparedMetric, ...]
     evaluations: tuple[ComparedEvals, ...] = ()
 
     @property
     def remark(self) -> str:
-        """What these figures cannot say, in words; empty where evaluations of the same examples say it."""
-        gaps = [gap for each in self.evaluations for gap in each.differences if gap is not None]
+        """The limits of these numbers in words; empty if evaluations of the same examples settle it."""
+        gaps = [gap for evals in self.evaluations for gap in evals.differences if gap is not None]
         if any(gap.examples for gap in gaps) or len(self.runs) < 2:
             return ""
         what = f"evaluate them on the same examples: {hints.EVAL}"
         if gaps:
-            seeds = any(each.key.rpartition(".")[2] == "seed" for each in self.differing)
-            why = ", because their seeds differ" if seeds else ""
-            return f"their evaluations asked other examples{why}: which run is better is not known"
+            seeds = any(evals.key.rpartition(".")[2] == "seed" for evals in self.differing)
+            reason = ", because their seeds differ" if seeds else ""
+            return f"their evaluations asked other examples{reason}: which run is better is not known"
         return f"± is the deviation of single steps; to know which run is better, {what}"
 
     @property
     def differing(self) -> tuple[ComparedKey, ...]:
-        return tuple(each for each in self.keys if each.differs)
+        return tuple(compared for compared in self.keys if compared.differs)
 
     def rows(self, *, all_keys: bool = False) -> tuple[ComparedRow, ...]:
-        """As people read it: how each run did, the keys in which they differ, their metrics."""
+        """Rows for people: state of each run, the keys in which they differ, their metrics."""
         keys = self.keys if all_keys else self.differing
         return (
             *_run_rows(self.runs),
             *(
                 ComparedRow(
                     "config",
-                    each.key,
-                    tuple(_NOTHING if value is None else value_text(value) for value in each.values),
+                    compared.key,
+                    tuple(_NOTHING if value is None else value_text(value) for value in compared.values),
                 )
-                for each in keys
+                for compared in keys
             ),
             *(row for metric in self.metrics for row in _metric_rows(metric)),
-            *(row for each in self.evaluations for row in _eval_rows(self.runs, each)),
+            *(row for compared in self.evaluations for row in _eval_rows(self.runs, compared)),
         )
 
     def markdown(self, *, all_keys: bool = False) -> str:
-        """Its rows as a table: a column for each run, or a row for each where there are many."""
+        """The rows as a table: a column per run, or a row per run if there are many."""
         rows, names = self.rows(all_keys=all_keys), [run.name for run in self.runs]
-        told = [
-            [f"{cell}{BEST if at in row.best else ''}" for at, cell in enumerate(row.cells)] for row in rows
+        texts = [
+            [f"{cell}{BEST if index in row.best else ''}" for index, cell in enumerate(row.cells)]
+            for row in rows
         ]
         labels = [row.label for row in rows]
         if len(names) <= _MOST_COLUMNS:
-            rows_told = [[label, *cells] for label, cells in zip(labels, told, strict=True)]
-            return table(["", *names], rows_told, figures=True)
-        columns = zip(*told, strict=True)
-        rows_told = [[name, *cells] for name, cells in zip(names, columns, strict=True)]
-        return table(["", *labels], rows_told, figures=True)
+            body = [[label, *cells] for label, cells in zip(labels, texts, strict=True)]
+            return table(["", *names], body, figures=True)
+        columns = zip(*texts, strict=True)
+        body = [[name, *cells] for name, cells in zip(names, columns, strict=True)]
+        return table(["", *labels], body, figures=True)
 
 
 class ComparedRow(NamedTuple):
     part: Literal["run", "config", "metric", "eval"]
     label: str
     cells: tuple[str, ...]
-    """Of each run, in their order."""
+    """One per run, in their order."""
     best: frozenset[int] = frozenset()
-    """Places of the runs that are better than the first, which only evaluations of the same examples say."""
+    """Indices of the runs that are better than the first, known only from evaluations of the same
+    examples.
+    """
 
 
 def comparison(
@@ -151,10 +164,10 @@ def comparison(
     metrics: Sequence[ComparedMetric] = (),
     evaluations: Sequence[ComparedEvals] = (),
 ) -> Comparison:
-    """`configs`: by id of a run, dotted key → value, as the index has them."""
-    told = _with_defaults(runs, [configs.get(run.id, {}) for run in runs])
+    """Compare runs. `configs`: run id → dotted key → value, as the index has them."""
+    complete_configs = _with_defaults(runs, [configs.get(run.id, {}) for run in runs])
     flat: list[Leaves] = []
-    for run, config in zip(runs, told, strict=True):
+    for run, config in zip(runs, complete_configs, strict=True):
         own = {folder: _OWN_FOLDER for folder in (run.folder, run.run_dir) if len(folder) > 1}
         flat.append({key: replaced(value, own) for key, value in config.items()})
     keys = sorted({key for config in flat for key in config})
@@ -163,7 +176,7 @@ def comparison(
         keys=tuple(
             ComparedKey(
                 key=key,
-                values=_told(key, [config.get(key) for config in told]),
+                values=_masked_values(key, [config.get(key) for config in complete_configs]),
                 differs=key.rpartition(".")[2] != _OWN_KEY
                 and not all(_are_alike(flat[0].get(key), config.get(key)) for config in flat[1:]),
             )
@@ -175,33 +188,33 @@ def comparison(
 
 
 def _with_defaults(runs: Sequence[RunRow], configs: Sequence[Leaves]) -> list[Leaves]:
-    """What one run sets and another leaves to its default, as far as the index tells the default: a run
-    without a parent has it in `changed`, or has set the default itself.
+    """Configs completed by the defaults of keys that other runs set, as far as the index knows them: a run
+    without a parent has the default in `changed`, or has set the default itself.
     """
-    known: dict[tuple[str, str], dict[str, Any]] = {}
+    default_values: dict[tuple[str, str], dict[str, Any]] = {}
     for run, config in zip(runs, configs, strict=True):
         if run.framework and not run.parent:
-            defaults = known.setdefault((run.framework, run.generation), {})
+            defaults = default_values.setdefault((run.framework, run.generation), {})
             for key, value in config.items():
                 if key.rpartition(".")[2] != _OWN_KEY:
                     defaults.setdefault(key, run.changed.get(key, (value, value))[0])
     return [
-        {**known.get((run.framework, run.generation), {}), **config}
+        {**default_values.get((run.framework, run.generation), {}), **config}
         for run, config in zip(runs, configs, strict=True)
     ]
 
 
-def _told(key: str, values: Sequence[TomlValue]) -> tuple[Any, ...]:
-    """Secrets are masked, and unlike the first one where they are."""
-    shown = [masked(key, value) for value in values]
+def _masked_values(key: str, values: Sequence[TomlValue]) -> tuple[Any, ...]:
+    """Values with secrets masked; a secret that differs from the first run's gets `OTHER_MASK`."""
+    masked_values = [masked(key, value) for value in values]
     return tuple(
-        OTHER_MASK if each == MASK and value != values[0] else each
-        for each, value in zip(shown, values, strict=True)
+        OTHER_MASK if shown == MASK and value != values[0] else shown
+        for shown, value in zip(masked_values, values, strict=True)
     )
 
 
 def _are_alike(one: TomlValue, other: TomlValue) -> bool:
-    """`1` and `1.0` train alike."""
+    """Whether both train alike: `1` and `1.0` do."""
     numbers = (int, float)
     if isinstance(one, numbers) and isinstance(other, numbers):
         return isinstance(one, bool) == isinstance(other, bool) and one == other
@@ -212,26 +225,28 @@ def _are_alike(one: TomlValue, other: TomlValue) -> bool:
 
 
 def compared_metrics(
-    runs: Sequence[RunRow], sources: Sequence[SeriesSource | None], wanted: Sequence[str] = ()
+    runs: Sequence[RunRow], sources: Sequence[SeriesSource | None], requested: Sequence[str] = ()
 ) -> tuple[ComparedMetric, ...]:
-    """Those that are `wanted` (ids of concepts, names of series), else the usual ones that a run has.
+    """The `requested` metrics (ids of concepts, names of series), else the default ones that a run has.
 
-    `sources`: the series of each run; `None` where there are none, and only the row tells. Blocking.
+    `sources`: the series of each run; `None` if there are none, and only the row tells. Blocking.
 
     Raises:
-        UsageError: if no run has one that is wanted.
+        UsageError: if no run has a requested one.
     """
-    names = wanted or [
-        id_ for id_ in _USUAL if any(_has(*each, id_) for each in zip(runs, sources, strict=True))
+    names = requested or [
+        id_ for id_ in _DEFAULT_CONCEPTS if any(_has(*pair, id_) for pair in zip(runs, sources, strict=True))
     ]
-    return tuple(_compared(name, runs, sources) for name in names)
+    return tuple(_compare_metric(name, runs, sources) for name in names)
 
 
 def _has(run: RunRow, source: SeriesSource | None, id_: str) -> bool:
     return id_ in run.metrics or (source is not None and find(id_, source.keys()) is not None)
 
 
-def _compared(name: str, runs: Sequence[RunRow], sources: Sequence[SeriesSource | None]) -> ComparedMetric:
+def _compare_metric(
+    name: str, runs: Sequence[RunRow], sources: Sequence[SeriesSource | None]
+) -> ComparedMetric:
     concept = concept_of(name)
     lines = [None if source is None else _line(source, name, concept) for source in sources]
     if all(line is None for line in lines) and not any(name in run.metrics for run in runs):
@@ -245,7 +260,7 @@ def _compared(name: str, runs: Sequence[RunRow], sources: Sequence[SeriesSource 
         unit="" if concept is None else concept.unit,
         better=better,
         figures=tuple(
-            _figures(run, name, line, step, by_batch=concept is None or concept.by_batch, better=better)
+            _summary(run, name, line, step, by_batch=concept is None or concept.by_batch, better=better)
             for run, line in zip(runs, lines, strict=True)
         ),
         common_step=step,
@@ -253,7 +268,7 @@ def _compared(name: str, runs: Sequence[RunRow], sources: Sequence[SeriesSource 
 
 
 def _line(source: SeriesSource, name: str, concept: MetricConcept | None) -> Series | None:
-    """The line that counts, without what is no number."""
+    """The line that counts, without values that are not finite."""
     keys = source.keys()
     if concept is not None:
         key = find(concept.id, keys)
@@ -262,17 +277,17 @@ def _line(source: SeriesSource, name: str, concept: MetricConcept | None) -> Ser
     if key is None:
         return None
     line, _ = source.read(key).lines(source.rewinds())
-    kept = Series()
-    for step, at, value in zip(line.steps, line.times, line.values, strict=True):
+    finite = Series()
+    for step, time, value in zip(line.steps, line.times, line.values, strict=True):
         if math.isfinite(value):
-            kept.add(step, at, value)
-    return kept
+            finite.add(step, time, value)
+    return finite
 
 
-def _figures(
+def _summary(
     run: RunRow, name: str, line: Series | None, step: int | None, *, by_batch: bool, better: str
 ) -> MetricFigures:
-    """By its series; where there are none, as the index has them."""
+    """Summary from its series; without one, as the index has it."""
     if line is None or not len(line):
         last, best = run.metrics.get(name, (None, None))
         return MetricFigures(last, best, level=run.levels.get(name))
@@ -281,13 +296,13 @@ def _figures(
         best = best_level(values, better)
     else:
         best = max(values) if better == "higher" else min(values)
-    place = 0 if step is None else bisect_right(line.steps, step)
+    stop = 0 if step is None else bisect_right(line.steps, step)
     return MetricFigures(
         last=values[-1],
         best=best,
-        common=values[place - 1] if place else None,
+        common=values[stop - 1] if stop else None,
         level=level_of(values) if by_batch else None,
-        common_level=level_of(values[:place]) if by_batch else None,
+        common_level=level_of(values[:stop]) if by_batch else None,
     )
 
 
@@ -295,26 +310,36 @@ def _unknown(name: str, sources: Sequence[SeriesSource | None]) -> UsageError:
     keys = set[SeriesKey]().union(*(source.keys() for source in sources if source is not None))
     if not keys:
         return UsageError(f"none of these runs has {name}", hint="no series of theirs is there any more")
-    there = [concept.id for concept in CONCEPTS if find_all(concept.id, keys)]
-    guess = did_you_mean(name, [*there, *(key.name for key in keys)])
+    available_ids = [concept.id for concept in CONCEPTS if find_all(concept.id, keys)]
+    guess = did_you_mean(name, [*available_ids, *(key.name for key in keys)])
     return UsageError(
-        f"no metric of these runs is called {name!r}", hint=f"{guess} they have: {', '.join(there)}".strip()
+        f"no metric of these runs is called {name!r}",
+        hint=f"{guess} they have: {', '.join(available_ids)}".strip(),
     )
 
 
 def compared_evals(evaluations: Sequence[Sequence[Evaluation]]) -> tuple[ComparedEvals, ...]:
-    """Of the evaluations of each run, oldest first, by environment: the newest of weights that it trained."""
+    """The newest evaluation of trained weights for each run and environment, from those of each run, oldest
+    first.
+    """
     newest = [
-        {each.env: each for each in own if each.is_sound and each.kind in ("checkpoint", "now")}
-        for own in evaluations
+        {
+            evaluation.env: evaluation
+            for evaluation in evals_of_run
+            if evaluation.is_sound and evaluation.kind in ("checkpoint", "now")
+        }
+        for evals_of_run in evaluations
     ]
-    found = []
-    for env in dict.fromkeys(env for own in newest for env in own):
-        of_runs = tuple(own.get(env) for own in newest)
-        first = next(each for each in of_runs if each is not None)
-        gaps = tuple(None if each is None or each is first else difference(each, first) for each in of_runs)
-        found.append(ComparedEvals(env, of_runs, gaps))
-    return tuple(found)
+    compared = []
+    for env in dict.fromkeys(env for evals_of_run in newest for env in evals_of_run):
+        of_runs = tuple(evals_of_run.get(env) for evals_of_run in newest)
+        first = next(evaluation for evaluation in of_runs if evaluation is not None)
+        gaps = tuple(
+            None if evaluation is None or evaluation is first else difference(evaluation, first)
+            for evaluation in of_runs
+        )
+        compared.append(ComparedEvals(env, of_runs, gaps))
+    return tuple(compared)
 
 
 # --- text -------------------------------------------------------------------------------------------------
@@ -327,7 +352,7 @@ _WHERE_DIFFERENT = ("tags", "parent", "framework", "generation", "commit", "prim
 
 
 def _run_rows(runs: Sequence[RunRow]) -> Iterator[ComparedRow]:
-    """State, steps, time and GPU hours; of all else only that in which they differ."""
+    """State, steps, time and GPU hours; all other columns only if they differ."""
     names: dict[str, str] = {run.id: run.name for run in runs}
     for id_ in (*_ALWAYS, *_WHERE_DIFFERENT):
         column = column_of(id_)
@@ -339,31 +364,35 @@ def _run_rows(runs: Sequence[RunRow]) -> Iterator[ComparedRow]:
 def _metric_rows(metric: ComparedMetric) -> Iterator[ComparedRow]:
     unit, step = shown_unit(metric.unit), metric.common_step
     unit = f" ({unit})" if unit else ""
-    by_batch = any(each.level is not None for each in metric.figures)
+    by_batch = any(summary.level is not None for summary in metric.figures)
     labels = {"last": "last", "level": f"last {LEVEL_STEPS}"}
     if step is not None:
         labels["common_level" if by_batch else "common"] = f"{'to' if by_batch else 'at'} step {step}"
     for field, label in labels.items():
-        cells = [_figure_cell(getattr(figures, field), metric.unit) for figures in metric.figures]
+        cells = [_value_cell(getattr(figures, field), metric.unit) for figures in metric.figures]
         if any(cells):
             texts = tuple(cell or _NOTHING for cell in cells)
             yield ComparedRow("metric", f"{metric.id} {label}{unit}", texts)
 
 
-def _figure_cell(value: float | Level | None, unit: str) -> str:
+def _value_cell(value: float | Level | None, unit: str) -> str:
     if value is None:
         return ""
     return value.text(unit) if isinstance(value, Level) else figure(value, unit)
 
 
-def _eval_rows(runs: Sequence[RunRow], found: ComparedEvals) -> Iterator[ComparedRow]:
-    labels = tuple(_NOTHING if each is None else each.label for each in found.evaluations)
-    yield ComparedRow("eval", f"{found.env}, weights", labels)
-    rewards = tuple(_NOTHING if each is None else each.reward_text for each in found.evaluations)
-    yield ComparedRow("eval", f"{found.env}, reward", rewards)
-    if any(gap is not None for gap in found.differences):
-        first = next(at for at, each in enumerate(found.evaluations) if each is not None)
-        gaps = ["" if gap is None else gap.words.removesuffix(BEST) for gap in found.differences]
-        better = {at for at, gap in enumerate(found.differences) if gap and gap.standing == "better"}
-        label = f"{found.env}, against {runs[first].name}"
+def _eval_rows(runs: Sequence[RunRow], compared: ComparedEvals) -> Iterator[ComparedRow]:
+    labels = tuple(
+        _NOTHING if evaluation is None else evaluation.label for evaluation in compared.evaluations
+    )
+    yield ComparedRow("eval", f"{compared.env}, weights", labels)
+    rewards = tuple(
+        _NOTHING if evaluation is None else evaluation.reward_text for evaluation in compared.evaluations
+    )
+    yield ComparedRow("eval", f"{compared.env}, reward", rewards)
+    if any(gap is not None for gap in compared.differences):
+        first = next(index for index, evaluation in enumerate(compared.evaluations) if evaluation is not None)
+        gaps = ["" if gap is None else gap.words.removesuffix(BEST) for gap in compared.differences]
+        better = {index for index, gap in enumerate(compared.differences) if gap and gap.standing == "better"}
+        label = f"{compared.env}, against {runs[first].name}"
         yield ComparedRow("eval", label, tuple(gap or _NOTHING for gap in gaps), frozenset(better))

@@ -15,19 +15,19 @@ Leaves = Mapping[str, Any]
 
 
 def value_at(data: Mapping[str, Any], dotted: str) -> TomlValue:
-    """What a dotted key holds; `None` where it is not set or lies below something that is no table.
+    """The value of a dotted key; `None` if it is not set or lies below something that is no table.
 
     A whole number picks an element of a list.
     """
-    at: TomlValue = data
+    value: TomlValue = data
     for key in split_key(dotted):
-        if isinstance(at, Mapping) and key in at:
-            at = at[key]
-        elif isinstance(at, list) and (place := whole_number(key)) is not None and place < len(at):
-            at = at[place]
+        if isinstance(value, Mapping) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and (index := whole_number(key)) is not None and index < len(value):
+            value = value[index]
         else:
             return None
-    return at
+    return value
 
 
 def leaves(data: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -40,10 +40,10 @@ def leaves(data: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tupl
 
 
 def deep_leaves(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything that can be set by itself, by dotted key, in the order of the file.
+    """Every value that can be set by itself, by dotted key, in the order of the file.
 
-    Tables are gone into, and arrays of tables: there, a whole number in the key picks the element. A table
-    without keys is a value of its own: to have it may mean something.
+    Tables are entered, and arrays of tables: there, a whole number in the key picks the element. A table
+    without keys is a value of its own: its presence may mean something.
     """
     return {format_key(path): value for path, value in _leaves(data, ())}
 
@@ -75,14 +75,14 @@ def _has_below(leaves: Leaves, table: str) -> bool:
 
 
 def key_conflicts(base: Leaves | None, theirs: Leaves, yours: Leaves) -> tuple[KeyConflict, ...]:
-    """Keys that `yours` sets to something else than is there now, where that is not what `base` held.
+    """Keys that `yours` sets to a value other than the present one, if that is not the one of `base`.
 
-    Where `base` is not known, any difference counts. `None` in `yours` removes the key.
+    If `base` is unknown, any difference counts. `None` in `yours` removes the key.
     """
     return tuple(
-        KeyConflict(key=key, base=(base or {}).get(key), theirs=theirs.get(key), yours=wanted)
-        for key, wanted in yours.items()
-        if not same_value(theirs.get(key), wanted)
+        KeyConflict(key=key, base=(base or {}).get(key), theirs=theirs.get(key), yours=value)
+        for key, value in yours.items()
+        if not same_value(theirs.get(key), value)
         and (base is None or not same_value(base.get(key), theirs.get(key)))
     )
 
@@ -90,7 +90,7 @@ def key_conflicts(base: Leaves | None, theirs: Leaves, yours: Leaves) -> tuple[K
 def edited(data: Mapping[str, Any], edits: Mapping[str, Any]) -> dict[str, Any]:
     """`data` with dotted keys set to values; `None` removes a key or a whole table, and comes first.
 
-    A table that a key needs is made, also in place of a value that is none.
+    A missing table is created, also in place of a value that is no table.
     """
     result: dict[str, Any] = copy.deepcopy(dict(data))
     for key, value in sorted(edits.items(), key=lambda item: item[1] is not None):

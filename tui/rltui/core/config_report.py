@@ -1,4 +1,4 @@
-"""What is told about config files: knobs, problems, figures that follow, conflicts, differences.
+"""Reports about config files: knobs, problems, derived values, conflicts, differences.
 
 With `core/api.py`, these models document every `--json` shape.
 """
@@ -21,7 +21,7 @@ _NEAREST = ": nearest valid "
 class Problem(Value):
     severity: Literal["error", "warning", "hint"] = "error"
     key: str | None = None
-    """Dotted path, such as `orchestrator.batch_size`."""
+    """Dotted key, such as `orchestrator.batch_size`."""
     message: str
     """Names the rule, the knobs with their values, and the nearest valid values."""
     file: str | None = None
@@ -30,26 +30,26 @@ class Problem(Value):
     instead: dict[str, str] = Field(default_factory=dict)
     """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
     standing: bool = False
-    """Of an edit: it was so before, or is not about what is edited."""
+    """For an edit: the problem existed before, or is not about the edited keys."""
 
     def after_edit(self, keys: Collection[str]) -> Problem:
-        """For who has just edited `keys`: values for these come first."""
-        edited = next((key for key in keys if self.instead.get(key)), None)
-        what, _, advice = self.message.partition(_NEAREST)
-        if edited is None or not advice or self.key in keys:
+        """The problem for a person who has just edited `keys`: values for these come first."""
+        edited_key = next((key for key in keys if self.instead.get(key)), None)
+        rule, _, advice = self.message.partition(_NEAREST)
+        if edited_key is None or not advice or self.key in keys:
             return self
-        first = f"{edited.rpartition('.')[2]} is {self.instead[edited]}"
-        return self.model_copy(update={"message": f"{what}{_NEAREST}{first}, or {advice}"})
+        first = f"{edited_key.rpartition('.')[2]} is {self.instead[edited_key]}"
+        return self.model_copy(update={"message": f"{rule}{_NEAREST}{first}, or {advice}"})
 
     @property
     def text(self) -> str:
         """`file:line:column: message`, as far as known."""
-        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
-        return f"{place}: {self.message}" if place else self.message
+        location = ":".join(str(field) for field in (self.file, self.line, self.column) if field is not None)
+        return f"{location}: {self.message}" if location else self.message
 
 
-class _Told(Value):
-    """Of a key: its secret values are masked, whoever makes this."""
+class _SecretMasking(Value):
+    """Base of reports about a key: its secret values are masked on construction."""
 
     _VALUES: ClassVar = ("value", "default", "running", "before", "after", "base", "theirs", "yours")
 
@@ -58,41 +58,45 @@ class _Told(Value):
     def _mask(cls, data: Any) -> Any:  # noqa: ANN401  (as pydantic has it)
         if not isinstance(data, dict) or not isinstance(data.get("key"), str):
             return data
-        key, told = data["key"], dict(data)
-        first = next((data[name] for name in cls._VALUES if isinstance(data.get(name), str)), None)
+        key, masked_data = data["key"], dict(data)
+        first_secret = next((data[name] for name in cls._VALUES if isinstance(data.get(name), str)), None)
         for name in cls._VALUES:
             if name in data and data[name] != OTHER_MASK:
-                told[name] = masked(key, data[name])
-                if told[name] == MASK and data[name] != first:
-                    told[name] = OTHER_MASK
-        return told
+                masked_data[name] = masked(key, data[name])
+                if masked_data[name] == MASK and data[name] != first_secret:
+                    masked_data[name] = OTHER_MASK
+        return masked_data
 
 
-class KnobInfo(_Told):
+class KnobInfo(_SecretMasking):
     key: str
     file: str
     value: Any = None
-    """What the file holds, or the default where the file does not set it."""
+    """The value in the file, or the default if the file does not set it."""
     default: Any = None
     running: Any = None
-    """What the living readers got, from the file or in place of it; `None` also when nothing runs: see
-    `is_running`."""
+    """The value of the living readers, from the file or an override; `None` also if nothing runs: see
+    `is_running`.
+    """
     overridden: bool = False
-    """rltui passed `running` in place of what the file says, and would again: a busy port's stand-in, the
-    checkpoint to resume from, the run's own folder."""
+    """rltui passed `running` in place of the file's value, and would again: a busy port's replacement, the
+    checkpoint to resume from, the run's own folder.
+    """
     is_set: bool = False
     """The file sets it (else `value` is the default)."""
     is_running: bool = False
     """A reader is alive, so `running` is meaningful."""
     kind: Literal["int", "float", "bool", "str", "enum", "list"] = "str"
     control: Control = ""
-    """How it is best moved: `fraction` is a share of a GPU's memory, `doubling` a size that goes by powers
-    of 2."""
+    """The best editor control: `fraction` is a share of a GPU's memory, `doubling` a size that goes by
+    powers of 2.
+    """
     main: bool = True
-    """Turned from day to day; the others are for the screen that has them all, unless the file sets them."""
+    """Turned from day to day; the others are shown on the screen for all knobs only, unless the file sets
+    them.
+    """
     known: bool = True
-    """It is in the framework's knob table; else a key of the file of which no more is known than its
-    value."""
+    """It is in the framework's knob table; otherwise a key of the file of which only the value is known."""
     nullable: bool = False
     choices: tuple[str, ...] = ()
     bounds: tuple[float | None, float | None] = (None, None)
@@ -103,12 +107,12 @@ class KnobInfo(_Told):
 
     @property
     def changed(self) -> bool:
-        """The file differs from what runs, and a restart would change that."""
+        """The file differs from the running value, and a restart would change that."""
         return self.is_running and self.running != self.value and not self.overridden
 
 
 class DerivedValue(Value):
-    """A figure that follows from a config, such as prompts per step."""
+    """A value computed from a config, such as prompts per step."""
 
     name: str
     value: float | int | str | None
@@ -123,19 +127,20 @@ class KnobTable(Value):
     files: tuple[str, ...] = ()
     knobs: tuple[KnobInfo, ...] = ()
     others: tuple[KnobInfo, ...] = ()
-    """Every further key that the files set, in their order, then those that only what runs was started with:
-    `known` is false."""
+    """Every further key that the files set, in their order, then those that only running components were
+    started with: `known` is false.
+    """
     derived: tuple[DerivedValue, ...] = ()
     problems: tuple[Problem, ...] = ()
     undo: str | None = None
-    """The edit that `undo` would take back, in words; `None` where there is none."""
+    """The edit that `undo` would take back, in words; `None` if there is none."""
     redo: str | None = None
     converts_to: Literal["tokens", "rollouts"] | None = None
-    """The other way of batching that this config could be converted to; `None` where the framework has
-    one."""
+    """The other way of batching that this config could be converted to; `None` if the framework has one."""
     since_origin: str = ""
-    """Unified diff from what the run's own copies were made from to what they are; empty where the files are
-    the user's."""
+    """Unified diff from the originals of the run's own copies to their present text; empty if the files are
+    the user's.
+    """
 
     def learning_rate(self, reader: str) -> tuple[str, float] | None:
         for knob in self.knobs:
@@ -145,14 +150,14 @@ class KnobTable(Value):
         return None
 
 
-class KeyConflict(_Told):
+class KeyConflict(_SecretMasking):
     """A key that somebody else changed since the person looked, and that the edit changes too."""
 
     key: str
     base: Any = None
-    """What the person saw."""
+    """The value that the person saw."""
     theirs: Any = None
-    """What the file holds now."""
+    """The value in the file now."""
     yours: Any = None
 
 
@@ -161,38 +166,40 @@ class FileConflict(Value):
 
     file: str
     theirs: str = ""
-    """Unified diff from what the person saw to what the file holds now; empty where that was not kept."""
+    """Unified diff from the text that the person saw to the present file; empty if the former was not
+    stored.
+    """
     yours: str = ""
-    """Unified diff from what the person saw to what they want."""
+    """Unified diff from the text that the person saw to their own version."""
     keys: tuple[KeyConflict, ...] = ()
     """Keys that both sides changed, to different values. Empty: the edit fits onto the new file."""
 
 
-class KeyDifference(_Told):
+class KeyDifference(_SecretMasking):
     key: str
     file: str
     before: Any = None
-    """`None` where it is not set."""
+    """`None` if it is not set."""
     after: Any = None
     readers: tuple[str, ...] = ()
     overridden: bool = False
-    """rltui passed the first in place of what the file says, and would again."""
+    """rltui passed the first value in place of the file's, and would again."""
 
 
 class ConfigDiff(Value):
     """`rltui diff --json`."""
 
     before: str
-    """What the first side is: `running`, `original`, or an attempt such as `trainer#3`."""
+    """Name of the first side: `running`, `original`, or an attempt such as `trainer#3`."""
     after: str
-    """`files`, or an attempt."""
+    """Name of the second side: `files`, or an attempt."""
     keys: tuple[KeyDifference, ...] = ()
     text: str = ""
     """Unified diff of the files."""
 
 
-class PendingKnob(_Told):
-    """A knob whose value in the file is not the one that runs."""
+class PendingKnob(_SecretMasking):
+    """A knob whose value in the file is not the running one."""
 
     key: str
     running: Any = None
@@ -206,15 +213,17 @@ class Check(Value):
 
     valid: bool
     startable: bool = True
-    """With this layout; the problems say what stands in the way."""
+    """Whether this layout can start it; the problems name the obstacles."""
     own: str = ""
-    """What the framework's own classes have to do with the verdict, in words."""
+    """Role of the framework's own classes in the verdict, in words."""
     framework: str
     layout: str = ""
     problems: tuple[Problem, ...] = ()
     derived: tuple[DerivedValue, ...] = ()
     memory: tuple[MemoryVerdict, ...] = ()
-    """Of each component with devices, its worst, by what is free now; empty where no GPU can be read."""
+    """The worst verdict of each component with devices, by the memory that is free now; empty if no GPU can
+    be read.
+    """
 
 
 class Conversion(Value):
@@ -222,13 +231,13 @@ class Conversion(Value):
 
     to: Literal["tokens", "rollouts"]
     edits: dict[str, Any] = Field(default_factory=dict)
-    """Dotted key to new value, as `Request.edits` takes them; empty where `mean_tokens` is not known."""
+    """Dotted key → new value, as in `Request.edits`; empty if `mean_tokens` is unknown."""
     mean_tokens: float | None = None
-    """Tokens of a mean accepted rollout that it was reckoned with; `None`: nothing was measured, ask."""
+    """Tokens of a mean accepted rollout, used for the conversion; `None`: nothing was measured, ask."""
     measured: str | None = None
-    """Where that figure comes from, in words: `mean of steps 3 to 12`; `None` where a person gave it."""
+    """Origin of that mean, in words: `mean of steps 3 to 12`; `None` if a person gave it."""
     arithmetic: tuple[str, ...] = ()
-    """How each new value comes about, a line each."""
+    """Derivation of each new value, a line each."""
 
 
 class ForeignConfig(Value):
@@ -240,6 +249,6 @@ class ForeignConfig(Value):
     diff: str = ""
     """Unified diff from the old file."""
     notes: tuple[str, ...] = ()
-    """What has no counterpart there, or means something else."""
+    """Keys that have no counterpart there, or mean something else."""
     problems: tuple[Problem, ...] = ()
     valid: bool = True

@@ -1,4 +1,4 @@
-"""Config files by the JSON Schema of a framework's pydantic models: their knobs, values and problems."""
+"""Reads config files by the JSON Schema of a framework's pydantic models: knobs, values and problems."""
 
 from __future__ import annotations
 
@@ -13,52 +13,55 @@ from rltui.core.text import did_you_mean
 from rltui.core.toml.values import TomlValue, format_key
 
 _UNKNOWN = "unknown key "
-"""How a problem with a key that the schema lacks begins."""
+"""First words of a problem with a key that the schema lacks."""
 NONE = "None"
 """Text that stands for no value, as prime-rl has it."""
 _MOST_UNKNOWN = 50
-"""Of one file: each is compared with all known keys."""
+"""Limit per file: each unknown key is compared with all known keys."""
 _DEEPEST = 32
-"""Tables within tables; nobody looks into what is below."""
+"""Depth of nested tables below which nothing is checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What an overlay has to say of keys that no schema tells."""
+    """Facts about keys that no schema tells, supplied by an overlay."""
 
     free: frozenset[str] = frozenset()
-    """Keys below which another program's config begins: nobody looks into them."""
+    """Keys below which another program's config begins: they are not checked."""
     foreign: frozenset[str] = frozenset()
-    """Tables that another package defines, in releases of its own: an unknown key there is only doubtful."""
+    """Tables that another package defines, in releases of its own: an unknown key there is only a warning."""
     switches: frozenset[str] = frozenset()
     """Tables that `true` may stand for, with their defaults, and `false` for their absence."""
     said: Callable[[str], str] = lambda _: ""
-    """By unknown key: what to say instead of guessing, such as its name here."""
+    """Unknown key → text to use instead of a guess, such as its name here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One file as its schema has it. Names of keys begin with the namespace of the file, and are spelled as
-    there: with aliases where it has some.
+    """One file as its schema has it.
+
+    Names of keys begin with the namespace of the file, and are spelled as there: with aliases where it has
+    some.
     """
 
     knobs: tuple[Knob, ...]
-    """Every value that can be set, in the schema's order; of unions, what the chosen member has."""
+    """Every value that can be set, in the schema's order; for unions, those of the chosen member."""
     values: Mapping[str, TomlValue]
-    """By name, what each knob amounts to: the file's value as pydantic reads it, else the default. Also every
-    table that is there, an empty one where it is there by default, and `None` for one that is off."""
+    """Name → effective value of each knob: the file's value as pydantic reads it, else the default. Also
+    every table that exists, an empty one if it exists by default, and `None` for one that is off.
+    """
     problems: tuple[Problem, ...]
     unknown: tuple[str, ...]
     held: frozenset[str]
-    """Names of the knobs that the file sets, if only to no value."""
+    """Names of the knobs that the file sets, even to no value."""
     faulty: frozenset[str]
-    """Names of what has a wrong type, is out of bounds, or is missing."""
+    """Names of values that have a wrong type, are out of bounds, or are missing."""
     may_be_other: bool
-    """Whether unknown keys may be known to another release than that of the schema."""
+    """Unknown keys may be known to another release than that of the schema."""
 
 
 class ConfigSchema:
-    """The schema of one kind of file. Not to be changed after it is made."""
+    """The schema of one kind of file. Must not be changed after construction."""
 
     def __init__(
         self,
@@ -69,12 +72,15 @@ class ConfigSchema:
         partial: bool = False,
         none: str | None = NONE,
     ) -> None:
-        """`part`: a top-level table whose content is the whole file.
+        """Prepare a schema.
 
-        `date`: when it was taken, in words, where it is not asked of what will read the file: a key that is
-        unknown here may be known there. That is a warning then, but for what looks like a slip of the pen.
-        `partial`: put together from what is known, so that even that is a warning. `none`: text that stands
-        for no value.
+        Args:
+            document: the JSON Schema.
+            part: a top-level table whose content is the whole file.
+            date: when it was taken, in words, if it is not of the program that will read the file: a key
+                that is unknown here may be known there. That is a warning then, unless it looks like a typo.
+            partial: incomplete, so that even a likely typo is a warning.
+            none: text that stands for no value.
         """
         self.date, self.partial, self.none = date, partial, none
         self.tables = SchemaTables(document, part=part)
@@ -85,13 +91,17 @@ class ConfigSchema:
         return self.tables.keys
 
     def has(self, key: str) -> bool:
-        """Whether there is such a key, or a table of that name; numbers pick elements of arrays."""
+        """Whether such a key, or a table of that name, exists; numbers pick elements of arrays."""
         if key in self.keys:
             return True
-        at = ""
-        for part in parts(key):
-            at = at + ENTRY if part.isdecimal() and at + ENTRY in self.keys else f"{at}.{part}".lstrip(".")
-        return at in self.keys
+        path = ""
+        for segment in parts(key):
+            path = (
+                path + ENTRY
+                if segment.isdecimal() and path + ENTRY in self.keys
+                else f"{path}.{segment}".lstrip(".")
+            )
+        return path in self.keys
 
     def read(
         self,
@@ -103,38 +113,43 @@ class ConfigSchema:
         reader: str = "it",
         words: Words = Words(),
     ) -> Reading:
-        """The file with this content. `reader`: who does not know an unknown key, in words."""
+        """The file with this content. `reader`: name of its reader for messages about unknown keys."""
         return _Walk(self, role, path, namespace, reader, words).reading(data)
 
     def strange(self, data: Mapping[str, Any], free: frozenset[str] = frozenset()) -> int:
-        """How many keys of the file the schema lacks, or has with other values: how badly it fits."""
+        """Number of keys of the file that the schema lacks, or has with other values: a measure of the
+        misfit.
+        """
         walk = _Walk(self, "", "", "", "", Words(free), is_brief=True)
         reading = walk.reading(data)
         return len({*reading.unknown, *reading.faulty})
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Position:
     name: str
-    """As in the file, behind the namespace."""
+    """Name in the file, after the namespace."""
     key: str = ""
-    """As in `ConfigSchema.keys`: without namespace and aliases."""
+    """Key in `ConfigSchema.keys`: without namespace and aliases."""
     depth: int = 0
-    around: frozenset[str] = frozenset()
-    """Names of the tables that it is in."""
+    enclosing: frozenset[str] = frozenset()
+    """Names of the tables that enclose it."""
 
-    def at(self, key: str, own: str = "") -> _Place:
-        """A key of the table here, and its own name where that is another."""
+    def child(self, key: str, own: str = "") -> _Position:
+        """A key of the table here, and its own name if that is another."""
         here = format_key((key,))
         own = format_key((own,)) if own and own != key else here
-        name, known = f"{self.name}.{here}" if self.name else here, f"{self.key}.{own}" if self.key else own
-        return _Place(name, known, self.depth + 1, self.around)
+        name, schema_key = (
+            f"{self.name}.{here}" if self.name else here,
+            f"{self.key}.{own}" if self.key else own,
+        )
+        return _Position(name, schema_key, self.depth + 1, self.enclosing)
 
-    def element(self, index: int) -> _Place:
-        return _Place(f"{self.name}.{index}", self.key + ENTRY, self.depth + 1, self.around)
+    def element(self, index: int) -> _Position:
+        return _Position(f"{self.name}.{index}", self.key + ENTRY, self.depth + 1, self.enclosing)
 
-    def within(self, table: str) -> _Place:
-        return _Place(self.name, self.key, self.depth, self.around | {table})
+    def within(self, table: str) -> _Position:
+        return _Position(self.name, self.key, self.depth, self.enclosing | {table})
 
 
 class _Walk:
@@ -142,7 +157,7 @@ class _Walk:
         self, schema: ConfigSchema, role: str, file: str, namespace: str, reader: str, words: Words, *,
         is_brief: bool = False,
     ) -> None:  # fmt: skip
-        """`is_brief`: only what the file holds, and without guesses at what was meant."""
+        """`is_brief`: collect only the keys of the file, and make no guesses."""
         self._is_brief = is_brief
         self._schema, self._role, self._file, self._words = schema, role, file or None, words
         self._namespace, self._reader = namespace, reader
@@ -150,139 +165,139 @@ class _Walk:
         self._values: dict[str, TomlValue] = {}
         self._problems: list[Problem] = []
         self._unknown: list[str] = []
-        self._held: set[str] = set()
+        self._set_names: set[str] = set()
         self._faulty: set[str] = set()
         self._may_be_other = False
 
     def reading(self, data: Mapping[str, Any]) -> Reading:
         self._values[self._namespace] = data
-        self._table(self._schema.tables[""], data, _Place(self._namespace), {}, is_on=True)
+        self._table(self._schema.tables[""], data, _Position(self._namespace), {}, is_on=True)
         return Reading(
             tuple(self._knobs), self._values, tuple(self._problems), tuple(self._unknown),
-            frozenset(self._held), frozenset(self._faulty), self._may_be_other,
+            frozenset(self._set_names), frozenset(self._faulty), self._may_be_other,
         )  # fmt: skip
 
     def _table(
-        self, table: SchemaTable, data: Mapping[str, Any], place: _Place, default: Json, *, is_on: bool,
+        self, table: SchemaTable, data: Mapping[str, Any], position: _Position, default: Json, *, is_on: bool,
         union: Node | None = None,
     ) -> None:  # fmt: skip
-        """`default`: of the whole table, which goes before those of its keys.
+        """Read one table.
 
-        A table that is not on has no values, but its knobs can be set. `union`: what
-        it was chosen from.
+        `default`: of the whole table, which precedes those of its keys. A table that is not on has no values,
+        but its knobs can be set. `union`: the union it was chosen from.
         """
-        given: dict[str, list[str]] = {}
+        keys_by_name: dict[str, list[str]] = {}
         for key, value in data.items():
-            if known := table.by_key.get(key):
-                given.setdefault(known.name, []).append(key)
-            elif table.extra != "allow" and not self._misplaced(union, table, place, key):
-                self._strange(table, value, place.at(key))
-        for each in table.properties:
-            for key in given.get(each.name, () if self._is_brief else (each.name,)):
-                if union is not None and each.name == union.tag:
-                    each = replace(each, node=replace(each.node, words=tuple(union.members)))
-                self._property(each, data.get(key), place.at(key, each.name), default, is_on=is_on)
+            if found := table.by_key.get(key):
+                keys_by_name.setdefault(found.name, []).append(key)
+            elif table.extra != "allow" and not self._is_misplaced(union, table, position, key):
+                self._strange(table, value, position.child(key))
+        for prop in table.properties:
+            for key in keys_by_name.get(prop.name, () if self._is_brief else (prop.name,)):
+                if union is not None and prop.name == union.tag:
+                    prop = replace(prop, node=replace(prop.node, words=tuple(union.members)))
+                self._property(prop, data.get(key), position.child(key, prop.name), default, is_on=is_on)
 
     def _property(
-        self, each: Property, value: TomlValue, place: _Place, defaults: Json, *, is_on: bool
+        self, prop: Property, value: TomlValue, position: _Position, defaults: Json, *, is_on: bool
     ) -> None:
-        node = each.node
-        usual = defaults.get(each.name, each.default) if is_on else None
+        node = prop.node
+        default_value = defaults.get(prop.name, prop.default) if is_on else None
         is_none = value is not None and value == self._schema.none
-        if value is None and is_on and each.required and each.name not in defaults:
-            self._fault(place, "is missing, and has no default")
+        if value is None and is_on and prop.required and prop.name not in defaults:
+            self._fault(position, "is missing, and has no default")
         if is_none and not node.nullable:
             what = "a table" if node.members else "a value"
-            self._fault(place, f'must have {what}: "{self._schema.none}" stands for none')
-        given, default = (None, None) if is_none else (value, usual)
-        amounts = default if given is None else given
-        is_table, is_plain = isinstance(given, Mapping), bool(node.kinds or node.words)
-        if place.key in self._words.free:
-            if given is not None:
-                self._set(place, given)
-        elif node.entries is not None and (not node.kinds or given is None or _has_tables(given)):
-            self._entries(node, amounts, place, is_given=given is not None)
-        elif node.members and (amounts is None or isinstance(amounts, Mapping) or not is_plain):
-            self._member(node, given, place, default, is_on=is_on)
+            self._fault(position, f'must have {what}: "{self._schema.none}" stands for none')
+        set_value, default = (None, None) if is_none else (value, default_value)
+        effective = default if set_value is None else set_value
+        is_table, is_plain = isinstance(set_value, Mapping), bool(node.kinds or node.words)
+        if position.key in self._words.free:
+            if set_value is not None:
+                self._set(position, set_value)
+        elif node.entries is not None and (not node.kinds or set_value is None or _has_tables(set_value)):
+            self._entries(node, effective, position, is_given=set_value is not None)
+        elif node.members and (effective is None or isinstance(effective, Mapping) or not is_plain):
+            self._member(node, set_value, position, default, is_on=is_on)
         elif node.free and (is_table or not is_plain):
-            self._set(place, amounts)
-            if node.any_table and not (given is None or is_table):
-                self._fault(place, f"must be a table, not {shown(given, key=place.key)}")
+            self._set(position, effective)
+            if node.any_table and not (set_value is None or is_table):
+                self._fault(position, f"must be a table, not {shown(set_value, key=position.key)}")
         else:
-            self._leaf(each, value, place, usual, is_on=is_on)
+            self._leaf(prop, value, position, default_value, is_on=is_on)
 
     def _leaf(
-        self, each: Property, value: TomlValue, place: _Place, default: TomlValue, *, is_on: bool
+        self, prop: Property, value: TomlValue, position: _Position, default: TomlValue, *, is_on: bool
     ) -> None:
-        node = each.node
+        node = prop.node
         knob = Knob(
-            self._key(place), _kind(node, value), (), each.help, default,
+            self._key(position), _kind(node, value), (), prop.help, default,
             nullable=node.nullable or not is_on, choices=node.words, file=self._role,
             namespace=self._namespace, **node.bounds,  # type: ignore[arg-type]  # fields by name
         )  # fmt: skip
         self._knobs.append(knob)
         if value is None:
-            self._set(place, default)
+            self._set(position, default)
             return
-        self._held.add(knob.name)
-        self._set(place, None if value == self._schema.none else value)
+        self._set_names.add(knob.name)
+        self._set(position, None if value == self._schema.none else value)
         is_free = value == self._schema.none or (node.free_entries and _has_tables(value))
         fault = None if is_free else knob.fault(value)
         if fault is None:
-            self._length(node, value, place)
+            self._length(node, value, position)
         elif (read := as_read(knob, value)) is not None:
-            self._set(place, read)
-            self._problem(place, f"{knob.name} is read as {shown(read)}: write it so", "warning")
+            self._set(position, read)
+            self._problem(position, f"{knob.name} is read as {shown(read)}: write it so", "warning")
         elif self._schema.date and isinstance(value, str) and knob.choices:
-            self._problem(place, f"{fault} ({self._as_of('the choices')})", "warning")
+            self._problem(position, f"{fault} ({self._as_of('the choices')})", "warning")
         else:
-            self._wrong(place, fault)
+            self._wrong(position, fault)
 
-    def _entries(self, node: Node, value: TomlValue, place: _Place, *, is_given: bool) -> None:
+    def _entries(self, node: Node, value: TomlValue, position: _Position, *, is_given: bool) -> None:
         if is_given and not (isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value)):
-            self._fault(place, f"must be a list of tables: write [[{self._key(place)}]]")
+            self._fault(position, f"must be a list of tables: write [[{self._key(position)}]]")
             return
-        self._set(place, value)
+        self._set(position, value)
         if is_given and node.entries is not None:
-            self._length(node, value, place)
+            self._length(node, value, position)
             for index, entry in enumerate(value):
-                self._member(node.entries, entry, place.element(index), None, is_on=True)
+                self._member(node.entries, entry, position.element(index), None, is_on=True)
 
-    def _length(self, node: Node, value: TomlValue, place: _Place) -> None:
+    def _length(self, node: Node, value: TomlValue, position: _Position) -> None:
         least, most = node.lengths
         if isinstance(value, list) and len(value) < least:
-            self._fault(place, f"must have at least {least} element{'s'[least == 1 :]}, not {len(value)}")
+            self._fault(position, f"must have at least {least} element{'s'[least == 1 :]}, not {len(value)}")
         elif isinstance(value, list) and most is not None and len(value) > most:
-            self._fault(place, f"must have at most {most} element{'s'[most == 1 :]}, not {len(value)}")
+            self._fault(position, f"must have at most {most} element{'s'[most == 1 :]}, not {len(value)}")
 
     def _member(
-        self, node: Node, value: TomlValue, place: _Place, default: TomlValue, *, is_on: bool
+        self, node: Node, value: TomlValue, position: _Position, default: TomlValue, *, is_on: bool
     ) -> None:
-        """A table. `default`: `None` where it is off unless it is given."""
-        if isinstance(value, bool) and place.key in self._words.switches:
+        """Read a table. `default`: `None` if it is off unless it is set."""
+        if isinstance(value, bool) and position.key in self._words.switches:
             is_on, value, default = is_on and value, None, {} if value else None
         if value is not None and not isinstance(value, Mapping):
             if node.free:
-                self._set(place, value)
+                self._set(position, value)
             else:
-                self._fault(place, f"must be a table, not {shown(value, key=place.key)}")
+                self._fault(position, f"must be a table, not {shown(value, key=position.key)}")
             return
         is_on = is_on and (value is not None or default is not None)
-        self._set(place, value if value is not None else {} if is_on else None)
-        usual: Json = default if isinstance(default, Mapping) else {}
-        member = self._chosen(node, value, place, usual)
-        is_recursive = member in place.around and value is None
-        if member is None or is_recursive or place.depth > _DEEPEST:
+        self._set(position, value if value is not None else {} if is_on else None)
+        defaults: Json = default if isinstance(default, Mapping) else {}
+        member = self._member_table(node, value, position, defaults)
+        is_recursive = member in position.enclosing and value is None
+        if member is None or is_recursive or position.depth > _DEEPEST:
             return
-        inner, around = self._schema.tables[member], usual if value is None else {}
-        self._table(inner, value or {}, place.within(member), around, is_on=is_on, union=node)
+        inner, inherited = self._schema.tables[member], defaults if value is None else {}
+        self._table(inner, value or {}, position.within(member), inherited, is_on=is_on, union=node)
 
-    def _chosen(self, node: Node, value: Json | None, place: _Place, default: Json) -> str | None:
-        """Name of the table that applies; `None` where that cannot be said."""
+    def _member_table(self, node: Node, value: Json | None, position: _Position, default: Json) -> str | None:
+        """Name of the table that applies; `None` if that is unclear."""
         data = value or {}
         lacking = {
-            tag: len(data.keys() - self._schema.tables[each].by_key.keys())
-            for tag, each in node.members.items()
+            tag: len(data.keys() - self._schema.tables[table_name].by_key.keys())
+            for tag, table_name in node.members.items()
         }
         likely = min(lacking, key=lacking.__getitem__)
         if not node.tag:
@@ -293,40 +308,44 @@ class _Walk:
         if value is not None:
             message = f"must be one of {', '.join(node.members)}, not {shown(tag)}"
             if self._schema.date:
-                name = place.at(node.tag).name
-                self._problem(place.at(node.tag), f"{name} {message} ({self._as_of('those')})", "warning")
+                name = position.child(node.tag).name
+                self._problem(
+                    position.child(node.tag), f"{name} {message} ({self._as_of('those')})", "warning"
+                )
             else:
-                self._fault(place.at(node.tag), message)
+                self._fault(position.child(node.tag), message)
         return None
 
-    def _misplaced(self, union: Node | None, chosen: SchemaTable, place: _Place, key: str) -> bool:
-        """Whether a key is one of other members than the chosen one: told as such rather than as unknown."""
+    def _is_misplaced(self, union: Node | None, chosen: SchemaTable, position: _Position, key: str) -> bool:
+        """Whether a key belongs to another member than the chosen one: reported as such rather than as
+        unknown.
+        """
         tables = self._schema.tables
-        tags = {tag: tables[each] for tag, each in union.members.items()} if union and union.tag else {}
-        others = [tag for tag, each in tags.items() if key in each.by_key]
+        tags = {tag: tables[table] for tag, table in union.members.items()} if union and union.tag else {}
+        others = [tag for tag, table in tags.items() if key in table.by_key]
         if union is None or not others:
             return False
-        here, meant = place.at(key), " or ".join(others[:4])
-        now = next(tag for tag, each in tags.items() if each is chosen)
-        is_now = f"{place.at(union.tag).name} is {shown(now)}"
+        here, owners = position.child(key), " or ".join(others[:4])
+        present_tag = next(tag for tag, table in tags.items() if table is chosen)
+        is_now = f"{position.child(union.tag).name} is {shown(present_tag)}"
         if chosen.extra == "ignore":
-            text = f"{here.name} is ignored while {is_now}: it is read with {meant}"
+            text = f"{here.name} is ignored while {is_now}: it is read with {owners}"
             self._problem(here, text, "warning")
         else:
             self._unknown.append(here.name)
-            self._problem(here, f"{here.name} belongs to {union.tag} {meant}, but {is_now}")
+            self._problem(here, f"{here.name} belongs to {union.tag} {owners}, but {is_now}")
         return True
 
-    def _strange(self, table: SchemaTable, value: TomlValue, place: _Place) -> None:
-        """A key that the table lacks, or a table of such."""
-        said = self._words.said(place.key)
-        if isinstance(value, Mapping) and value and not said and place.depth < _DEEPEST:
+    def _strange(self, table: SchemaTable, value: TomlValue, position: _Position) -> None:
+        """Report a key that the table lacks, or a table of such keys."""
+        explanation = self._words.said(position.key)
+        if isinstance(value, Mapping) and value and not explanation and position.depth < _DEEPEST:
             for key, inner in value.items():
-                self._strange(table, inner, place.at(key))
+                self._strange(table, inner, position.child(key))
             return
         if self._is_brief and table.extra == "ignore":
             return  # it is taken
-        name = place.name
+        name = position.name
         self._unknown.append(name)
         if self._is_brief:
             return
@@ -335,21 +354,21 @@ class _Walk:
                 text = f"more than {_MOST_UNKNOWN} unknown keys: is it a config of {self._reader}?"
                 self._problems.append(Problem(severity="warning", message=text, file=self._file))
             return
-        start = place.key.partition(ENTRY)[0]
-        known = [key for key in self._schema.keys if ENTRY not in key or key.startswith(start)]
-        placed = said or _elsewhere(place.key, known)
-        slip = "" if placed else did_you_mean(place.key, known)
-        hint = (placed or slip).replace(ENTRY, "")
+        start = position.key.partition(ENTRY)[0]
+        known_keys = [key for key in self._schema.keys if ENTRY not in key or key.startswith(start)]
+        correction = explanation or _key_in_other_table(position.key, known_keys)
+        slip = "" if correction else did_you_mean(position.key, known_keys)
+        hint = (correction or slip).replace(ENTRY, "")
         if table.extra == "ignore":
             nobody = hint or f"{self._reader} does not know it"
-            self._problem(place, f"{name} is ignored without a word: {nobody}", "warning")
+            self._problem(position, f"{name} is ignored without a word: {nobody}", "warning")
         elif not self._schema.date:
-            self._problem(place, f"{_UNKNOWN}{name}: {hint or f'{self._reader} does not know it'}")
+            self._problem(position, f"{_UNKNOWN}{name}: {hint or f'{self._reader} does not know it'}")
         else:
-            is_foreign = place.key.rpartition(".")[0] in self._words.foreign
+            is_foreign = position.key.rpartition(".")[0] in self._words.foreign
             severity = self._of_date(is_slip=bool(slip) and not is_foreign)
             text = f"{_UNKNOWN}{name}: {hint or 'it may be newer, or older'} ({self._as_of(self._reader)})"
-            self._problem(place, text, severity)
+            self._problem(position, text, severity)
 
     def _of_date(self, *, is_slip: bool) -> Literal["error", "warning"]:
         if is_slip and not self._schema.partial:
@@ -360,21 +379,23 @@ class _Walk:
     def _as_of(self, what: str) -> str:
         return f"rltui knows {what} as of {self._schema.date}"
 
-    def _key(self, place: _Place) -> str:
-        return place.name.removeprefix(f"{self._namespace}.") if self._namespace else place.name
+    def _key(self, position: _Position) -> str:
+        return position.name.removeprefix(f"{self._namespace}.") if self._namespace else position.name
 
-    def _set(self, place: _Place, value: TomlValue) -> None:
-        self._values[place.name] = value
+    def _set(self, position: _Position, value: TomlValue) -> None:
+        self._values[position.name] = value
 
-    def _fault(self, place: _Place, what: str) -> None:
-        self._wrong(place, f"{place.name} {what}")
+    def _fault(self, position: _Position, what: str) -> None:
+        self._wrong(position, f"{position.name} {what}")
 
-    def _wrong(self, place: _Place, message: str) -> None:
-        self._faulty.add(place.name)
-        self._problem(place, message)
+    def _wrong(self, position: _Position, message: str) -> None:
+        self._faulty.add(position.name)
+        self._problem(position, message)
 
-    def _problem(self, place: _Place, message: str, severity: Literal["error", "warning"] = "error") -> None:
-        key = place.name
+    def _problem(
+        self, position: _Position, message: str, severity: Literal["error", "warning"] = "error"
+    ) -> None:
+        key = position.name
         self._problems.append(Problem(severity=severity, key=key, message=message, file=self._file))
 
 
@@ -383,16 +404,16 @@ def _has_tables(value: TomlValue) -> bool:
 
 
 def _kind(node: Node, value: TomlValue) -> KnobKind:
-    """As what a value is edited: what it is now, where it may be several things."""
+    """The kind that a value is edited as: its present kind, if several are possible."""
     if not node.kinds:
         return "enum" if node.words else "str"
     return next((kind for kind in node.kinds if is_of_kind(kind, value)), node.kinds[0])
 
 
-def _elsewhere(key: str, known: Sequence[str]) -> str:
+def _key_in_other_table(key: str, known_keys: Sequence[str]) -> str:
     """A known key that lacks only outer tables, or one of the same last name: set in the wrong table."""
     top, leaf = key.partition(".")[0], key.rpartition(".")[2]
-    found = [name for name in known if name.endswith(f".{key}")]
-    if not found and any(name.partition(".")[0] == top for name in known):
-        found = [name for name in known if name.rpartition(".")[2] == leaf]
-    return f"did you mean {' or '.join(sorted(found)[:4])}?" if found else ""
+    matches = [name for name in known_keys if name.endswith(f".{key}")]
+    if not matches and any(name.partition(".")[0] == top for name in known_keys):
+        matches = [name for name in known_keys if name.rpartition(".")[2] == leaf]
+    return f"did you mean {' or '.join(sorted(matches)[:4])}?" if matches else ""

@@ -1,4 +1,4 @@
-"""Who is asked before something is done: what each verb loses, and the one decision on it."""
+"""Decides when a person is asked for consent: the loss of each verb, and the one decision on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Decision(StrEnum):
     ACT = "act"
     ASK = "ask"
     REFUSE = "refuse"
-    """With its plan: nobody is there to be asked."""
+    """Refuse with the plan: nobody is there to be asked."""
 
 
 Verb = Literal[
@@ -31,13 +31,13 @@ LOSSES: Mapping[Verb, Loss | None] = {
     "forget": Loss.MORE, "promote": Loss.MORE, "prune-runs": Loss.MORE,
     "empty-trash": Loss.FOR_GOOD, "prune-checkpoints": Loss.FOR_GOOD,
 }  # fmt: skip
-"""`None`: the plan says, by `loss_of_plan`."""
+"""`None`: `loss_of_plan` computes it from the plan."""
 _UNASKED: frozenset[Verb] = frozenset({"down"})
-"""Carried out whatever they lose: scripts end runs by it. It says what is lost."""
+"""Executed whatever they lose, with a report of the loss: scripts end runs by it."""
 
 
 def decide(verb: Verb, loss: Loss, *, has_terminal: bool, yes: bool) -> Decision:
-    """Whether `verb`, which loses `loss`, is carried out at once. `yes`: somebody has said so already."""
+    """Whether `verb`, which loses `loss`, is executed at once. `yes`: consent was already given."""
     if yes or loss is Loss.NOTHING or verb in _UNASKED:
         return Decision.ACT
     if has_terminal:
@@ -46,7 +46,7 @@ def decide(verb: Verb, loss: Loss, *, has_terminal: bool, yes: bool) -> Decision
 
 
 def loss_of_plan(plan: Plan, request: Request) -> Loss:
-    """What carrying out `request` costs, by the plan that was made for it."""
+    """The loss of executing `request`, by the plan that was made for it."""
     is_foreign = any(process.evidence == "gpu" for process in plan.free)
     moves = request.action not in EDITS or request.restart
     if is_foreign or is_warned(plan) or (moves and _loses_more(plan)):
@@ -63,21 +63,21 @@ def agreed(request: Request, plan: Plan) -> Request:
 
 
 def is_warned(plan: Plan) -> bool:
-    """An edit brings a warning with it. Going back to what was there before is the cure, never the risk."""
+    """An edit brings a warning with it. Going back to an earlier value is the cure, never the risk."""
     return plan.action in ("set", "write", "redo") and any(
         problem.severity == "warning" and not problem.standing for problem in plan.problems
     )
 
 
 def _loses_more(plan: Plan) -> bool:
-    """More than the steps between two checkpoints. Where the run goes on from the newest one, the next may
-    just be being written.
+    """Whether more than the steps between two checkpoints are lost. If the run goes on from the newest one,
+    the next may just be being written.
     """
     resume, newest = plan.lost.resume_step or 0, max(plan.checkpoints, default=0)
-    lost = max(plan.lost.steps, newest - resume if plan.checkpoints else 0)
+    lost_steps = max(plan.lost.steps, newest - resume if plan.checkpoints else 0)
     if plan.lost.interval is None:
-        return lost > 0
-    return lost > plan.lost.interval if resume < newest else lost >= 2 * plan.lost.interval
+        return lost_steps > 0
+    return lost_steps > plan.lost.interval if resume < newest else lost_steps >= 2 * plan.lost.interval
 
 
 def _is_plain_start(plan: Plan, request: Request) -> bool:

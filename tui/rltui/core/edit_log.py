@@ -1,4 +1,4 @@
-"""The edits of an experiment as its journal tells them: which one `undo` takes back, and `redo` makes again.
+"""The edits of an experiment in its journal: which one `undo` takes back, and `redo` makes again.
 
 Every edit of the files is one record, an undo and a redo too: those name the record that they take back.
 """
@@ -16,10 +16,10 @@ from rltui.core.api import JournalEntry
 from rltui.core.toml.values import TomlValue, format_value
 from rltui.core.values import Value
 
-_SHOWN = 3
-"""Changed keys that are named in the words of an edit."""
-_SHOWN_VALUE = 40
-"""Longest value in these words, in characters."""
+_NAMED_KEYS = 3
+"""Number of changed keys in the description of an edit."""
+_VALUE_WIDTH = 40
+"""Longest value in that description, in characters."""
 
 
 class FileEdit(Value):
@@ -28,7 +28,7 @@ class FileEdit(Value):
     """SHA-256 of the content."""
     after: str
     keys: dict[str, tuple[str | None, str | None]] = Field(default_factory=dict)
-    """Dotted key → value before and after, as TOML; `None` where it was absent."""
+    """Dotted key → value before and after, as TOML; `None` if it was absent."""
 
 
 class EditRecord(Value):
@@ -38,18 +38,18 @@ class EditRecord(Value):
     """Counted from 1."""
     action: Literal["set", "write", "undo", "redo"]
     words: str
-    """The change in words. An undo or redo has those of the edit that it is about."""
+    """The change in words. An undo or redo has those of the edit that it takes back."""
     files: tuple[FileEdit, ...]
     takes_back: int | None = None
     """Number of the record whose opposite this is."""
     by: str = ""
-    """Who made it, in words; empty where nobody said."""
+    """Author in words; empty if unknown."""
     is_birth: bool = False
-    """What the command line of a new run said: there is nothing before it to go back to."""
+    """Made by the command line of a new run: there is no earlier state to go back to."""
 
 
 class EditLog:
-    """What can be undone and redone after some records, which are to be added oldest first."""
+    """The undo and redo stacks after some records, which are to be added oldest first."""
 
     def __init__(self) -> None:
         self._undo: list[EditRecord] = []
@@ -76,7 +76,7 @@ class EditLog:
 
     @property
     def is_promotion_newest(self) -> bool:
-        """The config was promoted after the record that the next undo takes back, and is so still."""
+        """The config was promoted after the record that the next undo takes back, and still is."""
         newest = self.undoable.number if self.undoable is not None else 0
         return self._promoted_at is not None and newest <= self._promoted_at
 
@@ -85,7 +85,9 @@ class EditLog:
         self._promoted_at = None if undoes else self._last
 
     def add(self, record: EditRecord) -> None:
-        """The newest record. One that takes back something else than expected is an edit like any other."""
+        """Add the newest record. One that takes back something else than expected is an edit like any
+        other.
+        """
         self._last = max(self._last, record.number)
         if record.is_birth:
             return
@@ -113,29 +115,29 @@ def edited_keys(entries: Iterable[JournalEntry]) -> set[str]:
 def describe(
     changes: Mapping[str, tuple[Any, Any]], old_values: Mapping[str, Any] = MappingProxyType({})
 ) -> str:
-    """`orchestrator.batch_size 128 → 256, seed removed and 2 more`; `comments only` where no key changes.
+    """`orchestrator.batch_size 128 → 256, seed removed and 2 more`; `comments only` if no key changes.
 
     `old_values`: also of keys that were not set, which had their default.
     """
-    words = [
-        _one(key, before, after, old_values.get(key))
-        for key, (before, after) in list(changes.items())[:_SHOWN]
+    texts = [
+        _key_text(key, before, after, old_values.get(key))
+        for key, (before, after) in list(changes.items())[:_NAMED_KEYS]
     ]
-    more = len(changes) - len(words)
-    if not words:
+    more = len(changes) - len(texts)
+    if not texts:
         return "comments only"
-    return ", ".join(words) + (f" and {more} more" if more else "")
+    return ", ".join(texts) + (f" and {more} more" if more else "")
 
 
-def _one(key: str, before: TomlValue, after: TomlValue, default: TomlValue) -> str:
+def _key_text(key: str, before: TomlValue, after: TomlValue, default: TomlValue) -> str:
     if after is None:
-        return f"{key} {_shown(before)} removed"
+        return f"{key} {_value_text(before)} removed"
     if before is None and default is None:
-        return f"{key} = {_shown(after)}"
-    old = f"{_shown(default)} (the default)" if before is None else _shown(before)
-    return f"{key} {old} → {_shown(after)}"
+        return f"{key} = {_value_text(after)}"
+    old = f"{_value_text(default)} (the default)" if before is None else _value_text(before)
+    return f"{key} {old} → {_value_text(after)}"
 
 
-def _shown(value: TomlValue) -> str:
+def _value_text(value: TomlValue) -> str:
     text = format_value(value)
-    return text if len(text) <= _SHOWN_VALUE else f"{text[: _SHOWN_VALUE - 1]}…"
+    return text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 1]}…"

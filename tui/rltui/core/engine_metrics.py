@@ -1,7 +1,7 @@
-"""From what a vLLM server says of itself to the series of its engines: gauges, rates and means. Pure.
+"""Turns the metrics endpoint of a vLLM server into the series of its engines: gauges, rates and means. Pure.
 
-The names are vLLM's own, of all its versions (`facts/vllm.md`, Metrics); what is derived has a suffix:
-`:rate` per second, `:mean` of what was finished in between.
+The names are vLLM's own, of all its versions (`facts/vllm.md`, Metrics); derived ones have a suffix:
+`:rate` per second, `:mean` of the requests finished since the last sample.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _GAUGES = (
     "num_requests_running", "num_requests_waiting", "kv_cache_usage_perc", "gpu_cache_usage_perc",
 )  # fmt: skip
 _MEANS_OF_ENGINES = frozenset({"kv_cache_usage_perc", "gpu_cache_usage_perc"})
-"""Shares: of a whole server the mean; the others are sums."""
+"""Shares, whose value for a server is the mean over its engines; the others are sums."""
 _RATES = ("generation_tokens_total", "prompt_tokens_total", "num_preemptions_total")
 _HIT_RATES = ("prefix_cache", "gpu_prefix_cache")
 _MEANS = (
@@ -34,11 +34,11 @@ _SAMPLE = re.compile(
 _ENGINE = re.compile(rb'(?:^|,)\s*engine="(\w{1,16})"')
 _MOST_ENGINES = 64
 _LARGEST = 2.0**53
-"""What is more, or no number at all, is no reading."""
+"""A larger value, or NaN, is discarded."""
 PREFIX = "vllm:"
 
 Reading = Mapping[str, Mapping[str, float]]
-"""By engine, as it is labelled, the values by name without the prefix."""
+"""Label of an engine → values by name without the prefix."""
 
 
 def _parse(exposition: bytes) -> dict[str, dict[str, float]]:
@@ -56,18 +56,20 @@ def _parse(exposition: bytes) -> dict[str, dict[str, float]]:
 
 
 class EngineMeter:
-    """Readings of one server, made into a row for every `interval_s`."""
+    """Turns samples of one server into a row for every `interval_s`."""
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
         self._since: float | None = None
         """When the last row ended."""
-        self._counted: Reading = {}
+        self._last_counters: Reading = {}
         self._gauges: dict[str, dict[str, list[float]]] = {}
 
-    def add(self, exposition: bytes, at: float) -> dict[str, dict[str, float]]:
-        """One answer of the server. Returns the rows that are due: values by full name, by source suffix
-        (empty for the whole server, `/1` for an engine of several). Gauges are means since the last row.
+    def add(self, exposition: bytes, time: float) -> dict[str, dict[str, float]]:
+        """Add one answer of the server and return the rows that are due.
+
+        A row has values by full name; rows are keyed by source suffix (empty for the whole server, `/1` for
+        an engine of several). Gauges are means since the last row.
         """
         reading = _parse(exposition)
         if not reading:
@@ -76,18 +78,18 @@ class EngineMeter:
             for name in _GAUGES:
                 if name in values:
                     self._gauges.setdefault(engine, {}).setdefault(name, []).append(values[name])
-        if self._since is not None and 0 <= at - self._since < self._interval_s:
+        if self._since is not None and 0 <= time - self._since < self._interval_s:
             return {}
         gauges = {
-            engine: {name: sum(seen) / len(seen) for name, seen in named.items()}
-            for engine, named in self._gauges.items()
+            engine: {name: sum(samples) / len(samples) for name, samples in gauges_of_engine.items()}
+            for engine, gauges_of_engine in self._gauges.items()
         }
-        elapsed_s = None if self._since is None else at - self._since
+        elapsed_s = None if self._since is None else time - self._since
         differences = {
-            engine: dict(_differences(values, self._counted.get(engine, {})))
+            engine: dict(_differences(values, self._last_counters.get(engine, {})))
             for engine, values in reading.items()
         }
-        self._since, self._counted, self._gauges = at, reading, {}
+        self._since, self._last_counters, self._gauges = time, reading, {}
         rows = {"": {**_all_gauges(gauges), **_derived(_sums(differences), elapsed_s)}}
         if len(reading) > 1:
             for engine in reading:
@@ -100,16 +102,16 @@ class EngineMeter:
         }
 
 
-def _differences(now: Mapping[str, float], before: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """What the counters grew by; none after the server began anew."""
-    counters = [name for name in now if name not in _GAUGES and name in before]
-    if all(now[name] >= before[name] for name in counters):
-        yield from ((name, now[name] - before[name]) for name in counters)
+def _differences(current: Mapping[str, float], previous: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """Growth of the counters; empty after a restart of the server."""
+    counters = [name for name in current if name not in _GAUGES and name in previous]
+    if all(current[name] >= previous[name] for name in counters):
+        yield from ((name, current[name] - previous[name]) for name in counters)
 
 
-def _sums(named: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+def _sums(values_by_engine: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     total: defaultdict[str, float] = defaultdict(float)
-    for values in named.values():
+    for values in values_by_engine.values():
         for name, value in values.items():
             total[name] += value
     return dict(total)
@@ -123,14 +125,14 @@ def _all_gauges(gauges: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def _derived(grown: Mapping[str, float], elapsed_s: float | None) -> dict[str, float]:
-    """Rates, shares of hits, and means of what was finished meanwhile."""
-    found = {}
+    """Rates, shares of hits, and means over the requests finished meanwhile."""
+    derived = {}
     if elapsed_s is not None and elapsed_s > 0:
-        found = {f"{name}:rate": grown[name] / elapsed_s for name in _RATES if name in grown}
+        derived = {f"{name}:rate": grown[name] / elapsed_s for name in _RATES if name in grown}
     for name in _HIT_RATES:
         if queries := grown.get(f"{name}_queries_total"):
-            found["prefix_cache_hit_rate"] = grown.get(f"{name}_hits_total", 0.0) / queries
+            derived["prefix_cache_hit_rate"] = grown.get(f"{name}_hits_total", 0.0) / queries
     for name in _MEANS:
         if count := grown.get(f"{name}_count"):
-            found[f"{name}:mean"] = grown.get(f"{name}_sum", math.nan) / count
-    return found
+            derived[f"{name}:mean"] = grown.get(f"{name}_sum", math.nan) / count
+    return derived

@@ -1,8 +1,8 @@
-"""Evaluations: what is asked, what came out, how two of them differ. Pure.
+"""Evaluations: requests, results, and the difference of two of them. Pure.
 
 An evaluation asks a model `num_examples` prompts, each `rollouts_per_example` times. Its rewards are not
-independent: those of one prompt are alike. So errors are reckoned from prompt to prompt, and two evaluations
-that asked the same prompts are compared prompt by prompt.
+independent: those of one prompt are alike. So errors are computed from prompt to prompt, and two evaluations
+of the same prompts are compared prompt by prompt.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ Verdict = Literal["ok", "failed", "truncated", "empty"]
 
 class EvalTarget(Value):
     kind: TargetKind = "now"
-    """`now`: the newest weights, by the server of the run. `base`: what the training began from. `sft`: what
-    the SFT of this experiment made. The others by a server of their own."""
+    """`now`: the newest weights, by the server of the run. `base`: the model that the training began from.
+    `sft`: the result of SFT in this experiment. The others by a server of their own.
+    """
     step: int | None = None
     model: str = ""
     """A folder of weights, or a name on the hub."""
@@ -51,10 +52,10 @@ class EvalRequest(Value):
     num_examples: int = Field(default=20, ge=1)
     rollouts_per_example: int = Field(default=3, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
-    """Of an answer; `None`: what the config samples with, else what the evaluator thinks right."""
+    """Limit of an answer; `None`: the config's sampling limit, else the evaluator's default."""
     arguments: tuple[str, ...] = ()
     when_done: bool = False
-    """Not before the run is done: it takes nothing from the training."""
+    """Wait until the run is done, so that the training loses nothing."""
 
     @property
     def rollouts(self) -> int:
@@ -62,40 +63,40 @@ class EvalRequest(Value):
 
 
 class Evaluation(Value):
-    """One that has ended: a line of `rltui evals`."""
+    """A finished evaluation: a line of `rltui evals`."""
 
     id: str
-    """`1`, `2` … in its experiment."""
+    """Number in its experiment: `1`, `2` …"""
     at: float
-    """When it ended."""
+    """Time of its end."""
     experiment: str
     run: str = ""
-    """Id of the run whose weights these were; empty for those that no run of the experiment made."""
+    """Id of the run that made these weights; empty if no run of the experiment did."""
     kind: TargetKind
     label: str
-    """What was evaluated: `base`, `checkpoint 20`, `now (step 12 to 14)`, a model's name."""
+    """The evaluated weights: `base`, `checkpoint 20`, `now (step 12 to 14)`, a model's name."""
     model: str = ""
-    """Under which name, or from which folder, it was served."""
+    """Name or folder under which it was served."""
     step: int | None = None
-    """Of the run, that the weights are of; of `now` during a training, the last one."""
+    """Step of the run with these weights; for `now` during a training, the last one."""
     first_step: int | None = None
-    """Where the weights changed while it went on: the step that it began with."""
+    """First step of the weights, if they changed during the evaluation."""
     env: str
     num_examples: int
-    """That have answers."""
+    """Number of examples with answers."""
     rollouts: int
-    """All answers; that is what the rates are of."""
+    """Number of all answers; the rates refer to it."""
     rollouts_per_example: int
     mean: float | None = None
-    """Of the reward; `None` where there is none."""
+    """Mean reward; `None` if there is none."""
     std: float | None = None
-    """Of the reward, over all rollouts."""
+    """Standard deviation of the reward over all rollouts."""
     stderr: float | None = None
-    """Of the mean, by examples; `None` for fewer than two."""
+    """Standard error of the mean, by examples; `None` for fewer than two."""
     truncated_frac: float = 0.0
     failed_frac: float = 0.0
     input_tokens: int | None = None
-    """Of the longest prompt, or of a whole conversation where it has turns."""
+    """Tokens of the longest prompt, or of a whole conversation if it has turns."""
     verdict: Verdict
     words: str = ""
     results: str = ""
@@ -103,11 +104,11 @@ class Evaluation(Value):
     seconds: float = 0.0
     command: tuple[str, ...] = ()
     rewards: dict[str, float] = Field(default_factory=dict)
-    """Mean reward by example: a digest of the prompt, the same in every evaluation."""
+    """Hash of the prompt, the same in every evaluation, → mean reward of the example."""
 
     @property
     def reward_text(self) -> str:
-        """`0.812 ± 0.021`, by the standard error; empty where there is no mean."""
+        """`0.812 ± 0.021`, by the standard error; empty if there is no mean."""
         error = "" if self.stderr is None else f" ± {self.stderr:.3f}"
         return "" if self.mean is None else f"{self.mean:.3f}{error}"
 
@@ -121,16 +122,16 @@ class QueuedEval(Value):
     id: str
     request: EvalRequest
     by: str = "you"
-    """Who asked: `you`, `eval_every`."""
+    """Requester: `you`, `eval_every`."""
     at: float = 0.0
-    """When it was asked for."""
+    """Time of the request."""
     state: Literal["waiting", "running"] = "waiting"
     why: str = ""
-    """What it waits for, or is about, in words: `another evaluation`, `loading the model`."""
+    """Reason to wait, or present activity, in words: `another evaluation`, `loading the model`."""
     env: str = ""
     started_at: float | None = None
     done: int = 0
-    """Rollouts that it has finished, as far as that can be seen."""
+    """Number of finished rollouts, as far as visible."""
 
     @property
     def label(self) -> str:
@@ -140,7 +141,7 @@ class QueuedEval(Value):
 
     @property
     def words(self) -> str:
-        """`24/60 rollouts`, `waiting for 12 GiB of GPU memory`."""
+        """State in words: `24/60 rollouts`, `waiting for 12 GiB of GPU memory`."""
         if self.state == "waiting":
             return f"waiting for {self.why}" if self.why else "waiting"
         done = f"{self.done}/{self.request.rollouts} rollouts" if self.done else ""
@@ -152,41 +153,43 @@ class EvalReport(Value):
 
     experiment: str
     evaluations: tuple[Evaluation, ...] = ()
-    """Those that have ended, oldest first."""
+    """Finished ones, oldest first."""
     queue: tuple[QueuedEval, ...] = ()
-    """The running one first, then in the order they will run."""
+    """The running one first, then in the order of their start."""
     every: int = 0
     """Every so many checkpoints one is evaluated; 0: none is."""
 
 
 Standing = Literal["better", "worse", "undistinguishable", "other examples"]
 _LEAST_PAIRS = 5
-"""Examples, from which on an interval is believed."""
+"""Number of examples from which on an interval is believed."""
 _Z = 1.959964
-"""Of a normal distribution, 95 % lies so many standard deviations around its mean."""
+"""95 % of a normal distribution lies within this many standard deviations of its mean."""
 
 
 class Difference(Value):
     value: float
     stderr: float | None = None
-    """`None` where one of the two has none."""
+    """`None` if one of the two has none."""
     examples: int = 0
-    """Compared one by one; 0: the two have not asked the same, so only the means were."""
+    """Number of examples compared one by one; 0: the two had different ones, so only the means were
+    compared.
+    """
 
     @property
     def half_width(self) -> float | None:
-        """Of the 95 % interval around `value`, by Student's t over the examples; `None` where these are too
-        few, or others.
+        """Half of the 95 % interval around `value`, by Student's t over the examples; `None` if these are
+        too few, or different ones.
         """
         if self.stderr is None or self.examples < _LEAST_PAIRS:
             return None
-        free = self.examples - 1
-        wider = (_Z**3 + _Z) / (4 * free) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * free**2)
-        return (_Z + wider) * self.stderr  # the first terms of Cornish and Fisher's expansion
+        degrees = self.examples - 1
+        quantile_excess = (_Z**3 + _Z) / (4 * degrees) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * degrees**2)
+        return (_Z + quantile_excess) * self.stderr  # the first terms of Cornish and Fisher's expansion
 
     @property
     def standing(self) -> Standing:
-        """Better or worse only where the same examples say so, and nothing lies within the interval."""
+        """Better or worse only if the same examples say so, and 0 lies outside of the interval."""
         if not self.examples:
             return "other examples"
         if self.half_width is None or abs(self.value) <= self.half_width:
@@ -194,7 +197,7 @@ class Difference(Value):
         return "better" if self.value > 0 else "worse"
 
     def document(self) -> dict[str, Any]:
-        """For programs: its fields, `ci95` as two bounds, and its `standing`."""
+        """The fields for programs, `ci95` as two bounds, and its `standing`."""
         half = self.half_width
         bounds = None if half is None else (self.value - half, self.value + half)
         return {**self.model_dump(), "ci95": bounds, "standing": self.standing}
@@ -215,10 +218,10 @@ _STANDINGS: dict[Standing, str] = {
 
 
 def difference(of: Evaluation, to: Evaluation) -> Difference | None:
-    """How much the mean of one is above that of the other; `None` where they measure different things, or one
-    says nothing of its model.
+    """Mean of the first minus mean of the second; `None` if they measure different things, or one says
+    nothing of its model.
 
-    Paired by example where the examples of one are all among those of the other: over those both have.
+    Paired by example if the examples of one are all among those of the other: over the common ones.
     """
     if of.env != to.env or not (of.is_sound and to.is_sound) or of.mean is None or to.mean is None:
         return None
@@ -227,23 +230,27 @@ def difference(of: Evaluation, to: Evaluation) -> Difference | None:
         gaps = [of.rewards[name] - to.rewards[name] for name in sorted(common)]
         mean = math.fsum(gaps) / len(gaps)
         return Difference(value=mean, stderr=_stderr([(gap, 1) for gap in gaps], mean), examples=len(gaps))
-    known = of.stderr is not None and to.stderr is not None
-    stderr = math.hypot(of.stderr or 0.0, to.stderr or 0.0) if known else None
+    has_errors = of.stderr is not None and to.stderr is not None
+    stderr = math.hypot(of.stderr or 0.0, to.stderr or 0.0) if has_errors else None
     return Difference(value=of.mean - to.mean, stderr=stderr)
 
 
 def baseline(evaluations: Sequence[Evaluation], of: Evaluation) -> Evaluation | None:
-    """What to compare it with unless a person chose: the newest sound one of its experiment before all
-    training on the same environment, else of what SFT made, else the oldest. `None`: there is no other.
+    """The default to compare it with: the newest sound one of its experiment before all training on the same
+    environment, else of the result of SFT, else the oldest. `None`: there is no other.
     """
-    own = [each for each in evaluations if each.experiment == of.experiment and each.env == of.env]
-    others = [each for each in own if each.is_sound and each != of]
+    own = [
+        evaluation
+        for evaluation in evaluations
+        if evaluation.experiment == of.experiment and evaluation.env == of.env
+    ]
+    others = [evaluation for evaluation in own if evaluation.is_sound and evaluation != of]
     for kind in ("base", "sft"):
         if of.kind == kind:
             return None
-        if found := [each for each in others if each.kind == kind]:
-            return found[-1]
-    first = min(others, key=lambda each: each.at, default=None)
+        if same_kind := [evaluation for evaluation in others if evaluation.kind == kind]:
+            return same_kind[-1]
+    first = min(others, key=lambda evaluation: evaluation.at, default=None)
     return first if first is not None and first.at < of.at else None
 
 
@@ -260,7 +267,7 @@ class Figures(Value):
 
 
 def figures(samples: Iterable[tuple[str, float, bool, bool, int]]) -> Figures:
-    """Of samples: which example, reward (NaN: none), truncated, failed, input tokens (-1: not told)."""
+    """Statistics of samples: example, reward (NaN: none), truncated, failed, input tokens (-1: unknown)."""
     by_example: dict[str, list[float]] = {}
     count = truncated = failed = 0
     longest = -1
@@ -272,7 +279,7 @@ def figures(samples: Iterable[tuple[str, float, bool, bool, int]]) -> Figures:
         if math.isfinite(reward):
             by_example.setdefault(example, []).append(reward)
     values = [reward for rewards in by_example.values() for reward in rewards]
-    known = Figures(
+    counts = Figures(
         rollouts=count,
         examples=len(by_example),
         truncated=truncated,
@@ -280,16 +287,18 @@ def figures(samples: Iterable[tuple[str, float, bool, bool, int]]) -> Figures:
         input_tokens=longest if longest >= 0 else None,
     )
     if not values:
-        return known
+        return counts
     mean = math.fsum(values) / len(values)
     means = {example: math.fsum(rewards) / len(rewards) for example, rewards in by_example.items()}
     std = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
     stderr = _stderr([(means[example], len(rewards)) for example, rewards in by_example.items()], mean)
-    return known.model_copy(update={"mean": mean, "std": std, "stderr": stderr, "rewards": means})
+    return counts.model_copy(update={"mean": mean, "std": std, "stderr": stderr, "rewards": means})
 
 
 def _stderr(examples: Sequence[tuple[float, int]], mean: float) -> float | None:
-    """Of the mean of all rollouts, from the mean of each example and how many rollouts that is of."""
+    """Standard error of the mean of all rollouts, from the mean of each example and its number of
+    rollouts.
+    """
     count = len(examples)
     if count < 2:
         return None
@@ -299,34 +308,41 @@ def _stderr(examples: Sequence[tuple[float, int]], mean: float) -> float | None:
 
 
 _MOST_FRAC = 0.5
-"""So many rollouts that failed or are missing, and the mean says nothing of the model."""
+"""Share of failed or missing rollouts above which the mean says nothing of the model."""
 _NEARLY_ALL_FRAC = 0.9
-"""So many that were cut off likewise; one that often rambles, as base models do, is still compared."""
+"""The same for truncated ones; a model that often rambles, as base models do, is still compared."""
 
 
-def verdict(found: Figures, request: EvalRequest, ended: str = "") -> tuple[Verdict, str]:
-    """What the results are worth, and why in words. `ended`: how the evaluator did, where that was badly."""
-    if not found.rollouts:
-        return "empty", f"no results: {ended}" if ended else "it ended without an error and left no results"
-    words = [ended] if ended else []
-    parts = ((found.failed, "failed"), (found.truncated, "were cut off before their end"))
-    words += [f"{count} of {found.rollouts} rollouts {what}" for count, what in parts if count]
-    missing = request.rollouts - found.rollouts
+def verdict(stats: Figures, request: EvalRequest, evaluator_error: str = "") -> tuple[Verdict, str]:
+    """The worth of the results, and the reason in words. `evaluator_error`: how the evaluator failed, if it
+    did.
+    """
+    if not stats.rollouts:
+        return (
+            "empty",
+            f"no results: {evaluator_error}"
+            if evaluator_error
+            else "it ended without an error and left no results",
+        )
+    clauses = [evaluator_error] if evaluator_error else []
+    problems = ((stats.failed, "failed"), (stats.truncated, "were cut off before their end"))
+    clauses += [f"{count} of {stats.rollouts} rollouts {problem}" for count, problem in problems if count]
+    missing = request.rollouts - stats.rollouts
     if missing > 0:
-        words.append(f"only {found.rollouts} of {request.rollouts} rollouts")
-    told = "; ".join(words)
-    if found.failed >= _MOST_FRAC * found.rollouts or found.mean is None:
-        return "failed", told or "no rollout has a reward"
-    if missing > _MOST_FRAC * request.rollouts and ended:
-        return "failed", told
-    if found.truncated >= _MOST_FRAC * found.rollouts:
-        told = f"{told}: give more with --max-tokens"
-    return "truncated" if found.truncated >= _NEARLY_ALL_FRAC * found.rollouts else "ok", told
+        clauses.append(f"only {stats.rollouts} of {request.rollouts} rollouts")
+    text = "; ".join(clauses)
+    if stats.failed >= _MOST_FRAC * stats.rollouts or stats.mean is None:
+        return "failed", text or "no rollout has a reward"
+    if missing > _MOST_FRAC * request.rollouts and evaluator_error:
+        return "failed", text
+    if stats.truncated >= _MOST_FRAC * stats.rollouts:
+        text = f"{text}: give more with --max-tokens"
+    return "truncated" if stats.truncated >= _NEARLY_ALL_FRAC * stats.rollouts else "ok", text
 
 
 def refusal(max_tokens: int | None, context: int | None, prompt: int | None) -> str:
-    """Why answers of `max_tokens` cannot fit a context of so many tokens behind a prompt of so many; empty
-    where they may.
+    """Reason why answers of `max_tokens` cannot fit a context of so many tokens after a prompt of so many;
+    empty if they may.
     """
     if max_tokens is None or context is None:
         return ""

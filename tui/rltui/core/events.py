@@ -1,4 +1,4 @@
-"""Entries of the journal as people look for them and read them: command line and screen alike.
+"""Filter and texts of journal entries, for command line and screen alike.
 
 Kind, text and data are those of `JournalEntry`, which is too heavy to be imported here.
 """
@@ -40,16 +40,17 @@ KINDS = (
     "notice",
     "supervisor",
 )
-"""Kinds of entries, and of the marks that some of them are: in the journal's file a `crash` is an `exit`, a
-`restart` a `plan`. Whoever asks gets the word of the mark."""
+"""Kinds of entries, and of the annotations that some of them become: in the journal's file a `crash` is an
+`exit`, a `restart` a `plan`. Callers see the annotation's kind.
+"""
 LONGEST_NOTE = 2000
-"""Characters."""
+"""Number of characters."""
 _UNFOLDED = ("diff", "stacks")
-"""Data of several lines that belongs to what an entry says."""
+"""Keys of data of several lines that are displayed with an entry."""
 
 
 def shown_kind(kind: str, data: Mapping[str, Any]) -> str:
-    """The word for people and programs: what an entry is on a chart, else its kind."""
+    """The displayed kind: that of the annotation on a chart, else the entry's own."""
     mark = mark_kind(kind, data)
     return kind if mark is None else mark.value
 
@@ -59,13 +60,13 @@ def first_line(text: str) -> str:
 
 
 def by_whom(text: str, data: Mapping[str, Any]) -> str:
-    """`by ada, pid 4711`; empty where nobody is known, or the text says it."""
+    """`by ada, pid 4711`; empty if nobody is known, or the text says it."""
     by = data.get("by")
     return f"by {by}" if isinstance(by, str) and by and by not in text else ""
 
 
 def unfolded(text: str, data: Mapping[str, Any]) -> list[str]:
-    """What stands below the first line: more of the text, the diff of an edit, the stacks of a stall."""
+    """Lines after the first: more of the text, the diff of an edit, the stacks of a stall."""
     lines = text.strip().splitlines()[1:]
     for name in _UNFOLDED:
         if isinstance(more := data.get(name), str):
@@ -75,36 +76,38 @@ def unfolded(text: str, data: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which entries a person wants to see; empty: all."""
+    """A person's selection of entries; empty fields select all."""
 
     kinds: frozenset[str] = frozenset()
     components: frozenset[str] = frozenset()
     since: float = 0.0
     """Seconds since 1970."""
     words: str = ""
-    """All of them must be in kind, component, text or diff, in capitals or not."""
+    """Texts that must all occur in kind, component, text or diff, ignoring case."""
 
-    def admits(self, at: float, kind: str, component: str | None, text: str, data: Mapping[str, Any]) -> bool:
-        if at < self.since or (self.components and component not in self.components):
+    def admits(
+        self, time: float, kind: str, component: str | None, text: str, data: Mapping[str, Any]
+    ) -> bool:
+        if time < self.since or (self.components and component not in self.components):
             return False
         if self.kinds and self.kinds.isdisjoint((kind, shown_kind(kind, data))):
             return False
         if not self.words:
             return True
-        inside = " ".join((shown_kind(kind, data), component or "", text, *unfolded("", data))).casefold()
-        return all(word in inside for word in self.words.casefold().split())
+        haystack = " ".join((shown_kind(kind, data), component or "", text, *unfolded("", data))).casefold()
+        return all(word in haystack for word in self.words.casefold().split())
 
 
 def note_text(text: str) -> str:
-    """A person's words as they are kept.
+    """A person's note, stripped, as it is stored.
 
     Raises:
-        UsageError: if they are none, or too many.
+        UsageError: if it is empty, or too long.
     """
-    words = text.strip()
-    if not words:
+    note = text.strip()
+    if not note:
         raise UsageError("an empty note", hint="say what is to be remembered")
-    if len(words) > LONGEST_NOTE:
-        title = f"a note of {len(words)} characters: {shortened(first_line(words), 40)}"
+    if len(note) > LONGEST_NOTE:
+        title = f"a note of {len(note)} characters: {shortened(first_line(note), 40)}"
         raise UsageError(title, hint=f"a note has at most {LONGEST_NOTE}; say where the rest is")
-    return words
+    return note

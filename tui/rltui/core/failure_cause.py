@@ -1,4 +1,4 @@
-"""What the end of a program's output says of why it ended."""
+"""Finds the cause of a program's failure in the end of its output."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from rltui.core.gpu.out_of_memory import completed
 from rltui.core.gpu.report import OutOfMemory
 
 LONGEST_TEXT = 240
-"""Characters of a cause; it is shown on one line."""
+"""Characters of a cause; it is displayed on one line."""
 
 LONGEST_LINE = 4096
-"""Characters of a line that patterns see. What a program prints must not keep rltui busy."""
+"""Characters of a line that patterns see, so that a program's output cannot keep rltui busy."""
 
 SHUTDOWN = re.compile(r"\[shutdown\] API server: shutdown triggered")
-"""What vLLM says of its engine behind this line is no failure: it was told to stop."""
+"""Errors of vLLM's engine after this line are no failure: it was told to stop."""
 _RANK = re.compile(r"(?:\[rank\d{1,6}\]: ?|\[[A-Za-z_]{1,40}\d{1,6}\]:){1,3}")
-"""torch's own and torchrun's names of who prints; the lines behind them are as programs print them alone."""
+"""Prefixes of torch and torchrun that name the rank; the rest of the line is the program's own."""
 _CHILD_FAILED = re.compile(r"^E\d{4} [^\n]*\bdistributed/elastic/[^\n]*\] failed \(exitcode", re.MULTILINE)
-"""Here torchrun begins to tell of a rank that failed. What the rank itself said stands before."""
+"""First line of torchrun's report on a failed rank. The rank's own error stands before it."""
 
 
 class Confidence(IntEnum):
-    """How much a text tells; the least number wins, whatever else the output says."""
+    """Informative value of a text; the least number wins, whatever else the output says."""
 
     EXACT = 0
     """Names the cause and the remedy."""
@@ -40,11 +40,11 @@ class Cause:
     text: str
     """One line, in words that say what to do."""
     hopeless: bool
-    """Another start would end the same way: an error in the config, or too little memory."""
+    """Another start would fail the same way: an error in the config, or too little memory."""
     memory: OutOfMemory | None = None
-    """The figures, where device memory did not suffice. `component` and `device` are left open."""
+    """Sizes, if device memory did not suffice. `component` and `device` are left open."""
     from_outside: bool = False
-    """Somebody else killed it: neither rltui, nor the kernel for want of memory, as far as that tells."""
+    """Somebody else killed it: neither rltui, nor the kernel for lack of memory, as far as known."""
 
 
 Groups = Mapping[str, str]
@@ -61,24 +61,24 @@ class FailurePattern:
     characters do not stand side by side, and what begins with a repeat has a bound.
     """
     text: str | Callable[[Groups], str]
-    """What to say: a template of the named groups, or a function of them."""
+    """The message: a template of the named groups, or a function of them."""
     hopeless: bool = False
     weight: Confidence = Confidence.EXACT
     memory: Callable[[Groups], OutOfMemory] | None = None
     ends_well: bool = False
-    """Not of a failure: what a job that ends with code 0 left to others, so that nothing is done yet."""
+    """For a job that exits with code 0 but leaves its work to others, so that nothing is done yet."""
     last_words: bool = False
-    """Whatever the last line is: says nothing of a program that goes on."""
+    """Matches any last line: meaningless for a program that goes on."""
 
     @property
     def compiled(self) -> re.Pattern[str]:
-        """Compiled when it is needed: most supervisors never see a failure."""
+        """Compiled on first use: most supervisors never see a failure."""
         return re.compile(self.regex, re.MULTILINE)
 
     def cause(self, match: re.Match[str]) -> Cause:
         groups = self._groups(match)
-        told = self.text(groups) if callable(self.text) else self.text.format_map(groups)
-        text = " ".join(told.split())
+        message = self.text(groups) if callable(self.text) else self.text.format_map(groups)
+        text = " ".join(message.split())
         if len(text) > LONGEST_TEXT:
             text = text[: LONGEST_TEXT - 1] + "…"
         return Cause(text, self.hopeless, self.out_of_memory(match))
@@ -97,17 +97,17 @@ def find_cause(
     """The cause of a failure from the last lines of its output (sanitised, oldest first).
 
     Of texts that name a cause, the first is the root and the later ones are its echo in other processes. Of
-    generic ones, the first of `patterns` that occurs is told, by its last match. Figures of device memory are
-    also taken from the other texts about it. A launcher's report of its children is asked last. `ends_well`:
-    of patterns that are not about failures.
+    generic ones, the first of `patterns` that occurs is used, by its last match. Sizes of device memory are
+    also taken from the other texts about it. A launcher's report of its children is read last. `ends_well`:
+    use the patterns that are not about failures.
     """
     output, table = (
-        "\n".join(_seen(line) for line in lines).rstrip(),
-        [each for each in patterns if each.ends_well is ends_well],
+        "\n".join(_without_rank(line) for line in lines).rstrip(),
+        [pattern for pattern in patterns if pattern.ends_well is ends_well],
     )
     report = _CHILD_FAILED.search(output)
-    told = _find(output[: report.start()].rstrip(), table) if report else None
-    return told or _find(output, table)
+    cause = _find(output[: report.start()].rstrip(), table) if report else None
+    return cause or _find(output, table)
 
 
 def _find(output: str, patterns: Sequence[FailurePattern]) -> Cause | None:
@@ -116,24 +116,24 @@ def _find(output: str, patterns: Sequence[FailurePattern]) -> Cause | None:
     for order, pattern in enumerate(patterns):
         if pattern.weight is Confidence.GENERIC:
             match = _last(pattern.compiled, output, stopped.start() if stopped else len(output))
-            place = 0
+            position = 0
         else:
             match = pattern.compiled.search(output)
-            place = match.start() if match else 0
+            position = match.start() if match else 0
         if match is not None:
-            matches.append((pattern.weight, place, order, pattern, match))
+            matches.append((pattern.weight, position, order, pattern, match))
     if not matches:
         return None
-    (*_, pattern, match), *others = sorted(matches, key=lambda found: found[:3])
+    (*_, pattern, match), *others = sorted(matches, key=lambda match_: match_[:3])
     cause = pattern.cause(match)
     for *_, other, text in others:
-        figures = other.out_of_memory(text)
-        if cause.memory is not None and figures is not None:
-            cause = replace(cause, memory=completed(cause.memory, figures))
+        memory = other.out_of_memory(text)
+        if cause.memory is not None and memory is not None:
+            cause = replace(cause, memory=completed(cause.memory, memory))
     return cause
 
 
-def _seen(line: str) -> str:
+def _without_rank(line: str) -> str:
     text = line[:LONGEST_LINE]
     rank = _RANK.match(text)
     return text[rank.end() :] if rank else text

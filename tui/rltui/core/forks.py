@@ -1,4 +1,4 @@
-"""A fork, a run that begins with another's config or checkpoint: what is asked for, and what it comes to."""
+"""A fork, a run that begins with another's config or checkpoint: its request and its plan."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from rltui.errors import UsageError
 
 Checkpointed = int | Literal["last", "best"]
 _LONGEST_NAME = 40
-"""Leaves room for a number behind it."""
+"""Leaves room for a number suffix."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class ForkRequest:
     edits: Mapping[str, str] = field(default_factory=dict)
-    """By the name of a knob: its value, as `rltui set` takes them."""
+    """Name of a knob → its value, as `rltui set` takes them."""
     begin: Checkpointed | None = None
     """The checkpoint to begin with: its step, the newest, the best; `None`: the beginning."""
     name: str | None = None
-    """`None`: one that tells what is changed."""
+    """`None`: generated from the changes."""
     folder: str | None = None
-    """Its output folder; `None`: named like it, beside the parent's."""
+    """Its output folder; `None`: named like it, in the folder of the parent's."""
     devices: str | None = None
-    """As `CUDA_VISIBLE_DEVICES` lists them; `None`: as the parent has them."""
+    """Same grammar as `CUDA_VISIBLE_DEVICES`; `None`: those of the parent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +36,16 @@ class ForkPlan:
     name: str
     folder: str
     diff: str
-    """What the config says in place of what the parent last ran with."""
+    """Changes of the config relative to the last run of the parent."""
     step: int | None = None
     copied: tuple[str, ...] = ()
-    """The folders that belong to it, relative to the run's."""
+    """The folders that belong to the checkpoint, relative to the run's."""
     copied_bytes: int = 0
     notes: tuple[str, ...] = ()
 
 
 def checkpointed(text: str) -> Checkpointed:
-    """What `--from` says.
+    """The checkpoint that `--from` names.
 
     Raises:
         UsageError: if it is neither a step nor one of the words.
@@ -59,9 +59,9 @@ def checkpointed(text: str) -> Checkpointed:
     raise UsageError(f"{text!r} is no checkpoint", hint="the step of one, last, or best")
 
 
-def fork_name(parent: str, wish: ForkRequest, step: int | None) -> str:
-    """What tells it from its parent: `base-lr1e-3-from20`."""
-    words = [f"{key.rpartition('.')[2]}{value}" for key, value in wish.edits.items()]
-    words += [f"from{step}"] if step is not None else []
-    ending = "-".join(_NOT_IN_NAMES.sub("-", word).strip("-") for word in words or ["fork"])
-    return f"{parent}-{ending}"[:_LONGEST_NAME].rstrip("-")
+def fork_name(parent: str, request: ForkRequest, step: int | None) -> str:
+    """Parent's name and the changes: `base-lr1e-3-from20`."""
+    changes = [f"{key.rpartition('.')[2]}{value}" for key, value in request.edits.items()]
+    changes += [f"from{step}"] if step is not None else []
+    suffix = "-".join(_NOT_IN_NAMES.sub("-", change).strip("-") for change in changes or ["fork"])
+    return f"{parent}-{suffix}"[:_LONGEST_NAME].rstrip("-")

@@ -1,7 +1,7 @@
-"""What a few letters mean: whole words first, then beginnings, parts, and letters in their order.
+"""Fuzzy search: whole words first, then prefixes, substrings, and letters in their order.
 
-Pure. Ranks are plain tuples, the lower the better, and are reckoned without a look at where the letters are:
-that is asked for the few lines that are shown.
+Pure. Ranks are plain tuples, the lower the better, and are computed without the positions of the letters:
+those are computed for the few lines that are displayed.
 """
 
 from __future__ import annotations
@@ -9,72 +9,74 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 Rank = tuple[int, int]
-"""How well a text answers, then at what place: `(WORD, 0)` is the best there is."""
+"""Quality of a match, then its position: `(WORD, 0)` is the best."""
 
-WORD, PREFIX, PART, LETTERS = range(4)
+WORD, PREFIX, SUBSTRING, LETTERS = range(4)
 """A whole word, the beginning of one, a part of one, letters in their order."""
 _MOST_SCATTERED = 8
-"""Letters that stand further apart, counted in lengths of what was typed, mean something else."""
+"""Letters that stand further apart, in multiples of the query's length, are no match."""
 
 
 def folded(text: str) -> str:
-    """Without upper case, letter by letter, so that places stay what they are."""
+    """Lower case, letter by letter, so that positions stay valid."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
-    return "".join(each.lower() if len(each.lower()) == 1 else each for each in text)
+    return "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
 
 
-def words_of(typed: str) -> tuple[str, ...]:
-    """What was typed, folded: each of them must be found, in any order."""
-    return tuple(folded(typed).split())
+def words_of(query: str) -> tuple[str, ...]:
+    """The lower-case words of a query: each of them must match, in any order."""
+    return tuple(folded(query).split())
 
 
 def rank(words: Sequence[str], text: str) -> Rank | None:
-    """How well the folded `text` answers all of the folded `words`: as its worst; `None`: not at all."""
+    """The worst rank of the lower-case `words` in the lower-case `text`; `None` if one does not match."""
     worst: Rank = (WORD, 0)
     for word in words:
         if word in text:
-            found = _best_part(word, text)
-        elif (last := _spread(word, text)) is not None:
-            found = (LETTERS, last)
+            match_rank = _best_substring(word, text)
+        elif (last := _stretch_length(word, text)) is not None:
+            match_rank = (LETTERS, last)
         else:
             return None
-        worst = max(worst, found)
+        worst = max(worst, match_rank)
     return worst
 
 
 def places(words: Sequence[str], text: str) -> tuple[int, ...]:
-    """Of the letters in the folded `text` that answer the folded `words`, ascending; as far as they do."""
-    found: set[int] = set()
+    """Positions of the letters in the lower-case `text` that match the lower-case `words`, ascending; as far
+    as they do.
+    """
+    positions: set[int] = set()
     for word in words:
         if word in text:
-            start = _best_part(word, text)[1]
-            found.update(range(start, start + len(word)))
-        elif _spread(word, text) is not None:
-            found.update(_scattered(word, text))
-    return tuple(sorted(found))
+            start = _best_substring(word, text)[1]
+            positions.update(range(start, start + len(word)))
+        elif _stretch_length(word, text) is not None:
+            positions.update(_scattered_positions(word, text))
+    return tuple(sorted(positions))
 
 
-def _best_part(word: str, text: str) -> Rank:
-    """How a part answers best, and where it begins there."""
+def _best_substring(word: str, text: str) -> Rank:
+    """Best rank of a substring, and its start."""
     best = (LETTERS, 0)
     start = text.find(word)
     while start >= 0:
         end = start + len(word)
         if start and text[start - 1].isalnum() and word[0].isalnum():
-            how = PART
+            kind = SUBSTRING
         elif end < len(text) and text[end].isalnum():
-            how = PREFIX
+            kind = PREFIX
         else:
             return WORD, start
-        best = min(best, (how, start))
+        best = min(best, (kind, start))
         start = text.find(word, start + 1)
     return best
 
 
-def _spread(word: str, text: str) -> int | None:
-    """Cells from the first to the last of the letters in their order; `None` where they are not there."""
+def _stretch_length(word: str, text: str) -> int | None:
+    """Cells from the first to the last of the letters in their order; `None` if they do not occur."""
     first = start = text.find(word[0])
     if first < 0:
         return None
@@ -90,12 +92,12 @@ def _spread(word: str, text: str) -> int | None:
     return spread if spread <= _MOST_SCATTERED * len(word) else None
 
 
-def _scattered(word: str, text: str) -> list[int]:
-    at = -1
+def _scattered_positions(word: str, text: str) -> list[int]:
+    position = -1
     for letter in word:
-        at = text.find(letter, at + 1)
-    found = [at]
+        position = text.find(letter, position + 1)
+    positions = [position]
     for letter in reversed(word[:-1]):
-        at = text.rfind(letter, 0, at)
-        found.append(at)
-    return found
+        position = text.rfind(letter, 0, position)
+        positions.append(position)
+    return positions

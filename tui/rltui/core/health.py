@@ -1,4 +1,4 @@
-"""Whether a run still learns: rules over its metrics, what they found, since when, and what to do. Pure."""
+"""Health of a run: rules over its metrics, their findings, first affected steps, and advice. Pure."""
 
 from __future__ import annotations
 
@@ -25,52 +25,52 @@ Severity = Literal["error", "warning"]
 
 
 class Thresholds(BaseModel):
-    """When a rule speaks. The table `[health]` of the settings changes them."""
+    """Limits of the rules. The table `[health]` of the settings changes them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     silent: tuple[RuleId, ...] = ()
-    """Rules that say nothing."""
+    """Rules that are switched off."""
     lasting_steps: int = Field(default=5, ge=1, le=1000)
-    """So many newest steps must agree before a rule speaks."""
+    """Number of newest steps that must agree before a rule fires."""
     reward_collapse_frac: float = Field(default=0.1, gt=0, lt=1, allow_inf_nan=False)
-    """The reward has collapsed where no more than this share is left of the best level that it held."""
+    """The reward has collapsed if no more than this share is left of the best level that it held."""
     reward_drop_frac: float = Field(default=0.5, gt=0, lt=1, allow_inf_nan=False)
-    """Where no more than this share is left for twice as many steps, it fell, which is a warning."""
+    """If no more than this share is left for twice as many steps, it fell, which is a warning."""
     entropy_frac: float = Field(default=0.05, gt=0, lt=1, allow_inf_nan=False)
     """The entropy is gone below this share of the first one, unless the reward is near its best."""
     entropy_fall_frac: float = Field(default=0.4, gt=0, lt=1, allow_inf_nan=False)
-    """It falls where this share is left of the highest in the last 50 steps, and the reward falls with it."""
+    """It falls if this share is left of the highest in the last 50 steps, and the reward falls with it."""
     kl_max: float = Field(default=0.2, gt=0, allow_inf_nan=False)
-    """Highest mean KL per token between the trainer's policy and the one that drew the rollouts."""
+    """Highest mean KL per token between the trainer's policy and the one that sampled the rollouts."""
     ratio_min: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
     """Lowest mean importance ratio."""
     ratio_max: float = Field(default=2.0, ge=1, allow_inf_nan=False)
     """Highest mean importance ratio."""
     no_signal_steps: int = Field(default=10, ge=1, le=1000)
-    """So many steps without any group whose rewards differ: nothing is learnt from them."""
+    """Number of steps without any group whose rewards differ: nothing is learnt from them."""
     empty_batches: int = Field(default=3, ge=1, le=1000)
-    """So many batches in a row without anything to train on are a warning …"""
+    """Number of batches in a row without anything to train on that are a warning …"""
     many_empty_batches: int = Field(default=7, ge=1, le=1000)
-    """… and so many an error: prime-rl's orchestrator gives up at 10."""
+    """… and number that are an error: prime-rl's orchestrator gives up at 10."""
     flat_steps: int = Field(default=50, ge=16, le=10000)
-    """So many steps in which the reward has not risen above its first ones."""
+    """Number of steps in which the reward has not risen above its first ones."""
     truncated_frac: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
     """Largest share of rollouts that are cut off at their longest length."""
     grad_norm_factor: float = Field(default=10.0, gt=1, allow_inf_nan=False)
-    """A gradient norm is a spike at so many times the usual one; three in ten steps are told."""
+    """A gradient norm is a spike at this many times the median; three in ten steps are reported."""
     eval_drop_frac: float = Field(default=0.1, gt=0, lt=1, allow_inf_nan=False)
-    """Two evals in a row this share below the best one, while the reward rises, are told."""
+    """Two evals in a row this share below the best one, while the reward rises, are reported."""
     throughput_frac: float = Field(default=0.4, gt=0, lt=1, allow_inf_nan=False)
     """Throughput is down below this share of the best that the run held."""
     throughput_s: float = Field(default=120.0, ge=0, allow_inf_nan=False)
-    """So long it must have been down: a machine that is shared is slow for a while."""
+    """Time for which it must have been down: a shared machine is slow for a while."""
     staleness_steps: float = Field(default=8.0, gt=0, allow_inf_nan=False)
-    """Rollouts may be drawn with weights that are this many updates old."""
+    """Rollouts may be sampled with weights that are this many updates old."""
     no_step_factor: float = Field(default=10.0, gt=1, allow_inf_nan=False)
-    """No step for so many times the usual time is told …"""
+    """No step for this many times the median is reported …"""
     no_step_s: float = Field(default=180.0, ge=0, allow_inf_nan=False)
-    """… but never before so many seconds."""
+    """… but never before this many seconds."""
 
     @field_validator("silent", mode="before")
     @classmethod
@@ -82,53 +82,55 @@ class Thresholds(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule has against the run as it is now."""
+    """An objection of a rule to the run as it is now."""
 
     rule: RuleId
     word: str
-    """Such as `reward collapsed`."""
+    """Short name, such as `reward collapsed`."""
     severity: Severity
     role: Literal["trainer", "orchestrator"]
     since: int
-    """The first step of which it holds, counted from 1."""
+    """The first affected step, counted from 1."""
     evidence: str
     advice: str
 
 
-_USUAL = 50
-"""Steps that tell what is usual."""
+_NORMAL_STEPS = 50
+"""Number of steps that define the normal level."""
 _LEVEL = 8
-"""Steps whose median tells where the reward is now."""
+"""Number of steps whose median is the present reward."""
 _NEAR_BEST = 0.9
 _RISE = 0.02
-"""Of the best reward: what is gained in twice that many steps while it still rises."""
+"""Share of the best reward that it still gains, while it rises, in twice that many steps."""
 _CLEAR = 2.0
-"""A fall that is no collapse is so many times what the reward differs by anyway."""
-_SPIKES, _SPIKED = 3, 10
+"""A fall that is no collapse is at least this many times the usual difference of the reward."""
+_SPIKES, _SPIKE_WINDOW = 3, 10
 _EDITS = 3
-"""Edits that are named in words."""
+"""Number of edits that are described."""
 _BACK = "go back to a checkpoint from before that"
 
 
 def _non_finite(run: RunFigures, _: Thresholds) -> Iterator[Finding]:
-    for concept, word in (("loss", "loss"), ("grad_norm", "gradient")):
+    for concept, noun in (("loss", "loss"), ("grad_norm", "gradient")):
         track = run.track(concept)
         if not track:
             continue
         newest = track.values[-1]
-        left_out = [step for step in run.trained.steps[-_USUAL:-1] if step > track.steps[-1]]
-        if math.isfinite(newest) and not left_out:
+        missing_steps = [step for step in run.trained.steps[-_NORMAL_STEPS:-1] if step > track.steps[-1]]
+        if math.isfinite(newest) and not missing_steps:
             continue
-        what = "is not finite" if math.isfinite(newest) else f"is {newest}"
-        since = left_out[0] if math.isfinite(newest) else track.since(lambda each: not math.isfinite(each))
-        more = ": the trainer leaves it out of its metrics" if left_out else ""
+        state = "is not finite" if math.isfinite(newest) else f"is {newest}"
+        since = (
+            missing_steps[0] if math.isfinite(newest) else track.since(lambda value: not math.isfinite(value))
+        )
+        more = ": the trainer leaves it out of its metrics" if missing_steps else ""
         yield Finding(
             "non-finite",
-            f"{word} {what}",
+            f"{noun} {state}",
             "error",
             "trainer",
             since,
-            f"the {word} {what} since step {since}{more}",
+            f"the {noun} {state} since step {since}{more}",
             f"what is trained from now on is likely lost: {_BACK}, with a lower learning rate",
         )
         return
@@ -149,7 +151,7 @@ def _reward(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
             return
     share = limits.reward_collapse_frac if collapsed else limits.reward_drop_frac
     edge = floor + share * (best.value - floor)
-    since = rewards.since(lambda each: not each > edge)
+    since = rewards.since(lambda value: not value > edge)
     yield Finding(
         "reward-collapse",
         "reward collapsed" if collapsed else "reward fell",
@@ -163,44 +165,44 @@ def _reward(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
 
 
 def _noise(track: Track) -> float:
-    """By how much it usually differs from one step to the next."""
-    return statistics.median(abs(later - earlier) for earlier, later in pairwise(track.last(_USUAL)))
+    """Median difference of the metric from one step to the next."""
+    return statistics.median(abs(later - earlier) for earlier, later in pairwise(track.last(_NORMAL_STEPS)))
 
 
 def _is_learning(run: RunFigures) -> bool:
     """The reward is about its best, and that is about perfect, or it still rises."""
     best, rewards = run.levels["reward"].best, run.track("reward")
-    now, before = rewards.last(_LEVEL), rewards.last(_LEVEL, before=2 * _LEVEL)
-    if best is None or statistics.median(now) < _NEAR_BEST * best.value:
+    recent, earlier = rewards.last(_LEVEL), rewards.last(_LEVEL, before=2 * _LEVEL)
+    if best is None or statistics.median(recent) < _NEAR_BEST * best.value:
         return False
-    rises = not before or statistics.median(now) > statistics.median(before) + _RISE * abs(best.value)
+    rises = not earlier or statistics.median(recent) > statistics.median(earlier) + _RISE * abs(best.value)
     return rises or best.value >= _NEAR_BEST
 
 
 def _entropy(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
-    track, lasting = run.track("entropy"), limits.lasting_steps
-    newest, rewards = track.last(lasting), run.track("reward")
-    if len(track) < 2 * lasting or not rewards or _is_learning(run):
+    track, steps = run.track("entropy"), limits.lasting_steps
+    newest, rewards = track.last(steps), run.track("reward")
+    if len(track) < 2 * steps or not rewards or _is_learning(run):
         return
-    start, now = statistics.median(track.values[:lasting]), statistics.median(newest)
+    start, now = statistics.median(track.values[:steps]), statistics.median(newest)
     best, reward = run.levels["reward"].best, statistics.median(rewards.last(_LEVEL))
-    recent = max(track.last(_USUAL))
+    recent = max(track.last(_NORMAL_STEPS))
     is_gone = start > 0 and max(newest) <= limits.entropy_frac * start
     falls_too = best is not None and reward < _NEAR_BEST * best.value
     if not is_gone and not (falls_too and now <= limits.entropy_fall_frac * recent):
         return
-    before, edge = (
+    reference, edge = (
         (start, limits.entropy_frac * start) if is_gone else (recent, limits.entropy_fall_frac * recent)
     )
-    since = track.since(lambda each: each <= edge)
+    since = track.since(lambda value: value <= edge)
     yield Finding(
         "entropy-collapse",
         "entropy is gone" if is_gone else "entropy falls",
         "warning",
         "trainer",
         since,
-        f"the entropy fell from {before:.2g} to {now:.2g}, and the reward ({reward:.2f}) does not rise with"
-        " it: the policy explores less and learns nothing by that",
+        f"the entropy fell from {reference:.2g} to {now:.2g}, and the reward ({reward:.2f}) does not rise"
+        " with it: the policy explores less and learns nothing by that",
         f"{_BACK}, with a lower learning rate, a higher temperature or more weight on the entropy",
     )
 
@@ -211,14 +213,14 @@ def _out_of_range(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         ("importance-ratio", "importance_ratio", "importance ratio", limits.ratio_min, limits.ratio_max),
     )
     for rule, concept, name, low, high in ranges:
-        track, lasting = run.track(concept), limits.lasting_steps
-        if len(track) < lasting:
+        track, steps = run.track(concept), limits.lasting_steps
+        if len(track) < steps:
             continue
-        middle = statistics.median(track.last(lasting))
+        middle = statistics.median(track.last(steps))
         if low <= middle <= high:
             continue
-        since = track.since(lambda each, low=low, high=high: not low <= each <= high, gap=lasting)  # type: ignore[misc]
-        asked = f"at most {high:g}" if low == -math.inf else f"{low:g} to {high:g}"
+        since = track.since(lambda value, low=low, high=high: not low <= value <= high, gap=steps)  # type: ignore[misc]
+        limits_text = f"at most {high:g}" if low == -math.inf else f"{low:g} to {high:g}"
         yield Finding(
             rule,
             f"{name} out of range",
@@ -226,7 +228,7 @@ def _out_of_range(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
             "trainer",
             since,
             f"the {name} of the trainer's policy to the one that draws the rollouts is {middle:.3g} since"
-            f" step {since}, and should be {asked}",
+            f" step {since}, and should be {limits_text}",
             f"lower the learning rate; if that does not help, {_BACK}",
         )
 
@@ -238,16 +240,16 @@ def _no_signal(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         newest = track.last(steps)  # log lines round it: one that is only small does not stay below
         if len(newest) < steps or any(newest):
             continue
-        what = "no rollout can be learnt from" if concept == "trainable" else "the gradient is 0"
-        told = f", {rewards[-1]:.3g} on average" if (rewards := run.track("reward").last(1)) else ""
-        since = track.since(lambda each: each == 0)
+        symptom = "no rollout can be learnt from" if concept == "trainable" else "the gradient is 0"
+        mean = f", {rewards[-1]:.3g} on average" if (rewards := run.track("reward").last(1)) else ""
+        since = track.since(lambda value: value == 0)
         yield Finding(
             "no-signal",
             "no signal",
             "warning",
             "orchestrator",
             since,
-            f"{what} since step {since}: it seems that all rollouts of a group get the same reward{told}",
+            f"{symptom} since step {since}: it seems that all rollouts of a group get the same reward{mean}",
             "check the reward function; use tasks that are neither too easy nor too hard, or larger groups",
         )
         return
@@ -296,10 +298,10 @@ def _flat(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
 
 
 def _too_high(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
-    """What the orchestrator says of its rollouts, and must stay below a limit."""
+    """Metrics of the orchestrator that must stay below a limit."""
     cut, stale = run.track("truncation"), run.track("staleness")
-    lasting = limits.lasting_steps
-    if (since := _above(cut, limits.truncated_frac, lasting)) is not None:
+    steps = limits.lasting_steps
+    if (since := _above(cut, limits.truncated_frac, steps)) is not None:
         yield Finding(
             "truncation",
             "rollouts are cut off",
@@ -309,7 +311,7 @@ def _too_high(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
             f"{100 * cut.values[-1]:.0f} % of the rollouts reach their longest length since step {since}",
             "their rewards mean little: allow more tokens, or look whether the policy still ends its answers",
         )
-    if (since := _above(stale, limits.staleness_steps, lasting)) is not None:
+    if (since := _above(stale, limits.staleness_steps, steps)) is not None:
         yield Finding(
             "staleness",
             "rollouts are stale",
@@ -321,23 +323,23 @@ def _too_high(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         )
 
 
-def _above(track: Track, edge: float, lasting: int) -> int | None:
-    """Since which step all are above `edge`; `None` where the newest are not."""
-    newest = track.last(lasting)
-    if len(newest) < lasting or not min(newest) > edge:
+def _above(track: Track, edge: float, steps: int) -> int | None:
+    """The first step of the newest streak above `edge`; `None` if the newest steps are not above it."""
+    newest = track.last(steps)
+    if len(newest) < steps or not min(newest) > edge:
         return None
-    return track.since(lambda each: each > edge)
+    return track.since(lambda value: value > edge)
 
 
 def _grad_norm(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
     track = run.track("grad_norm")
-    before, newest = track.last(_USUAL, before=_SPIKED), track.last(_SPIKED)
-    if len(before) < _SPIKED:
+    earlier, newest = track.last(_NORMAL_STEPS, before=_SPIKE_WINDOW), track.last(_SPIKE_WINDOW)
+    if len(earlier) < _SPIKE_WINDOW:
         return
-    usual = statistics.median(before)
-    edge = limits.grad_norm_factor * usual
-    spikes = [at for at, value in enumerate(newest) if value > edge]
-    if not usual > 0 or len(spikes) < _SPIKES:
+    median = statistics.median(earlier)
+    edge = limits.grad_norm_factor * median
+    spikes = [index for index, value in enumerate(newest) if value > edge]
+    if not median > 0 or len(spikes) < _SPIKES:
         return
     since = track.steps[len(track) - len(newest) + spikes[0]]
     yield Finding(
@@ -347,7 +349,7 @@ def _grad_norm(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         "trainer",
         since,
         f"{len(spikes)} of the last {len(newest)} gradient norms are up to {max(newest):.3g}; usually they"
-        f" are {usual:.3g}",
+        f" are {median:.3g}",
         f"lower the learning rate or trainer.optim.max_norm; if the reward falls, {_BACK}",
     )
 
@@ -358,21 +360,21 @@ def _eval_falls(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         if len(track) < 3:
             continue
         best = max(track.values)
-        at = track.steps[track.values.index(best)]
+        best_step = track.steps[track.values.index(best)]
         newest = track.last(2)
         if not (best > 0 and max(newest) <= (1 - limits.eval_drop_frac) * best):
             continue
-        then, now = rewards.around(at), rewards.around(track.steps[-1])
-        if then is None or now is None or not now > then:
+        reward_then, reward_now = rewards.around(best_step), rewards.around(track.steps[-1])
+        if reward_then is None or reward_now is None or not reward_now > reward_then:
             continue
         yield Finding(
             "eval-falls",
             "evals fall",
             "warning",
             "orchestrator",
-            at + 1,
-            f"{plain_text(key.name)} was {best:.3g} at step {at} and is {newest[-1]:.3g} at step"
-            f" {track.steps[-1]}, while the reward rose from {then:.3g} to {now:.3g}",
+            best_step + 1,
+            f"{plain_text(key.name)} was {best:.3g} at step {best_step} and is {newest[-1]:.3g} at step"
+            f" {track.steps[-1]}, while the reward rose from {reward_then:.3g} to {reward_now:.3g}",
             "the policy may exploit the reward: read its rollouts; go back to a checkpoint of the best eval",
         )
         return
@@ -386,9 +388,9 @@ def _throughput(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
     edge = limits.throughput_frac * best.value
     if not max(newest) < edge:
         return
-    since = track.since(lambda each: each < edge)
-    began, ended = run.trained.at(since), run.trained.at(track.steps[-1])
-    if began is None or ended is None or not ended - began >= limits.throughput_s:
+    since = track.since(lambda value: value < edge)
+    start_s, end_s = run.trained.at(since), run.trained.at(track.steps[-1])
+    if start_s is None or end_s is None or not end_s - start_s >= limits.throughput_s:
         return
     yield Finding(
         "throughput",
@@ -402,12 +404,12 @@ def _throughput(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
 
 
 def _no_step(run: RunFigures, limits: Thresholds, now: float, started: float) -> Iterator[Finding]:
-    done = run.trained.last(_USUAL)
-    periods = [later - earlier for earlier, later in pairwise(done) if later > earlier]
-    if len(periods) < limits.lasting_steps or done[-1] < started:
+    step_times = run.trained.last(_NORMAL_STEPS)
+    periods = [later - earlier for earlier, later in pairwise(step_times) if later > earlier]
+    if len(periods) < limits.lasting_steps or step_times[-1] < started:
         return  # before the first step of this start there is no usual time: it may import, compile, load
-    usual, silence = statistics.median(periods), now - done[-1]
-    if not silence > max(limits.no_step_s, limits.no_step_factor * usual, 2 * max(periods)):
+    median, silence = statistics.median(periods), now - step_times[-1]
+    if not silence > max(limits.no_step_s, limits.no_step_factor * median, 2 * max(periods)):
         return
     step = run.trained.steps[-1]
     yield Finding(
@@ -416,7 +418,7 @@ def _no_step(run: RunFigures, limits: Thresholds, now: float, started: float) ->
         "warning",
         "trainer",
         step + 1,
-        f"no step for {duration(silence)} after step {step}, usually there is one every {_seconds(usual)}",
+        f"no step for {duration(silence)} after step {step}, usually there is one every {_seconds(median)}",
         "look at the newest lines of all components, and at who waits for whom",
     )
 
@@ -434,19 +436,19 @@ _RULES = (
 def findings(
     run: RunFigures, limits: Thresholds, *, now: float | None = None, started: float = 0.0
 ) -> tuple[Finding, ...]:
-    """What is wrong with a run, the worst first.
+    """Findings about a run, the worst first.
 
-    `now`: where steps are to be expected, in the start that began at `started`.
+    `now`: set if steps are to be expected, in the start that began at `started`.
     """
-    found = [finding for rule in _RULES for finding in rule(run, limits)]
+    all_findings = [finding for rule in _RULES for finding in rule(run, limits)]
     if now is not None:
-        found += _no_step(run, limits, now, started)
-    told = (finding for finding in found if finding.rule not in limits.silent)
-    return tuple(sorted(told, key=lambda finding: finding.severity))  # `error` goes before `warning`
+        all_findings += _no_step(run, limits, now, started)
+    audible = (finding for finding in all_findings if finding.rule not in limits.silent)
+    return tuple(sorted(audible, key=lambda finding: finding.severity))  # `error` goes before `warning`
 
 
 def spoils(rule: str) -> bool:
-    """What was trained since then is worse than what was there before, not just slower."""
+    """The weights trained since then are worse than the earlier ones, not just slower."""
     return rule not in ("throughput", "staleness", "no-step", "flat")
 
 
@@ -466,30 +468,39 @@ def concern_of(
     more_advice: str = "",
     no_resume: str = "",
 ) -> HealthIssue:
-    """A finding for people, with all that is known beside it.
+    """A finding for people, with its context.
 
-    `last_good`: the newest complete checkpoint from before it. `edits`: those since that one, oldest first.
-    `back`: how to go back there; `name`: of the experiment, where commands need it. `more_advice`: of the
-    framework. `no_resume`: why there is no going back to a checkpoint.
+    Args:
+        finding: of a rule.
+        component: that it is about.
+        last_good: the newest complete checkpoint from before it.
+        edits: since that checkpoint, oldest first.
+        back: offer to go back there.
+        name: of the experiment, if commands need it.
+        more_advice: of the framework.
+        no_resume: reason why there is no going back to a checkpoint.
     """
     advice = finding.advice.replace(_BACK, "begin anew") if no_resume else finding.advice
     advice = f"{advice}; {more_advice}" if more_advice else advice
-    parts = [f"{finding.evidence}; {advice}"]
+    sentences = [f"{finding.evidence}; {advice}"]
     if no_resume:
-        parts.append(no_resume)
+        sentences.append(no_resume)
     elif back is not None and back.resume_step is not None:
-        parts.append(hints.way_back(back.resume_step, back.edit, back.edits, name=name))
+        sentences.append(hints.way_back(back.resume_step, back.edit, back.edits, name=name))
     elif last_good is not None:
-        parts.append(f"the last good checkpoint is {last_good}")
+        sentences.append(f"the last good checkpoint is {last_good}")
     elif spoils(finding.rule):
-        parts.append("no complete checkpoint is older than that")
+        sentences.append("no complete checkpoint is older than that")
     if edits and (back is None or tuple(edits) != (back.edit,)):
         more = f"{len(edits) - _EDITS} more and " if len(edits) > _EDITS else ""
-        parts.append(f"edited since: {more}{'; '.join(edits[-_EDITS:])}")
+        sentences.append(f"edited since: {more}{'; '.join(edits[-_EDITS:])}")
     return HealthIssue(
         id=finding.rule,
         word=finding.word,
-        text=". ".join(part[0].upper() + part[1:] if place else part for place, part in enumerate(parts)),
+        text=". ".join(
+            sentence[0].upper() + sentence[1:] if index else sentence
+            for index, sentence in enumerate(sentences)
+        ),
         severity=finding.severity,
         component=component,
         since=finding.since,

@@ -1,4 +1,4 @@
-"""Every command that a message advises, each with the state that it is for. Pure, and cheap to import.
+"""Every command that a message advises, with the state that it is for. Pure, and cheap to import.
 
 No message spells a command out: it renders one of these values. So a test parses them all, and tests follow
 each from the state that printed it.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_PART = re.compile(r"\[[^\[\]]*\]|\S+")
+_SEGMENT = re.compile(r"\[[^\[\]]*\]|\S+")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -21,26 +21,26 @@ class Hint:
     state: str
     """Id of the state that prints it."""
     command: str
-    """Arguments of `rltui`. `{name}` stands for a value, of a list for its items, `[…]` is left out where a
+    """Arguments of `rltui`. `{name}` stands for a value, of a list for its items, `[…]` is left out if a
     value in it is `None`; words in capitals are for the reader to fill in.
     """
 
     def __call__(self, **values: object) -> str:
         """The command line, with `values` quoted as a shell needs it."""
-        words = ["rltui"]
-        for part in _PART.findall(self.command):
-            is_option = part.startswith("[")
-            if is_option and any(values.get(name) is None for name in _PLACEHOLDER.findall(part)):
+        argv = ["rltui"]
+        for segment in _SEGMENT.findall(self.command):
+            is_option = segment.startswith("[")
+            if is_option and any(values.get(name) is None for name in _PLACEHOLDER.findall(segment)):
                 continue
-            for token in part.strip("[]").split():
-                words += _filled(token, values)
-        return " ".join(words)
+            for token in segment.strip("[]").split():
+                argv += _fill(token, values)
+        return " ".join(argv)
 
     def __str__(self) -> str:
         return self()
 
 
-def _filled(token: str, values: Mapping[str, object]) -> list[str]:
+def _fill(token: str, values: Mapping[str, object]) -> list[str]:
     if not (names := _PLACEHOLDER.findall(token)):
         return [token]
     import shlex  # rarely needed
@@ -192,16 +192,16 @@ K8S_WATCH = Hint("release-there", "k8s watch {release}")
 
 
 def edit_words(edits: Mapping[str, str | None]) -> list[str]:
-    """As `rltui set` takes them. `edits`: knob → value, `None` to remove it."""
+    """Arguments of `rltui set`. `edits`: knob → value, `None` to remove it."""
     return [
-        word
+        argument
         for key, value in edits.items()
-        for word in (("--unset", key) if value is None else (f"{key}={value}",))
+        for argument in (("--unset", key) if value is None else (f"{key}={value}",))
     ]
 
 
 def way_back(step: int, edit: str, edits: Mapping[str, str | None], *, name: str | None) -> str:
-    """`back to checkpoint 40, without lr 1 → 2: rltui undo --restart --from 40`, as of a `RollbackOffer`."""
+    """`back to checkpoint 40, without lr 1 → 2: rltui undo --restart --from 40`, for a `RollbackOffer`."""
     if edits:
         command = SET_AND_GO_BACK(words=edit_words(edits), step=step, name=name)
     else:

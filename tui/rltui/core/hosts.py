@@ -1,4 +1,4 @@
-"""Where a component runs that does not run on this machine: a node, a SLURM job, a pod."""
+"""Hosts of components outside of this machine: a node, a SLURM job, a pod."""
 
 from __future__ import annotations
 
@@ -85,21 +85,23 @@ class SlurmSpec(LayoutSection):
     @field_validator("*")
     @classmethod
     def _is_one_line(cls, value: object) -> object:
-        """All of it may stand in a script."""
+        """Every value may stand in a script."""
         for text in value if isinstance(value, tuple) else (value,):
             if isinstance(text, str):
                 one_line(text)
         return value
 
-    def with_given(self, given: Mapping[str, Any]) -> SlurmSpec:
-        """The same, with what a command line says; further words go behind its own.
+    def with_given(self, options: Mapping[str, Any]) -> SlurmSpec:
+        """The same with the options of a command line; lists are appended to its own.
 
         Raises:
-            ValidationError: if that is none of what a job can be told.
+            ValidationError: if one of them is no option of a job.
         """
-        mine = self.model_dump()
-        more = {key: (*mine[key], *given[key]) for key in ("options", "arguments") if key in given}
-        return SlurmSpec.model_validate({**mine, **given, **more})
+        own_values = self.model_dump()
+        extended = {
+            key: (*own_values[key], *options[key]) for key in ("options", "arguments") if key in options
+        }
+        return SlurmSpec.model_validate({**own_values, **options, **extended})
 
 
 class PodSpec(LayoutSection):

@@ -1,6 +1,6 @@
-"""How rltui starts Python programs of its own, mostly in a folder of the user's.
+"""Command lines of rltui's own Python programs, mostly started in a folder of the user's.
 
-A `random.py` or `queue.py` there is not the standard library's: nothing of that folder is on the search path.
+A `random.py` or `queue.py` there is not the standard library's: that folder is not on the search path.
 """
 
 from __future__ import annotations
@@ -16,6 +16,6 @@ def module_command(module: str, *arguments: str, python: str = OWN_PYTHON) -> li
     return [python, "-X", "utf8", "-P", "-m", module, *arguments]
 
 
-def bare_command(*words: str) -> list[str]:
-    """`python FILE` or `python -c TEXT` that needs the standard library alone."""
-    return [OWN_PYTHON, "-I", "-S", *words]
+def bare_command(*arguments: str) -> list[str]:
+    """`python FILE` or `python -c TEXT` for code that needs only the standard library."""
+    return [OWN_PYTHON, "-I", "-S", *arguments]

@@ -1,8 +1,8 @@
-"""The tables of a JSON Schema that pydantic wrote: what may stand at each of their keys.
+"""The tables of a JSON Schema that pydantic wrote: the possible values of each key.
 
-Two things are read that JSON Schema does not have: `x-aliases` of a property, further names that it is
+Two extensions of JSON Schema are read: `x-aliases` of a property, further names that it is
 accepted under, and a missing `additionalProperties`, with which pydantic drops keys that it does not know.
-What is not understood counts as anything at all, so that nothing is refused for it.
+Unknown constructs count as any value, so that nothing is refused for them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from rltui.core.knobs import KnobKind
 from rltui.core.toml.values import TomlValue, format_key
 
 ENTRY = "[]"
-"""In the name of a key, stands for each element of an array of tables: `env[].id`."""
+"""Stands for each element of an array of tables in the name of a key: `env[].id`."""
 Json = Mapping[str, Any]
 Extra = Literal["forbid", "ignore", "allow"]
 
 _SENTENCE = re.compile(r".+?(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?](?=\s|$)", re.DOTALL)
-_PART = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^."])+')
+_SEGMENT = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^."])+')
 _KINDS: Mapping[str, KnobKind] = {"integer": "int", "number": "float", "boolean": "bool", "string": "str"}
 _BOUNDS = {
     "minimum": "minimum", "maximum": "maximum", "exclusiveMinimum": "above", "exclusiveMaximum": "below",
@@ -30,34 +30,34 @@ _BOUNDS = {
 
 
 def parts(key: str) -> list[str]:
-    """The parts of a dotted key as they are written, with their quotes."""
-    return _PART.findall(key)
+    """The segments of a dotted key as they are written, with their quotes."""
+    return _SEGMENT.findall(key)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """What may stand at a key."""
+    """The possible values of a key."""
 
     kinds: tuple[KnobKind, ...] = ()
     words: tuple[str, ...] = ()
-    """Texts that may stand there besides."""
+    """Texts that are possible besides."""
     bounds: Mapping[str, float] = field(default_factory=dict)
-    """By field of a `Knob`."""
+    """Field of a `Knob` → bound."""
     lengths: tuple[int, int | None] = (0, None)
-    """How many elements a list must and may have."""
+    """Least and most number of elements of a list."""
     nullable: bool = False
     free: bool = False
-    """Also a table of any keys."""
+    """A table of any keys is possible, too."""
     any_table: bool = False
-    """Nothing but such a table, or what else is said here."""
+    """Only such a table, or the other values of this node, are possible."""
     free_entries: bool = False
     """The elements of a list may be such tables."""
     members: Mapping[str, str] = field(default_factory=dict)
-    """Tables that may stand there: by tag, else by its own name, the name of each."""
+    """Possible tables: tag, else the table's own name → name of the table."""
     tag: str = ""
-    """Key that tells which member it is; empty where there is one, or where nothing tells."""
+    """Key whose value picks the member; empty if there is one, or no such key."""
     entries: Node | None = None
-    """What the elements of an array are, where they are tables."""
+    """Type of the elements of an array, if they are tables."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,66 +77,69 @@ class SchemaTable:
     properties: tuple[Property, ...]
     """In the schema's order."""
     by_key: Mapping[str, Property]
-    """The same by their names and aliases."""
+    """The same properties by their names and aliases."""
     extra: Extra
 
 
 class SchemaTables:
-    """All tables of one schema. They are read when they are asked for."""
+    """All tables of one schema, parsed on first use."""
 
     def __init__(self, document: Json, *, part: str | None) -> None:
         """`part`: a top-level table whose content is the whole file."""
         self._definitions: dict[str, Json] = {**document.get("$defs", {}), "": document}
-        self._read: dict[str, SchemaTable] = {}
-        self._open: set[str] = set()
+        self._parsed_tables: dict[str, SchemaTable] = {}
+        self._open_names: set[str] = set()
         if part is not None:
             (name,) = self._node(document["properties"][part]).members.values()
             self._definitions[""] = self._definitions[name]
 
     def __getitem__(self, name: str) -> SchemaTable:
         """A table by the name of its definition; the whole file by the empty one."""
-        if name not in self._read:
-            self._read[name] = self._table(self._definitions[name])
-        return self._read[name]
+        if name not in self._parsed_tables:
+            self._parsed_tables[name] = self._table(self._definitions[name])
+        return self._parsed_tables[name]
 
     @cached_property
     def keys(self) -> frozenset[str]:
         """Every key by its dotted path, of all members of unions; `[]` for elements of arrays of tables."""
         return frozenset(self._keys("", "", frozenset()))
 
-    def _keys(self, name: str, at: str, around: frozenset[str]) -> Iterator[str]:
-        for key, each in self[name].by_key.items():
-            here = at + format_key((key,))
-            yield here
-            node = each.node
+    def _keys(self, name: str, prefix: str, enclosing: frozenset[str]) -> Iterator[str]:
+        for key, prop in self[name].by_key.items():
+            path = prefix + format_key((key,))
+            yield path
+            node = prop.node
             if node.entries is not None:
-                node, here = node.entries, here + ENTRY
-                yield here
+                node, path = node.entries, path + ENTRY
+                yield path
             for member in node.members.values():
-                if member not in around:  # a table may hold itself
-                    yield from self._keys(member, f"{here}.", around | {member})
+                if member not in enclosing:  # a table may hold itself
+                    yield from self._keys(member, f"{path}.", enclosing | {member})
 
     def _table(self, document: Json) -> SchemaTable:
         required = document.get("required", ())
         properties: list[Property] = []
         by_key: dict[str, Property] = {}
-        for key, found in document.get("properties", {}).items():
-            default, text = found.get("default"), _first_sentence(found)
-            properties.append(Property(key, self._node(found), default, key in required, text))
-            by_key |= dict.fromkeys((key, *found.get("x-aliases", ())), properties[-1])
+        for key, definition in document.get("properties", {}).items():
+            default, text = definition.get("default"), _first_sentence(definition)
+            properties.append(Property(key, self._node(definition), default, key in required, text))
+            by_key |= dict.fromkeys((key, *definition.get("x-aliases", ())), properties[-1])
         further = document.get("additionalProperties")
         extra: Extra = "ignore" if further is None else "allow" if further else "forbid"
         return SchemaTable(tuple(properties), by_key, extra)
 
-    def _node(self, found: Json) -> Node:
-        return _any_of([self._alternative(each) for each in _alternatives(found)])
+    def _node(self, definition: Json) -> Node:
+        return _any_of([self._alternative(alternative) for alternative in _alternatives(definition)])
 
-    def _alternative(self, found: Json) -> Node:
-        match found:
-            case {"$ref": str(where)}:
-                return self._referred(_last(where))
+    def _alternative(self, definition: Json) -> Node:
+        match definition:
+            case {"$ref": str(reference)}:
+                return self._reference(_reference_name(reference))
             case {"discriminator": {"propertyName": str(tag), "mapping": dict(mapping)}}:
-                return Node(members={word: _last(where) for word, where in mapping.items()}, tag=tag)
+                return Node(
+                    members={value: _reference_name(reference) for value, reference in mapping.items()},
+                    tag=tag,
+                )
             case {"const": choice}:
                 return _choices((choice,))
             case {"enum": list(choices)}:
@@ -144,42 +147,47 @@ class SchemaTables:
             case {"type": "null"}:
                 return Node(nullable=True)
             case {"type": "array"}:
-                items = self._node(found.get("items", {}))
-                lengths = found.get("minItems", 0), found.get("maxItems")
+                items = self._node(definition.get("items", {}))
+                lengths = definition.get("minItems", 0), definition.get("maxItems")
                 if items.members:
                     return Node(entries=items, lengths=lengths)
                 return Node(("list",), lengths=lengths, free_entries=items.free)
             case {"type": str(kind)} if kind in _KINDS:
                 return Node(
                     (_KINDS[kind],),
-                    bounds={name: found[key] for key, name in _BOUNDS.items() if key in found},
+                    bounds={name: definition[key] for key, name in _BOUNDS.items() if key in definition},
                 )
             case {"type": "object"}:
                 return Node(free=True, any_table=True)
         return Node(free=True)
 
-    def _referred(self, name: str) -> Node:
+    def _reference(self, name: str) -> Node:
         definition = self._definitions[name]
         if "properties" in definition or definition.get("type") == "object":
             return Node(members={name: name})
-        if name in self._open:  # a type that holds itself, such as that of all JSON
+        if name in self._open_names:  # a type that holds itself, such as that of all JSON
             return Node(free=True)
-        self._open.add(name)
+        self._open_names.add(name)
         try:
             return self._node(definition)
         finally:
-            self._open.remove(name)
+            self._open_names.remove(name)
 
 
-def _alternatives(found: Json) -> Iterator[Json]:
-    """The parts of a property that may be one of several things, without `anyOf` around them."""
+def _alternatives(definition: Json) -> Iterator[Json]:
+    """The alternatives of a property, without the `anyOf` around them."""
     key = next(
-        (key for key in ("anyOf", "oneOf", "allOf") if key in found and "discriminator" not in found), ""
+        (
+            key
+            for key in ("anyOf", "oneOf", "allOf")
+            if key in definition and "discriminator" not in definition
+        ),
+        "",
     )
     if not key:
-        yield found
-    for each in found.get(key, ()):
-        yield from _alternatives(each)
+        yield definition
+    for alternative in definition.get(key, ()):
+        yield from _alternatives(alternative)
 
 
 def _any_of(nodes: Iterable[Node]) -> Node:
@@ -207,7 +215,7 @@ def _any_of(nodes: Iterable[Node]) -> Node:
 
 
 def _choices(choices: Iterable[TomlValue]) -> Node:
-    """Texts by themselves; of other values only their kind."""
+    """Texts themselves; of other values only their kind."""
     kinds: dict[KnobKind, None] = {}
     words: list[str] = []
     nullable = False
@@ -224,12 +232,12 @@ def _choices(choices: Iterable[TomlValue]) -> Node:
     return Node(tuple(kinds), tuple(words), nullable=nullable)
 
 
-def _last(where: str) -> str:
+def _reference_name(reference: str) -> str:
     """The name at the end of `#/$defs/name`."""
-    return where.rpartition("/")[2]
+    return reference.rpartition("/")[2]
 
 
-def _first_sentence(found: Json) -> str:
-    text = " ".join(str(found.get("description", "")).split())
+def _first_sentence(definition: Json) -> str:
+    text = " ".join(str(definition.get("description", "")).split())
     match = _SENTENCE.match(text)
     return match[0] if match else text

@@ -1,6 +1,4 @@
-"""Kinds of values. What others may have written is checked against them where it is read, before any of it is
-believed.
-"""
+"""Kinds of values, to check documents that others may have written before their content is used."""
 
 from __future__ import annotations
 
@@ -10,23 +8,23 @@ from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
 EXPERIMENT_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}"
-"""Files, tmux sessions and options are named by it."""
+"""Pattern of names that files, tmux sessions and options are built from."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def one_line(text: str) -> str:
-    """The text, for a script or a header, of which it must not leave its line.
+    """The text unchanged, for a script or a header in which it must not leave its line.
 
     Raises:
         ValueError: for a line break or another control character.
     """
-    if (found := _CONTROL.search(text)) is not None:
-        raise ValueError(f"{shortened(text)} has a control character ({found[0]!r})")
+    if (match := _CONTROL.search(text)) is not None:
+        raise ValueError(f"{shortened(text)} has a control character ({match[0]!r})")
     return text
 
 
 class Kind(NamedTuple):
-    """Of a value, and its name for people: `a text`."""
+    """A predicate on values, and its name for people: `a text`."""
 
     fits: Callable[[Any], bool]
     words: str
@@ -50,14 +48,14 @@ TEXTS = list_of(TEXT, "a list of texts")
 FLAG = Kind(lambda value: type(value) is bool, "true or false")
 INTEGER = Kind(lambda value: type(value) is int and abs(value) <= 2**53, "an integer")
 TIME = Kind(lambda value: type(value) in (int, float) and 0 <= value < 250e9, "a time")
-"""In seconds since the epoch, up to the year 9892."""
+"""Seconds since the epoch, up to the year 9892."""
 PATH = Kind(
     lambda value: type(value) is str and value.startswith("/") and "\0" not in value, "an absolute path"
 )
 
 
 def checked(data: object, kinds: Mapping[str, Kind], required: frozenset[str]) -> dict[str, Any]:
-    """The known keys of a document. Others are passed over: a newer version may have written them.
+    """The known keys of a document. Others are dropped: a newer version may have written them.
 
     Raises:
         ValueError: naming the first key that is missing, or whose value is of another kind.
@@ -66,8 +64,8 @@ def checked(data: object, kinds: Mapping[str, Kind], required: frozenset[str]) -
         raise ValueError(f"it is {shortened(data)}, not a table")
     if missing := [key for key in kinds if key in required and key not in data]:
         raise ValueError(f"it lacks {', '.join(missing)}")
-    known = {key: data[key] for key in kinds if key in data}
-    for key, value in known.items():
+    result = {key: data[key] for key in kinds if key in data}
+    for key, value in result.items():
         if not kinds[key].fits(value):
             raise ValueError(f"{key} is {shortened(value)}, not {kinds[key].words}")
-    return known
+    return result

@@ -1,4 +1,6 @@
-"""Knobs: what can be edited in a config, with type, bounds and readers. Pure data and checks of one value."""
+"""Knobs: the editable values of a config, with type, bounds and readers. Pure data and checks of one
+value.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,21 @@ from rltui.errors import ConfigError, UsageError
 KnobKind = Literal["int", "float", "bool", "str", "enum", "list"]
 Control = Literal["", "fraction", "doubling"]
 KnobValue = bool | int | float | str | None | list[Any]
-"""What a knob can hold: a plain value, or a list of values without tables, which are edited in the file.
-`None` stands for "not in the file"."""
+"""A plain value, or a list of values without tables, which are edited in the file. `None` stands for "not in
+the file".
+"""
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
 _LONGEST_NUMBER = 100
-"""Characters; what is longer is no value of any knob."""
+"""Characters; a longer text is no value of any knob."""
 _TOO_LARGE = 1 << 63
-"""What TOML's whole numbers are below; larger ones would overflow what is computed with them."""
+"""Bound of TOML's whole numbers; larger ones would overflow in computations."""
 _INT = re.compile(r"[+-]?\d+(?:_\d+)*(?:\.0+)?")
 IN_TEXT = 4
 """From this rank on, a word is not in the key."""
 _MOST_GUESSES = 3
 _UNSET = frozenset({"none", "null", "unset", "default"})
-_NONE_RENAMED: Mapping[str, str] = {}
+_NO_RENAMES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Knob:
     """One sentence for a newcomer."""
     default: TomlValue = field(default=None, hash=False)
     nullable: bool = False
-    """May be absent, and then means something else than any value (`None`)."""
+    """May be absent (`None`), which means something else than any value."""
     minimum: float | None = None
     maximum: float | None = None
     """Bounds are inclusive."""
@@ -54,32 +57,32 @@ class Knob:
     below: float | None = None
     """Exclusive upper bound: must be less than this."""
     choices: tuple[str, ...] = ()
-    """Of an `enum`, all that may be chosen; of another kind, texts that may stand there besides."""
+    """All values of an `enum`; for another kind, texts that are possible besides."""
     unit: str = ""
     file: str = "rl"
     """Role of the file that holds it, such as `rl` or `sft`: the key of `ConfigFiles`."""
     namespace: str = ""
-    """Set where the keys of several files could be confused: `sft` makes the name `sft.optim.lr`."""
+    """Set if the keys of several files could be confused: `sft` makes the name `sft.optim.lr`."""
     main: bool = True
-    """Turned from day to day: shown before all others. A short name that fits several means the main one."""
+    """Turned from day to day: listed before all others. A short name that fits several means the main one."""
     control: Control = ""
-    """How an editor best moves it: `fraction` of a GPU's memory, or a size that goes by `doubling`."""
+    """The best editor control: `fraction` of a GPU's memory, or a size that goes by `doubling`."""
 
     @property
     def name(self) -> str:
-        """What people and the API call it; unique in its framework."""
+        """Name for people and the API; unique in its framework."""
         return f"{self.namespace}.{self.key}" if self.namespace else self.key
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """The smallest and the largest value, whether these are allowed or just not."""
+        """The smallest and the largest value, whether inclusive or exclusive."""
         low = self.above if self.minimum is None else self.minimum
         return low, self.below if self.maximum is None else self.maximum
 
     @property
     def expected(self) -> str:
         """Type and bounds in words: `a whole number ≥ 1`."""
-        words = {
+        kind_texts = {
             "int": "a whole number",
             "float": "a number",
             "bool": "true or false",
@@ -96,10 +99,10 @@ class Knob:
         )
         limits = [f"{sign} {limit:g}" for sign, limit in bounds if limit is not None]
         besides = f", or {' or '.join(self.choices)}" if self.choices else ""
-        return " ".join([words[self.kind], " and ".join(limits)]).rstrip() + besides
+        return " ".join([kind_texts[self.kind], " and ".join(limits)]).rstrip() + besides
 
     def fault(self, value: TomlValue) -> str | None:
-        """What is wrong with a value from a config file, in words; `None` if nothing is."""
+        """The error in a value from a config file, in words; `None` if there is none."""
         is_choice = isinstance(value, str) and value in self.choices
         if not is_choice and not is_of_kind(self.kind, value):
             return f"{self.name} must be {self.expected}, not {shown(value, key=self.key)}"
@@ -128,7 +131,7 @@ class Knob:
 
 
 def is_of_kind(kind: KnobKind, value: TomlValue) -> bool:
-    """Whether a value is written as one of that kind; of an `enum`, none is by itself."""
+    """Whether a value is written as one of that kind; never true for `enum`."""
     match kind:
         case "bool":
             return isinstance(value, bool)
@@ -145,7 +148,7 @@ def is_of_kind(kind: KnobKind, value: TomlValue) -> bool:
 
 
 def shown(value: TomlValue, *, key: str = "") -> str:
-    """A config value in a message, in TOML's words. `key`: where it stands, so that no secret is told."""
+    """A config value in a message, in TOML's words. `key`: where it stands, so that secrets are masked."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
@@ -157,11 +160,11 @@ def shown(value: TomlValue, *, key: str = "") -> str:
 
 def as_read(knob: Knob, value: TomlValue) -> TomlValue:
     """The value that pydantic makes of one with another type; `None` if it refuses it, or bounds do."""
-    read = _converted(knob.kind, value)
-    return None if read is None or knob.fault(read) is not None else read
+    converted = _convert(knob.kind, value)
+    return None if converted is None or knob.fault(converted) is not None else converted
 
 
-def _converted(kind: str, value: TomlValue) -> TomlValue:
+def _convert(kind: str, value: TomlValue) -> TomlValue:
     text = value.strip() if isinstance(value, str) else None
     match kind:
         case "bool" if text is not None:
@@ -169,8 +172,8 @@ def _converted(kind: str, value: TomlValue) -> TomlValue:
         case "bool" if isinstance(value, int | float) and value in (0, 1):
             return bool(value)
         case "int" if text is not None:
-            is_one = len(text) < _LONGEST_NUMBER and _INT.fullmatch(text)
-            return int(text.partition(".")[0]) if is_one else None
+            is_integer = len(text) < _LONGEST_NUMBER and _INT.fullmatch(text)
+            return int(text.partition(".")[0]) if is_integer else None
         case "int" if isinstance(value, float | bool):
             return int(value) if value - value == 0 and value == int(value) else None
         case "float" if isinstance(value, bool) or text is not None:
@@ -186,18 +189,17 @@ def _converted(kind: str, value: TomlValue) -> TomlValue:
 
 
 def rank(words: Sequence[str], key: str, *texts: str) -> int | None:
-    """How well all of `words` fit, 0 the best; `None` where one is nowhere.
+    """Rank of the worst of `words`, 0 the best; `None` if one occurs nowhere.
 
-    A word that is a part of the key (`lr` of `trainer.optim.lr`) goes before the beginning of a part, before
-    the beginning of a word in it, before any place in the key, before a word of the `texts`, before any place
-    in these. The worst of them counts.
+    The order: a segment of the key (`lr` of `trainer.optim.lr`), the beginning of a segment, the beginning of
+    a word in it, any substring of the key, a word of the `texts`, any substring of these.
     """
     ranks = [_rank(word, key, texts) for word in words]
-    return None if None in ranks else max((each for each in ranks if each is not None), default=0)
+    return None if None in ranks else max((rank_ for rank_ in ranks if rank_ is not None), default=0)
 
 
 def pattern(words: Sequence[str]) -> re.Pattern[str]:
-    """Finds each place of any of `words`, to be marked."""
+    """Finds each occurrence of any of `words`, to be highlighted."""
     return re.compile("|".join(map(re.escape, words)) or r"(?!)", re.IGNORECASE)
 
 
@@ -221,51 +223,55 @@ def find_knob(
     name: str,
     *,
     others: Sequence[Knob] = (),
-    renamed: Mapping[str, str] = _NONE_RENAMED,
+    renamed: Mapping[str, str] = _NO_RENAMES,
 ) -> Knob:
     """The knob of that name, or the only one whose name ends with it (`batch_size`, `optim.lr`).
 
     A knob of the main file goes before one with a namespace; `sft.lr` finds `sft.optim.lr`. Among several, a
-    main knob goes before the others. `others` are
-    further keys of the files; where a name could mean both, `knobs` go first. `renamed`: what to say of keys
-    that other generations have, by dotted key.
+    main knob goes before the others.
+
+    Args:
+        knobs: of the framework.
+        name: as typed.
+        others: further keys of the files; if a name could mean both, `knobs` go first.
+        renamed: dotted key of another generation → explanation.
 
     Raises:
         ConfigError: if none fits (with the closest name), or several (with all of them).
     """
-    wanted = name.replace("-", "_")
-    named = {knob.name: knob for knob in (*others, *knobs)}
-    if exact := named.get(name) or named.get(wanted):
+    suffix = name.replace("-", "_")
+    by_name = {knob.name: knob for knob in (*others, *knobs)}
+    if exact := by_name.get(name) or by_name.get(suffix):
         return exact
-    for among in (knobs, others):
-        fitting = [knob for knob in among if _ends_with(knob, wanted)]
-        chosen = [knob for knob in fitting if not knob.namespace] or fitting
-        chosen = [knob for knob in chosen if knob.main] or chosen
-        if len(chosen) == 1:
-            return chosen[0]
-        if chosen:
-            names = listed([knob.name for knob in chosen], "or")
+    for group in (knobs, others):
+        fitting = [knob for knob in group if _ends_with(knob, suffix)]
+        candidates = [knob for knob in fitting if not knob.namespace] or fitting
+        candidates = [knob for knob in candidates if knob.main] or candidates
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            names = listed([knob.name for knob in candidates], "or")
             raise ConfigError(f"{name} could be {names}", hint="write the whole name")
-    said = next((text for key, text in renamed.items() if f".{key}".endswith(f".{wanted}")), "")
-    guess = did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
-    hint = said or guess or _by_meaning(name, knobs)
+    explanation = next((text for key, text in renamed.items() if f".{key}".endswith(f".{suffix}")), "")
+    guess = did_you_mean(name, [*by_name, *(full_name.rpartition(".")[2] for full_name in by_name)])
+    hint = explanation or guess or _by_meaning(name, knobs)
     raise _UnknownKnobError(f"unknown knob {name}", hint=hint or f"{hints.KNOBS_ALL} lists all there are")
 
 
 def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
-    """As `rltui knobs` finds them: `learning_rate` is what `optim.lr` means."""
+    """A guess by the search of `rltui knobs`: `learning_rate` is what `optim.lr` means."""
     words = re.split(r"[._-]+", name)
     ranked = [
-        (found, knob.name) for knob in knobs if (found := rank(words, knob.name, knob.help)) is not None
+        (rank_, knob.name) for knob in knobs if (rank_ := rank(words, knob.name, knob.help)) is not None
     ]
-    likeliest = [known for _, known in sorted(ranked)[:_MOST_GUESSES]]
+    likeliest = [name_ for _, name_ in sorted(ranked)[:_MOST_GUESSES]]
     return f"is it {listed(likeliest, 'or')}?" if likeliest else ""
 
 
-def _ends_with(knob: Knob, wanted: str) -> bool:
-    namespace, _, rest = wanted.partition(".")
-    own = knob.namespace and namespace == knob.namespace and knob.key.endswith(f".{rest}")
-    return bool(own) or knob.name.endswith(f".{wanted}")
+def _ends_with(knob: Knob, suffix: str) -> bool:
+    namespace, _, rest = suffix.partition(".")
+    in_namespace = knob.namespace and namespace == knob.namespace and knob.key.endswith(f".{rest}")
+    return bool(in_namespace) or knob.name.endswith(f".{suffix}")
 
 
 # --- from what a person types to a value ----------------------------------------------------------------
@@ -284,17 +290,17 @@ def split_assignment(text: str) -> tuple[str, str]:
 
 
 def split_assignments(texts: Iterable[str]) -> dict[str, str]:
-    """Several, of which each names a key of its own.
+    """Several assignments with distinct keys.
 
     Raises:
         UsageError: as `split_assignment`, or if a key comes twice.
     """
-    found: dict[str, str] = {}
+    assignments: dict[str, str] = {}
     for key, value in map(split_assignment, texts):
-        if key in found:
+        if key in assignments:
             raise UsageError(f"{key} is set twice", hint="give each knob once")
-        found[key] = value
-    return found
+        assignments[key] = value
+    return assignments
 
 
 def resolve_edits(
@@ -302,13 +308,18 @@ def resolve_edits(
     edits: Mapping[str, TomlValue],
     *,
     others: Sequence[Knob] = (),
-    renamed: Mapping[str, str] = _NONE_RENAMED,
+    renamed: Mapping[str, str] = _NO_RENAMES,
     add: Callable[[str, TomlValue], Knob] | None = None,
 ) -> dict[Knob, KnobValue]:
-    """Names and values as clients send them, checked. Text is read like typed text.
+    """Names and values as clients send them, checked. Text is parsed like typed text.
 
-    `others` are keys of the files that are no knobs. `add` makes a knob of a name that nothing has, and its
-    value, and lets any text pass for a choice; `None`: both are refused.
+    Args:
+        knobs: of the framework.
+        edits: name → value.
+        others: keys of the files that are no knobs.
+        renamed: as in `find_knob`.
+        add: makes a knob of an unknown name and its value, and lets any text pass for a choice; `None`:
+            both are refused.
 
     Raises:
         ConfigError: for an unknown or ambiguous name, a wrong value, or one knob set twice.
@@ -324,26 +335,26 @@ def resolve_edits(
             knob = add(name, value)
         if knob in resolved:
             raise ConfigError(f"{knob.name} is set twice", hint="give each knob once")
-        taker = replace(knob, kind="str") if add is not None and knob.kind == "enum" else knob
-        resolved[knob] = _resolved(taker, value, is_known=knob in knobs)
+        checked_knob = replace(knob, kind="str") if add is not None and knob.kind == "enum" else knob
+        resolved[knob] = _resolve(checked_knob, value, is_known=knob in knobs)
     return resolved
 
 
-def _resolved(knob: Knob, value: TomlValue, *, is_known: bool) -> KnobValue:
+def _resolve(knob: Knob, value: TomlValue, *, is_known: bool) -> KnobValue:
     if is_known or knob.kind not in ("int", "float"):
-        return parse_value(knob, value) if isinstance(value, str) else _checked(knob, value)
+        return parse_value(knob, value) if isinstance(value, str) else _check(knob, value)
     if isinstance(value, str):  # of an unknown key no more is known than that it holds a number
-        value = None if value.lower() in _UNSET else _literal(knob, value)
+        value = None if value.lower() in _UNSET else _parse_literal(knob, value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    return _checked(knob, value)
+    return _check(knob, value)
 
 
 def parse_value(knob: Knob, text: str) -> KnobValue:
     """A typed value: TOML syntax, text also without quotes.
 
-    `none` removes a key that may be absent. So do `null`, `unset` and `default`, where they can be no value:
-    of a text, and among the choices, each of these words is a value like any other.
+    `none` removes a key that may be absent. So do `null`, `unset` and `default`, if they can be no value:
+    for a text knob, and among the choices, each of these words is a value like any other.
 
     Raises:
         ConfigError: if the type or a bound is wrong; the message names the knob and what it takes.
@@ -351,10 +362,10 @@ def parse_value(knob: Knob, text: str) -> KnobValue:
     is_none = knob.kind == "str" and knob.nullable and text.lower() == "none"
     if is_none or (knob.kind != "str" and text.lower() in _UNSET and text not in knob.choices):
         return None
-    return _checked(knob, _literal(knob, text))
+    return _check(knob, _parse_literal(knob, text))
 
 
-def _checked(knob: Knob, value: TomlValue) -> KnobValue:
+def _check(knob: Knob, value: TomlValue) -> KnobValue:
     """The value as the knob's own type.
 
     Raises:
@@ -372,14 +383,14 @@ def _checked(knob: Knob, value: TomlValue) -> KnobValue:
 
 
 def typed(text: str) -> TomlValue:
-    """A value of a key of which nothing is known: TOML, or else plain text."""
+    """The value of a key of unknown type: TOML, or else plain text."""
     try:
         return read_value(text)
     except ValueError:
         return text
 
 
-def _literal(knob: Knob, text: str) -> TomlValue:
+def _parse_literal(knob: Knob, text: str) -> TomlValue:
     quoted = text[:1] in ("'", '"')
     if knob.kind in ("str", "enum") and not quoted:
         return text
@@ -388,7 +399,7 @@ def _literal(knob: Knob, text: str) -> TomlValue:
             raise ConfigError(f"{knob.name} must be {knob.expected}, in one line")
         return read_value(text)
     except tomllib.TOMLDecodeError as error:
-        if knob.kind in ("int", "float") and (number := _converted(knob.kind, text)) is not None:
+        if knob.kind in ("int", "float") and (number := _convert(knob.kind, text)) is not None:
             return number  # `.5` and `007`, which are no TOML
         hint = 'write it like ["a", "b"] or [1, 2]' if knob.kind == "list" else ""
         message = f"{knob.name} must be {knob.expected}, not {shown(text, key=knob.key)}"

@@ -126,7 +126,7 @@ def _sft(v: Values, names: Names) -> Iterator[DerivedValue]:
     if gpus is None or gpus < together:
         yield accumulation(v, batch=batch, micro=micro, name=f"{name} on one GPU")
     else:
-        yield accumulation(v, batch=batch, micro=micro, parts=gpus // together, name=name)
+        yield accumulation(v, batch=batch, micro=micro, ranks=gpus // together, name=name)
 
 
 _OFF_DEVICE = ("lora", "experimental.lora", "optim_cpu_offload", "fsdp_cpu_offload", "full_offload")

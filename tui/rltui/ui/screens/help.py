@@ -156,7 +156,7 @@ def page(rows: Sequence[HelpRow], words: Sequence[str], width: int) -> Content:
     for row in rows:
         text = fuzzy.folded(f"{row.keys} {row.text} {row.label}")
         found = fuzzy.rank(words, text)
-        if found is None or found[0] > fuzzy.PART:
+        if found is None or found[0] > fuzzy.SUBSTRING:
             continue
         if row.heading != heading:
             heading = row.heading
