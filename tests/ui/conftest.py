@@ -14,9 +14,9 @@ from textual.pilot import Pilot
 
 from rltui.ui.actions import Use
 from rltui.ui.app import RltuiApp
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.messages import NotifyingApp
 from rltui.ui.palette_entries import offered_actions
-from rltui.ui.requests import MainScreen
 
 AppMaker = Callable[..., RltuiApp]
 Opener = Callable[..., AbstractAsyncContextManager[Pilot[None]]]
@@ -114,7 +114,7 @@ def forget(pilot: Pilot[None]) -> None:
 def offered(pilot: Pilot[None]) -> tuple[Use, ...]:
     """What the palette has of the actions on the screen that is shown."""
     screen = pilot.app.screen
-    assert isinstance(screen, MainScreen)
+    assert isinstance(screen, BaseScreen)
     return offered_actions(screen)
 
 

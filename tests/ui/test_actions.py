@@ -12,8 +12,8 @@ from textual.widgets import Input
 
 from rltui.ui.actions import ACTIONS, PANES, SCREENS, KeyContext, Use, changing_keys, offered_on, uses
 from rltui.ui.app import RltuiApp
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.palette import Palette
-from rltui.ui.requests import MainScreen
 from rltui.ui.screens import SCREENS as ON_TOP
 from rltui.ui.screens.arranging import ArrangeLine
 from rltui.ui.screens.column_dialog import ColumnDialog
@@ -30,7 +30,7 @@ from rltui.ui.widgets.knob_table import KnobRows
 from rltui.ui.widgets.log_pane import LogPane
 from rltui.ui.widgets.value_fields import ChosenValue, FractionValue, ListValue, TypedValue
 
-MAIN: tuple[type[MainScreen], ...] = (Overview, CompareScreen, *map(resolve_name, ON_TOP.values()))
+MAIN: tuple[type[BaseScreen], ...] = (Overview, CompareScreen, *map(resolve_name, ON_TOP.values()))
 OWNERS: dict[KeyContext, tuple[type[DOMNode], ...]] = {
     **{screen.place: (screen,) for screen in MAIN},
     KeyContext.KNOB_TABLE: (KnobRows,),
@@ -126,7 +126,7 @@ def test_every_screen_on_top_has_a_key_and_is_there() -> None:
     named = {str(use.call[1][0]) for use in uses() if use.call[0] == "show_screen"}
     assert named == set(ON_TOP)
     for screen in MAIN:
-        assert issubclass(screen, MainScreen)
+        assert issubclass(screen, BaseScreen)
         assert {use.id for use in uses(screen.place)} >= {"help", "palette", "detach", "back", "screen.runs"}
 
 

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from rltui.errors import RltuiError
 from rltui.ui.app import RltuiApp
-from rltui.ui.requests import MainScreen
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.screens.compare import CompareScreen, RunCurves, RunRollouts
 from rltui.ui.screens.dialogs import MessageDialog
 from rltui.ui.screens.runs import RunsScreen
@@ -24,7 +24,7 @@ MIDDLE = (130, 40)
 
 async def open_comparison(pilot: Pilot[None], runs: FakeRuns, count: int = 4) -> CompareScreen:
     screen = pilot.app.screen
-    assert isinstance(screen, MainScreen)
+    assert isinstance(screen, BaseScreen)
     compare = CompareScreen(screen.home, [row.id for row in runs.known[:count]])
     screen.show_instead(compare)
     await settle(pilot)

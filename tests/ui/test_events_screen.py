@@ -16,7 +16,7 @@ from rltui.client.protocol import Experiment
 from rltui.core.api import JournalEntry
 from rltui.core.events import KINDS
 from rltui.errors import RltuiError
-from rltui.ui.requests import ExperimentScreen
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog
 from rltui.ui.screens.events import EventScreen
@@ -169,7 +169,7 @@ async def test_an_entry_leads_to_its_moment(
     went: list[tuple[str, float, str | None]] = []
 
     def show_screen(
-        self: ExperimentScreen, name: str, *, aim: str = "", at: float = 0.0, component: str | None = None
+        self: BaseScreen, name: str, *, aim: str = "", at: float = 0.0, component: str | None = None
     ) -> None:
         went.append((name, at, component))
 

@@ -24,12 +24,12 @@ from rltui.core.text import encodable
 from rltui.errors import LinkDownError, RltuiError
 from rltui.ui.actions import NO_KEY, key_of, remap
 from rltui.ui.background import in_background
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.copying import is_inside_tmux, passed_through
-from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import LeaveDialog
+from rltui.ui.screens.dialogs import LeaveDialog, show_error
 from rltui.ui.screens.overview import Overview
-from rltui.ui.shared import AppState
+from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.text import clean, clean_line
 from rltui.ui.themed_app import ThemedApp
@@ -110,9 +110,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             self.notify(clean(self._trouble), severity="error", timeout=30, markup=False)
 
     def _new_overview(self, experiment: Experiment) -> Overview:
-        overview = Overview(experiment, self._home, ask_to_start=self._ask_to_start)
-        self._home.shared = overview.shared
-        return overview
+        self._home.shared = ExperimentState(experiment, self._home)
+        return Overview(self._home, ask_to_start=self._ask_to_start)
 
     # keys, one after the other
 
@@ -182,12 +181,12 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     # from one experiment to another
 
-    @on(MainScreen.OpenRunRequested)
-    def _look_at(self, wanted: MainScreen.OpenRunRequested) -> None:
+    @on(BaseScreen.OpenRunRequested)
+    def _look_at(self, wanted: BaseScreen.OpenRunRequested) -> None:
         """The last one that was asked for counts."""
         in_background(self, partial(self._open_run, wanted), group="open")
 
-    async def _open_run(self, wanted: MainScreen.OpenRunRequested) -> None:
+    async def _open_run(self, wanted: BaseScreen.OpenRunRequested) -> None:
         """In place of the one that is open, which goes on; asks first where edits of that one are lost."""
         runs, before = self._home.runs, self._overview
         try:
@@ -204,7 +203,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         except RltuiError as error:
             await show_error(self, error)
             return
-        if not isinstance(self.screen, MainScreen):  # a dialog has opened meanwhile, and must be answered
+        if not isinstance(self.screen, BaseScreen):  # a dialog has opened meanwhile, and must be answered
             self.notify(f"{clean_line(experiment.name)} was not opened: answer this first", markup=False)
             return
         overview = self._new_overview(experiment)
@@ -213,7 +212,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     def _come_back(self, overview: Overview, name: str) -> None:
         """From whatever lies on the overview to it, or to that screen on top of it."""
-        if len(self.screen_stack) > 1 and isinstance(self.screen, MainScreen):
+        if len(self.screen_stack) > 1 and isinstance(self.screen, BaseScreen):
             self.screen.left()
             self.pop_screen()
         if name:
@@ -224,7 +223,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self.workers.cancel_group(self, "events")
         if self._overview is not None:
             self._overview.note_place()
-        if len(self.screen_stack) > 1 and isinstance(self.screen, MainScreen):
+        if len(self.screen_stack) > 1 and isinstance(self.screen, BaseScreen):
             self.screen.left()
             self.pop_screen()
         self._overview = overview
@@ -323,7 +322,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     def action_command_palette(self, typed: str = "") -> None:
         """Find anything by a few letters. `typed`: what its line begins with."""
-        if isinstance(self.screen, MainScreen):
+        if isinstance(self.screen, BaseScreen):
             from rltui.ui.palette import open_palette  # the first frame need not wait for it
 
             open_palette(self.screen, typed)

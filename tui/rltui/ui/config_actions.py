@@ -9,14 +9,15 @@ from rltui.core.api import Request
 from rltui.core.config_report import KnobInfo
 from rltui.core.states import ALIVE_STATES
 from rltui.core.toml.values import format_value
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.copying import CopyRequested
-from rltui.ui.requests import ConfirmableRequest, ExperimentScreen
+from rltui.ui.requests import ConfirmableRequest
 
 if TYPE_CHECKING:
     from rltui.ui.config_work import ConfigWork
 
 
-class ConfigActions(ExperimentScreen):
+class ConfigActions(BaseScreen):
     """Turns keys into work. A screen of it says which knob is under its cursor."""
 
     @cached_property
@@ -54,7 +55,7 @@ class ConfigActions(ExperimentScreen):
             self.work(self.config_work.review(apply=True))
         elif readers := self.pending_readers:
             request = Request(action="restart", components=readers)
-            self.carry_out(
+            self.commands.request(
                 ConfirmableRequest(request, "Restart so that the changed knobs count?", danger=True)
             )
 

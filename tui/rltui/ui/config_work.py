@@ -14,9 +14,9 @@ from rltui.core.consent import agreed
 from rltui.errors import ConflictError, RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.messages import waiting
-from rltui.ui.requests import done_text, show_error
+from rltui.ui.requests import done_text
 from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog, Question
-from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog, PlanDialog
+from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog, PlanDialog, show_error
 from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.shared import ExperimentState, TextDraft
 from rltui.ui.text import clean, clean_line

@@ -17,8 +17,8 @@ from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.background import in_background
+from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
 from rltui.ui.palette_entries import Kind, PaletteEntry, at_once, carry_out, narrowed, ranked, sources
-from rltui.ui.requests import SEARCH_AIM, MainScreen
 from rltui.ui.screens.dialogs import TypingScreen
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.virtual_list import VirtualList
@@ -201,7 +201,7 @@ class Palette(TypingScreen[PaletteEntry]):
         self.dismiss(entry)
 
 
-def open_palette(screen: MainScreen, typed: str) -> None:
+def open_palette(screen: BaseScreen, typed: str) -> None:
     """On a main screen, with `typed` in its line; what is chosen is done there."""
 
     def chosen(entry: PaletteEntry | None) -> None:

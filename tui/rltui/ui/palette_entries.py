@@ -17,9 +17,9 @@ from rltui.core.text import shortened
 from rltui.errors import ConfigError, RltuiError
 from rltui.ui import themes
 from rltui.ui.actions import Use, offered_in, offered_on
+from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
 from rltui.ui.config_actions import ConfigActions
-from rltui.ui.requests import SEARCH_AIM, MainScreen, show_error
-from rltui.ui.screens.dialogs import EditAgain
+from rltui.ui.screens.dialogs import EditAgain, show_error
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.themed_app import ThemedApp
 from rltui.ui.widgets.body import PaneActions
@@ -128,7 +128,7 @@ def _rank(entry: PaletteEntry, words: Sequence[str]) -> fuzzy.Rank | None:
 # --- where they come from ---------------------------------------------------------------------------------
 
 
-def at_once(screen: MainScreen) -> list[PaletteEntry]:
+def at_once(screen: BaseScreen) -> list[PaletteEntry]:
     """What is known without asking anybody."""
     entries = [*_actions(screen), *_components(screen), *_knobs(screen)]
     chosen = screen.app.theme
@@ -137,7 +137,7 @@ def at_once(screen: MainScreen) -> list[PaletteEntry]:
     return entries
 
 
-def offered_actions(screen: MainScreen) -> tuple[Use, ...]:
+def offered_actions(screen: BaseScreen) -> tuple[Use, ...]:
     """Those that make sense there now, what the pane with the focus has for itself last."""
     common = [use for use in offered_on(screen.place) if screen.check_action(*use.call) is True]
     told, pane = {use.help for use in common}, screen.focused
@@ -145,18 +145,18 @@ def offered_actions(screen: MainScreen) -> tuple[Use, ...]:
     return (*common, *(use for use in own if use.help not in told))
 
 
-def _in_pane(screen: MainScreen) -> tuple[Use, ...]:
+def _in_pane(screen: BaseScreen) -> tuple[Use, ...]:
     return () if screen.pane_place is None else offered_in(screen.pane_place)
 
 
-def _actions(screen: MainScreen) -> Iterable[PaletteEntry]:
+def _actions(screen: BaseScreen) -> Iterable[PaletteEntry]:
     for use in offered_actions(screen):
         kind = Kind.SCREEN if use.id.startswith("screen.") else Kind.ACTION
         keys = use.shown_keys if use.keys else ""
         yield PaletteEntry(kind, use.id, use.label, use.help, keys)
 
 
-def _components(screen: MainScreen) -> Iterable[PaletteEntry]:
+def _components(screen: BaseScreen) -> Iterable[PaletteEntry]:
     shared = screen.home.shared
     if shared is None or shared.status is None:
         return
@@ -169,7 +169,7 @@ def _components(screen: MainScreen) -> Iterable[PaletteEntry]:
         yield PaletteEntry(Kind.COMPONENT, log.id, clean_line(log.title or log.id), "log file")
 
 
-def _knobs(screen: MainScreen) -> Iterable[PaletteEntry]:
+def _knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
     if screen.home.shared is None:
         return
     for knob in screen.home.shared.knobs:
@@ -178,12 +178,12 @@ def _knobs(screen: MainScreen) -> Iterable[PaletteEntry]:
         yield PaletteEntry(Kind.KNOB, knob.key, knob.key, meaning)
 
 
-def sources(screen: MainScreen) -> tuple[Callable[[], Coroutine[Any, Any, list[PaletteEntry]]], ...]:
+def sources(screen: BaseScreen) -> tuple[Callable[[], Coroutine[Any, Any, list[PaletteEntry]]], ...]:
     """What has to be asked, each in its own time."""
     return (lambda: _checkpoints(screen), lambda: _settings(screen), lambda: asyncio.to_thread(_runs, screen))
 
 
-async def _checkpoints(screen: MainScreen) -> list[PaletteEntry]:
+async def _checkpoints(screen: BaseScreen) -> list[PaletteEntry]:
     if screen.home.shared is None:
         return []
     report = await screen.home.shared.experiment.checkpoints()
@@ -199,7 +199,7 @@ async def _checkpoints(screen: MainScreen) -> list[PaletteEntry]:
     ]
 
 
-async def _settings(screen: MainScreen) -> list[PaletteEntry]:
+async def _settings(screen: BaseScreen) -> list[PaletteEntry]:
     runs = screen.home.runs
     if runs.readonly:
         return []
@@ -210,7 +210,7 @@ async def _settings(screen: MainScreen) -> list[PaletteEntry]:
     ]
 
 
-def _runs(screen: MainScreen) -> list[PaletteEntry]:
+def _runs(screen: BaseScreen) -> list[PaletteEntry]:
     """The living ones first, then the newest. For a thread."""
     rows = [row for row in screen.home.runs.rows() if row.trashed_at is None]
     rows.sort(key=lambda row: (not row.is_running, row.archived_at is not None, -row.created_at))
@@ -228,10 +228,10 @@ def _run_words(row: RunRow) -> str:
 # --- what enter does --------------------------------------------------------------------------------------
 
 
-def carry_out(entry: PaletteEntry, screen: MainScreen) -> None:
+def carry_out(entry: PaletteEntry, screen: BaseScreen) -> None:
     """What was chosen, on the screen that the palette lay on; it is remembered as used last."""
     screen.home.remember_used(entry.name)
-    overview = next(each for each in screen.app.screen_stack if isinstance(each, MainScreen))
+    overview = next(each for each in screen.app.screen_stack if isinstance(each, BaseScreen))
     match entry.kind:
         case Kind.ACTION | Kind.SCREEN:
             _run(entry, screen)
@@ -243,7 +243,7 @@ def carry_out(entry: PaletteEntry, screen: MainScreen) -> None:
         case Kind.KNOB:
             _edit_knob(entry.target, overview, screen)
         case Kind.RUN:
-            screen.post_message(MainScreen.OpenRunRequested(entry.target))
+            screen.post_message(BaseScreen.OpenRunRequested(entry.target))
         case Kind.CHECKPOINT:
             screen.show_screen("checkpoints", aim=entry.target)
         case Kind.THEME:
@@ -255,7 +255,7 @@ def carry_out(entry: PaletteEntry, screen: MainScreen) -> None:
             screen.show_screen("logs", aim=f"{SEARCH_AIM}{entry.target}")
 
 
-def _run(entry: PaletteEntry, screen: MainScreen) -> None:
+def _run(entry: PaletteEntry, screen: BaseScreen) -> None:
     """An action, of the screen or of the pane with the focus."""
     for owner, offered in ((screen, offered_on(screen.place)), (screen.focused, _in_pane(screen))):
         found = next((use for use in offered if (use.id, use.label) == (entry.target, entry.label)), None)
@@ -264,7 +264,7 @@ def _run(entry: PaletteEntry, screen: MainScreen) -> None:
             return
 
 
-def _edit_knob(key: str, overview: MainScreen, screen: MainScreen) -> None:
+def _edit_knob(key: str, overview: BaseScreen, screen: BaseScreen) -> None:
     """Its editor; where nothing may be changed, its row on the config screen."""
     shared = screen.home.shared
     knob = next((each for each in shared.knobs if each.key == key), None) if shared is not None else None
@@ -276,7 +276,7 @@ def _edit_knob(key: str, overview: MainScreen, screen: MainScreen) -> None:
         screen.show_screen("config", aim=key)
 
 
-async def _edit_settings(screen: MainScreen, key: str) -> None:
+async def _edit_settings(screen: BaseScreen, key: str) -> None:
     """The settings in the person's own editor, at the line of `key`; what comes back is checked first."""
     runs, app = screen.home.runs, screen.app
     try:

@@ -101,7 +101,7 @@ class AppState:
         self.clock = clock
         self.shared: ExperimentState | None = None
         """Of the experiment that is open."""
-        self.key_hints: set[str] = set()
+        self.explained_keys: set[str] = set()
         """Keys that a person was told do nothing."""
         self.kept = UiStateStore(runs, "app")
         """Of the app, whatever experiment is open."""

@@ -15,12 +15,12 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.copying import CopyRequested
 from rltui.ui.messages import waiting
-from rltui.ui.requests import ConfirmableRequest, show_error
+from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, MessageDialog, NoteDialog, button
 from rltui.ui.screens.eval_dialog import EvaluateActions
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.report_screen import ReportScreen
-from rltui.ui.shared import ExperimentState
+from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_words import FAINT, hanging, labelled
 from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
@@ -193,8 +193,8 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
     part = "checkpoint"
     interval_s = 5.0
 
-    def __init__(self, shared: ExperimentState) -> None:
-        super().__init__(shared)
+    def __init__(self, home: AppState) -> None:
+        super().__init__(home)
         self._report: CheckpointReport | None = None
         self._edits: list[JournalEntry] = []
         self._order: Order = "newest"
@@ -258,7 +258,7 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
             return
         request = Request(action="restart", resume_step=chosen.step)
         heading = f"Go back to checkpoint {chosen.step}?"
-        self.carry_out(ConfirmableRequest(request, heading, verb="Go back", danger=True))
+        self.commands.request(ConfirmableRequest(request, heading, verb="Go back", danger=True))
 
     def action_fork(self) -> None:
         """From this one; of one that is not complete, say why not."""
@@ -295,7 +295,7 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
                 self.notify(f"Deleted; {size_text(done.frees_bytes)} are free again", markup=False)
                 await self.look()
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
 
     def action_bring_back(self) -> None:
         """Ask which of the sets that restarts moved aside comes back, and show what that moves."""
@@ -322,7 +322,7 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
             self.notify(f"{name} is back; what the run had written since is set aside", markup=False)
             await self.look()
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
 
     def action_publish(self) -> None:
         """Where to, then what; asks, default no."""

@@ -48,7 +48,7 @@ class ColumnDialog(CursorKeys, DialogBase[tuple[str, ...]]):
             yield self._field
             yield self._trouble
 
-    def key_hints(self) -> Sequence[KeyHint]:
+    def footer_hints(self) -> Sequence[KeyHint]:
         moved = ("columns.left columns.right", "move")
         ids = ("columns.toggle", "columns.field", "columns.usual", "columns.cancel")
         return ("columns.keep", ""), moved, *((id_, "") for id_ in ids)

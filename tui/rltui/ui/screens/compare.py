@@ -16,7 +16,6 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.charts.board import Run
 from rltui.ui.messages import waiting
-from rltui.ui.requests import GlobalScreen, show_error
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.report_screen import FollowingScreen
 from rltui.ui.screens.rollouts import FoundPrompt, RolloutScreen
@@ -34,12 +33,13 @@ _OF_ONE_RUN = frozenset(("show_screen", "search_all", "note", "open_links", "pin
 """Actions that lead away from runs that are looked at together, or belong to one of them."""
 
 
-class CompareScreen(FollowingScreen, GlobalScreen):
+class CompareScreen(FollowingScreen):
     """In place of the runs screen, and back to it."""
 
     CSS_PATH: ClassVar = ["compare.tcss"]
     BINDINGS = bindings(KeyContext.COMPARE)
     place = KeyContext.COMPARE
+    is_of_all_runs = True
 
     def __init__(self, home: AppState, ids: Sequence[str]) -> None:
         """`ids`: of two runs or more; the first is what the others are measured against."""
@@ -67,7 +67,7 @@ class CompareScreen(FollowingScreen, GlobalScreen):
         while True:
             try:
                 async with waiting(self.app, f"Reading {len(self._ids)} runs"):
-                    self._found = await asyncio.to_thread(self._home.runs.compare, self._ids)
+                    self._found = await asyncio.to_thread(self.home.runs.compare, self._ids)
                 self._problem = ""
             except RltuiError as error:
                 self._problem = error.title
@@ -116,22 +116,22 @@ class CompareScreen(FollowingScreen, GlobalScreen):
     async def _open(self, *, curves: bool) -> None:
         if self._found is None:
             return
-        runs, rows = self._home.runs, self._found.runs
+        runs, rows = self.home.runs, self._found.runs
         names = [clean_line(run.name) for run in rows]
         try:
             async with waiting(self.app, f"Opening {len(rows)} runs", cancels=True):
-                shared = ExperimentState(await asyncio.to_thread(runs.open, rows[0].id), self._home)
+                shared = ExperimentState(await asyncio.to_thread(runs.open, rows[0].id), self.home)
                 screen: RunCurves | RunRollouts
                 if curves:
                     sources = [await asyncio.to_thread(runs.open_series, run.id) for run in rows]
                     lines = [Run(name, source) for name, source in zip(names, sources, strict=True)]
-                    screen = RunCurves(shared, lines)
+                    screen = RunCurves(self.home, shared, lines)
                 else:
                     others = [await asyncio.to_thread(runs.open_rollouts, run.id) for run in rows[1:]]
-                    screen = RunRollouts(shared, [*zip(names[1:], others, strict=True)])
+                    screen = RunRollouts(self.home, shared, [*zip(names[1:], others, strict=True)])
             await self.app.push_screen(screen)
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
 
     def action_show_screen(self, name: str) -> None:
         """Metrics and rollouts are of these runs, rollouts of the first: comparing there finds its prompt in
@@ -160,8 +160,8 @@ class CompareScreen(FollowingScreen, GlobalScreen):
 class RunCurves(MetricsScreen):
     """Lies on the comparison. The marks are those of the first run."""
 
-    def __init__(self, shared: ExperimentState, runs: Sequence[Run]) -> None:
-        super().__init__(shared)
+    def __init__(self, home: AppState, shared: ExperimentState, runs: Sequence[Run]) -> None:
+        super().__init__(home, shared)
         self._runs = tuple(runs)
 
     def opened(self) -> Sequence[Run]:
@@ -175,9 +175,11 @@ class RunCurves(MetricsScreen):
 class RunRollouts(RolloutScreen):
     """Lies on the comparison: the rollouts of the first run, and beside one the same prompt in the others."""
 
-    def __init__(self, shared: ExperimentState, others: Sequence[tuple[str, RolloutSource]]) -> None:
+    def __init__(
+        self, home: AppState, shared: ExperimentState, others: Sequence[tuple[str, RolloutSource]]
+    ) -> None:
         names = [clean_line(shared.experiment.name), *(name for name, _ in others)]
-        super().__init__(shared, of=f"beside {', '.join(names[1:])}")
+        super().__init__(home, of=f"beside {', '.join(names[1:])}", shared=shared)
         self._others = others
 
     def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:

@@ -20,7 +20,7 @@ from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.copying import CopyRequested
 from rltui.ui.plan_view import derived_lines, figures
-from rltui.ui.shared import ExperimentState
+from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.knob_table import (
@@ -180,10 +180,10 @@ class ConfigScreen(CursorKeys, ConfigActions):
     BINDINGS = bindings(KeyContext.CONFIG)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
 
-    def __init__(self, shared: ExperimentState) -> None:
-        super().__init__(shared)
-        shared.watch("config", self.reload)
-        shared.watch("connection", self.reload)
+    def __init__(self, home: AppState) -> None:
+        super().__init__(home)
+        self.shared.watch("config", self.reload)
+        self.shared.watch("connection", self.reload)
         self._filter = RowFilter()
         self._cached: tuple[object, tuple[Row, ...]] | None = None
         self._title = Static(id="config-title", markup=False)

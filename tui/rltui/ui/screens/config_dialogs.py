@@ -88,9 +88,9 @@ class ConfigReview(ButtonDialog[Answer]):
             is_danger=asks_twice,
         )
 
-    def key_hints(self) -> Sequence[KeyHint]:
+    def footer_hints(self) -> Sequence[KeyHint]:
         """Also the one that writes and restarts, where y does not."""
-        told = [*super().key_hints()]
+        told = [*super().footer_hints()]
         if self.answers.get("restart") not in (None, self.answers.get("yes")):
             told.insert(2, ("review.restart", ""))
         return told
@@ -210,7 +210,7 @@ class ConverterDialog(DialogBase[Conversion]):
             with VerticalScroll(classes="scroll", can_focus=False):
                 yield Static(id="arithmetic", classes="body")
 
-    def key_hints(self) -> Sequence[KeyHint]:
+    def footer_hints(self) -> Sequence[KeyHint]:
         cancel = ("converter.cancel", "")
         return (("enter", "review"), cancel) if self._can_write else (cancel,)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -96,12 +96,12 @@ class DialogBase(ResultScreen[Answer], Generic[Answer]):
     def __init__(self) -> None:
         super().__init__(classes="dialog")
 
-    def key_hints(self) -> Sequence[KeyHint]:
+    def footer_hints(self) -> Sequence[KeyHint]:
         """What the keys do now, the most important first, to stand below."""
         return ()
 
     def tell_keys(self) -> None:
-        if told := self.key_hints():
+        if told := self.footer_hints():
             for box in self.query(".box"):
                 box.border_subtitle = Content(keys_line(told))
 
@@ -174,7 +174,7 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
         for default in self.query(f"#{self.default}"):  # none where the app is being closed
             default.focus()
 
-    def key_hints(self) -> Sequence[KeyHint]:
+    def footer_hints(self) -> Sequence[KeyHint]:
         """Enter presses the button that has the focus; y does what the title asks."""
         labels = {each.id: str(each.label) for each in self._buttons}
         chosen = next((each.id for each in self._buttons if each.has_focus), self.default)
@@ -231,6 +231,11 @@ class MessageDialog(ButtonDialog[None]):
             style=style,
             is_error=alert.severity == "error",
         )
+
+
+async def show_error(app: App[Any], error: RltuiError) -> None:
+    """Open a dialog that says it, and go on."""
+    await app.push_screen(MessageDialog.for_error(error))
 
 
 def _message(title: Content, lines: Sequence[str], hint: str) -> Content:
@@ -339,7 +344,7 @@ class NoteDialog(DialogBase[str]):
             box.border_title = Content(self._title)
             yield self._field
 
-    def key_hints(self) -> Sequence[KeyHint]:
+    def footer_hints(self) -> Sequence[KeyHint]:
         return ("enter", self._done), ("note.cancel", "")
 
     def on_mount(self) -> None:
@@ -447,7 +452,7 @@ class ChoiceMenu(Dialog[str]):
                 compact=True,
             )
 
-    def key_hints(self) -> Sequence[KeyHint]:
+    def footer_hints(self) -> Sequence[KeyHint]:
         return ("enter", "choose"), ("dialog.no", "cancel")
 
     @on(OptionList.OptionSelected)
@@ -468,7 +473,7 @@ class LinkMenu(ChoiceMenu):
             {url: (clean_line(label), clean_line(address)) for url, (label, address) in words.items()},
         )
 
-    def key_hints(self) -> Sequence[KeyHint]:
+    def footer_hints(self) -> Sequence[KeyHint]:
         return ("enter", "open it in a browser"), ("dialog.yes", "copy its address"), ("dialog.no", "close")
 
     def action_yes(self) -> None:

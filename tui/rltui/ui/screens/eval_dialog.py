@@ -16,8 +16,8 @@ from rltui.core.text import whole_number
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.background import in_background
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.messages import waiting
-from rltui.ui.requests import ExperimentScreen, show_error
 from rltui.ui.screens.dialogs import Field, FieldsDialog, KeyHint
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.gpu_words import FAINT
@@ -79,7 +79,7 @@ class EvalDialog(FieldsDialog):
         self._ask = ask
         self._refusal = ""
 
-    def key_hints(self) -> Sequence[KeyHint]:
+    def footer_hints(self) -> Sequence[KeyHint]:
         choices = ("evaluate.previous evaluate.next", "choices")
         return ("enter", "ask for it"), choices, ("tab", "next field"), ("evaluate.cancel", "")
 
@@ -146,7 +146,7 @@ class EvalDialog(FieldsDialog):
             self.app.bell()
 
 
-class EvaluateActions(ExperimentScreen):
+class EvaluateActions(BaseScreen):
     def evaluate(self, target: str) -> None:
         """Ask what exactly, beginning with `target`, and have it done."""
         self.work(self._evaluate(target))
@@ -157,7 +157,7 @@ class EvaluateActions(ExperimentScreen):
                 report = await self.experiment.evals()
                 steps = [each.step for each in (await self.experiment.checkpoints()).complete]
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
             return
         status = self.shared.status
         has_sft = status is not None and any(each.id == "sft" for each in status.components)

@@ -14,11 +14,10 @@ from rltui.core.text import duration, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.messages import waiting
-from rltui.ui.requests import show_error
 from rltui.ui.screens.eval_dialog import EvaluateActions
 from rltui.ui.screens.report_screen import ReportScreen
 from rltui.ui.screens.rollouts import RolloutScreen
-from rltui.ui.shared import ExperimentState
+from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.gpu_words import FAINT, hanging, labelled
 from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
@@ -196,9 +195,9 @@ class EvalScreen(ReportScreen, EvaluateActions):
     part = "evals"
     interval_s = 2.0
 
-    def __init__(self, shared: ExperimentState) -> None:
-        super().__init__(shared)
-        shared.watch("journal", self.hurry.set)  # something happened: it may have been an evaluation
+    def __init__(self, home: AppState) -> None:
+        super().__init__(home)
+        self.shared.watch("journal", self.hurry.set)  # something happened: it may have been an evaluation
         self._report: EvalReport | None = None
         self._chosen: str | None = None
         """The baseline's id."""
@@ -243,7 +242,7 @@ class EvalScreen(ReportScreen, EvaluateActions):
         if not each.results:
             self.notify("It left no samples", markup=False)
             return
-        self.show_instead(RolloutScreen(self.shared, folder=each.results, of=each.label, back_to="evals"))
+        self.show_instead(RolloutScreen(self.home, folder=each.results, of=each.label, back_to="evals"))
 
     def action_evaluate(self) -> None:
         """What was evaluated in the row under the cursor, or anything else."""
@@ -279,7 +278,7 @@ class EvalScreen(ReportScreen, EvaluateActions):
             async with waiting(self.app, "Cancelling the evaluation"):
                 self._report = await self.experiment.cancel_eval(queued.id)
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
             return
         self.notify(f"Cancelled: {clean_line(queued.label)}", markup=False)
         self.show()

@@ -19,11 +19,11 @@ from rltui.core.marks import mark_kind
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.background import in_background
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.messages import waiting
-from rltui.ui.requests import ExperimentScreen
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu
-from rltui.ui.shared import ExperimentState
+from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.event_list import EventItem, EventList
@@ -33,7 +33,7 @@ _FAINT = "$foreground 60%"
 _ALL, _MARKS = "all", "marks"
 
 
-class EventScreen(CursorKeys, ExperimentScreen):
+class EventScreen(CursorKeys, BaseScreen):
     """Lies on the overview. Made once: it stays when it is left."""
 
     place = KeyContext.EVENTS
@@ -41,10 +41,10 @@ class EventScreen(CursorKeys, ExperimentScreen):
     CSS_PATH: ClassVar = ["events.tcss"]
     BINDINGS = bindings(KeyContext.EVENTS)
 
-    def __init__(self, shared: ExperimentState) -> None:
-        super().__init__(shared)
-        shared.watch("journal", self._read)
-        shared.watch("connection", self._update_title)
+    def __init__(self, home: AppState) -> None:
+        super().__init__(home)
+        self.shared.watch("journal", self._read)
+        self.shared.watch("connection", self._update_title)
         self._filter = EventFilter()
         self._only_marks = False
         self._entries: tuple[JournalEntry, ...] = ()
@@ -58,7 +58,7 @@ class EventScreen(CursorKeys, ExperimentScreen):
         self._title = Static(id="events-title", markup=False)
         self._search = Input(placeholder="words of an event or its diff", id="events-search", compact=True)
         self._search.cursor_blink = False
-        self._list = EventList(shared.clock, id="events-list")
+        self._list = EventList(home.clock, id="events-list")
         self._empty = Static(id="events-empty", markup=False)
 
     def compose(self) -> ComposeResult:

@@ -20,8 +20,8 @@ from rltui.core.text import listed
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.background import in_background
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.messages import waiting
-from rltui.ui.requests import MainScreen, show_error
 from rltui.ui.screens.dialogs import Field, FieldsDialog, KeyHint
 from rltui.ui.text import clean, clean_line
 from rltui.views.run import fork_lines
@@ -58,7 +58,7 @@ class ForkDialog(FieldsDialog):
         self._start = start
         self._is_busy = False
 
-    def key_hints(self) -> Sequence[KeyHint]:
+    def footer_hints(self) -> Sequence[KeyHint]:
         return ("enter", "start it"), ("tab", "next field"), ("evaluate.cancel", "")
 
     def on_mount(self) -> None:
@@ -128,7 +128,7 @@ class ForkDialog(FieldsDialog):
             self.dismiss(None)
 
 
-class ForkActions(MainScreen):
+class ForkActions(BaseScreen):
     def fork(self, row: RunRow, *, begin: str = "") -> None:
         """Ask with what, show what it comes to, and have it done."""
         self.work(self._fork(row, begin))
@@ -147,7 +147,7 @@ class ForkActions(MainScreen):
                 await asyncio.to_thread(self.home.runs.catch_up)
                 rows = await asyncio.to_thread(self.home.runs.rows)
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
             return
         row = next((each for each in rows if folder and each.folder == folder), None)
         if row is None:

@@ -19,8 +19,9 @@ from rltui.core.text import duration, gib, short_command, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.background import in_background
-from rltui.ui.requests import ConfirmableRequest, ExperimentScreen
-from rltui.ui.shared import ExperimentState
+from rltui.ui.base_screen import BaseScreen
+from rltui.ui.requests import ConfirmableRequest
+from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
@@ -255,7 +256,7 @@ _MIN_HISTORY_INTERVAL_S = 2.0
 """The history is asked for as often as there are samples, but not more often than this."""
 
 
-class GpuScreen(CursorKeys, ExperimentScreen):
+class GpuScreen(CursorKeys, BaseScreen):
     """Lies on the overview. Made once: it stays when it is left.
 
     Textual 8.2 keeps what a removed screen has painted, about 1 MB (`StylesCache.get_inner_outer` is an
@@ -269,10 +270,10 @@ class GpuScreen(CursorKeys, ExperimentScreen):
     place = KeyContext.GPUS
     can_free: reactive[bool] = reactive(False, init=False, bindings=True)
 
-    def __init__(self, shared: ExperimentState) -> None:
-        super().__init__(shared)
-        shared.watch("gpus", self._show_news)
-        shared.watch("connection", self._update_age)
+    def __init__(self, home: AppState) -> None:
+        super().__init__(home)
+        self.shared.watch("gpus", self._show_news)
+        self.shared.watch("connection", self._update_age)
         self._marks: Marks = {}
         self._histories = GpuHistories()
         self._is_stale = False
@@ -455,7 +456,7 @@ class GpuScreen(CursorKeys, ExperimentScreen):
         user = f" of user {clean_line(process.user)}" if process.user else ""
         heading = f"End pid {process.pid}{user}?"
         request = Request(action="free", pids=(process.pid,))
-        self.carry_out(ConfirmableRequest(request, heading, verb="End it", danger=True))
+        self.commands.request(ConfirmableRequest(request, heading, verb="End it", danger=True))
 
     def left(self) -> None:
         self.workers.cancel_group(self, "history")

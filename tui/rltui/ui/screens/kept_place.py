@@ -9,14 +9,13 @@ from typing import Any
 
 from textual import on
 
-from rltui.client.protocol import Experiment
 from rltui.core.edit_log import edited_keys
 from rltui.errors import RltuiError
 from rltui.ui.arrangement import Arrangement
 from rltui.ui.background import in_background
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.arranging import ArrangedPanes
-from rltui.ui.shared import AppState, ExperimentState, UiStateStore
+from rltui.ui.shared import AppState, UiStateStore
 from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 
@@ -28,8 +27,6 @@ _OF_ALL_RUNS = {"runs", "queue", "compare"}
 class SavedViewState(ArrangedPanes):
     """Keeps panels and pins with the layout, and with the run: focus, zoom, cursor, searches, the screen."""
 
-    shared: ExperimentState
-    experiment: Experiment
     _run_memory: UiStateStore | None = None
     """Once it is read."""
     _is_restored = False

@@ -208,7 +208,7 @@ class KnobEditor(DialogBase[Decision]):
         if self._bar is not None and draft.plan is not None:
             self._bar.verdict = next(iter(draft.plan.memory), None)
 
-    def key_hints(self) -> Sequence[KeyHint]:
+    def footer_hints(self) -> Sequence[KeyHint]:
         told: list[KeyHint] = []
         if self.draft.acceptable:
             told.append(("editor.write", f"write all {len(self._staged) + 1}" if self._staged else ""))

@@ -19,10 +19,10 @@ from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.background import in_background
+from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
 from rltui.ui.messages import waiting
-from rltui.ui.requests import SEARCH_AIM, ExperimentScreen, show_error
 from rltui.ui.screens.dialogs import SearchPrompt
-from rltui.ui.shared import ExperimentState
+from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.log_pane import LogPane
@@ -90,7 +90,7 @@ def newest_logs(logs: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
     return tuple({log.component: log for log in logs}.values())
 
 
-class LogScreen(ExperimentScreen):
+class LogScreen(BaseScreen):
     """Lies on the overview. Made once: it stays when it is left, and gives its files back."""
 
     CSS_PATH: ClassVar = ["logs.tcss"]
@@ -98,8 +98,8 @@ class LogScreen(ExperimentScreen):
 
     place = KeyContext.LOGS
 
-    def __init__(self, shared: ExperimentState) -> None:
-        super().__init__(shared)
+    def __init__(self, home: AppState) -> None:
+        super().__init__(home)
         self._title = Static(id="logs-title", markup=False)
         self._pane = LogPane(id="logs-pane")
         self._logs: tuple[LogEntry, ...] = ()
@@ -185,7 +185,7 @@ class LogScreen(ExperimentScreen):
         try:
             source = await self._opened(shown)
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
             return
         finally:
             if self._going is shown:

@@ -37,7 +37,7 @@ class MessageList(CursorKeys, Dialog[None]):
             box.border_title = "Messages"
             yield self._list
 
-    def key_hints(self) -> Sequence[KeyHint]:
+    def footer_hints(self) -> Sequence[KeyHint]:
         return ("open", "read"), ("copy", ""), ("dialog.no", "close")
 
     def on_mount(self) -> None:

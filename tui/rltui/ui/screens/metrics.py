@@ -20,6 +20,7 @@ from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.background import in_background
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.charts import export
 from rltui.ui.charts.board import ChartModel, Run
 from rltui.ui.charts.catalog import Chart, charts
@@ -28,8 +29,7 @@ from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
 from rltui.ui.charts.words import event_lines, legend, line_below, reading_lines, title_facts
 from rltui.ui.messages import waiting
-from rltui.ui.requests import ExperimentScreen
-from rltui.ui.shared import ExperimentState
+from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.bars import KeyBar
 
@@ -44,7 +44,7 @@ _PAN = 0.25
 """Of what is seen."""
 
 
-class MetricsScreen(ExperimentScreen):
+class MetricsScreen(BaseScreen):
     """Lies on the overview. Made once: it stays when it is left, and reads nothing then."""
 
     place = KeyContext.METRICS
@@ -54,9 +54,9 @@ class MetricsScreen(ExperimentScreen):
     BINDINGS = bindings(KeyContext.METRICS)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual declares it
 
-    def __init__(self, shared: ExperimentState) -> None:
-        super().__init__(shared)
-        shared.watch("connection", self._show_words)
+    def __init__(self, home: AppState, shared: ExperimentState | None = None) -> None:
+        super().__init__(home, shared)
+        self.shared.watch("connection", self._show_words)
         self._board: ChartModel | None = None
         self._view = View()
         self._pins: tuple[str, ...] = ()

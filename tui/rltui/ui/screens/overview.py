@@ -11,7 +11,7 @@ from textual.events import Resize
 from textual.message import Message
 from textual.widgets import Static
 
-from rltui.client.protocol import Event, Experiment
+from rltui.client.protocol import Event
 from rltui.core.api import Alert, ComponentStatus, JournalEntry, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.edit_log import edited_keys
@@ -20,13 +20,14 @@ from rltui.core.states import ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.arrangement import Arrangement
+from rltui.ui.commands.components import ComponentActions
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.messages import NotifyingApp, waiting
-from rltui.ui.requests import ComponentActions, ConfirmableRequest, show_error
+from rltui.ui.requests import ConfirmableRequest, access_text
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.kept_place import SavedViewState
 from rltui.ui.screens.tour import TourActions
-from rltui.ui.shared import AppState, ExperimentState
+from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.body import Body
@@ -61,8 +62,9 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
 
         component_id: str
 
-    def __init__(self, experiment: Experiment, home: AppState, *, ask_to_start: bool) -> None:
-        super().__init__(ExperimentState(experiment, home))
+    def __init__(self, home: AppState, *, ask_to_start: bool) -> None:
+        super().__init__(home)
+        experiment = self.experiment
         self.shared.watch("config", self._show_config)
         self.shared.watch("connection", self._show_connection)
         self._clock = home.clock
@@ -76,7 +78,8 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
         """Pid of the process that a person most likely wants to end; empty where there is none."""
 
     def compose(self) -> ComposeResult:
-        yield HeaderBar(access=self.access, host=self.experiment.host)
+        access = access_text(self.experiment, all_readonly=self.home.runs.readonly)
+        yield HeaderBar(access=access, host=self.experiment.host)
         yield RewardCurve()
         yield KeyBar()
         yield Static(id="banner", markup=False)
@@ -178,7 +181,9 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
         self._fill_readers(status)
         self.body.place_anew()
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
-            self.carry_out(ConfirmableRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
+            self.commands.request(
+                ConfirmableRequest(Request(action="start"), "Nothing runs yet. Start everything?")
+            )
         self._show_failed(before, status)
         self._offer_rollback(before, status)
         if before is None:
@@ -329,7 +334,7 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
                 shell = await self.experiment.open_shell(like)
             self.post_message(self.AttachRequested(shell))
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         possible = True

@@ -19,7 +19,6 @@ from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.messages import waiting
-from rltui.ui.requests import GlobalScreen, show_error
 from rltui.ui.screens.report_screen import FollowingScreen
 from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line
@@ -40,12 +39,13 @@ _STYLES = {"running": "$text-success", "failed": "$text-error", "done": FAINT, "
 _EMPTY = f"nothing is queued: {hints.QUEUE_ADD}, {hints.SWEEP}"
 
 
-class QueueScreen(FollowingScreen, GlobalScreen):
+class QueueScreen(FollowingScreen):
     """Lies where the runs screen lies."""
 
     BINDINGS = bindings(KeyContext.QUEUE)
     CSS_PATH: ClassVar = ["queue.tcss"]
     place = KeyContext.QUEUE
+    is_of_all_runs = True
 
     def __init__(self, home: AppState) -> None:
         super().__init__(home)
@@ -70,8 +70,8 @@ class QueueScreen(FollowingScreen, GlobalScreen):
 
     async def _look(self) -> None:
         try:
-            self._queue = await asyncio.to_thread(self._home.runs.queue)
-            rows = await asyncio.to_thread(self._home.runs.rows)
+            self._queue = await asyncio.to_thread(self.home.runs.queue)
+            rows = await asyncio.to_thread(self.home.runs.rows)
             self._runs, self._problem = {row.folder: row for row in rows}, ""
         except RltuiError as error:
             self._problem = error.title
@@ -104,7 +104,7 @@ class QueueScreen(FollowingScreen, GlobalScreen):
             return (Row(None, (Content.styled("reading…", FAINT),)),)
         if not self._queue.entries:
             return (Row(None, tuple(hanging(_EMPTY, width, FAINT))),)
-        now, shown = self._home.clock(), queue_order(self._queue)
+        now, shown = self.home.clock(), queue_order(self._queue)
         cells = [tuple(map(clean_line, queue_cells(each, self._run_of(each), now))) for each in shown]
         room = width - len(_CURSOR)
         least = [(*row[:_WHY], row[_WHY][:_LEAST_WHY]) for row in cells]
@@ -144,9 +144,9 @@ class QueueScreen(FollowingScreen, GlobalScreen):
     async def _change(self, action: QueueAction, entry: str = "", place: str = "") -> None:
         try:
             async with waiting(self.app, "Changing the queue"):
-                await asyncio.to_thread(self._home.runs.change_queue, action, entry, place=place)
+                await asyncio.to_thread(self.home.runs.change_queue, action, entry, place=place)
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
         await self._look()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

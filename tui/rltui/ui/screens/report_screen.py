@@ -11,14 +11,14 @@ from textual.widgets import Static
 
 from rltui.errors import RltuiError
 from rltui.ui.background import in_background
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.messages import waiting
-from rltui.ui.requests import ExperimentScreen, MainScreen
-from rltui.ui.shared import ExperimentState
+from rltui.ui.shared import AppState
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
 
 
-class FollowingScreen(CursorKeys, MainScreen):
+class FollowingScreen(CursorKeys, BaseScreen):
     rows: RowList
 
     async def follow(self) -> None:
@@ -43,7 +43,7 @@ class FollowingScreen(CursorKeys, MainScreen):
         self.refresh_bindings()
 
 
-class ReportScreen(FollowingScreen, ExperimentScreen):
+class ReportScreen(FollowingScreen):
     """Lies on the overview, made once: title, rows, notes. A subclass asks and says what they show."""
 
     part: ClassVar[str]
@@ -51,9 +51,9 @@ class ReportScreen(FollowingScreen, ExperimentScreen):
     interval_s: ClassVar[float]
     """Between two questions."""
 
-    def __init__(self, shared: ExperimentState) -> None:
-        super().__init__(shared)
-        shared.watch("connection", self.update_title)
+    def __init__(self, home: AppState) -> None:
+        super().__init__(home)
+        self.shared.watch("connection", self.update_title)
         self.problem = ""
         """Why what is shown is not all there is, or old."""
         self.hurry = asyncio.Event()

@@ -31,8 +31,8 @@ from rltui.core.rollouts import (
     ordered,
 )
 from rltui.ui.background import in_background
-from rltui.ui.requests import ExperimentScreen
-from rltui.ui.shared import ExperimentState
+from rltui.ui.base_screen import BaseScreen
+from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets import rollout_lines
 from rltui.ui.widgets.gpu_words import FAINT
@@ -77,13 +77,13 @@ class _News:
     figures: dict[BatchKey, _Figures]
 
 
-class RolloutLists(ExperimentScreen):
+class RolloutLists(BaseScreen):
     """The lists of steps and samples, which grow while the run goes on."""
 
-    def __init__(self, shared: ExperimentState, folder: str = "") -> None:
+    def __init__(self, home: AppState, folder: str = "", *, shared: ExperimentState | None = None) -> None:
         """`folder`: as `open_rollouts`."""
-        super().__init__(shared)
-        self._source = shared.experiment.open_rollouts(folder)
+        super().__init__(home, shared)
+        self._source = self.experiment.open_rollouts(folder)
         self._reader = ThreadPoolExecutor(1, "rollouts")
         """One thread, whose memory is used again: each of several keeps some tens of megabytes."""
         self._batches: list[Batch] = []

@@ -23,10 +23,9 @@ from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.background import in_background
 from rltui.ui.copying import CopyRequested
 from rltui.ui.messages import waiting
-from rltui.ui.requests import show_error
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.rollout_lists import RolloutLists
-from rltui.ui.shared import ExperimentState
+from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT
@@ -57,8 +56,8 @@ class FoundPrompt(NamedTuple):
 class RolloutReading(RolloutLists):
     """One sample in full, or two side by side."""
 
-    def __init__(self, shared: ExperimentState, folder: str = "") -> None:
-        super().__init__(shared, folder)
+    def __init__(self, home: AppState, folder: str = "", *, shared: ExperimentState | None = None) -> None:
+        super().__init__(home, folder, shared=shared)
         self._reading = TranscriptView()
         self._other = TranscriptView()
         self._reading_box = Vertical(id="rollout-reading", classes="rollout-reading")
@@ -163,7 +162,7 @@ class RolloutReading(RolloutLists):
             async with waiting(self.app, "Reading the other sample"):
                 transcript = await asyncio.to_thread(shown.source.open, shown.key, shown.sample)
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
             return
         self._show_beside(shown, transcript)
 
@@ -198,9 +197,17 @@ class RolloutScreen(RolloutReading):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide"), (170, "-huge")]  # noqa: RUF012 - as Textual declares it
     place = KeyContext.ROLLOUTS
 
-    def __init__(self, shared: ExperimentState, *, folder: str = "", of: str = "", back_to: str = "") -> None:
+    def __init__(
+        self,
+        home: AppState,
+        *,
+        folder: str = "",
+        of: str = "",
+        back_to: str = "",
+        shared: ExperimentState | None = None,
+    ) -> None:
         """`folder`: as `open_rollouts`; `of` says whose they are, `back_to` which screen is below."""
-        super().__init__(shared, folder)
+        super().__init__(home, folder, shared=shared)
         self._of, self._back_to = of, back_to
         self._title = Static(id="rollout-title", markup=False)
         self._search = Input(
@@ -369,7 +376,7 @@ class RolloutScreen(RolloutReading):
                 looked += len(results)
                 self.say(f"searched {looked} of {count}: esc ends it")
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
         self.say("")
 
     # marks, and what becomes of them
@@ -406,7 +413,7 @@ class RolloutScreen(RolloutReading):
             async with waiting(self.app, f"Writing {count}"):
                 path = await asyncio.to_thread(self._exported, chosen, ending)
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
             return
         self.notify(f"Written: {clean_line(str(path))}", timeout=15, markup=False)
 

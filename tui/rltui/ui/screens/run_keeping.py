@@ -13,8 +13,8 @@ from rltui.core.runs import RunChange, RunRow
 from rltui.core.text import listed, size_text
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.messages import waiting
-from rltui.ui.requests import GlobalScreen, show_error
 from rltui.ui.screens.dialogs import ButtonDialog, NoteDialog, button
 from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line
@@ -63,8 +63,10 @@ class TrashDialog(ButtonDialog[bool]):
         )
 
 
-class OrganizeActions(GlobalScreen):
+class OrganizeActions(BaseScreen):
     """The keys that change what is said of runs. The screen says which are meant."""
+
+    is_of_all_runs = True
 
     def __init__(self, home: AppState) -> None:
         super().__init__(home)
@@ -160,7 +162,7 @@ class OrganizeActions(GlobalScreen):
                     left.pop(0)
         except RltuiError as error:
             self._done.append(DoneChange(last.what, tuple(left)))
-            await show_error(self.app, error)
+            await self.show_error(error)
         else:
             self.notify(f"Taken back: {last.what}", markup=False)
         await self.look()
@@ -174,7 +176,7 @@ class OrganizeActions(GlobalScreen):
                     await asyncio.to_thread(self.home.runs.change, row.id, change)
                     back.append((row.id, change.undone(row)))
         except RltuiError as error:
-            await show_error(self.app, error)
+            await self.show_error(error)
         else:
             self.notify(f"Done: {what}. {key_of('undo')} takes it back", markup=False)
         if back:

@@ -14,7 +14,6 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.copying import CopyRequested
 from rltui.ui.messages import waiting
-from rltui.ui.requests import show_error
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.run_keeping import runs_named
 from rltui.ui.screens.run_list import RunListScreen
@@ -107,7 +106,7 @@ class RunsScreen(RunListScreen, ForkActions):
                 async with waiting(self.app, f"Writing the report of {row.name}"):
                     folders.append(clean_line(await asyncio.to_thread(export)))
             except RltuiError as error:
-                await show_error(self.app, error)
+                await self.show_error(error)
                 break
         if folders:
             self.notify("Written: {}".format("\n".join(folders)), timeout=10, markup=False)

@@ -12,7 +12,6 @@ from textual.widgets import Static
 
 from rltui.core import hints
 from rltui.ui.actions import key_of, with_keys
-from rltui.ui.requests import ExperimentScreen
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.body import PaneActions
 from rltui.ui.widgets.gpu_panel import GpuPanel
@@ -123,7 +122,7 @@ class TourBox(Static):
         self.offset = place_beside(region, _SIZE, self.app.size)
 
 
-class TourActions(PaneActions, ExperimentScreen):
+class TourActions(PaneActions):
     """The keys of the tour, which are its own only while it is shown."""
 
     @property

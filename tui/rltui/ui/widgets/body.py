@@ -13,10 +13,10 @@ from textual.geometry import NULL_OFFSET, NULL_SPACING, Offset, Region, Size
 from textual.layout import ArrangeResult, Layout, WidgetPlacement
 from textual.message import Message
 from textual.reactive import reactive
-from textual.screen import Screen
 from textual.widget import Widget
 
 from rltui.ui.arrangement import CHARTS, GPUS, KNOBS, PANELS, Arrangement
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.borders import Border, border_at, dragged
 from rltui.ui.geometry import Geometry, PanelState, place
 from rltui.ui.shared import ExperimentState
@@ -314,7 +314,7 @@ def _is_gone(pane: Widget) -> bool:
     return isinstance(pane, ComponentPane) and pane.is_over
 
 
-class PaneActions(Screen[None]):
+class PaneActions(BaseScreen):
     """Moves the focus over the panes of its `Body`; the last component or log file it was on is selected."""
 
     selected: reactive[str | None] = reactive(None, init=False, bindings=True)

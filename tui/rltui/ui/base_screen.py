@@ -1,0 +1,264 @@
+"""The base of the main screens, which a key leads to from any other: of one experiment, or of all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from pkgutil import resolve_name
+from typing import ClassVar
+
+from textual import on
+from textual.events import Key
+from textual.message import Message
+from textual.screen import Screen, ScreenResultType
+from textual.widgets import Input
+
+from rltui.client.protocol import Experiment
+from rltui.errors import RltuiError
+from rltui.ui.actions import CHANGING_CALLS, KeyContext, Use, changing_keys
+from rltui.ui.background import in_background
+from rltui.ui.commands.experiment import ExperimentCommands
+from rltui.ui.copying import Copyable, CopyRequested
+from rltui.ui.keymap import idle_key
+from rltui.ui.messages import MessageLine, NotifyingApp, NotifyingScreen, waiting
+from rltui.ui.requests import OPENS_AGAIN, READONLY_TEXT, readonly_text
+from rltui.ui.screens import SCREENS
+from rltui.ui.screens.dialogs import show_error
+from rltui.ui.shared import AppState, ExperimentState
+
+_WORK = "request"
+"""Group of the worker that carries out what a key asks for."""
+SEARCH_AIM = "/"
+"""Has the log screen ask what to search for; with words behind it, search for them."""
+
+
+class BaseScreen(NotifyingScreen[None]):
+    """Carries out one request at a time, leads to the other screens and shows the help.
+
+    A client that may only look is told why a key does nothing.
+    """
+
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012 - as Textual declares it
+    place: ClassVar[KeyContext]
+    is_of_all_runs: ClassVar[bool] = False
+    """It shows all runs, whatever experiment is open; else it shows one experiment."""
+
+    @dataclass
+    class OpenRunRequested(Message):
+        """A person wants to look at another run, or at this one with a supervisor."""
+
+        id: str
+        again: bool = False
+        """As `Runs.open`."""
+        screen: str = ""
+        """What to show of it; empty: the overview."""
+
+    def __init__(self, home: AppState, shared: ExperimentState | None = None) -> None:
+        """`shared`: the experiment to show, where it is another one than the one that is open."""
+        super().__init__()
+        self.home = home
+        """What outlives the experiment that is open."""
+        self._shared = None if self.is_of_all_runs else shared or home.shared
+        self.aim = ""
+        """Key of the row that the cursor is to go to, once it is there."""
+
+    @property
+    def shared(self) -> ExperimentState:
+        """State of the experiment that this screen shows."""
+        assert self._shared is not None, "no experiment is open, and no key leads there"
+        return self._shared
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.shared.experiment
+
+    @cached_property
+    def commands(self) -> ExperimentCommands:
+        """On the experiment as a whole."""
+        return ExperimentCommands(self, self.shared)
+
+    def action_note(self) -> None:
+        self.commands.note()
+
+    def action_open_links(self) -> None:
+        self.commands.open_links()
+
+    @property
+    def pane_place(self) -> KeyContext | None:
+        """Of the pane that has the keys, where it has some of its own."""
+        place = getattr(self.focused, "place", None)
+        return place if isinstance(place, KeyContext) else None
+
+    def keep(self) -> None:
+        """Have the next app know what this one does."""
+        in_background(self.app, self.home.kept.write, group="keep", exclusive=False)
+
+    @property
+    def is_open(self) -> bool:
+        """It is seen, be it below a dialog."""
+        return self.is_mounted and self in self.app.screen_stack
+
+    # what may be changed
+
+    @property
+    def readonly_text(self) -> str:
+        """Why nothing can be changed; empty where it can."""
+        if self._shared is not None:
+            return readonly_text(self.experiment, all_readonly=self.home.runs.readonly)
+        return READONLY_TEXT if self.home.runs.readonly else ""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Nothing that changes something, where that may not be. A screen adds what makes sense now."""
+        call = (action, parameters)
+        if self.home.shared is None and action in ("show_screen", "show_overview"):
+            return call in (("show_screen", ("runs",)), ("show_screen", ("queue",)))  # none is open
+        if self._shared is not None:
+            if action == "open_links":
+                return self.shared.status is not None and bool(self.shared.status.links)
+            if action == "note":
+                return self.may_note
+            if self.experiment.finished and call == OPENS_AGAIN:
+                return not self.home.runs.readonly
+        return call not in CHANGING_CALLS or not self.readonly_text
+
+    @property
+    def may_note(self) -> bool:
+        """A note is none of the run's business: also who may change nothing else of it can write one."""
+        experiment = self.experiment
+        return (
+            not experiment.readonly
+            or experiment.observed
+            or (experiment.finished and not self.home.runs.readonly)
+        )
+
+    # what a command does on a screen
+
+    def work(self, coroutine: Coroutine[None, None, None], *, changes: bool = True) -> None:
+        """Carry it out, unless the last one is still busy: a second key must not cut off its answer.
+
+        Nor where it `changes` something, and nothing may be changed.
+        """
+        if changes and self.readonly_text:
+            coroutine.close()
+            self._say_readonly()
+        elif any(worker.group == _WORK and not worker.is_finished for worker in self.workers):
+            coroutine.close()
+            self.notify("Still busy with the last request", markup=False)
+        else:
+            in_background(self, lambda: coroutine, group=_WORK)
+
+    async def prompt(self, dialog: Screen[ScreenResultType]) -> ScreenResultType | None:
+        """The answer to a dialog; `None` where it was left without one."""
+        return await self.app.push_screen_wait(dialog)
+
+    def waiting(self, what: str, *, cancels: bool = False) -> AbstractAsyncContextManager[None]:
+        """Say that `what` is waited for; `cancels`: esc ends the wait, which changes nothing."""
+        return waiting(self.app, what, cancels=cancels)
+
+    async def show_error(self, error: RltuiError) -> None:
+        await show_error(self.app, error)
+
+    # keys that do nothing
+
+    def on_key(self, event: Key) -> None:
+        """A key that does nothing says why: where it would change something, each time; else once."""
+        if isinstance(self.focused, Input):
+            return
+        active = self.active_bindings.get(event.key)
+        if active is not None and active.enabled:  # the pane that has the keys does something else with it
+            return
+        calls = changing_keys(self.place).get(event.key, ()) if self.readonly_text else ()
+        if calls and not any(self.check_action(*call) for call in calls):
+            self._say_readonly()
+        elif event.key not in self.home.explained_keys and event.key not in super().active_bindings:
+            self.home.explained_keys.add(event.key)
+            self.notify(idle_key(event.key, self.place), markup=False)
+
+    def _say_readonly(self) -> None:
+        self.notify(self.readonly_text, severity="warning", markup=False)
+
+    # from one main screen to another
+
+    def show_screen(
+        self, name: str, *, aim: str = "", at: float | None = None, component: str | None = None
+    ) -> None:
+        """Open the screen `name`: on top of the overview, in place of any other.
+
+        It is made when it is first opened, and stays. Its cursor goes to the row `aim`, and what it shows
+        to the moment `at` (seconds since the epoch), of `component` where it shows several.
+        """
+        above = self.app.screen
+        if not isinstance(above, BaseScreen):
+            return  # a dialog has opened meanwhile, and must be answered
+        if not self.app.is_screen_installed(name):
+            self.app.install_screen(resolve_name(SCREENS[name])(self.home), name)
+        screen = self.app.get_screen(name, BaseScreen)
+        screen.aim = aim or screen.aim
+        if at is not None:
+            screen.go_to(at, component)
+        if above.place is KeyContext.OVERVIEW:
+            self.app.push_screen(screen)
+        elif screen is not above:
+            above.show_instead(screen)
+
+    def show_instead(self, screen: BaseScreen) -> None:
+        """In place of this one, on top of the overview."""
+        self.left()
+        self.app.switch_screen(screen)
+
+    def go_to(self, at: float, component: str | None) -> None:
+        """Show what was at that moment, once it is open; a screen that knows only the present does not."""
+
+    def left(self) -> None:
+        """Another screen is to be shown: what only this one needs is not asked for any more."""
+
+    def action_show_screen(self, name: str) -> None:
+        self.show_screen(name)
+
+    def action_show_overview(self) -> None:
+        if self.is_active:  # a second key in haste would leave what is below
+            self.left()
+            self.app.pop_screen()
+
+    def action_search_all(self) -> None:
+        self.show_screen("logs", aim=SEARCH_AIM)
+
+    def action_show_tour(self) -> None:
+        self.home.wants_tour = True
+        self.action_show_overview()
+
+    def action_show_help(self) -> None:
+        from rltui.ui.screens.help import HelpContext, HelpScreen
+
+        here = HelpContext(self.place, self.pane_place, self._can, readonly=bool(self.readonly_text))
+        self.app.push_screen(HelpScreen(here))
+
+    def _can(self, use: Use) -> bool:
+        """It would do something now."""
+        owner = self.focused if self.pane_place in use.places else self
+        return owner is None or owner.check_action(*use.call) is True
+
+    # what is under the cursor, and what was said
+
+    def copied(self) -> CopyRequested | None:
+        """What is under the cursor. A screen overrides it that knows more of it than its rows show."""
+        focused: object = self.focused
+        return focused.copied() if isinstance(focused, Copyable) else None
+
+    def action_copy(self) -> None:
+        """To the clipboard: what the mouse has selected, else what is under the cursor."""
+        text = self.get_selected_text()
+        wanted = CopyRequested(text) if text else self.copied()
+        if wanted is not None and wanted.text:
+            self.post_message(wanted)
+        else:
+            self.notify("There is nothing to copy under the cursor", markup=False)
+
+    @on(MessageLine.AllWanted)
+    def action_show_messages(self) -> None:
+        from rltui.ui.screens.message_list import MessageList
+
+        if isinstance(self.app, NotifyingApp):
+            self.app.push_screen(MessageList(self.app.messages, self.home.clock))

@@ -1,0 +1,86 @@
+"""Commands on the experiment as a whole: a plan carried out, a note, a link, a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rltui.core.api import Link
+from rltui.core.consent import Decision, agreed, decide, loss_of_plan
+from rltui.core.text import shortened
+from rltui.errors import RltuiError
+from rltui.ui.commands.frontend import Frontend
+from rltui.ui.copying import CopyRequested
+from rltui.ui.requests import ConfirmableRequest, done_text, nothing_text
+from rltui.ui.screens.dialogs import LinkMenu, MessageDialog, NoteDialog, PlanDialog
+from rltui.ui.shared import ExperimentState
+from rltui.ui.text import clean_line
+
+
+class ExperimentCommands:
+    def __init__(self, frontend: Frontend, shared: ExperimentState) -> None:
+        self._frontend = frontend
+        self._shared = shared
+        self._experiment = shared.experiment
+
+    def request(self, confirmable: ConfirmableRequest) -> None:
+        """Plan it, ask where it is more than a plain start, and do it."""
+        self._frontend.work(self.execute(confirmable))
+
+    async def execute(self, confirmable: ConfirmableRequest) -> None:
+        """As `request`, within work that has begun."""
+        frontend, request = self._frontend, confirmable.request
+        try:
+            async with frontend.waiting(f"Working out what it takes to {request.action}", cancels=True):
+                plan = await self._experiment.plan(request)
+            if not (plan.stop or plan.start or plan.diff or plan.free or plan.blocked):
+                frontend.notify(nothing_text(plan), markup=False)
+                return
+            loss = loss_of_plan(plan, request)
+            must_ask = decide(request.action, loss, has_terminal=True, yes=False) is Decision.ASK
+            if confirmable.danger or must_ask or plan.blocked:
+                dialog = PlanDialog(
+                    plan, confirmable.heading, verb=confirmable.verb, danger=confirmable.danger
+                )
+                if not await frontend.prompt(dialog):
+                    return
+            async with frontend.waiting(f"Having it done: {confirmable.heading.rstrip('?')}"):
+                done = await self._experiment.execute(agreed(request, plan))
+            frontend.notify(done_text(done), markup=False)
+        except RltuiError as error:
+            await frontend.show_error(error)
+
+    def note(self) -> None:
+        """Ask for words, and keep them with the events."""
+        self._frontend.work(self._note(), changes=False)
+
+    async def _note(self) -> None:
+        """Until it is kept: what somebody has typed is not lost."""
+        text = ""
+        while text := await self._frontend.prompt(NoteDialog(text)) or "":
+            try:
+                async with self._frontend.waiting("Noting it"):
+                    entry = await self._experiment.note(text)
+            except RltuiError as error:
+                await self._frontend.prompt(MessageDialog.for_error(error))
+                continue
+            step = "" if entry.step is None else f" at step {entry.step}"
+            self._frontend.notify(f"Noted{step}: {shortened(clean_line(entry.text), 40)}", markup=False)
+            self._shared.show_journal()
+            return
+
+    def open_links(self) -> None:
+        """Ask which page about the run to open."""
+        if self._shared.status is not None:
+            self._frontend.work(self._open_link(self._shared.status.links), changes=False)
+
+    async def _open_link(self, links: Sequence[Link]) -> None:
+        """In a browser; where none can be opened, its address goes to the clipboard."""
+        url = await self._frontend.prompt(LinkMenu(links))
+        if url is None:
+            return
+        async with self._frontend.waiting("Opening a browser"):
+            is_opened = await self._experiment.open_url(url)
+        if is_opened:
+            self._frontend.notify(f"Opened {clean_line(url)}", markup=False)
+        else:
+            self._frontend.post_message(CopyRequested(url))

@@ -1,0 +1,37 @@
+"""What a command needs of the screen that its key was pressed on."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, Protocol
+
+from textual.message import Message
+from textual.screen import Screen, ScreenResultType
+
+from rltui.errors import RltuiError
+
+
+class Frontend(Protocol):
+    """How a command speaks to a person and asks them. `BaseScreen` is one; tests have one without an app."""
+
+    def work(self, coroutine: Coroutine[None, None, None], *, changes: bool = True) -> None:
+        """Carry it out, one at a time; not where it `changes` something and nothing may be changed."""
+
+    async def prompt(self, dialog: Screen[ScreenResultType]) -> ScreenResultType | None:
+        """The answer to a dialog; `None` where it was left without one."""
+
+    def waiting(self, what: str, *, cancels: bool = False) -> AbstractAsyncContextManager[None]:
+        """Say that `what` is waited for; `cancels`: a person may end the wait."""
+
+    async def show_error(self, error: RltuiError) -> None: ...
+
+    def notify(
+        self,
+        message: str,
+        *,
+        severity: Literal["information", "warning", "error"] = "information",
+        markup: bool = True,
+    ) -> None: ...
+
+    def post_message(self, message: Message) -> bool: ...
