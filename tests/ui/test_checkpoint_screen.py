@@ -21,6 +21,8 @@ from rltui.ui.screens.checkpoints import (
     retentions,
 )
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
+from rltui.views.checkpoint import VIEW
+from rltui.views.table import Arranged
 
 EDIT = JournalEntry(at=NOW - 60 * 95, kind="edit", text="trainer.optim.lr 1e-06 → 0.01")
 
@@ -43,7 +45,8 @@ async def open_screen(pilot: Pilot[None], *, at: int = 0) -> CheckpointScreen:
 
 
 def text_of(selected: str | None, width: int = 120, report: CheckpointReport | None = REPORT) -> list[str]:
-    return [line.plain for row in checkpoint_rows(report, [EDIT], width, selected, NOW) for line in row.lines]
+    rows = checkpoint_rows(report, [EDIT], width, selected, NOW, Arranged(VIEW))
+    return [line.plain for row in rows for line in row.lines]
 
 
 def test_the_selected_one_says_what_going_back_means() -> None:

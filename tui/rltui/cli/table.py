@@ -16,6 +16,8 @@ from typing import Literal, NamedTuple
 from rltui.cli.colour import bare, like, paint
 from rltui.cli.terminal import shown
 from rltui.core.text import shortened
+from rltui.views.table import Column as ViewColumn
+from rltui.views.table import Row as Resource
 
 _GAP = 2
 _LEAST_ROOM = 20
@@ -56,6 +58,23 @@ def print_table(columns: Sequence[Column], rows: Iterable[Row], *, indent: str =
     lines = table_lines(columns, rows, width=room(), indent=indent)
     if lines:
         print("\n".join(lines))
+
+
+def print_view(columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource], now: float) -> None:
+    """A resource, in these columns of its view."""
+    lines = view_lines(columns, rows, now)
+    if lines:
+        print("\n".join(lines))
+
+
+def view_lines(columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource], now: float) -> list[str]:
+    """As `print_view` prints them."""
+    shapes = [
+        Column(column.title.upper(), column.is_right, column.least, column.cut, column.goes)
+        for column in columns
+    ]
+    cells = [[paint(*column.cell(row, now)) for column in columns] for row in rows]
+    return table_lines(shapes, cells, width=room())
 
 
 def plain_lines(rows: Sequence[Sequence[str]]) -> list[str]:

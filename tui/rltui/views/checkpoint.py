@@ -2,43 +2,78 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rltui.core import hints
 from rltui.core.text import duration, listed, size_text, steps_text
+from rltui.views.table import Column, Filter, Order, View
 
 if TYPE_CHECKING:
-    from rltui.core.api import Publication
+    from rltui.core.api import JournalEntry, Publication
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, SetAside
 
 
-CHECKPOINT_HEAD = ("step", "age", "reward", "eval", "parts", "size", "attempt", "")
-"""Above the columns of `checkpoint_cells`."""
 _FILES_NAMED = 8
+_MOST_EDITS = 4
+"""That are named below a checkpoint."""
 
 
-def checkpoint_cells(checkpoint: Checkpoint, now: float) -> tuple[str, ...]:
-    """`420`, `12m`, `0.91±0.02 → 0.03`, `0.83`, `trainer orchestrator`, `2.1 GiB`, `#2`, and a note."""
+def _reward_text(checkpoint: Checkpoint) -> str:
+    """`0.91±0.02 → 0.03`: at the checkpoint, and after it."""
     rewards = (checkpoint.reward, checkpoint.reward_after)
-    known = [f"{reward:.2f}" for reward in rewards if reward is not None]
+    texts = [f"{reward:.2f}" for reward in rewards if reward is not None]
     if checkpoint.reward is not None and checkpoint.reward_std is not None:
-        known[0] += f"±{checkpoint.reward_std:.2f}"
+        texts[0] += f"±{checkpoint.reward_std:.2f}"
+    return " → ".join(texts)
+
+
+def _eval_text(checkpoint: Checkpoint) -> str:
+    """`0.83 +1`: the first score, and how many more there are."""
     scores = [f"{score:.2f}" for score in checkpoint.evals.values()]
-    return (
-        str(checkpoint.step),
-        "" if checkpoint.at is None else duration(now - checkpoint.at),
-        " → ".join(known),
-        scores[0] + (f" +{len(scores) - 1}" if len(scores) > 1 else "") if scores else "",
-        " ".join(checkpoint.parts),
-        "" if checkpoint.size_bytes is None else size_text(checkpoint.size_bytes),
-        "" if checkpoint.attempt is None else f"#{checkpoint.attempt}",
-        checkpoint_note(checkpoint),
-    )
+    return scores[0] + (f" +{len(scores) - 1}" if len(scores) > 1 else "") if scores else ""
+
+
+def _age_text(checkpoint: Checkpoint, now: float) -> str:
+    return "" if checkpoint.at is None else duration(now - checkpoint.at)
+
+
+VIEW: View[Checkpoint] = View(
+    key=lambda each: str(each.step),
+    columns=(
+        Column("step", lambda each, _: str(each.step), is_right=True),
+        Column("age", _age_text, is_right=True),
+        Column("reward", lambda each, _: _reward_text(each)),
+        Column("eval", lambda each, _: _eval_text(each), is_right=True, goes=1),
+        Column("parts", lambda each, _: " ".join(each.parts), goes=3),
+        Column(
+            "size",
+            lambda each, _: "" if each.size_bytes is None else size_text(each.size_bytes),
+            is_right=True,
+        ),
+        Column("attempt", lambda each, _: "" if each.attempt is None else f"#{each.attempt}", goes=2),
+        Column("note", lambda each, _: checkpoint_note(each), heading="", least=24),
+    ),
+    orders={
+        "newest": Order("newest first", lambda each: -each.step),
+        "reward": Order(
+            "highest reward first", lambda each: math.inf if each.reward is None else -each.reward
+        ),
+        "eval": Order("highest eval first", lambda each: -max(each.evals.values(), default=-math.inf)),
+        "size": Order("largest first", lambda each: -(each.size_bytes or 0)),
+    },
+    filters={
+        "all": Filter("", lambda _: True),
+        "complete": Filter("only complete ones", lambda each: each.complete),
+        "noted": Filter("only those with a note", lambda each: bool(each.notes)),
+    },
+)
 
 
 def checkpoint_words(checkpoint: Checkpoint, now: float) -> str:
     """`12m ago · reward 0.91±0.02 → 0.03 · highest reward`, as far as it is known."""
-    _, age, reward, score, *_ = checkpoint_cells(checkpoint, now)
+    age, reward, score = _age_text(checkpoint, now), _reward_text(checkpoint), _eval_text(checkpoint)
     facts = (
         f"{age} ago" if age else "",
         f"reward {reward}" if reward else "",
@@ -46,6 +81,48 @@ def checkpoint_words(checkpoint: Checkpoint, now: float) -> str:
         checkpoint_note(checkpoint),
     )
     return " · ".join(filter(None, facts))
+
+
+def checkpoint_details(
+    checkpoint: Checkpoint, report: CheckpointReport, edits: Sequence[JournalEntry], now: float
+) -> list[tuple[str, str]]:
+    """All that is known of one, as labels and texts; `edits` are those of the run, oldest first."""
+    rows = [
+        ("in", checkpoint.path),
+        ("parts", " ".join(checkpoint.parts)),
+        ("note", checkpoint_note(checkpoint)),
+    ]
+    if checkpoint.attempt is not None:
+        rows.append(("attempt", str(checkpoint.attempt)))
+    scores = (f"{name} {score:.3g}" for name, score in checkpoint.evals.items())
+    rows.append(("evals", " · ".join(scores)))
+    if checkpoint.complete:
+        rows.append(("back", _back_text(checkpoint, report)))
+    since = [entry for entry in edits if checkpoint.at is not None and entry.at > checkpoint.at]
+    for label, entry in zip(("edits", *[""] * len(since)), since[:_MOST_EDITS], strict=False):
+        rows.append((label, f"{entry.text} ({duration(now - entry.at)} ago)"))
+    if len(since) > _MOST_EDITS:
+        rows.append(("", f"and {len(since) - _MOST_EDITS} more edits since"))
+    return [(label, text) for label, text in rows if text]
+
+
+def _back_text(checkpoint: Checkpoint, report: CheckpointReport) -> str:
+    """`92 steps since, to be done again; checkpoints 430 to 500 (8) set aside`."""
+    steps = max(0, (report.step or 0) - checkpoint.step)
+    beyond = [other.step for other in report.checkpoints if other.step > checkpoint.step]
+    texts = [
+        f"{steps} step{'' if steps == 1 else 's'} since, to be done again" if steps else "nothing done since"
+    ]
+    if beyond:
+        texts.append(f"checkpoint{'s' if len(beyond) > 1 else ''} {steps_text(beyond)} set aside")
+    return "; ".join(texts)
+
+
+def no_checkpoints_text(report: CheckpointReport) -> str:
+    return (
+        "no checkpoint yet: the run writes some where its config has an interval for them "
+        f"([ckpt]); looked in {report.folder}"
+    )
 
 
 def checkpoint_note(checkpoint: Checkpoint) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.consent import require_consent
-from rltui.cli.table import Column, print_table
+from rltui.cli.table import print_view
 from rltui.client import launch, offline
 from rltui.client.down import send_away
 from rltui.client.transports.unix import Wire
@@ -20,8 +20,7 @@ from rltui.errors import ConflictError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
 from rltui.views.checkpoint import (
-    CHECKPOINT_HEAD,
-    checkpoint_cells,
+    VIEW,
     checkpoint_summary,
     prune_rows,
     restore_rows,
@@ -29,15 +28,7 @@ from rltui.views.checkpoint import (
 )
 from rltui.views.plan import rows_text
 
-_COLUMNS = tuple(
-    Column(
-        word.upper(),
-        is_right=word in ("step", "age", "size", "eval"),
-        least=None if word else 24,
-        goes={"parts": 3, "attempt": 2, "eval": 1}.get(word, 0),
-    )
-    for word in CHECKPOINT_HEAD
-)
+_COLUMNS = VIEW.named(("step", "age", "reward", "eval", "parts", "size", "attempt", "note"))
 
 
 def checkpoints(arguments: argparse.Namespace) -> int:
@@ -84,8 +75,7 @@ def _print(report: CheckpointReport, *, as_json: bool) -> None:
         return
     now = time.time()
     if report.checkpoints:
-        rows = [checkpoint_cells(each, now) for each in reversed(report.checkpoints)]
-        print_table(_COLUMNS, rows)
+        print_view(_COLUMNS, report.checkpoints[::-1], now)
     print("\n".join([*checkpoint_summary(report), *set_aside_texts(report)]))
 
 

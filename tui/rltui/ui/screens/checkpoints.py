@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import ClassVar
 
 from textual.content import Content
 
 from rltui.core.api import JournalEntry, Publication, Request
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, Retention
-from rltui.core.text import duration, shortened, size_text, steps_text
+from rltui.core.text import size_text
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.copying import CopyRequested
@@ -21,43 +20,30 @@ from rltui.ui.screens.eval_dialog import EvaluateActions
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.report_screen import ReportScreen
 from rltui.ui.shared import AppState
+from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.gpu_words import FAINT, hanging, labelled
-from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
+from rltui.ui.widgets.gpu_words import hanging
+from rltui.ui.widgets.resource_table import ResourceTable, detail_lines
+from rltui.ui.widgets.row_list import Row
 from rltui.views.checkpoint import (
-    CHECKPOINT_HEAD,
+    VIEW,
     aside_text,
-    checkpoint_cells,
+    checkpoint_details,
     checkpoint_note,
     checkpoint_summary,
+    no_checkpoints_text,
     prune_rows,
     publication_text,
     restore_rows,
 )
+from rltui.views.table import Arranged
 
-_CURSOR = "▸ "
-_FIRST_TO_GO = (4, 6, 3)
-"""Columns of `checkpoint_cells`, parts, attempt and eval, where there is no room for all: the row under the
-cursor tells of them.
-"""
-_MOST_EDITS = 4
-"""That are named below a checkpoint."""
 _LABEL = 10
-
-
-Order = Literal["newest", "reward", "eval", "size"]
-_ORDERS: dict[Order, tuple[str, Callable[[Checkpoint], float]]] = {
-    "newest": ("newest first", lambda each: -each.step),
-    "reward": ("highest reward first", lambda each: math.inf if each.reward is None else -each.reward),
-    "eval": ("highest eval first", lambda each: -max(each.evals.values(), default=-math.inf)),
-    "size": ("largest first", lambda each: -(each.size_bytes or 0)),
-}
-Only = Literal["all", "complete", "noted"]
-_ONLY: dict[Only, tuple[str, Callable[[Checkpoint], bool]]] = {
-    "all": ("", lambda each: each.step >= 0),
-    "complete": ("only complete ones", lambda each: each.complete),
-    "noted": ("only those with a note", lambda each: bool(each.notes)),
-}
+_TABLE = ResourceTable(
+    VIEW,
+    VIEW.named(("step", "age", "reward", "eval", "parts", "size", "attempt", "note")),
+    style=lambda each: "" if each.complete else STYLES["busy"],
+)
 
 
 def checkpoint_rows(
@@ -66,69 +52,22 @@ def checkpoint_rows(
     width: int,
     selected: str | None,
     now: float,
-    order: Order = "newest",
-    only: Only = "all",
+    arranged: Arranged[Checkpoint],
 ) -> tuple[Row, ...]:
     """A heading, and a row per checkpoint, keyed by its step; the selected one says more."""
     if report is None:
         return (Row(None, (Content.styled("reading…", FAINT),)),)
     if not report.checkpoints:
-        text = (
-            "no checkpoint yet: the run writes some where its config has an interval for them "
-            f"([ckpt]); looked in {clean_line(report.folder)}"
-        )
-        return (Row(None, tuple(hanging(text, width, FAINT))),)
-    listed = sorted(filter(_ONLY[only][1], report.checkpoints[::-1]), key=_ORDERS[order][1])
+        return (Row(None, tuple(hanging(clean_line(no_checkpoints_text(report)), width, FAINT))),)
+    listed = arranged.listed(report.checkpoints[::-1])
     if not listed:
-        text = f"none of {len(report.checkpoints)}: {_ONLY[only][0]}; {key_of('filter')} shows others"
+        text = f"none of {len(report.checkpoints)}: {arranged.filter_title}; {key_of('filter')} shows others"
         return (Row(None, (Content.styled(text, FAINT),)),)
-    cells = [checkpoint_cells(each, now) for each in listed]
-    cells = [tuple(map(clean_line, row)) for row in cells]
-    shown = fitting_columns([CHECKPOINT_HEAD, *cells], width - len(_CURSOR), _FIRST_TO_GO)
-    head = Row(None, (Content.styled("  " + cells_line(CHECKPOINT_HEAD, shown), FAINT),))
-    rows = [head]
-    for each, row in zip(listed, cells, strict=True):
-        is_selected = str(each.step) == selected
-        text = shortened(f"{_CURSOR if is_selected else '  '}{cells_line(row, shown)}", width)
-        style = "" if each.complete else "$text-warning"
-        below = _details(each, report, edits, width - 4, now) if is_selected else []
-        lines = (Content.styled(text, style), *(Content("    ") + line for line in below))
-        rows.append(Row(str(each.step), lines))
-    return tuple(rows)
 
+    def details(each: Checkpoint, room: int) -> list[Content]:
+        return detail_lines(checkpoint_details(each, report, edits, now), room, _LABEL)
 
-def _details(
-    each: Checkpoint, report: CheckpointReport, edits: Sequence[JournalEntry], width: int, now: float
-) -> list[Content]:
-    rows = [("in", clean_line(each.path)), ("parts", " ".join(map(clean_line, each.parts)))]
-    if note := checkpoint_note(each):
-        rows.append(("note", clean_line(note)))
-    if each.attempt is not None:
-        rows.append(("attempt", str(each.attempt)))
-    if each.evals:
-        scores = (f"{clean_line(name)} {score:.3g}" for name, score in each.evals.items())
-        rows.append(("evals", " · ".join(scores)))
-    if each.complete:
-        rows.append(("back", _back_text(each, report)))
-    since = [entry for entry in edits if each.at is not None and entry.at > each.at]
-    for label, entry in zip(("edits", *[""] * len(since)), since[:_MOST_EDITS], strict=False):
-        rows.append((label, f"{clean_line(entry.text)} ({duration(now - entry.at)} ago)"))
-    if len(since) > _MOST_EDITS:
-        rows.append(("", f"and {len(since) - _MOST_EDITS} more edits since"))
-    lines = [(label, hanging(text, width - _LABEL, "")) for label, text in rows if text]
-    return [line for label, below in lines for line in labelled(label, below, _LABEL)]
-
-
-def _back_text(each: Checkpoint, report: CheckpointReport) -> str:
-    """`92 steps are done again; checkpoints 430 to 500 (8) are set aside`."""
-    steps = max(0, (report.step or 0) - each.step)
-    beyond = [other.step for other in report.checkpoints if other.step > each.step]
-    texts = [
-        f"{steps} step{'' if steps == 1 else 's'} since, to be done again" if steps else "nothing done since"
-    ]
-    if beyond:
-        texts.append(f"checkpoint{'s' if len(beyond) > 1 else ''} {steps_text(beyond)} set aside")
-    return "; ".join(texts)
+    return _TABLE.rows(listed, width, selected, now, details)
 
 
 class RowsDialog(ButtonDialog[bool]):
@@ -197,8 +136,7 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         super().__init__(home)
         self._report: CheckpointReport | None = None
         self._edits: list[JournalEntry] = []
-        self._order: Order = "newest"
-        self._only: Only = "all"
+        self._arranged = Arranged(VIEW)
 
     async def ask(self) -> None:
         self._report = await self.experiment.checkpoints()
@@ -214,16 +152,17 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
 
     def update_title(self) -> None:
         step = None if self._report is None else self._report.step
-        facts = ["" if step is None else f"step {step}", _ONLY[self._only][0]]
-        facts += [_ORDERS[self._order][0]] if self._order != "newest" else []
+        facts = ["" if step is None else f"step {step}", self._arranged.filter_title]
+        facts += [self._arranged.order_title] if self._arranged.order != "newest" else []
         words = [(fact, FAINT) for fact in facts if fact]
         self.title_line.update(self.shared.heading("Checkpoints", *words, problem=self.problem))
         texts = [] if self._report is None else checkpoint_summary(self._report)
         self.notes.update(Content.styled(clean_line(" · ".join(texts)), FAINT))
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        now = self.shared.clock()
-        return checkpoint_rows(self._report, self._edits, width, selected, now, self._order, self._only)
+        return checkpoint_rows(
+            self._report, self._edits, width, selected, self.shared.clock(), self._arranged
+        )
 
     # keys
 
@@ -239,14 +178,12 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         return CopyRequested(chosen.path, f"the folder of checkpoint {chosen.step}")
 
     def action_sort(self, step: int) -> None:
-        orders = list(_ORDERS)
-        self._order = orders[(orders.index(self._order) + step) % len(orders)]
+        self._arranged.sort(step)
         self.show()
 
     def action_narrow(self) -> None:
         """To fewer of them, and at last to all again."""
-        kinds = list(_ONLY)
-        self._only = kinds[(kinds.index(self._only) + 1) % len(kinds)]
+        self._arranged.narrow()
         self.show()
 
     def action_go_back_to(self) -> None:

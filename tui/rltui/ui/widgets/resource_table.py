@@ -1,0 +1,111 @@
+"""A view (`views/table.py`) as the rows of a `RowList`: columns that fit, and below one row more of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from textual.content import Content
+
+from rltui.core.text import shortened
+from rltui.ui.styles import FAINT, STYLES
+from rltui.ui.text import clean_line, progress_bar
+from rltui.ui.widgets.gpu_words import hanging, labelled
+from rltui.ui.widgets.row_list import Row
+from rltui.views.table import Cell, Column, View
+from rltui.views.table import Row as Resource
+
+CURSOR = "▸ "
+_GAP = "  "
+_BAR = 12
+_BELOW = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceTable(Generic[Resource]):
+    """How a screen shows a view."""
+
+    view: View[Resource]
+    columns: tuple[Column[Resource], ...]
+    """In their order, the first at the left."""
+    style: Callable[[Resource], str] = lambda _: ""
+    """Of a whole row."""
+    bar: Callable[[Resource], float | None] | None = None
+    """What a bar behind the columns shows, as a share of the largest or of 1; where there is room."""
+    has_roles: bool = True
+    """A cell is painted by its role; else as its row."""
+    last_least: int | None = None
+    """Cells of the last column that are worth another one; `None`: as many as its texts need."""
+
+    def rows(
+        self,
+        resources: Sequence[Resource],
+        width: int,
+        selected: str | None,
+        now: float,
+        details: Callable[[Resource, int], Iterable[Content]],
+    ) -> tuple[Row, ...]:
+        """The head, and a row for each; below the selected one stand its `details`, so many cells wide."""
+        cells = [[self._cleaned(column.cell(each, now)) for column in self.columns] for each in resources]
+        room = width - len(CURSOR)
+        fitting = self._fitting(cells, room)
+        taken = sum(cells + len(_GAP) for _, cells in fitting)
+        shares = [None if self.bar is None else self.bar(each) for each in resources]
+        most = max([1.0, *(share for share in shares if share is not None)])
+        titles = [Cell(column.title) for column in self.columns]
+        rows = [Row(None, (_line(_GAP, titles, fitting, width, FAINT),))]
+        for each, row, share in zip(resources, cells, shares, strict=True):
+            key = self.view.key(each)
+            line = _line(CURSOR if key == selected else _GAP, row, fitting, width, self.style(each))
+            if share is not None and taken + _BAR <= room:
+                line = line.pad_right(max(0, taken + len(CURSOR) - line.cell_length))
+                filled, empty = progress_bar(max(0.0, share) / most, _BAR)
+                line = Content.assemble(line, (filled, "$primary"), (empty, FAINT))
+            below = details(each, width - len(_BELOW)) if key == selected else ()
+            rows.append(Row(key, (line, *(Content(_BELOW) + more for more in below))))
+        return tuple(rows)
+
+    def _cleaned(self, cell: Cell) -> Cell:
+        return Cell(clean_line(cell.text), cell.role if self.has_roles else None)
+
+    def _fitting(self, cells: Sequence[Sequence[Cell]], room: int) -> list[tuple[int, int]]:
+        """Places of the columns that something stands in, and their widths, as far as there is room."""
+        places = [at for at in range(len(self.columns)) if any(row[at].text for row in cells)]
+        last = len(self.columns) - 1
+        widths = {}
+        for at in places:
+            longest = max(len(row[at].text) for row in cells)
+            if at == last and self.last_least is not None:
+                longest = min(longest, self.last_least)
+            widths[at] = max(len(self.columns[at].title), longest)
+        for spare in sorted(places, key=lambda at: -self.columns[at].goes):
+            if (
+                sum(widths[at] + len(_GAP) for at in places) - len(_GAP) <= room
+                or not self.columns[spare].goes
+            ):
+                break
+            places.remove(spare)
+        return [(at, widths[at]) for at in places]
+
+
+def _line(
+    mark: str, cells: Sequence[Cell], fitting: Sequence[tuple[int, int]], width: int, style: str
+) -> Content:
+    """Behind its mark, cut to the width; a cell in the style of its role, or as the whole row."""
+    text, spans = mark, []
+    for at, cells_wide in fitting:
+        role = cells[at].role
+        if role is not None:
+            spans.append((STYLES[role], len(text), len(text) + len(cells[at].text)))
+        text += f"{cells[at].text:<{cells_wide}}{_GAP}"
+    line = Content.styled(shortened(text.rstrip(), width), style)
+    for role_style, begin, end in spans:
+        line = line.stylize(role_style, begin, end)
+    return line
+
+
+def detail_lines(rows: Iterable[tuple[str, str]], width: int, label_width: int) -> list[Content]:
+    """Labels and texts below each other, the texts wrapped."""
+    lines = [(label, hanging(clean_line(text), width - label_width, "")) for label, text in rows if text]
+    return [line for label, below in lines for line in labelled(label, below, label_width)]
