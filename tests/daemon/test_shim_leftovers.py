@@ -17,7 +17,7 @@ from rltui.services.processes import (
     ProcessId,
     is_alive,
     is_stopped,
-    kept,
+    kept_leftovers,
     leftovers,
     listening_ports,
     read_process_id,
@@ -55,8 +55,8 @@ def test_leftovers_live_on_and_are_known(tmp_path: Path) -> None:
         assert (record.state, record.exit_code, record.signal) == ("running", 3, None)
         assert (record.stop_requested, record.leftovers_kept) == (False, True)
         assert set(record.descendants) == living
-        assert {item.id for item in kept(record)} == living
-        assert {item.evidence for item in kept(record)} == {"descendant"}
+        assert {item.id for item in kept_leftovers(record)} == living
+        assert {item.evidence for item in kept_leftovers(record)} == {"descendant"}
         assert leftovers(record.experiment, [record]) == []  # its shim still takes care of them
         ports = listening_ports([process.pid for process in living])
         assert ports[facts["port"]] == (facts["listens"],)
@@ -66,7 +66,7 @@ def test_leftovers_live_on_and_are_known(tmp_path: Path) -> None:
     assert (last.state, last.exit_code, last.ended_at) == ("exited", 3, record.ended_at)
     assert (last.stop_requested, last.descendants) == (False, ())
     assert not any(map(is_alive, living))
-    assert kept(last) == []
+    assert kept_leftovers(last) == []
     with socket.socket() as again:
         again.bind(("127.0.0.1", facts["listens"]))
 
@@ -81,7 +81,7 @@ def test_nothing_is_done_to_them_and_the_last_one_ends_the_attempt(tmp_path: Pat
         assert is_stopped(stopped)
         os.kill(facts["child"], signal.SIGKILL)
         retry_until(lambda: len(run.record.descendants) == 2)
-        assert len(kept(record)) == 2
+        assert len(kept_leftovers(record)) == 2
         os.kill(facts["daemon"], signal.SIGKILL)
         assert is_stopped(stopped)
         os.kill(facts["stopped"], signal.SIGKILL)
@@ -137,7 +137,7 @@ async def test_kept_ones_are_found_when_their_shim_is_killed(tmp_path: Path) -> 
         send_signal(record.shim, signal.SIGKILL)
         assert run.process is not None
         run.process.wait()
-        assert kept(record) == []
+        assert kept_leftovers(record) == []
         found = leftovers(record.experiment, [record])
         assert {leftover.id for leftover in found} == living
         assert await end_processes([leftover.id for leftover in found], grace_s=5.0) == ()

@@ -224,14 +224,14 @@ def test_a_process_that_takes_over_a_pid_is_another_one(
     table = ProcessTable(monotonic=Clock())
     first = table.facts(process.pid)
     assert first is not None
-    table.look_again()
+    table.refresh()
     assert table.facts(process.pid) is first
     later = ProcessStat(ProcessId(process.pid, process.start + 1), "S", os.getpid(), os.getpid())
     monkeypatch.setattr(
         "rltui.services.processes.origin.read_stat", lambda pid: later if pid == process.pid else None
     )
     assert table.facts(process.pid) is first  # in the same look, nobody changes
-    table.look_again()
+    table.refresh()
     second = table.facts(process.pid)
     assert second is not None
     assert second.start == process.start + 1

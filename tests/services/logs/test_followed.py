@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.layout import LogSpec
-from rltui.services.logs.followed import STAY_S, TELL_S, FollowedLogs
+from rltui.services.logs.followed import NOTIFY_AFTER_S, SWITCH_AFTER_S, FollowedLogs
 
 T = 1_800_000_000.0
 
@@ -64,7 +64,7 @@ def test_of_two_files_that_grow_the_same_is_kept(tmp_path: Path) -> None:
     write(two, at=T + 2)
     logs.look()
     assert logs.paths["trainer"] == one
-    write(two, at=T + 2 + STAY_S)
+    write(two, at=T + 2 + SWITCH_AFTER_S)
     assert logs.look()
     assert logs.paths["trainer"] == two
 
@@ -72,12 +72,12 @@ def test_of_two_files_that_grow_the_same_is_kept(tmp_path: Path) -> None:
 def test_growth_is_told_now_and_then(tmp_path: Path) -> None:
     path = write(tmp_path / "a.log")
     logs = follow(tmp_path, "a.log")
-    write(path, at=T + TELL_S / 2, text="two\nlines\n")
+    write(path, at=T + NOTIFY_AFTER_S / 2, text="two\nlines\n")
     assert not logs.look()
-    write(path, at=T + TELL_S, text="now\nthree\nlines\n")
+    write(path, at=T + NOTIFY_AFTER_S, text="now\nthree\nlines\n")
     assert logs.look()
-    assert logs.logs[0].changed_at == T + TELL_S
-    write(path, at=T + TELL_S + 1, text="cut\n")
+    assert logs.logs[0].changed_at == T + NOTIFY_AFTER_S
+    write(path, at=T + NOTIFY_AFTER_S + 1, text="cut\n")
     assert logs.look()
 
 

@@ -15,7 +15,7 @@ from rltui.cli.status_text import as_text
 from rltui.core.api import Link
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
-from rltui.services.logs.links import LinkFinder, link_in, links_in_journal
+from rltui.services.logs.links import LinkFinder, find_link, links_in_journal
 from rltui.services.runs.journal import read_journal
 
 A, B = "https://wandb.ai/t/p/runs/aa", "https://wandb.ai/t/p/runs/bb"
@@ -89,12 +89,12 @@ RUN = "https://wandb.ai/team/prime-rl/runs/ab12cd34"
     ],
 )  # fmt: skip
 def test_a_line_links_to(line: str, link: tuple[str, str] | None) -> None:
-    assert link_in(line, "trainer") == link
+    assert find_link(line, "trainer") == link
 
 
 def test_a_dashboard_prints_its_address_alone() -> None:
-    assert link_in("  http://localhost:7788", "dashboard") == ("dashboard", "http://localhost:7788")
-    assert link_in("see http://localhost:7788", "dashboard") is None
+    assert find_link("  http://localhost:7788", "dashboard") == ("dashboard", "http://localhost:7788")
+    assert find_link("see http://localhost:7788", "dashboard") is None
 
 
 TEXTS = st.lists(
@@ -106,7 +106,7 @@ TEXTS = st.lists(
 
 @given(TEXTS)
 def test_whatever_is_printed_an_address_is_plain(text: str) -> None:
-    if (found := link_in(f"View run at {text}")) is not None:
+    if (found := find_link(f"View run at {text}")) is not None:
         assert found[1].isascii()
         assert found[1].isprintable()
         assert "@" not in found[1].split("/")[2]

@@ -13,7 +13,7 @@ from rltui.core.lines import Level, LineFilter
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.services.logs import search
-from rltui.services.logs.search import LogSearch, shown
+from rltui.services.logs.search import LogSearch, display_text
 
 LINES = [
     b"23:34:14 SUCCESS Step 3 | Time: 12.35s | Reward: 0.1000 | Loss: nan",
@@ -102,7 +102,7 @@ def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 def test_finds_what_is_shown_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "output.log"
     path.write_bytes(b"\n".join(LINES))
-    shown_lines = list(map(shown, LINES))
+    shown_lines = list(map(display_text, LINES))
     for pattern in PATTERNS:
         for query in (Query(re.compile(pattern), pattern), Query.typed(pattern)):
             expected = [text for text in shown_lines if query.matches(text)]
@@ -172,9 +172,9 @@ def test_any_pattern_finds_what_looking_at_each_line_finds(
     path.write_bytes(b"\n".join(data))
     for pattern in drawn:
         query = Query.typed("".join(piece + times for piece, times in pattern))
-        expected = [text for text in map(shown, data) if query.matches(text)]
+        expected = [text for text in map(display_text, data) if query.matches(text)]
         if data and data[-1] == b"":
-            expected = [text for text in map(shown, data[:-1]) if query.matches(text)]
+            expected = [text for text in map(display_text, data[:-1]) if query.matches(text)]
         assert texts(path, query) == expected, query
 
 
@@ -196,7 +196,9 @@ def test_levels_bring_their_continuation_lines(tmp_path: Path, level: Level) -> 
         b"\n".join([*LINES, b"E1120 23:33:07 utils.cpp:68] glog", b"more of it", *LINES[:2], b""])
     )
     line_filter = LineFilter(level=level)
-    expected = [text for text in map(shown, path.read_bytes().split(b"\n")[:-1]) if line_filter.accepts(text)]
+    expected = [
+        text for text in map(display_text, path.read_bytes().split(b"\n")[:-1]) if line_filter.accepts(text)
+    ]
     assert texts(path, None, level=level) == expected
     assert texts(path, Query.typed("train.py"), level=level) == ["[trainer0]:  File train.py, line 3"]
 

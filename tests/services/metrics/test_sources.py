@@ -83,7 +83,7 @@ def test_a_long_log_is_read_in_pieces_and_what_lies_far_back_not_at_all(
     while feed.behind:
         found += steps(feed.read({"trainer": log}))
     assert found == list(range(78, 100))
-    assert steps(feed.read_whole("trainer", log)) == list(range(78, 100))
+    assert steps(feed.read_all("trainer", log)) == list(range(78, 100))
 
 
 def test_an_endless_line_is_not_kept(feed: LogMetrics, log: Path) -> None:

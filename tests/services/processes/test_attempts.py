@@ -24,7 +24,7 @@ from rltui.services.processes import (
     boot_identity,
     descendants,
     is_alive,
-    kept,
+    kept_leftovers,
     leftovers,
     living_output_dirs,
     read_attempt,
@@ -33,7 +33,7 @@ from rltui.services.processes import (
 )
 from rltui.services.processes.ending import end_processes, wait_for_exit
 from rltui.services.processes.identity import read_stat
-from rltui.services.processes.origin import origin, read_trace
+from rltui.services.processes.origin import origin, read_evidence
 
 NAME = f"test-{os.getpid()}"
 """Other test processes look for theirs at the same time."""
@@ -261,12 +261,12 @@ def test_only_a_living_shim_keeps_leftovers(start: Start, tmp_path: Path) -> Non
     retry_until(lambda: Path(f"/proc/{below.pid}/cmdline").read_bytes().startswith(b"sleep"))
     record = record_of(None, shim=shim, leftovers_kept=True)
     try:
-        [leftover] = kept(record)
+        [leftover] = kept_leftovers(record)
         assert (leftover.id, leftover.evidence, leftover.command) == (below, "descendant", "sleep 1000")
         assert (leftover.component, leftover.attempt) == ("trainer", 3)
-        assert kept(replace(record, leftovers_kept=False)) == []
-        assert kept(replace(record, boot="another")) == []
-        assert kept(replace(record, shim=ProcessId(shim.pid, shim.start - 1))) == []
+        assert kept_leftovers(replace(record, leftovers_kept=False)) == []
+        assert kept_leftovers(replace(record, boot="another")) == []
+        assert kept_leftovers(replace(record, shim=ProcessId(shim.pid, shim.start - 1))) == []
     finally:
         send_signal(below, signal.SIGKILL)
 
@@ -311,7 +311,7 @@ def test_the_environment_of_a_process_is_read_as_what_it_is(number: str) -> None
             leftover = attempts._recognise(stat, tags["RLTUI_EXPERIMENT"], [])
             assert leftover is not None
             assert leftover.attempt is None
-            trace = read_trace(process.pid)
+            trace = read_evidence(process.pid)
             assert trace is not None
             found = origin([trace])
             assert found is not None

@@ -76,7 +76,7 @@ def test_a_storm_of_forks_is_ended() -> None:
 
 def test_a_storm_that_cannot_be_ended_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
     with storm_of_forks() as session, monkeypatch.context() as patch:
-        patch.setattr(ending, "_AFTER_KILL_S", 0.0)
+        patch.setattr(ending, "_KILL_TIMEOUT_S", 0.0)
         patch.setattr(ending, "send_signal", lambda process, number: False)
         patch.setattr(os, "killpg", lambda group, number: None)
         assert asyncio.run(end_all(lambda: members(session), grace_s=0.1))

@@ -12,7 +12,7 @@ from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
 from rltui.services.processes import ancestors, is_alive, send_signal
-from rltui.services.processes.origin import Origin, read_trace
+from rltui.services.processes.origin import Origin, read_evidence
 from rltui.services.processes.origin import origin as origin_of
 from rltui.services.runs.experiment_files import ControlFolder
 
@@ -20,7 +20,7 @@ __all__ = ["start"]  # a fixture, used by name
 
 
 def origin(pid: int) -> Origin | None:
-    return origin_of(map(read_trace, ancestors(pid)))
+    return origin_of(map(read_evidence, ancestors(pid)))
 
 
 def folder_of(output_dir: Path, component: str = "trainer", number: int = 1) -> Path:

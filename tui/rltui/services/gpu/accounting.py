@@ -14,7 +14,7 @@ from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReport, Gp
 from rltui.core.gpu.shares import ChangeEstimate, MemoryOwner, shares
 from rltui.services import processes
 from rltui.services.processes import ProcessId
-from rltui.services.processes.origin import ProcessFacts, ProcessTable
+from rltui.services.processes.origin import ProcessDetails, ProcessTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class _OwnerLookup:
             **self._ownership(pid, facts)._asdict(),
         }
 
-    def _ownership(self, pid: int, facts: ProcessFacts) -> _Ownership:
+    def _ownership(self, pid: int, facts: ProcessDetails) -> _Ownership:
         """The first match, from the most certain evidence to the least."""
         for ancestor in facts.ancestors:
             root = self._roots.get(ancestor.pid)
@@ -145,7 +145,7 @@ class GpuOwners:
             orphans: the known processes of the experiment that outlived their attempt.
         """
         by_device = _components_by_device(devices, living)
-        self._table.look_again()
+        self._table.refresh()
         self._owned_processes.reset_unless((*living, *orphans, self._table.refreshed_at))
         owners = _OwnerLookup(self._table, self._experiment, living, orphans)
         local = {process.pid for device in devices if not device.host for process in device.processes}

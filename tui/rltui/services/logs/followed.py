@@ -1,4 +1,4 @@
-"""Log files that other programs write into the run's folder: which one is followed now, and how old it is."""
+"""Log files that other programs write into the run's folder: the one that is followed now, and its age."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from rltui.core.api import FollowedLog
 from rltui.core.layout import LogSpec
 
-STAY_S = 30.0
-"""A file that was written to so shortly before the newest one is kept: both are being written."""
-TELL_S = 10.0
-"""How far the age of a growing file may be off before clients are told again."""
+SWITCH_AFTER_S = 30.0
+"""A followed file is kept while it was written to at most this long before the newest one."""
+NOTIFY_AFTER_S = 10.0
+"""Clients are notified of a growing file when its age differs by this much from the reported one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,43 +26,49 @@ class _File:
 
 
 class FollowedLogs:
-    """The `[[log]]` entries of a layout, looked up in `run_dir` when asked to."""
+    """The current files of a layout's `[[log]]` entries in `run_dir`, as of the last poll."""
 
     def __init__(self, run_dir: Path, specs: Sequence[LogSpec]) -> None:
         self._run_dir = run_dir
         self._specs = tuple(specs)
         self._files: dict[str, _File] = {}
-        self._told: tuple[FollowedLog, ...] = tuple(map(self._log, self._specs))
+        self._reported: tuple[FollowedLog, ...] = tuple(map(self._log, self._specs))
 
     @property
     def logs(self) -> tuple[FollowedLog, ...]:
-        """As of the last look that found news, in the order of the layout."""
-        return self._told
+        """The state of the last poll that returned True, in the order of the layout."""
+        return self._reported
 
     @property
     def paths(self) -> Mapping[str, Path]:
-        """Log id → the file that is followed, for those that have one, as of the last look."""
+        """Log id → the file that is followed, for entries that have one, as of the last poll."""
         return {name: Path(file.path) for name, file in self._files.items()}
 
     def look(self) -> bool:
-        """Look again. Returns whether clients should know: another file, or one that grew for a while."""
-        found = {spec.id: self._found(spec, self._files.get(spec.id)) for spec in self._specs}
-        files = {name: file for name, file in found.items() if file is not None}
+        """Search for the files again. Returns whether clients must be notified: of another file, or of
+        growth.
+        """
+        candidates = {spec.id: self._find(spec, self._files.get(spec.id)) for spec in self._specs}
+        files = {name: file for name, file in candidates.items() if file is not None}
         if files == self._files:
             return False
         self._files = files
         now = tuple(map(self._log, self._specs))
-        if not any(map(_is_news, self._told, now)):
+        if not any(map(_is_change, self._reported, now)):
             return False
-        self._told = now
+        self._reported = now
         return True
 
-    def _found(self, spec: LogSpec, before: _File | None) -> _File | None:
+    def _find(self, spec: LogSpec, previous: _File | None) -> _File | None:
         for pattern in spec.files:
             if files := {file.path: file for file in self._matches(pattern)}:
                 newest = max(files.values(), key=lambda file: (file.changed_at, file.path))
-                same = files.get(before.path) if before is not None else None
-                return newest if same is None or newest.changed_at - same.changed_at > STAY_S else same
+                current = files.get(previous.path) if previous is not None else None
+                return (
+                    newest
+                    if current is None or newest.changed_at - current.changed_at > SWITCH_AFTER_S
+                    else current
+                )
         return None
 
     def _matches(self, pattern: str) -> Iterator[_File]:
@@ -70,8 +76,8 @@ class FollowedLogs:
         paths: Iterable[str] = [os.path.normpath(f"{self._run_dir}/{pattern}")]
         if "*" in pattern or "?" in pattern:
             folder = glob.escape(str(self._run_dir))
-            whole = os.path.normpath(f"{folder}/{pattern.replace('[', '[[]')}")
-            paths = glob.iglob(whole)  # noqa: PTH207  (ten times as fast as `Path.glob`)
+            full_pattern = os.path.normpath(f"{folder}/{pattern.replace('[', '[[]')}")
+            paths = glob.iglob(full_pattern)  # noqa: PTH207  (ten times as fast as `Path.glob`)
         for path in paths:
             try:
                 info = os.stat(path)  # noqa: PTH116  (one system call for each file and look)
@@ -94,7 +100,9 @@ class FollowedLogs:
         )
 
 
-def _is_news(told: FollowedLog, now: FollowedLog) -> bool:
-    if told.path != now.path or told.changed_at is None or now.changed_at is None:
-        return told.path != now.path
-    return abs(now.changed_at - told.changed_at) >= TELL_S or (now.size_bytes or 0) < (told.size_bytes or 0)
+def _is_change(reported: FollowedLog, now: FollowedLog) -> bool:
+    if reported.path != now.path or reported.changed_at is None or now.changed_at is None:
+        return reported.path != now.path
+    return abs(now.changed_at - reported.changed_at) >= NOTIFY_AFTER_S or (now.size_bytes or 0) < (
+        reported.size_bytes or 0
+    )

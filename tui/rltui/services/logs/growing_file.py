@@ -1,4 +1,4 @@
-"""Files that others write to: watched, read at offsets, line by line, or as rows of JSON."""
+"""Files that others write to: polled, read at offsets, line by line, or as rows of JSON."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ import orjson
 
 from rltui.core.lines import LogChange
 
-_HEAD_BYTES = 64
-"""Compared when the file grows, to see one that was truncated and outgrew its old size between two looks."""
+_PREFIX_BYTES = 64
+"""Compared when the file grows, to detect one that was truncated and outgrew its old size between two
+polls.
+"""
 READ_BYTES = 16 << 20
-"""Most that is read of a file at a time, and longest line, where nobody says otherwise."""
-_FOR_PYTHON = (b"NaN", b"Infinity", b"\\ud", b"\\uD")
-"""In a line that only Python's `json` reads: figures that are not finite, halves of surrogate pairs."""
+"""Default limit of one read, and of a line."""
+_PYTHON_ONLY = (b"NaN", b"Infinity", b"\\ud", b"\\uD")
+"""Content that only Python's `json` reads: numbers that are not finite, halves of surrogate pairs."""
 
 
 class GrowingFile:
-    """A file by path, whether or not it exists yet. Errors end up in `problem`; reads then return nothing.
+    """A file by path, whether or not it exists yet. Errors are stored in `problem`; reads then return
+    nothing.
 
     A missing file is an empty one and no problem; a deleted one stays readable until another takes its path.
     """
@@ -32,17 +35,17 @@ class GrowingFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.size = 0
-        """Bytes, as of the last look."""
+        """Bytes, as of the last poll."""
         self.problem: str | None = None
         self.bytes_read = 0
-        """Since the file was first opened; for measurements."""
+        """Bytes read since the file was first opened, for measurements."""
         self._fd: int | None = None
         self._identity: tuple[int, int] | None = None
-        self._head = b""
+        self._prefix = b""
         self.look()
 
     def look(self) -> LogChange:
-        """Compare with the last look. After `RESET` the file is another one, or starts anew."""
+        """Compare with the last poll. After `RESET` it is another file, or it was truncated."""
         try:
             status = os.stat(self.path)  # noqa: PTH116 - a third of the cost of Path.stat, ten times a second
             if (status.st_dev, status.st_ino) != self._identity:
@@ -56,16 +59,16 @@ class GrowingFile:
         if status.st_size == self.size:
             return LogChange.NONE
         self.problem = None
-        if status.st_size < self.size or self.read(0, len(self._head)) != self._head:
+        if status.st_size < self.size or self.read(0, len(self._prefix)) != self._prefix:
             self._remember(status.st_size)
             return LogChange.RESET
-        if len(self._head) < _HEAD_BYTES:
+        if len(self._prefix) < _PREFIX_BYTES:
             self._remember(status.st_size)
         self.size = status.st_size
         return LogChange.GREW
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return up to `length` bytes from `offset`, fewer at the end of the file."""
+        """Read up to `length` bytes from `offset`, fewer at the end of the file."""
         if self._fd is None or length <= 0:
             return b""
         try:
@@ -77,7 +80,7 @@ class GrowingFile:
         return data
 
     def close(self) -> None:
-        """Give the file back. Looking again opens it anew."""
+        """Close the descriptor. The next poll opens it again."""
         if self._fd is not None:
             os.close(self._fd)
         self._fd = self._identity = None
@@ -99,13 +102,13 @@ class GrowingFile:
 
     def _remember(self, size: int) -> None:
         self.size = size
-        self._head = self.read(0, min(size, _HEAD_BYTES))
+        self._prefix = self.read(0, min(size, _PREFIX_BYTES))
 
 
 class AppendedLines:
-    """Whole lines that were appended to a file since the last look, which is one `stat` where nothing was.
+    """Complete lines that were appended to a file since the last poll, which is one `stat` if nothing was.
 
-    A truncated or replaced file is read from its start. The unfinished last line is kept for the next look.
+    A truncated or replaced file is read from its start. The unfinished last line waits for the next poll.
     """
 
     def __init__(
@@ -117,15 +120,15 @@ class AppendedLines:
         line_bytes: int = READ_BYTES,
         backlog_bytes: int | None = None,
     ) -> None:
-        """Reads `most_bytes` at a time. What goes on beyond `line_bytes` counts as another line.
+        """Reads `most_bytes` at a time. A longer line than `line_bytes` is split.
 
-        `backlog_bytes`: what lies further back from the end is passed over.
+        `backlog_bytes`: older content than this, counted from the end, is skipped.
         """
         self._file = GrowingFile(path)
         self._offset = offset
         self._most_bytes, self._line_bytes, self._backlog_bytes = most_bytes, line_bytes, backlog_bytes
         self.unfinished = b""
-        """What stands behind the last line end."""
+        """The content after the last newline."""
         self.restarted = False
         """The last `read` began anew."""
 
@@ -135,21 +138,21 @@ class AppendedLines:
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be read, in a few words."""
+        """Reason why nothing can be read, in a few words."""
         return self._file.problem
 
     @property
     def behind(self) -> bool:
-        """There is more to read, as of the last look. Not of a file that cannot be read."""
+        """True if there is more to read, as of the last poll. False for a file that cannot be read."""
         return self._offset < self._file.size and self._file.problem is None
 
     @property
     def position(self) -> int:
-        """Offset behind the last line that `read` gave."""
+        """Offset after the last line that `read` returned."""
         return self._offset - len(self.unfinished)
 
     def read(self) -> bytes:
-        """The next lines with their ends; empty where there is none."""
+        """The next lines with their newlines; empty if there is none."""
         is_reset = self._file.look() is LogChange.RESET
         self.restarted = is_reset and self._offset > 0
         if is_reset:
@@ -166,7 +169,7 @@ class AppendedLines:
         return b""
 
     def finish(self) -> bytes:
-        """Take the unfinished line."""
+        """Return the unfinished line and forget it."""
         line, self.unfinished = self.unfinished, b""
         return line
 
@@ -174,25 +177,25 @@ class AppendedLines:
         self._file.close()
 
 
-def marked_lines(data: bytes, marks: Iterable[bytes]) -> list[tuple[int, bytes]]:
-    """The lines that hold one of `marks`, with the offset behind each, in order."""
-    found: dict[int, bytes] = {}
-    for mark in marks:
-        at = 0
-        while (hit := data.find(mark, at)) >= 0 and at < len(data):
+def lines_with(data: bytes, patterns: Iterable[bytes]) -> list[tuple[int, bytes]]:
+    """The lines that contain one of `patterns`, with the offset after each, in order."""
+    by_end: dict[int, bytes] = {}
+    for pattern in patterns:
+        position = 0
+        while (hit := data.find(pattern, position)) >= 0 and position < len(data):
             end = data.find(b"\n", hit)
             end = len(data) if end < 0 else end + 1
-            found[end] = data[data.rfind(b"\n", 0, hit) + 1 : end]
-            at = end
-    return sorted(found.items())
+            by_end[end] = data[data.rfind(b"\n", 0, hit) + 1 : end]
+            position = end
+    return sorted(by_end.items())
 
 
 class JsonLines:
-    """Rows of JSON that were appended to a file since the last look. A file that cannot be read has none."""
+    """Rows of JSON that were appended to a file since the last poll. An unreadable file has none."""
 
-    def __init__(self, *places: Path, most_bytes: int = READ_BYTES) -> None:
-        """`places`: the first at which there is a file counts. Reads pieces of `most_bytes`."""
-        self._places = places
+    def __init__(self, *paths: Path, most_bytes: int = READ_BYTES) -> None:
+        """`paths`: the first that exists is read, in pieces of `most_bytes`."""
+        self._paths = paths
         self._most_bytes = most_bytes
         self._lines: AppendedLines | None = None
         self.restarted = False
@@ -200,14 +203,14 @@ class JsonLines:
 
     @property
     def behind(self) -> bool:
-        """There is more to read at once, as of the last `read`."""
+        """True if there is more to read at once, as of the last `read`."""
         return self._lines is not None and self._lines.behind
 
     def read(self, pieces: int | None = None) -> Iterator[dict[str, Any]]:
-        """The new rows, oldest first, of at most so many pieces. Lines that are no JSON objects are passed
-        over.
+        """The new rows, oldest first, of at most `pieces` pieces. Lines that are no JSON objects are
+        skipped.
         """
-        path = next((path for path in self._places if os.path.exists(path)), None)  # noqa: PTH110 - as `look`
+        path = next((path for path in self._paths if os.path.exists(path)), None)  # noqa: PTH110 - as `look`
         self.restarted = self._lines is not None and self._lines.path != path
         if self._lines is not None and self.restarted:
             self._lines.close()
@@ -230,14 +233,14 @@ def _integer(digits: str) -> int | float:
 
 
 def json_value(line: bytes) -> object:
-    """The value of a line, `None` where it is no JSON. NaN is none either, but Python's `json` writes it.
+    """The value of a line, `None` if it is no JSON. NaN is invalid too, but Python's `json` writes it.
 
-    No integer in it is longer than 64 bits: `orjson` makes floats of those, and so does this.
+    Integers have at most 64 bits: `orjson` makes floats of longer ones, and so does this.
     """
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
-        if not any(word in line for word in _FOR_PYTHON):
+        if not any(token in line for token in _PYTHON_ONLY):
             return None
     try:
         return json.loads(line, parse_int=_integer)

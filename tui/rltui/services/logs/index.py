@@ -1,4 +1,4 @@
-"""A log of any size, by line number, without reading more of it than is shown."""
+"""Random access to a log of any size by line number, reading little more than is displayed."""
 
 from __future__ import annotations
 
@@ -11,55 +11,55 @@ from rltui.core.lines import LogChange, decode_line
 from rltui.services.logs.growing_file import GrowingFile
 
 BLOCK_BYTES = 64 * 1024
-_KEPT_BLOCKS = 8
-"""Blocks whose newline positions are remembered, enough for a screenful of long lines."""
+_CACHED_BLOCKS = 8
+"""Number of blocks whose newline positions are cached, enough for a screenful of long lines."""
 
 Read = Callable[[int, int], bytes]
-"""From offset and length to bytes, fewer at the end of the file."""
+"""Offset, length → bytes, fewer at the end of the file."""
 
 
 class NewlineIndex:
-    """Counts and finds newlines of a file both ways from `anchor` (bytes, a multiple of the block size)."""
+    """Counts and finds newlines in both directions from `anchor` (bytes, a multiple of the block size)."""
 
     def __init__(self, read: Read, anchor: int) -> None:
         self._read = read
         self._anchor = anchor
         self._ahead = array("Q", [0])
         self._behind = array("Q", [0])
-        self._kept: dict[tuple[int, int], array[int]] = {}
+        self._cached_positions: dict[tuple[int, int], array[int]] = {}
         self.newlines_ahead = 0
         self.end = anchor
-        """First byte that was not looked at, in the forward direction."""
+        """Offset of the first byte after the indexed part."""
         self.last_line_start = anchor
-        """Where what follows the newest newline begins; the anchor while none is known after it."""
+        """Start of the line after the newest newline; the anchor while there is none after it."""
 
     @property
     def base(self) -> int:
-        """First byte that was looked at."""
+        """Offset of the first indexed byte."""
         return self._anchor - (len(self._behind) - 1) * BLOCK_BYTES
 
     @property
     def newlines_behind(self) -> int:
-        """How many newlines are known before the anchor."""
+        """Number of indexed newlines before the anchor."""
         return self._behind[-1]
 
     def extend(self, limit: int) -> None:
-        """Count on from `end`, at most `limit` bytes."""
+        """Index at most `limit` bytes from `end` on."""
         data = self._read(self.end, limit)
         if (newest := data.rfind(b"\n")) >= 0:
             self.last_line_start = self.end + newest + 1
         position = 0
         while position < len(data):
             room = BLOCK_BYTES - (self.end - self._anchor) % BLOCK_BYTES
-            taken = min(room, len(data) - position)
-            self.newlines_ahead += data.count(b"\n", position, position + taken)
-            self.end += taken
-            position += taken
-            if taken == room:
+            length = min(room, len(data) - position)
+            self.newlines_ahead += data.count(b"\n", position, position + length)
+            self.end += length
+            position += length
+            if length == room:
                 self._ahead.append(self.newlines_ahead)
 
     def extend_back(self, limit: int) -> None:
-        """Count on before `base`, at most `limit` bytes, a multiple of the block size."""
+        """Index at most `limit` bytes before `base`, a multiple of the block size."""
         start = max(0, self.base - limit)
         data = self._read(start, self.base - start)
         if len(data) < self.base - start:
@@ -68,10 +68,10 @@ class NewlineIndex:
             self._behind.append(self._behind[-1] + data.count(b"\n", position, position + BLOCK_BYTES))
 
     def offset(self, newline: int) -> int:
-        """Return where a known newline lies, in bytes.
+        """Byte offset of an indexed newline.
 
         Raises:
-            IndexError: It is not known, or the file has changed under us.
+            IndexError: It is not indexed, or the file has changed since.
         """
         if not -self.newlines_behind <= newline < self.newlines_ahead:
             raise IndexError(newline)
@@ -82,43 +82,44 @@ class NewlineIndex:
         return self._positions(-block)[self._behind[block] + newline]
 
     def count_before(self, offset: int) -> int:
-        """How many newlines lie from the anchor up to `offset`, negative before it. It must be looked at."""
-        block, rest = divmod(offset - self._anchor, BLOCK_BYTES)
+        """Number of newlines from the anchor to `offset`, negative before the anchor. It must be indexed."""
+        block, remainder = divmod(offset - self._anchor, BLOCK_BYTES)
         before = self._ahead[block] if block >= 0 else -self._behind[-block]
-        return before + self._read(self._anchor + block * BLOCK_BYTES, rest).count(b"\n")
+        return before + self._read(self._anchor + block * BLOCK_BYTES, remainder).count(b"\n")
 
     def _positions(self, block: int) -> array[int]:
-        """Find all newlines of a block, which is numbered from the anchor."""
+        """Offsets of all newlines of a block; blocks are numbered from the anchor."""
         start = self._anchor + block * BLOCK_BYTES
         length = min(BLOCK_BYTES, self.end - start)
         key = (block, length)
-        if key not in self._kept:
-            if len(self._kept) >= _KEPT_BLOCKS:
-                del self._kept[next(iter(self._kept))]
+        if key not in self._cached_positions:
+            if len(self._cached_positions) >= _CACHED_BLOCKS:
+                del self._cached_positions[next(iter(self._cached_positions))]
             data = self._read(start, length)
             positions = array("Q")
-            found = data.find(b"\n")
-            while found >= 0:
-                positions.append(start + found)
-                found = data.find(b"\n", found + 1)
-            self._kept[key] = positions
-        return self._kept[key]
+            newline = data.find(b"\n")
+            while newline >= 0:
+                positions.append(start + newline)
+                newline = data.find(b"\n", newline + 1)
+            self._cached_positions[key] = positions
+        return self._cached_positions[key]
 
 
 TAIL_BYTES = 16 * BLOCK_BYTES
-"""Indexed on opening. A smaller file is known as a whole at once."""
+"""Size of the end of a file that is indexed on opening. A smaller file is indexed completely."""
 SLICE_BYTES = 64 * BLOCK_BYTES
-"""Indexed at a time after that, 4 MiB: 1 to 3 ms from the page cache. A gap to the end of the file that is
-longer is jumped over where that is allowed."""
+"""Size of a further step, 4 MiB: 1 to 3 ms from the page cache. A longer gap to the end of the file is
+skipped if allowed.
+"""
 MAX_LINE_BYTES = 8 * 1024
-"""Longer lines are cut."""
+"""Limit of a displayed line; longer ones are cut."""
 
 
 class LogFile:
     """Lines of one growing file, which need not exist yet; implements `rltui.core.lines.LogSource`.
 
-    Opening reads the last mebibyte, a poll without news is one `stat`. Line 0 is the one at the anchor of the
-    index, near the end of a big file and at the start of a small one. Not safe to share between threads.
+    Opening reads the last mebibyte, a poll without changes is one `stat`. Line 0 is the one at the anchor of
+    the index, near the end of a big file and at the start of a small one. Not safe to share between threads.
     """
 
     def __init__(self, path: Path) -> None:
@@ -150,13 +151,13 @@ class LogFile:
 
     @property
     def bytes_read(self) -> int:
-        """How much was read from the file so far, for measurements."""
+        """Bytes read from the file so far, for measurements."""
         return self._file.bytes_read
 
     def line(self, number: int) -> str:
         """Return a line, cut to `MAX_LINE_BYTES`, progress bars reduced to their last state.
 
-        A line that is gone, since the file was truncated a moment ago, reads as empty.
+        A line that no longer exists, since the file was truncated a moment ago, is empty.
         """
         try:
             start = self.offset(number)
@@ -171,7 +172,7 @@ class LogFile:
         return max(self.start, min(self._index.count_before(offset), self.stop - 1))
 
     def line_at(self, offset: int) -> str:
-        """The line that begins there, as `line`, without looking at the index."""
+        """The line that begins at this offset, as `line`, without using the index."""
         data = self._file.read(offset, MAX_LINE_BYTES)
         line, newline, _ = data.partition(b"\n")
         return decode_line(line, complete=bool(newline) or len(data) < MAX_LINE_BYTES)
@@ -181,20 +182,20 @@ class LogFile:
         return ""
 
     def poll(self, *, may_skip: bool = False) -> LogChange:
-        """Look for growth, truncation and replacement. Indexes up to `SLICE_BYTES`, so it may lag."""
+        """Check for growth, truncation and replacement. Indexes up to `SLICE_BYTES`, so it may lag."""
         if self._file.look() is LogChange.RESET:
             self._index = self._index_tail()
             return LogChange.RESET
-        known = self._index.end
-        behind = self._file.size - known
-        if may_skip and behind > SLICE_BYTES:
+        indexed_end = self._index.end
+        lag = self._file.size - indexed_end
+        if may_skip and lag > SLICE_BYTES:
             self._index = self._index_tail()
             return LogChange.RESET
-        self._index.extend(min(behind, SLICE_BYTES))
-        return LogChange.GREW if self._index.end > known else LogChange.NONE
+        self._index.extend(min(lag, SLICE_BYTES))
+        return LogChange.GREW if self._index.end > indexed_end else LogChange.NONE
 
     def load_older(self) -> bool:
-        """Index another `SLICE_BYTES` before the oldest line known. `False` at the start of the file."""
+        """Index another `SLICE_BYTES` before the oldest indexed line. `False` at the start of the file."""
         base = self._index.base
         self._index.extend_back(SLICE_BYTES)
         return self._index.base < base
@@ -209,10 +210,10 @@ class LogFile:
         return index
 
     def offset(self, number: int) -> int:
-        """Return where a line begins, in bytes.
+        """Byte offset of the start of a line.
 
         Raises:
-            IndexError: The line is not known.
+            IndexError: The line is not indexed.
         """
         index = self._index
         if number == self.complete_stop and number > 0:

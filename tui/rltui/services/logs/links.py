@@ -1,7 +1,7 @@
-"""The pages about a run that its programs name in their logs: of W&B, of a dashboard.
+"""Links to pages about a run that its programs print in their logs: of W&B, of a dashboard.
 
-What a program prints is not to be trusted: of an address only plain characters count, and what in it may be
-a key is left out (W&B's addresses of anonymous runs hold one).
+Program output is not trusted: addresses with other than plain characters are ignored, and parts that may be
+a key are removed (W&B's addresses of anonymous runs have one).
 """
 
 from __future__ import annotations
@@ -17,111 +17,113 @@ from rltui.core.secrets import is_secret
 from rltui.services.logs.growing_file import AppendedLines
 
 _READ_BYTES = 4 << 20
-"""Most that is read of a log at a time."""
+"""Limit of one read of a log."""
 _BACKLOG_BYTES = 64 << 20
-"""What lies further back in a log that is found, or that grows faster than it is read, is passed over."""
+"""Older content is skipped in a log that is new, or that grows faster than it is read."""
 _LINE_BYTES = 4096
-"""Of a line, what is looked at."""
+"""Length of the part of a line that is searched."""
 
 
 _LONGEST = 400
-"""Characters of an address."""
-_SAID = re.compile(
+"""Limit of an address in characters."""
+_LABELLED = re.compile(
     r"(?:\bView (?P<view>run|project|sweep)(?: .+?)?|\b[Dd]ashboard(?: \w+){0,4}"
     r"|\b(?P<monitor>Monitor run)|\b(?P<board>TensorBoard) [\w.]+)"
     r" at:?\s+(?P<url>https?://\S+)"
 )
-_ALONE = re.compile(r"\s*(?P<url>https?://\S+)\s*")
+_BARE = re.compile(r"\s*(?P<url>https?://\S+)\s*")
 _NOT_PLAIN = re.compile(r"[^\w.~:/?#\[\]@!$&'()*+,;=%-]", re.ASCII)
-_AT_THE_END = ".,;:)]}'\""
+_TRAILING = ".,;:)]}'\""
 DASHBOARD = "dashboard"
-"""Component of which a line that is nothing but an address tells where it serves."""
+"""Id of the component whose lines may consist of an address alone."""
 
 
 def links_in_journal(entries: Iterable[JournalEntry]) -> tuple[Link, ...]:
-    """Those that count now: of each component and title, the newest."""
-    found: list[Link] = []
+    """The valid links: the newest of each component and title."""
+    links: list[Link] = []
     for entry in entries:
         title, url = entry.data.get("title"), entry.data.get("url")
         if entry.kind == "link" and isinstance(title, str) and isinstance(url, str):
-            found.append(Link(title=title, url=url, component=entry.component))
-    return newest_links(found)
+            links.append(Link(title=title, url=url, component=entry.component))
+    return newest_links(links)
 
 
 def newest_links(links: Iterable[Link]) -> tuple[Link, ...]:
-    """Of each component and title the last one, in the order in which they came first."""
+    """The last link of each component and title, in the order of their first appearance."""
     return tuple({(link.component, link.title): link for link in links}.values())
 
 
 class LinkFinder:
-    """Looks through what was appended to logs since the last look. For one thread at a time."""
+    """Searches what was appended to logs since the last poll. For one thread at a time."""
 
     def __init__(self) -> None:
         self._followed: dict[str, AppendedLines] = {}
         self.behind = False
-        """There is more to look through at once, as of the last look."""
+        """True if there is more to search at once, as of the last poll."""
 
     def look(self, logs: Mapping[str, Path]) -> list[Link]:
-        """The links in it, also those that were there before. `logs`: component → its present output."""
+        """The links in new lines, including lines from before the first poll. `logs`: component → its
+        current output.
+        """
         for component in [name for name, lines in self._followed.items() if logs.get(name) != lines.path]:
             self._followed.pop(component).close()
-        found: list[Link] = []
+        links: list[Link] = []
         for component, path in logs.items():
             lines = self._followed.get(component)
             if lines is None:
                 lines = self._followed[component] = AppendedLines(
                     path, most_bytes=_READ_BYTES, line_bytes=_LINE_BYTES, backlog_bytes=_BACKLOG_BYTES
                 )
-            texts = (plain_text(decode_line(line)) for line in _with_addresses(lines.read()))
-            links = filter(None, (link_in(text, component) for text in texts))
-            found += (Link(title=title, url=url, component=component) for title, url in links)
+            plain_lines = (plain_text(decode_line(line)) for line in _with_addresses(lines.read()))
+            pairs = filter(None, (find_link(text, component) for text in plain_lines))
+            links += (Link(title=title, url=url, component=component) for title, url in pairs)
         self.behind = any(lines.behind for lines in self._followed.values())
-        return found
+        return links
 
 
 def _with_addresses(lines: bytes) -> Iterator[bytes]:
-    """The beginnings of those lines that have an address."""
-    at = 0
-    while (found := lines.find(b"://", at)) >= 0:
-        start, end = lines.rfind(b"\n", at, found) + 1, lines.find(b"\n", found)
-        start, end = max(start, at), end if end >= 0 else len(lines)
+    """The beginnings of the lines that contain an address."""
+    position = 0
+    while (hit := lines.find(b"://", position)) >= 0:
+        start, end = lines.rfind(b"\n", position, hit) + 1, lines.find(b"\n", hit)
+        start, end = max(start, position), end if end >= 0 else len(lines)
         yield lines[start : min(end, start + _LINE_BYTES)]
-        at = end + 1
+        position = end + 1
 
 
-def link_in(line: str, component: str = "") -> tuple[str, str] | None:
-    """What a line of a log links to, such as `W&B run`, and the address. `line`: plain text."""
+def find_link(line: str, component: str = "") -> tuple[str, str] | None:
+    """The title of the link in a line, such as `W&B run`, and its address. `line`: plain text."""
     if "://" not in line:
         return None
-    found = _SAID.search(line)
-    if found is None:
-        alone = _ALONE.fullmatch(line) if component == DASHBOARD else None
-        address = None if alone is None else _safe(alone["url"])
+    match = _LABELLED.search(line)
+    if match is None:
+        bare = _BARE.fullmatch(line) if component == DASHBOARD else None
+        address = None if bare is None else _safe(bare["url"])
         return None if address is None else (DASHBOARD, address)
-    if (address := _safe(found["url"])) is None:
+    if (address := _safe(match["url"])) is None:
         return None
-    if view := found["view"]:
+    if view := match["view"]:
         is_wandb = "wandb" in line.partition("View ")[0] or "wandb" in urlsplit(address).netloc
         return f"W&B {view}" if is_wandb else f"page of the {view}", address
-    return found["board"] or ("page of the run" if found["monitor"] else DASHBOARD), address
+    return match["board"] or ("page of the run" if match["monitor"] else DASHBOARD), address
 
 
 def _safe(url: str) -> str | None:
-    """The address without what may be a key in it; `None` where it is none."""
-    url = url.rstrip(_AT_THE_END)
+    """The address without parts that may be a key; `None` if it is no address."""
+    url = url.rstrip(_TRAILING)
     if len(url) > _LONGEST or _NOT_PLAIN.search(url):
         return None
     try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        split = urlsplit(url)
+        host, port = split.hostname, split.port
     except ValueError:  # a port that is none, half of an IPv6 address
         return None
     if not host:
         return None
-    place = f"[{host}]" if ":" in host else host
-    netloc = place if port is None else f"{place}:{port}"
-    query, fragment = (text if _is_harmless(text) else "" for text in (parts.query, parts.fragment))
-    return SplitResult(parts.scheme, netloc, parts.path, query, fragment).geturl()
+    host_text = f"[{host}]" if ":" in host else host
+    netloc = host_text if port is None else f"{host_text}:{port}"
+    query, fragment = (text if _is_harmless(text) else "" for text in (split.query, split.fragment))
+    return SplitResult(split.scheme, netloc, split.path, query, fragment).geturl()
 
 
 def _is_harmless(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Every log of an experiment: what each attempt of each component printed, and the files of the layout."""
+"""All logs of an experiment: the output of each attempt of each component, and the files of the layout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 
 def all_logs(record: ExperimentRecord) -> tuple[LogEntry, ...]:
-    """Those that there are now, in the order in which they began; files of the layout come last."""
+    """The existing logs by start time; files of the layout come last."""
     control = ControlFolder(Path(record.output_dir))
     return (*sorted(_attempts(control), key=lambda entry: (entry.started_at, entry.attempt)), *_files(record))
 
@@ -22,18 +22,18 @@ def _attempts(control: ControlFolder) -> Iterator[LogEntry]:
     for name in sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else ():
         for attempt in control.attempts(name):
             path = control.log_file(name, attempt)
-            if (began := _began(control.attempt_dir(name, attempt), path)) is not None:
-                yield LogEntry(name, attempt, str(path), began)
+            if (started_at := _start_time(control.attempt_dir(name, attempt), path)) is not None:
+                yield LogEntry(name, attempt, str(path), started_at)
 
 
-def _began(folder: Path, log: Path) -> float | None:
-    """When it was started; `None` where it printed nothing yet."""
+def _start_time(folder: Path, log: Path) -> float | None:
+    """Start of the attempt; `None` if it has printed nothing yet."""
     try:
         status = log.stat()
     except OSError:
         return None
-    known = read_attempt(folder)
-    return status.st_mtime if known is None else known.started_at
+    record = read_attempt(folder)
+    return status.st_mtime if record is None else record.started_at
 
 
 def _files(record: ExperimentRecord) -> Iterator[LogEntry]:

@@ -1,7 +1,7 @@
-"""Finding lines in logs of any size. `grep` picks those that may match; only these are decoded.
+"""Search in logs of any size. `grep` selects candidate lines; only these are decoded.
 
-Lines match by their text as shown: without colours, progress bars folded to their last state. Without a GNU
-grep the picking is done here, several times slower.
+The displayed text of a line is matched: without colours, progress bars folded to their last state. Without
+GNU grep the candidates are selected here, several times slower.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rltui.errors import RltuiError
 
 _READ_BYTES = 256 * 1024
 _VERSION_TIMEOUT_S = 5.0
-_LOOK_BYTES = 64 * 1024
-"""Read of a log to see whether it is of JSON logging, or around a line to learn its level."""
+_CONTEXT_BYTES = 64 * 1024
+"""Size of the part of a log that is read to detect JSON logging, or around a line to find its level."""
 
 _GLOG = rb"[%s][0-9]{4} [0-9]{2}:"
 _ERRORS = rb"ERROR|EXCEPTION|CRITICAL|FATAL|Traceback|Error|Exception|Interrupt|ExitGroup|\"level\""
@@ -30,26 +30,26 @@ _SEVERE = {
     Level.WARNING: rb"WARN|Warning: |" + _ERRORS + b"|" + _GLOG % b"WEF",
     Level.ERROR: _ERRORS + b"|" + _GLOG % b"EF",
 }
-"""What lines of a level or a more severe one have in them at least."""
+"""Level → regular expression that every line of this level or a more severe one contains."""
 
 
 class LogSearch:
     """One search through one file, for lines that match `query` and are of `level` or more severe.
 
-    To be iterated by one thread, once; any other may look at `progress` or `cancel` it.
+    To be iterated by one thread, once; any other may read `progress` or call `cancel`.
     """
 
     def __init__(
         self, path: Path, query: Query | None, *, level: Level | None = None, start: int = 0
     ) -> None:
-        """`level`: warning or error. `start`: where to begin, in bytes, at the start of a line."""
+        """`level`: warning or error. `start`: offset in bytes of the first line to search."""
         self._path = path
         self._query, self._level = query, level
         self._start = start
         self._fd: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self.size = start
-        """Bytes of the file as the search began: what is written later is not looked at."""
+        """Size of the file when the search began; later content is not searched."""
         self.is_cancelled = False
 
     def cancel(self) -> None:
@@ -59,7 +59,7 @@ class LogSearch:
 
     @property
     def progress(self) -> float:
-        """From 0 to 1."""
+        """Searched fraction, from 0 to 1."""
         fd, span = self._fd, self.size - self._start
         if fd is None or span <= 0:
             return 0.0
@@ -74,17 +74,17 @@ class LogSearch:
         Raises:
             RltuiError: The file does not exist or cannot be read.
         """
-        with self._opened() as fd:
-            picked = self._picked(fd)
-            acceptance = _Acceptance(fd, self._query, self._level, self.size)
-            for lines in picked:
+        with self._open() as fd:
+            candidates = self._candidate_lines(fd)
+            hit_filter = _HitFilter(fd, self._query, self._level, self.size)
+            for lines in candidates:
                 if self.is_cancelled:
                     return
-                if hits := list(acceptance.hits(lines)):
+                if hits := list(hit_filter.hits(lines)):
                     yield hits
 
     @contextmanager
-    def _opened(self) -> Iterator[int]:
+    def _open(self) -> Iterator[int]:
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
@@ -104,25 +104,23 @@ class LogSearch:
                 self._process = None
             os.close(fd)
 
-    def _picked(self, fd: int) -> Iterator[list[tuple[int, bytes]]]:
+    def _candidate_lines(self, fd: int) -> Iterator[list[tuple[int, bytes]]]:
         """Lines that may match, with their offsets."""
         if self._query is None:
             candidates = Candidates(_SEVERE.get(self._level or Level.INFO, b""), ignores_case=False, words=())
         else:
             candidates = self._query.candidates
             # whether its lines are records, at its beginning or its end
-            places = (self._start, max(self._start, self.size - _LOOK_BYTES))
-            if any(b'"level"' in os.pread(fd, _LOOK_BYTES, place) for place in places):
+            samples = (self._start, max(self._start, self.size - _CONTEXT_BYTES))
+            if any(b'"level"' in os.pread(fd, _CONTEXT_BYTES, sample) for sample in samples):
                 candidates = replace(candidates, posix=b"|".join(candidates.words))
         program = _grep()
         if program is None or not candidates.posix:
-            return self._pick(fd, candidates)
-        return self._pick_by_grep(program, fd, candidates)
+            return self._scan(fd, candidates)
+        return self._grep_lines(program, fd, candidates)
 
-    def _pick_by_grep(
-        self, program: str, fd: int, candidates: Candidates
-    ) -> Iterator[list[tuple[int, bytes]]]:
-        """By a grep that reads our descriptor, from where it stands."""
+    def _grep_lines(self, program: str, fd: int, candidates: Candidates) -> Iterator[list[tuple[int, bytes]]]:
+        """Select lines with a grep that reads our descriptor from its position."""
         argv = [program, "-abiE" if candidates.ignores_case else "-abE", "-e", candidates.posix]
         environment = {**os.environ, "LC_ALL": "C"}
         grep = subprocess.Popen(
@@ -132,41 +130,41 @@ class LogSearch:
         if self.is_cancelled:
             grep.kill()
         assert grep.stdout is not None
-        rest = b""
+        unfinished = b""
         while data := os.read(grep.stdout.fileno(), _READ_BYTES):
-            whole, newline, rest = (rest + data).rpartition(b"\n")
+            complete, newline, unfinished = (unfinished + data).rpartition(b"\n")
             if newline:
-                pairs = (line.partition(b":") for line in whole.split(b"\n"))
+                pairs = (line.partition(b":") for line in complete.split(b"\n"))
                 yield [(self._start + int(offset), line) for offset, _, line in pairs]
         if grep.wait() > 1 and not self.is_cancelled:
             raise RltuiError(f"cannot search {self._path}: {program} ended with code {grep.returncode}")
 
-    def _pick(self, fd: int, candidates: Candidates) -> Iterator[list[tuple[int, bytes]]]:
-        """Without grep."""
-        offset, rest = self._start, b""
+    def _scan(self, fd: int, candidates: Candidates) -> Iterator[list[tuple[int, bytes]]]:
+        """Select lines without grep."""
+        offset, unfinished = self._start, b""
         while not self.is_cancelled and (data := os.read(fd, _READ_BYTES)):
-            whole, newline, rest = (rest + data).rpartition(b"\n")
+            complete, newline, unfinished = (unfinished + data).rpartition(b"\n")
             if not newline:
                 continue
-            yield list(_lines_with(candidates, whole, offset))
-            offset += len(whole) + 1
-        if rest:
-            yield list(_lines_with(candidates, rest, offset))
+            yield list(_lines_with(candidates, complete, offset))
+            offset += len(complete) + 1
+        if unfinished:
+            yield list(_lines_with(candidates, unfinished, offset))
 
 
-class _Acceptance:
-    """Says which of the lines that were picked are hits, in their order."""
+class _HitFilter:
+    """Decides which candidate lines are hits, in their order."""
 
     def __init__(self, fd: int, query: Query | None, level: Level | None, size: int) -> None:
         self._fd, self._query, self._level, self._size = fd, query, level, size
-        self._done = 0
-        """Up to here all lines are decided."""
+        self._decided_until = 0
+        """Offset up to which all lines are decided."""
 
     def hits(self, lines: list[tuple[int, bytes]]) -> Iterator[LogHit]:
         for offset, line in lines:
-            if not self._done <= offset < self._size:
+            if not self._decided_until <= offset < self._size:
                 continue
-            text = shown(line)
+            text = display_text(line)
             if self._query is not None and not self._query.matches(text):
                 continue
             if self._level is None:
@@ -180,24 +178,25 @@ class _Acceptance:
         return self._level is not None and level.severity >= self._level.severity
 
     def _level_before(self, offset: int) -> Level:
-        """Of the nearest line before that has one, within reason."""
-        start = max(0, offset - _LOOK_BYTES)
+        """Level of the nearest line before that has one, within `_CONTEXT_BYTES`."""
+        start = max(0, offset - _CONTEXT_BYTES)
         before = os.pread(self._fd, offset - start, start).split(b"\n")[:-1]
-        levels = (detect_level(shown(line)) for line in reversed(before))
+        levels = (detect_level(display_text(line)) for line in reversed(before))
         return next((level for level in levels if level is not None), Level.INFO)
 
     def _continuation(self, offset: int) -> Iterator[LogHit]:
-        """The lines from `offset` that have no level of their own, within reason."""
-        for line in os.pread(self._fd, _LOOK_BYTES, offset).split(b"\n")[:-1]:
-            text = shown(line)
+        """The lines from `offset` without a level of their own, within `_CONTEXT_BYTES`."""
+        for line in os.pread(self._fd, _CONTEXT_BYTES, offset).split(b"\n")[:-1]:
+            text = display_text(line)
             if offset >= self._size or detect_level(text) is not None:
                 break
             yield LogHit(offset, text)
             offset += len(line) + 1
-        self._done = offset
+        self._decided_until = offset
 
 
-def shown(line: bytes) -> str:
+def display_text(line: bytes) -> str:
+    """The text of a line as it is displayed."""
     return plain_text(decode_line(line))
 
 
@@ -212,17 +211,17 @@ def _lines_with(candidates: Candidates, data: bytes, offset: int) -> Iterator[tu
 
 @cache
 def _grep() -> str | None:
-    """The path of a GNU grep, whose options and extensions are needed; `None` where there is none."""
+    """Path of a GNU grep, whose options and extensions are needed; `None` if there is none."""
     program = shutil.which("grep")
     if program is None:
         return None
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [program, "--version"], capture_output=True, check=False, timeout=_VERSION_TIMEOUT_S
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return program if b"GNU grep" in said.partition(b"\n")[0] else None
+    return program if b"GNU grep" in output.partition(b"\n")[0] else None
 
 
 def _reason(error: OSError) -> str:

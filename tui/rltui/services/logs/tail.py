@@ -1,4 +1,4 @@
-"""Printing logs: the last lines of a file, and new ones as they come."""
+"""Output of logs: the last lines of a file, and new ones as they come."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from rltui.services.logs.index import LogFile
 from rltui.services.logs.search import LogSearch
 
 CHUNK_BYTES = 1024 * 1024
-"""Read at a time. Also the longest line: what goes on beyond it counts as another line."""
+"""Limit of one read, and of a line: a longer one is split."""
 _FOLLOW_INTERVAL_S = 0.1
 
 
 def tail_lines(path: Path, count: int | None = None, line_filter: LineFilter | None = None) -> Iterator[str]:
     """Yield the last `count` lines that pass, or all of them, oldest first, sanitised and without colour.
 
-    Without a filter the cost depends on `count`, with one the whole file is read. All lines come as they are
-    read, in memory that does not depend on the file.
+    Without a filter the cost depends on `count`, with one the complete file is read. All lines are yielded as
+    they are read, in memory that does not depend on the file.
 
     Raises:
         RltuiError: The file does not exist or cannot be read.
     """
     line_filter = line_filter or LineFilter()
     if line_filter.pattern is not None and line_filter.level is None:
-        found = _found_lines(path, line_filter.pattern)
-        yield from map(without_secrets, found if count is None else deque(found, maxlen=count))
+        matches = _search_lines(path, line_filter.pattern)
+        yield from map(without_secrets, matches if count is None else deque(matches, maxlen=count))
         return
     with closing(_LineStream(path, count, line_filter)) as stream:
         if count is None:
@@ -62,14 +62,14 @@ def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | 
         yield from map(without_secrets, chain(stream.drain(), stream.finish()))
 
 
-def _found_lines(path: Path, pattern: re.Pattern[str]) -> Iterator[str]:
+def _search_lines(path: Path, pattern: re.Pattern[str]) -> Iterator[str]:
     for hits in LogSearch(path, Query(pattern, pattern.pattern)).batches():
         for hit in hits:
             yield hit.text
 
 
 class _LineStream:
-    """Lines of a growing file that pass, beginning early enough to yield `count` of them."""
+    """Accepted lines of a growing file, starting early enough to yield `count` of them."""
 
     def __init__(self, path: Path, count: int | None, line_filter: LineFilter) -> None:
         offset = 0
@@ -83,16 +83,16 @@ class _LineStream:
     def drain(self) -> Iterator[str]:
         """Yield complete lines up to the present end of the file."""
         while data := self._lines.read():
-            yield from self._passing(data[:-1].split(b"\n"))
+            yield from self._accepted(data[:-1].split(b"\n"))
 
     def finish(self) -> Iterator[str]:
-        rest = self._lines.finish()
-        yield from self._passing([rest] if rest else [])
+        unfinished = self._lines.finish()
+        yield from self._accepted([unfinished] if unfinished else [])
 
     def close(self) -> None:
         self._lines.close()
 
-    def _passing(self, lines: list[bytes]) -> Iterator[str]:
+    def _accepted(self, lines: list[bytes]) -> Iterator[str]:
         for data in lines:
             text = plain_text(decode_line(data))
             if self._filter.accepts(text):

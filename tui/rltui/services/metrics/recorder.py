@@ -1,4 +1,4 @@
-"""From the files of a run into its store: what was appended since the last look, or all where the store is
+"""Copies rows from the files of a run into its store: new ones since the last poll, or all if the store is
 lost.
 """
 
@@ -23,7 +23,7 @@ from rltui.core.metrics import LARGEST_STEP, numbers
 from rltui.core.series import OWN_SOURCE, writer_of
 from rltui.errors import RltuiError
 from rltui.frameworks.base import Framework
-from rltui.services.logs.growing_file import AppendedLines, json_value, marked_lines
+from rltui.services.logs.growing_file import AppendedLines, json_value, lines_with
 from rltui.services.metrics.store import SeriesWriter
 from rltui.services.own_files import FileLock
 from rltui.services.runs.experiment_files import ControlFolder
@@ -32,36 +32,38 @@ from rltui.services.runs.run_folder import ARCHIVED_SERIES
 logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES = 1 << 20
-"""Read of a file at a time: bounds the memory that a catch-up takes."""
+"""Limit of one read of a file, which bounds the memory of a catch-up."""
 _LINE_BYTES = 64 * 1024
-"""Of a log line, what is looked at."""
+"""Length of the part of a log line that is parsed."""
 _ROW_BYTES = 16 << 20
-"""Longest row of a metrics file."""
+"""Limit of a row in a metrics file."""
 _ID_BYTES = 64
-"""Of its first line, what tells a file from another that takes its path."""
-_LATEST = 1e11
-"""Seconds since 1970 that still are a date."""
+"""Length of the beginning of the first line that identifies a file."""
+_LATEST_TIME = 1e11
+"""Largest number of seconds since 1970 that counts as a date."""
 _DROPPED_MARK = b"non-finite value(s)"
 _DROPPED = re.compile(r"Dropping (\d{1,6}) non-finite value\(s\) from (.*)")
 _NAME = re.compile(r"[A-Za-z_][\w.@:-]*(?:/[\w.@:-]+)+")
-_OF_STEP = re.compile(r"\bstep (\d{1,12})\b", re.IGNORECASE)
-_PERIOD = "step_time"
-"""Series of the time from one completed step to the next."""
+_STEP = re.compile(r"\bstep (\d{1,12})\b", re.IGNORECASE)
+_STEP_TIME = "step_time"
+"""Name of the series of the time from one completed step to the next."""
 _DROPPED_COUNT = "non_finite_values"
-"""Series of how many values were dropped, where the program does not say which."""
+"""Name of the series of dropped values, if the program does not say which."""
 
 
 @dataclass(slots=True)
-class _Recorded:
+class _RecordedFile:
+    """A file of the run that is read into the store."""
+
     path: Path
     origin: str
-    """Names it in the store: its path, and what it begins with."""
+    """The file's name in the store, made from its path and its beginning."""
     lines: AppendedLines
     dates: _Dates | None = None
-    """Of a log."""
+    """Dates of its lines if it is a log."""
 
     def read(self) -> Iterator[tuple[int, bytes]]:
-        """The next lines, each with the place behind it."""
+        """The next lines, each with the offset after it."""
         data = self.lines.read()
         position = self.lines.position - len(data)
         for line in data.splitlines(keepends=True):
@@ -70,7 +72,7 @@ class _Recorded:
 
 
 def _identity(path: Path) -> str | None:
-    """What the file begins with, as a number in words; `None` while that is not told."""
+    """Checksum of the beginning of the file; `None` while that is incomplete."""
     try:
         with path.open("rb") as file:
             start = file.read(_ID_BYTES)
@@ -81,27 +83,27 @@ def _identity(path: Path) -> str | None:
 
 
 class _Dates:
-    """Dates for the lines of a log, which mostly say HH:MM:SS alone, in the order of the file."""
+    """Dates for the lines of a log, most of which say HH:MM:SS alone, in the order of the file."""
 
     def __init__(self, backlog: Iterable[str] = (), written_at: float = 0.0) -> None:
-        """`backlog`: lines that will come first, of which the last was written at about `written_at`."""
+        """`backlog`: the first lines, of which the last was written at about `written_at`."""
         clocks = [clock for line in backlog if (clock := _clock_of(line)) is not None]
         self._days_left = sum(later < earlier - _BACK_S for earlier, later in pairwise(clocks))
-        self._left = len(clocks)
+        self._backlog_left = len(clocks)
         self._midnight = _at_clock(clocks[-1], written_at) - clocks[-1] if clocks else 0.0
-        """That before the last line of the backlog."""
+        """Midnight before the last line of the backlog."""
         self._newest: float | None = None
         self._clock: int | None = None
 
     def of(self, line: str, now: float) -> float:
-        """Seconds since the epoch. `now`: when a line behind the backlog is read."""
-        if whole := _ISO.search(line[:_HEAD_CHARS]):
+        """Seconds since the epoch. `now`: time at which a line after the backlog is read."""
+        if timestamp := _ISO.search(line[:_HEAD_CHARS]):
             with contextlib.suppress(ValueError):  # a month that is none: then the time alone counts
-                return datetime.fromisoformat(whole[0]).timestamp()
+                return datetime.fromisoformat(timestamp[0]).timestamp()
         if (clock := _clock_of(line)) is None:
             return now if self._newest is None else self._newest
-        if self._left:
-            self._left -= 1
+        if self._backlog_left:
+            self._backlog_left -= 1
             if self._clock is not None and clock < self._clock - _BACK_S:
                 self._days_left -= 1
             self._newest = self._midnight - self._days_left * _DAY_S + clock
@@ -118,80 +120,80 @@ _DAY_S = 86400.0
 _BACK_S = 3600
 """A clock that falls by more has passed midnight; by less, lines of two programs are mixed."""
 _AHEAD_S = 60.0
-"""So much a line may be ahead of the clock that its file was dated by."""
+"""A line may be ahead of its file's modification time by this much."""
 
 
 def _clock_of(line: str) -> int | None:
-    """Seconds since midnight."""
-    found = _CLOCK.search(line[:_HEAD_CHARS])
-    return int(found[1]) * 3600 + int(found[2]) * 60 + int(found[3]) if found else None
+    """Seconds since midnight, of the time in a line."""
+    match = _CLOCK.search(line[:_HEAD_CHARS])
+    return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3]) if match else None
 
 
 def _at_clock(seconds: int, latest: float) -> float:
     """The last time, up to about `latest`, at which the clock showed so many seconds since midnight."""
     day = datetime.fromtimestamp(latest).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-    at = day.timestamp() + seconds
-    return at if at <= latest + _AHEAD_S else at - _DAY_S
+    moment = day.timestamp() + seconds
+    return moment if moment <= latest + _AHEAD_S else moment - _DAY_S
 
 
 class RunRecorder:
-    """Keeps the store of one run up to date. `poll` blocks and belongs to one thread; the others wait for
-    nothing.
+    """Keeps the store of one run up to date. `poll` blocks and belongs to one thread; the other methods do
+    not block.
 
-    What a metrics file says goes before what was printed, which is rounded.
+    Values of a metrics file take precedence over printed ones, which are rounded.
     """
 
     def __init__(
         self,
         control: ControlFolder,
         framework: Framework,
-        places: Sequence[Path],
+        paths: Sequence[Path],
         *,
         logs: Callable[[], Mapping[str, Path]] = dict,
         earlier_logs: Callable[[], Sequence[tuple[str, Path]]] = tuple,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`places`, `logs` and `earlier_logs` as `RunMetrics`; logs are read where the framework prints
+        """`paths`, `logs` and `earlier_logs` as `RunMetrics`; logs are read if the framework prints
         metrics.
         """
         self._control = control
         self._framework = framework
-        self._places = places
+        self._paths = paths
         self._logs, self._earlier_logs = logs, earlier_logs
         self._clock = clock
         self._queue: deque[Callable[[], None]] = deque()
         self._lock = FileLock(control.series_lock)
         self._writer: SeriesWriter | None = None
         self._problem: str | None = None
-        self._file: _Recorded | None = None
-        self._printed: dict[str, _Recorded] = {}
-        self._earlier: list[tuple[str, _Recorded]] = []
+        self._file: _RecordedFile | None = None
+        self._printed: dict[str, _RecordedFile] = {}
+        self._earlier: list[tuple[str, _RecordedFile]] = []
         self._is_begun = False
-        """The logs of earlier attempts were looked for."""
-        self._in_file: set[str] = set()
+        """True once the logs of earlier attempts were looked for."""
+        self._names_in_file: set[str] = set()
         """Names in the metrics file."""
         self._owners: dict[str, str] = {}
-        """By source, the component whose log says it: a launcher repeats what its children print."""
+        """Source → the component whose log contains it: a launcher repeats the output of its children."""
         self._steps: dict[str, int] = {}
-        """By source, its newest step."""
+        """Source → its newest step."""
         self._completed: tuple[int, float] | None = None
         """The newest step that the trainer completed, and when."""
 
     # --- from any thread ----------------------------------------------------------------------------------
 
     def sample(self, values: Mapping[str, float], source: str, step: int | None = None) -> None:
-        """Note what was measured just now. `step`: of the run, where it is known what it is of."""
-        at = self._clock()
-        self._queue.append(lambda: self._opened().add(source, values, at=at, step=step))
+        """Record values that were measured just now. `step`: of the run, if known."""
+        now = self._clock()
+        self._queue.append(lambda: self._active_writer().add(source, values, at=now, step=step))
 
     def resumed(self, step: int | None) -> None:
-        """The run goes on behind the checkpoint `step`, or begins anew."""
-        at = self._clock()
+        """Record that the run continues from the checkpoint `step`, or starts from the beginning."""
+        now = self._clock()
         if step is None:
             self._queue.append(self._begin_anew)
         else:
             last = step - 1 + self._framework.files.first_step
-            self._queue.append(lambda: self._rewind(last, at))
+            self._queue.append(lambda: self._rewind(last, now))
 
     # --- in its own ---------------------------------------------------------------------------------------
 
@@ -200,14 +202,13 @@ class RunRecorder:
         return self._problem
 
     def poll(self) -> bool:
-        """Take in what is new, up to a certain amount. Returns whether there is more to take in at once.
+        """Process new rows, up to a certain amount. Returns whether there are more to process at once.
 
-        Nothing is read while there is no room on the disk, or while another process keeps the store: it is
-        read once there is.
+        Nothing is read while the disk is full, or while another process writes the store: it is read later.
         """
         if self._writer is None and not self._open():
             return False
-        writer = self._opened()
+        writer = self._active_writer()
         if writer.is_lost():
             # somebody removed the store: fill another from the files
             self._file, self._printed, self._earlier, self._is_begun = None, {}, [], False
@@ -228,12 +229,12 @@ class RunRecorder:
             pass
 
     def close(self) -> None:
-        """Let another process keep the store."""
+        """Let another process write the store."""
         self._writer = None
         self._lock.release()
 
     def _open(self) -> bool:
-        """Only one process writes a store, and a reader may be the one where no supervisor lives."""
+        """Lock the store. Only one process writes it, which may be a reader if no supervisor runs."""
         try:
             self._control.make()
             if not self._lock.take():
@@ -244,27 +245,27 @@ class RunRecorder:
             return False
         return True
 
-    def _opened(self) -> SeriesWriter:
+    def _active_writer(self) -> SeriesWriter:
         assert self._writer is not None
         return self._writer
 
-    def _rewind(self, last: int, at: float) -> None:
-        self._opened().rewind(last, at)
+    def _rewind(self, last: int, moment: float) -> None:
+        self._active_writer().rewind(last, moment)
         self._completed = None
         self._steps = {source: min(step, last) for source, step in self._steps.items()}
 
     def _begin_anew(self) -> None:
-        """Another run: what the store holds goes to what restarts set aside."""
-        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(self._clock()))
+        """Start another run: the store moves to the archive of restarts."""
+        time_text = time.strftime("%Y%m%d-%H%M%S", time.localtime(self._clock()))
         candidates = (
-            self._control.archive / stamp / name for name in (ARCHIVED_SERIES, *map(str, range(2, 1000)))
+            self._control.archive / time_text / name for name in (ARCHIVED_SERIES, *map(str, range(2, 1000)))
         )
-        aside = next(path for path in candidates if not path.exists())
+        archive = next(path for path in candidates if not path.exists())
         try:
-            self._opened().begin_anew(aside)
+            self._active_writer().begin_anew(archive)
         except OSError as error:
             logger.error("cannot move %s aside: %s", self._control.series, error.strerror)
-        self._in_file.clear()
+        self._names_in_file.clear()
         self._owners.clear()
         self._steps.clear()
         self._completed = None
@@ -272,11 +273,11 @@ class RunRecorder:
     # --- the metrics file ---------------------------------------------------------------------------------
 
     def _poll_file(self) -> bool:
-        path = next((path for path in self._places if path.exists()), None)
+        path = next((path for path in self._paths if path.exists()), None)
         if path is None:
             return False
         if self._file is None or self._file.path != path:
-            self._file = self._opened_file(path)
+            self._file = self._open_file(path)
             if self._file is None:
                 return False
         file = self._file
@@ -288,24 +289,26 @@ class RunRecorder:
         for position, line in lines:
             row = json_value(line)
             if isinstance(row, dict):
-                self._in_file.update(row)
-                at = _number(row.get("time"))
-                self._add(row, writer_of(row), at or self._clock(), file.origin, position)
+                self._names_in_file.update(row)
+                moment = _number(row.get("time"))
+                self._add(row, writer_of(row), moment or self._clock(), file.origin, position)
         return file.lines.behind
 
-    def _opened_file(self, path: Path) -> _Recorded | None:
+    def _open_file(self, path: Path) -> _RecordedFile | None:
         identity = _identity(path)
         if identity is None:
             return None
         origin = f"file {path.name} {identity}"
-        writer = self._opened()
-        known = [known for known in writer.origins() if known.startswith("file ")]
-        if origin not in known and any(other.startswith(f"file {path.name} ") for other in known):
+        writer = self._active_writer()
+        origins = [origins for origins in writer.origins() if origins.startswith("file ")]
+        if origin not in origins and any(
+            known_origin.startswith(f"file {path.name} ") for known_origin in origins
+        ):
             self._begin_anew()  # it was replaced while nobody looked
         cursor = writer.cursor(origin)
-        self._in_file = {*writer.names_of(origin)}
+        self._names_in_file = {*writer.names_of(origin)}
         lines = AppendedLines(path, offset=cursor, most_bytes=_CHUNK_BYTES, line_bytes=_ROW_BYTES)
-        return _Recorded(path, origin, lines)
+        return _RecordedFile(path, origin, lines)
 
     # --- logs ---------------------------------------------------------------------------------------------
 
@@ -315,7 +318,7 @@ class RunRecorder:
         if not self._is_begun:
             self._is_begun = True
             for component, path in self._earlier_logs():
-                if (log := self._opened_log(component, path)) is not None:
+                if (log := self._open_log(component, path)) is not None:
                     self._earlier.append((component, log))
         present = self._logs()
         for component in [*self._printed]:
@@ -330,61 +333,61 @@ class RunRecorder:
         is_behind = False
         for component, path in present.items():
             if component not in self._printed:
-                found = self._opened_log(component, path)
-                if found is None:
+                new_log = self._open_log(component, path)
+                if new_log is None:
                     continue
-                self._printed[component] = found
+                self._printed[component] = new_log
             is_behind |= self._read_log(component, self._printed[component])
         return is_behind
 
-    def _opened_log(self, component: str, path: Path) -> _Recorded | None:
+    def _open_log(self, component: str, path: Path) -> _RecordedFile | None:
         identity = _identity(path)
         if identity is None:
             return None
         origin = f"log {component} {path.parent.name}/{path.name} {identity}"
-        cursor = self._opened().cursor(origin)
+        cursor = self._active_writer().cursor(origin)
         backlog = AppendedLines(path, offset=cursor, most_bytes=_CHUNK_BYTES, line_bytes=_LINE_BYTES)
-        texts = (_text(line, self._framework) for _, line in self._marked_lines(backlog))
-        dates = _Dates(texts, path.stat().st_mtime)
+        backlog_lines = (_plain_line(line, self._framework) for _, line in self._marked_lines(backlog))
+        dates = _Dates(backlog_lines, path.stat().st_mtime)
         backlog.close()
         lines = AppendedLines(path, offset=cursor, most_bytes=_CHUNK_BYTES, line_bytes=_LINE_BYTES)
-        return _Recorded(path, origin, lines, dates)
+        return _RecordedFile(path, origin, lines, dates)
 
-    def _marked_lines(self, lines: AppendedLines, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
-        """Those that may say something, each with the place behind it."""
-        marks = (*(mark.encode() for mark in self._framework.log_marks), _DROPPED_MARK)
+    def _marked_lines(self, lines: AppendedLines, *, to_end: bool = True) -> Iterator[tuple[int, bytes]]:
+        """Lines that may contain metrics, each with the offset after it."""
+        patterns = (*(pattern.encode() for pattern in self._framework.log_marks), _DROPPED_MARK)
         while data := lines.read():
             start = lines.position - len(data)
-            for end, line in marked_lines(data, marks):
+            for end, line in lines_with(data, patterns):
                 yield start + end, line
-            if not whole:
+            if not to_end:
                 return
 
-    def _read_log(self, component: str, log: _Recorded) -> bool:
-        """Take in a piece. Returns whether there is more."""
+    def _read_log(self, component: str, log: _RecordedFile) -> bool:
+        """Process one piece. Returns whether there is more."""
         assert log.dates is not None
         now = self._clock()
-        for position, line in self._marked_lines(log.lines, whole=False):
+        for position, line in self._marked_lines(log.lines, to_end=False):
             if log.lines.restarted:
                 break
-            text = _text(line, self._framework)
-            at = log.dates.of(text, now)
+            text = _plain_line(line, self._framework)
+            moment = log.dates.of(text, now)
             if dropped := _DROPPED.search(text):
-                self._add_dropped(component, int(dropped[1]), dropped[2], at, (log.origin, position))
+                self._add_dropped(component, int(dropped[1]), dropped[2], moment, (log.origin, position))
                 continue
             try:
                 row = self._framework.log_row(component, text)
             except ValueError:  # a number with more digits than Python reads
                 continue
             if row is not None:
-                self._add_printed(component, row, at, log.origin, position)
+                self._add_printed(component, row, moment, log.origin, position)
         if log.lines.restarted:  # another file, or it begins anew
-            self._printed = {name: each for name, each in self._printed.items() if each is not log}
+            self._printed = {name: other for name, other in self._printed.items() if other is not log}
             return True
         return log.lines.behind
 
     def _add_printed(
-        self, component: str, row: Mapping[str, Any], at: float, origin: str, position: int
+        self, component: str, row: Mapping[str, Any], moment: float, origin: str, position: int
     ) -> None:
         source = writer_of(row) or component
         step = _step(row) if "step" in row else self._steps.get(source)
@@ -394,42 +397,48 @@ class RunRecorder:
                 return  # a launcher repeats what its children print into logs of their own
             self._owners[source] = component
         new = {
-            name: value for name, value in row.items() if name not in self._in_file or not _is_finite(value)
+            name: value
+            for name, value in row.items()
+            if name not in self._names_in_file or not _is_finite(value)
         }
-        self._add({**new, "step": step}, source, at, origin, position)
+        self._add({**new, "step": step}, source, moment, origin, position)
 
-    def _add_dropped(self, component: str, count: int, said: str, at: float, place: tuple[str, int]) -> None:
-        """A program left values out of its metrics since they are no numbers any more."""
-        names = dict.fromkeys(_NAME.findall(said), math.nan)
+    def _add_dropped(
+        self, component: str, count: int, text: str, moment: float, origin: tuple[str, int]
+    ) -> None:
+        """Record values that a program left out of its metrics since they are not finite."""
+        names = dict.fromkeys(_NAME.findall(text), math.nan)
         source = writer_of(names) or component
-        of_step = _OF_STEP.search(said)
-        step = int(of_step[1]) if of_step else self._steps[source] + 1 if source in self._steps else None
+        step_match = _STEP.search(text)
+        step = (
+            int(step_match[1]) if step_match else self._steps[source] + 1 if source in self._steps else None
+        )
         values = names or {_DROPPED_COUNT: float(count)}
-        self._opened().add(source, values, at=at, step=step, origin=place[0], cursor=place[1])
+        self._active_writer().add(source, values, at=moment, step=step, origin=origin[0], cursor=origin[1])
 
-    def _add(self, row: Mapping[str, Any], source: str, at: float, origin: str, position: int) -> None:
+    def _add(self, row: Mapping[str, Any], source: str, moment: float, origin: str, position: int) -> None:
         step = _step(row)
         if values := numbers(row):
-            self._opened().add(source, values, at=at, step=step, origin=origin, cursor=position)
+            self._active_writer().add(source, values, at=moment, step=step, origin=origin, cursor=position)
         if step is None:
             return
         self._steps[source] = step
         if self._framework.metrics.trainer_step in row:
-            if (period := self._period(step, at)) is not None:
-                self._opened().add(
-                    OWN_SOURCE, {_PERIOD: period}, at=at, step=step, origin=origin, cursor=position
+            if (period := self._period(step, moment)) is not None:
+                self._active_writer().add(
+                    OWN_SOURCE, {_STEP_TIME: period}, at=moment, step=step, origin=origin, cursor=position
                 )
-            self._completed = step, at
+            self._completed = step, moment
 
-    def _period(self, step: int, at: float) -> float | None:
-        """Seconds of a step with all waiting, since the one before was completed; none after a rewind."""
+    def _period(self, step: int, moment: float) -> float | None:
+        """Seconds of a step including waits, since the previous one was completed; `None` after a rewind."""
         if self._completed is None:
             return None
         before, completed_at = self._completed
-        return (at - completed_at) / (step - before) if step > before and at > completed_at else None
+        return (moment - completed_at) / (step - before) if step > before and moment > completed_at else None
 
 
-def _text(line: bytes, framework: Framework) -> str:
+def _plain_line(line: bytes, framework: Framework) -> str:
     is_folded = not framework.log_redraws
     return plain_text(decode_line(line[:_LINE_BYTES].rstrip(b"\r\n"), folded=is_folded))
 
@@ -442,9 +451,9 @@ def _step(row: Mapping[str, Any]) -> int | None:
 
 
 def _number(value: object) -> float | None:
-    """A time; `None` for what is none."""
+    """A valid time; `None` for anything else."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 < value < _LATEST else None  # type: ignore[arg-type,operator]
+    return float(value) if is_number and 0 < value < _LATEST_TIME else None  # type: ignore[arg-type,operator]
 
 
 def _is_finite(value: object) -> bool:

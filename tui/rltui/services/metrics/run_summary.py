@@ -1,4 +1,4 @@
-"""A few figures of a run, for a list of many: last values, levels, its reward in miniature."""
+"""Key metrics of a run for a list of many: last values, levels, a sparkline of its reward."""
 
 from __future__ import annotations
 
@@ -13,124 +13,128 @@ from rltui.core.metric_names import CONCEPTS, MetricConcept, find, find_all
 from rltui.core.series import Rewind, Series, SeriesKey, SeriesSource
 from rltui.frameworks.base import Framework
 
-_CHOSEN = tuple(each for each in CONCEPTS if each.curated and (not each.many or each.id == "eval"))
-"""Not what a run has one of for each environment and device."""
+_CONCEPTS = tuple(
+    concept for concept in CONCEPTS if concept.curated and (not concept.many or concept.id == "eval")
+)
+"""Excludes concepts that a run has once per environment or device."""
 _MEANS = 24
-"""Points of the miniature."""
+"""Number of points of the sparkline."""
 
 LastAndBest = tuple[float | None, float | None]
-"""`None`: there is none, or it is no finite number. The best is that of `RunRow.metrics`."""
+"""Last and best value; `None`: there is none, or it is not finite. The best is that of `RunRow.metrics`."""
 
 
 @dataclass(slots=True)
-class _Seen:
+class _SeriesState:
     points: int = 0
     step: int = -1
     last: float | None = None
     best: float | None = None
     recent: list[float] = field(default_factory=list)
-    """The last finite ones, as many as a level has."""
+    """The last finite values, as many as a level has."""
     unblocked: list[float] = field(default_factory=list)
-    """Finite ones behind the last whole block."""
+    """Finite values after the last complete block."""
 
 
 class RunSummary:
-    """Of the series in `source`, kept up to date by what is new in them. Blocking, for one thread."""
+    """Summary of the series in `source`, updated with their new points. Blocking, for one thread."""
 
     def __init__(self, source: SeriesSource, framework: Framework) -> None:
         self._source = source
         self._names = framework.metrics
         self._shift = 1 - framework.files.first_step
         self._rewinds: tuple[Rewind, ...] = ()
-        self._seen: dict[SeriesKey, _Seen] = {}
+        self._states: dict[SeriesKey, _SeriesState] = {}
         self._keys: dict[str, SeriesKey] = {}
-        """By id of a concept: its series that counts."""
+        """Concept id → the series that represents it."""
         self._evals: list[SeriesKey] = []
-        self._known: tuple[SeriesKey, ...] = ()
+        self._series_keys: tuple[SeriesKey, ...] = ()
         self._reward = Series()
-        """All of its points."""
+        """The points of the reward."""
         self.metrics: dict[str, LastAndBest] = {}
-        """By id of a concept."""
+        """Concept id → last and best value."""
         self.levels: dict[str, Level] = {}
-        """By id of a concept, of those that come by batches."""
+        """Concept id → level, for concepts with a value per batch."""
         self.sparkline: tuple[float, ...] = ()
-        """As in `RunRow`."""
+        """Mean rewards, as in `RunRow`."""
         self.span: tuple[float, float] | None = None
-        """When its first and its last step were written."""
+        """Times at which the first and the last step were written."""
         self.step: int | None = None
-        """Completed, counted from 1; `None`: no step was."""
-        self._take()
+        """Number of completed steps; `None`: there is none."""
+        self._update()
 
     def look(self) -> bool:
-        """Take in what is new since the last look. Returns whether anything was."""
+        """Process what is new since the last poll. Returns whether anything was."""
         change = self._source.look()
         if change is LogChange.NONE:
             return False
         if change is LogChange.RESET:
-            self._forget()
-        self._take()
+            self._reset()
+        self._update()
         return True
 
-    def _forget(self) -> None:
-        self._seen, self._reward = {}, Series()
+    def _reset(self) -> None:
+        self._states, self._reward = {}, Series()
 
-    def _take(self) -> None:
+    def _update(self) -> None:
         if (rewinds := self._source.rewinds()) != self._rewinds:
             self._rewinds = rewinds
-            self._forget()
-        if (keys := self._source.keys()) != self._known:
-            self._known = keys
-            found = {each.id: find(each.id, keys) for each in _CHOSEN if not each.many}
-            self._keys = {id_: key for id_, key in found.items() if key is not None}
+            self._reset()
+        if (keys := self._source.keys()) != self._series_keys:
+            self._series_keys = keys
+            matches = {concept.id: find(concept.id, keys) for concept in _CONCEPTS if not concept.many}
+            self._keys = {id_: key for id_, key in matches.items() if key is not None}
             self._evals = find_all("eval", keys)
-        self.metrics = {each.id: self._figures(each) for each in _CHOSEN if each.id in self._keys}
-        levels = {id_: level_of(self._seen[self._keys[id_]].recent) for id_ in self.metrics}
+        self.metrics = {
+            concept.id: self._last_and_best(concept) for concept in _CONCEPTS if concept.id in self._keys
+        }
+        levels = {id_: level_of(self._states[self._keys[id_]].recent) for id_ in self.metrics}
         self.levels = {id_: level for id_, level in levels.items() if level is not None}
         if self._evals:
-            self.metrics["eval"] = self._evaluated()
+            self.metrics["eval"] = self._eval_means()
         line, _ = self._reward.lines(self._rewinds)
         self.sparkline = _means([value for value in line.values if math.isfinite(value)])
-        self.step = self._completed()
+        self.step = self._completed_step()
         if self._reward:
             self.span = min(self._reward.times), max(self._reward.times)
 
-    def _figures(self, concept: MetricConcept) -> LastAndBest:
+    def _last_and_best(self, concept: MetricConcept) -> LastAndBest:
         key = self._keys[concept.id]
-        seen = self._seen.setdefault(key, _Seen())
-        new = self._source.read(key, seen.points)
-        if seen.points and any(step <= seen.step for step in new.steps):  # it went back by itself
-            new, seen = self._source.read(key), _Seen()
-            self._seen[key] = seen
+        state = self._states.setdefault(key, _SeriesState())
+        new = self._source.read(key, state.points)
+        if state.points and any(step <= state.step for step in new.steps):  # it went back by itself
+            new, state = self._source.read(key), _SeriesState()
+            self._states[key] = state
             if concept.id == "reward":
                 self._reward = Series()
         if concept.id == "reward":
             self._reward.extend(new)
         if new:
-            count = seen.points + len(new)
-            line = new if seen.points else new.lines(self._rewinds)[0]
-            self._add(seen, line, concept)
-            seen.points = count
-        known = [] if seen.best is None else [seen.best]
-        if concept.better and (level := level_of(seen.recent)) is not None:
-            known.append(level.mean)
-        return seen.last, _better(known, concept) if known else None
+            count = state.points + len(new)
+            line = new if state.points else new.lines(self._rewinds)[0]
+            self._add(state, line, concept)
+            state.points = count
+        candidates = [] if state.best is None else [state.best]
+        if concept.better and (level := level_of(state.recent)) is not None:
+            candidates.append(level.mean)
+        return state.last, _better(candidates, concept) if candidates else None
 
     @staticmethod
-    def _add(seen: _Seen, line: Series, concept: MetricConcept) -> None:
+    def _add(state: _SeriesState, line: Series, concept: MetricConcept) -> None:
         finite = [value for value in line.values if math.isfinite(value)]
         if not line:
             return
-        seen.step, seen.last = line.steps[-1], line.values[-1] if math.isfinite(line.values[-1]) else None
+        state.step, state.last = line.steps[-1], line.values[-1] if math.isfinite(line.values[-1]) else None
         if concept.by_batch:
-            seen.recent = [*seen.recent, *finite][-LEVEL_STEPS:]
-            waiting = [*seen.unblocked, *finite]
+            state.recent = [*state.recent, *finite][-LEVEL_STEPS:]
+            waiting = [*state.unblocked, *finite]
             finite = block_means(waiting)
-            seen.unblocked = waiting[len(finite) * LEVEL_STEPS :]
+            state.unblocked = waiting[len(finite) * LEVEL_STEPS :]
         if finite and concept.better:
-            known = [] if seen.best is None else [seen.best]
-            seen.best = _better([*known, *finite], concept)
+            candidates = [] if state.best is None else [state.best]
+            state.best = _better([*candidates, *finite], concept)
 
-    def _evaluated(self) -> LastAndBest:
+    def _eval_means(self) -> LastAndBest:
         by_step: dict[int, list[float]] = {}
         for key in self._evals:
             line, _ = self._source.read(key).lines(self._rewinds)
@@ -142,14 +146,14 @@ class RunSummary:
         means = {step: sum(values) / len(values) for step, values in by_step.items()}
         return means[max(means)], max(means.values())
 
-    def _completed(self) -> int | None:
-        """The trainer's last step; where none is known, the last with a reward."""
-        names = [key for key in self._known if key.name == self._names.trainer_step]
+    def _completed_step(self) -> int | None:
+        """The trainer's last step; if unknown, the last with a reward."""
+        names = [key for key in self._series_keys if key.name == self._names.trainer_step]
         for key in (*names, self._keys.get("reward")):
             if key is None:
                 continue
-            seen = self._seen.get(key)
-            step = seen.step if seen is not None and seen.points else self._last_step(key)
+            state = self._states.get(key)
+            step = state.step if state is not None and state.points else self._last_step(key)
             if step is not None and step >= 0:
                 return step + self._shift
         return None

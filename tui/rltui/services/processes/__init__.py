@@ -1,8 +1,8 @@
-"""What the operating system knows of processes: identity, trees, leftovers, and who holds a port.
+"""Processes as the operating system sees them: identity, trees, leftovers, and port holders.
 
-How they end is told by `ending.py`, which needs asyncio: not everybody can wait for that.
+Termination is in `ending.py`, whose asyncio not every caller can afford to import.
 
-A process is named by pid and start time, and signalled through a pidfd, so a reused pid is never hit.
+A process is identified by pid and start time, and signalled through a pidfd, so a reused pid is never hit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rltui.services.processes.attempts import (
     Leftover,
     ProcessOwners,
     attempt_tags,
-    kept,
+    kept_leftovers,
     leftovers,
     living_output_dirs,
     read_attempt,
@@ -54,7 +54,7 @@ __all__ = [
     "in_initial_pid_namespace",
     "is_alive",
     "is_stopped",
-    "kept",
+    "kept_leftovers",
     "leftovers",
     "listening_ports",
     "living_output_dirs",

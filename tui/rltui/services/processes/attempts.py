@@ -1,4 +1,6 @@
-"""Attempts by what their shim wrote, or by their living processes; and what of them lives without a shim."""
+"""Attempts by the record of their shim, or by their living processes; and processes that outlived their
+shim.
+"""
 
 from __future__ import annotations
 
@@ -29,41 +31,42 @@ from rltui.services.processes.identity import (
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """`attempt.json`, as `daemon/shim/record.py` writes it."""
+    """The content of `attempt.json`, as `daemon/shim/record.py` writes it."""
 
     experiment: str
     component: str
     attempt: int
-    """Counted from 1."""
+    """Attempts are counted from 1."""
     state: Literal["running", "exited"]
     boot: str
-    """See `boot_identity`. The pids mean nothing under another one."""
+    """See `boot_identity`. The pids are meaningless under another one."""
     shim: ProcessId | None
     main: ProcessId | None
-    """What was started; None where that failed."""
+    """The process that was started; None if that failed."""
     session: int | None
     argv: tuple[str, ...]
     cwd: str
     log: str
     started_at: float
     ended_at: float | None
-    """When the main process ended; its descendants may outlast it until `state` is `exited`."""
+    """End of the main process; its descendants may live on until `state` is `exited`."""
     exit_code: int | None
     signal: str | None
     """Name of the signal that ended it, such as `SIGKILL`."""
     error: str | None
-    """Why it could not be started, in words."""
+    """Reason why it could not be started."""
     stop_requested: bool
-    """The main process was told to stop before it ended."""
+    """True if the main process was asked to stop before it ended."""
     descendants: tuple[ProcessId, ...]
-    """At most about 2 s old."""
+    """Descendants of the main process, at most about 2 s old."""
     leftovers_kept: bool = False
-    """The main process ended by itself, and by `stop.leftovers = "keep"` what it left lives until a stop is
-    asked for. See `kept`."""
+    """True if the main process ended by itself, and by `stop.leftovers = "keep"` its descendants live on
+    until a stop is requested. See `kept_leftovers`.
+    """
 
     @property
     def is_of_this_boot(self) -> bool:
-        """Its pids can be looked up here: same machine, no reboot, same container."""
+        """True if its pids can be looked up here: same machine, no reboot, same container."""
         return self.boot == boot_identity()
 
     @property
@@ -72,12 +75,12 @@ class AttemptRecord:
 
     @property
     def living_main(self) -> ProcessId | None:
-        """Its main process, if that lives, with or without the shim."""
+        """The main process, if that lives, with or without the shim."""
         return self.main if self.main is not None and self.is_of_this_boot and is_alive(self.main) else None
 
 
 def read_attempt(folder: Path) -> AttemptRecord | None:
-    """None where there is no record yet, or none that can be understood."""
+    """None if there is no record yet, or it cannot be parsed."""
     try:
         return _parse(json.loads(read_own(folder / "attempt.json")))
     except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError, OverflowError):
@@ -121,23 +124,23 @@ class Leftover:
     component: str | None
     attempt: int | None
     evidence: Literal["descendant", "session", "recorded", "environment"]
-    """How it was recognised; never by its name. `descendant`: its shim lives and keeps it."""
+    """Kind of evidence; never the name. `descendant`: its shim lives and keeps it."""
     command: str
-    """Its command line or title, for people."""
+    """Command line or title, for display."""
 
 
-def kept(record: AttemptRecord) -> list[Leftover]:
-    """What a living shim keeps after its main process ended by itself: all below it right now, by pid.
+def kept_leftovers(record: AttemptRecord) -> list[Leftover]:
+    """Current descendants of a living shim whose main process ended by itself, by pid.
 
-    Listed until the last one is gone, also while they are being ended. A signal to the shim ends them:
-    SIGTERM in order, SIGUSR1 at once. Empty where the shim ends the leftovers itself, as is the default.
+    Listed until the last one is gone, also while they are being stopped. A signal to the shim stops them:
+    SIGTERM gracefully, SIGUSR1 at once. Empty if the shim stops the leftovers itself, as is the default.
     """
     if not record.leftovers_kept or record.shim is None or not record.is_supervised:
         return []
-    below = sorted(descendants(record.shim.pid))
+    children = sorted(descendants(record.shim.pid))
     return [
         Leftover(process, record.component, record.attempt, "descendant", command_line(process.pid))
-        for process in below
+        for process in children
     ]
 
 
@@ -146,28 +149,29 @@ def leftovers(
 ) -> list[Leftover]:
     """Processes of `experiment` that outlived their shim, by pid.
 
-    `records` are its attempts, of any age; those whose shim lives are left to it. `exclude` names processes
-    to spare with everything below them, such as the supervisor. This process and its parents are spared, too.
+    `records` are its attempts, of any age; a living shim takes care of its own. `exclude` names processes to
+    spare with all their descendants, such as the supervisor. This process and its ancestors are spared, too.
 
-    The tag in the environment finds what left its session before it was recorded. It is no proof of absence:
-    `setproctitle` (vLLM, prime-rl) overwrites it.
+    The tag in the environment finds processes that left their session before they were recorded. Its absence
+    proves
+    nothing: `setproctitle` (vLLM, prime-rl) overwrites it.
     """
-    known = [record for record in records if record.is_of_this_boot]
-    shims = {record.shim for record in known if record.is_supervised}
-    dead = [record for record in known if record.shim not in shims]
+    current = [record for record in records if record.is_of_this_boot]
+    shims = {record.shim for record in current if record.is_supervised}
+    dead = [record for record in current if record.shim not in shims]
     living = {stat.id.pid: stat for stat in living_processes()}
-    above = _with_parents(os.getpid(), living)
-    cared_for = {*exclude, *shims, living[os.getpid()].id}
-    strays = (
+    own_chain = _with_ancestors(os.getpid(), living)
+    exempt = {*exclude, *shims, living[os.getpid()].id}
+    candidates = (
         stat
         for pid, stat in sorted(living.items())
-        if stat.id not in above and not (_with_parents(pid, living) & cared_for)
+        if stat.id not in own_chain and not (_with_ancestors(pid, living) & exempt)
     )
-    recognised = (_recognise(stat, experiment, dead) for stat in strays)
+    recognised = (_recognise(stat, experiment, dead) for stat in candidates)
     return [leftover for leftover in recognised if leftover is not None]
 
 
-def _with_parents(pid: int, living: dict[int, ProcessStat]) -> set[ProcessId]:
+def _with_ancestors(pid: int, living: dict[int, ProcessStat]) -> set[ProcessId]:
     chain: set[ProcessId] = set()
     while pid in living and living[pid].id not in chain:
         chain.add(living[pid].id)
@@ -192,7 +196,7 @@ def _recognise(stat: ProcessStat, experiment: str, dead: list[AttemptRecord]) ->
 def _is_in_session(stat: ProcessStat, record: AttemptRecord) -> bool:
     """A session's number is not reused while a member lives, and members are younger than its leader.
 
-    An attempt that ended with its shim's blessing had no member left, so the number may be anyone's by now.
+    An attempt that its shim recorded as exited had no member left, so the number may be anyone's by now.
     """
     if record.main is None or stat.session != record.session or record.state == "exited":
         return False
@@ -201,7 +205,9 @@ def _is_in_session(stat: ProcessStat, record: AttemptRecord) -> bool:
 
 
 def attempt_tags(pid: int) -> dict[str, str]:
-    """`RLTUI_…` of its environment at start; empty for other users' processes, and where a title wiped it."""
+    """The `RLTUI_…` variables of a process at its start; empty for other users' processes, and if a title
+    overwrote them.
+    """
     try:
         entries = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:  # gone, or not ours to read
@@ -213,19 +219,19 @@ def attempt_tags(pid: int) -> dict[str, str]:
 
 
 _SHIM_PROGRAM = b"rltui/daemon/shim/__main__.py"
-"""How the file that a shim runs ends; its only argument is the folder of the attempt."""
+"""End of the path of the program that a shim runs; its only argument is the folder of the attempt."""
 _COMPONENT_LEVELS = 3
-"""From the folder of an attempt up to the output folder: component, `components`, `.rltui`."""
+"""Levels from the folder of an attempt to the output folder: component, `components`, `.rltui`."""
 
 
 class ProcessOwners:
-    """What this user's processes tell of attempts. Looks at all of them when first asked, and only then."""
+    """Attempts as evident from this user's processes. Reads all of them on first use, and only then."""
 
     def attempt(self, folder: Path, experiment: str) -> AttemptRecord | None:
-        """The record of the attempt in `folder`, else what its living processes tell of it.
+        """The record of the attempt in `folder`, else one made from its living processes.
 
-        `experiment` is what they carry as their tag. `None` where there is neither, and while the shim has
-        not started the program yet.
+        `experiment` is the tag of its processes. `None` if there is neither, and while the shim has not
+        started the program yet.
         """
         record = read_attempt(folder)
         if record is not None:
@@ -234,12 +240,12 @@ class ProcessOwners:
         if name != "attempt" or whole_number(number) is None:
             return None
         shim = self._shims.get(folder)
-        below = descendants(shim.pid) if shim is not None else []
-        main = _leader_below(shim, below) if shim is not None else None
+        children = descendants(shim.pid) if shim is not None else []
+        main = _leader_below(shim, children) if shim is not None else None
         main = main or self._tagged_leader(experiment, folder.parent.name, number)
-        if main is None and not below:
+        if main is None and not children:
             return None
-        oldest = main or min(below, key=lambda process: process.start)
+        oldest_process = main or min(children, key=lambda process: process.start)
         return AttemptRecord(
             experiment=experiment,
             component=folder.parent.name,
@@ -252,17 +258,17 @@ class ProcessOwners:
             argv=(),
             cwd="",
             log=str(folder / "output.log"),
-            started_at=time.time() - age_s(oldest),
+            started_at=time.time() - age_s(oldest_process),
             ended_at=None,
             exit_code=None,
             signal=None,
             error=None,
             stop_requested=False,
-            descendants=tuple(below),
+            descendants=tuple(children),
         )
 
     def attempts(self, component: Path) -> list[int]:
-        """Numbers of attempts with a living shim, whether or not their folders are there."""
+        """Numbers of attempts with a living shim, whether or not their folders exist."""
         names = (folder.name.removeprefix("attempt-") for folder in self._shims if folder.parent == component)
         return [number for name in names if (number := whole_number(name)) is not None]
 
@@ -275,21 +281,21 @@ class ProcessOwners:
         return [(stat, tags) for stat in living_processes() if (tags := attempt_tags(stat.id.pid))]
 
     def _tagged_leader(self, experiment: str, component: str, attempt: str) -> ProcessId | None:
-        """The leader of the session that a process with these tags is in; it may have lost its own."""
-        wanted = {"RLTUI_EXPERIMENT": experiment, "RLTUI_COMPONENT": component, "RLTUI_ATTEMPT": attempt}
+        """Leader of the session of a process with these tags; the leader may have lost its own."""
+        required = {"RLTUI_EXPERIMENT": experiment, "RLTUI_COMPONENT": component, "RLTUI_ATTEMPT": attempt}
         for stat, tags in self._tagged:
-            leader = read_stat(stat.session) if wanted.items() <= tags.items() else None
+            leader = read_stat(stat.session) if required.items() <= tags.items() else None
             if leader is not None and not leader.is_dead and leader.session == leader.id.pid:
                 return leader.id
         return None
 
 
 def living_output_dirs() -> frozenset[str]:
-    """Output folders of the experiments of which a shim or a component of this user lives."""
+    """Output folders of experiments with a living shim or component of this user."""
     tags = (attempt_tags(stat.id.pid).get("RLTUI_EXPERIMENT", "") for stat in living_processes())
-    of_tags = (tag.partition("@")[2] for tag in tags)
-    above = (folder.parents[: _COMPONENT_LEVELS + 1] for folder, _ in _living_shims())
-    return frozenset([*of_tags, *(str(parents[-1]) for parents in above)])
+    tagged_dirs = (tag.partition("@")[2] for tag in tags)
+    shim_parents = (folder.parents[: _COMPONENT_LEVELS + 1] for folder, _ in _living_shims())
+    return frozenset([*tagged_dirs, *(str(parents[-1]) for parents in shim_parents)])
 
 
 def _living_shims() -> Iterator[tuple[Path, ProcessId]]:
@@ -297,16 +303,16 @@ def _living_shims() -> Iterator[tuple[Path, ProcessId]]:
     for stat in living_processes():
         try:
             with open(f"{PROC}/{stat.id.pid}/cmdline", "rb", buffering=0) as file:  # noqa: PTH123 - twice as fast
-                words = file.read().split(b"\0")
+                argv = file.read().split(b"\0")
                 is_ours = os.fstat(file.fileno()).st_uid == user
         except OSError:  # gone meanwhile
             continue
-        if is_ours and len(words) > 3 and words[-3].endswith(_SHIM_PROGRAM) and words[-2].startswith(b"/"):
-            yield Path(os.fsdecode(words[-2])), stat.id
+        if is_ours and len(argv) > 3 and argv[-3].endswith(_SHIM_PROGRAM) and argv[-2].startswith(b"/"):
+            yield Path(os.fsdecode(argv[-2])), stat.id
 
 
-def _leader_below(shim: ProcessId, below: list[ProcessId]) -> ProcessId | None:
+def _leader_below(shim: ProcessId, children: list[ProcessId]) -> ProcessId | None:
     """The main process: the shim's own child that leads a session, the oldest of several."""
-    stats = [stat for process in below if (stat := read_stat(process.pid)) is not None]
+    stats = [stat for process in children if (stat := read_stat(process.pid)) is not None]
     leaders = [stat.id for stat in stats if stat.parent == shim.pid and stat.session == stat.id.pid]
     return min(leaders, key=lambda process: process.start, default=None)

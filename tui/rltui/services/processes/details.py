@@ -1,4 +1,4 @@
-"""What a person wants to know of a process before ending it."""
+"""Details of a process that a person needs before stopping it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from rltui.services.processes.identity import PROC, ProcessId, read_stat
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 _TITLE_BYTES = 256
-"""How much of a command line is read for a name, which is its first word."""
+"""Length of the part of a command line that is read for a name, its first word."""
 
 _INITIAL_PID_NAMESPACE = "pid:[4026531836]"
-"""`PROC_PID_INIT_INO` of `linux/proc_ns.h`."""
+"""Value of `PROC_PID_INIT_INO` in `linux/proc_ns.h`."""
 
 
 def age_s(process: ProcessId) -> float:
-    """Seconds since it started, at least 0; right also after a suspend or a change of the clock."""
+    """Seconds since it started, at least 0; correct also after a suspend or a change of the clock."""
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.start / _TICKS_PER_S)
 
 
 def is_stopped(process: ProcessId) -> bool:
-    """It was stopped, by SIGSTOP or ctrl+z, and does nothing until SIGCONT. False where it has ended."""
+    """True if it was stopped, by SIGSTOP or ctrl+z, and does nothing until SIGCONT. False if it has ended."""
     stat = read_stat(process.pid)
     return stat is not None and stat.id == process and stat.state == "T"
 
 
 def why_it_lives(process: ProcessId) -> str:
-    """Why a process that was killed still lives, as far as the kernel tells: `pid 7 dd is in …`."""
+    """The reason why a process that was killed still lives, as far as the kernel shows it: `pid 7 dd is in
+    …`.
+    """
     name = f"pid {process.pid} {command_name(process.pid)}".rstrip()
     stat = read_stat(process.pid)
     if stat is None or stat.id != process or stat.is_dead:
@@ -40,33 +42,33 @@ def why_it_lives(process: ProcessId) -> str:
         return f"{name} belongs to {owner_name(process.pid)}"
     if stat.state != "D":
         return f"{name} is in state {stat.state} and goes on ending"
-    where = _where_it_sleeps(process.pid)
-    return f"{name} is in an uninterruptible sleep (D){where}, which SIGKILL must wait for"
+    wait_text = _wait_channel(process.pid)
+    return f"{name} is in an uninterruptible sleep (D){wait_text}, which SIGKILL must wait for"
 
 
-def _where_it_sleeps(pid: int) -> str:
-    """` in nfs_wait_bit_killable`, where the kernel says."""
+def _wait_channel(pid: int) -> str:
+    """Text like ` in nfs_wait_bit_killable`, if the kernel shows it."""
     try:
-        place = (PROC / str(pid) / "wchan").read_text(errors="replace").strip("\0 \n")
+        function = (PROC / str(pid) / "wchan").read_text(errors="replace").strip("\0 \n")
     except OSError:  # gone, or hidden
         return ""
-    return f" in {place}" if place not in ("", "0") else ""
+    return f" in {function}" if function not in ("", "0") else ""
 
 
 def command_name(pid: int) -> str:
-    """First word of the command line without its folder, `""` where nothing can be read.
+    """First word of the command line without its folder, `""` if nothing can be read.
 
-    `comm` ends after 15 characters (`VLLM::EngineCor` of vLLM's title), so it serves only where there is no
-    command line, as with a process that is ending.
+    `comm` ends after 15 characters (`VLLM::EngineCor` of vLLM's title), so it is used only if there is no
+    command line, as for a process that is ending.
     """
     title = _start_of(pid, "cmdline") or _start_of(pid, "comm")
-    word = title.split(b"\0", 1)[0].split(maxsplit=1)[:1]
-    name = b"".join(word).rpartition(b"/")[2].decode(errors="replace")
+    words = title.split(b"\0", 1)[0].split(maxsplit=1)[:1]
+    name = b"".join(words).rpartition(b"/")[2].decode(errors="replace")
     return "".join(character if character.isprintable() else "?" for character in name)
 
 
 def uid(pid: int) -> int | None:
-    """Whose process it is; `None` where it is gone or hidden. Also told where `hidepid=1` hides all else.
+    """User id of the owner; `None` if it is gone or hidden. Visible even if `hidepid=1` hides all else.
 
     A process that may not be traced, such as one that has changed its user, counts as root's.
     """
@@ -77,13 +79,13 @@ def uid(pid: int) -> int | None:
 
 
 def owner_name(pid: int) -> str | None:
-    """Login name of its user, the number where that has none, `None` where the process is gone."""
+    """Login name of its user, the number if that has none, `None` if the process is gone."""
     number = uid(pid)
     return None if number is None else _login_name(number)
 
 
 def in_initial_pid_namespace() -> bool:
-    """Whether pids here are those of the whole machine, as drivers report them. False also if unknown."""
+    """True if pids here are those of the machine, as drivers report them. False also if unknown."""
     try:
         return str((PROC / "self/ns/pid").readlink()) == _INITIAL_PID_NAMESPACE
     except OSError:  # hidden in some sandboxes
@@ -92,7 +94,7 @@ def in_initial_pid_namespace() -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _login_name(number: int) -> str:
-    """Remembered: looking one up may ask a directory service over the network."""
+    """Cached: a lookup may ask a directory service over the network."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:

@@ -1,4 +1,4 @@
-"""Processes named for good: pid and start time. Read from `/proc`, as `proc(5)` documents it."""
+"""Processes identified for good, by pid and start time. Read from `/proc`, as `proc(5)` documents it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from rltui.errors import RltuiError
 
 PROC = Path("/proc")
-_LISTINGS = 100
-"""Of `/proc`, for one look at all processes, on a machine where they come and go all the time."""
+_MAX_LISTINGS = 100
+"""Limit of listings of `/proc` per call, on a machine where processes come and go all the time."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,7 +28,7 @@ class ProcessId:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """The fields of `/proc/PID/stat` that matter here."""
+    """The relevant fields of `/proc/PID/stat`."""
 
     id: ProcessId
     state: str
@@ -38,12 +38,12 @@ class ProcessStat:
 
     @property
     def is_dead(self) -> bool:
-        """Ended and maybe not reaped yet."""
+        """True if it has ended, whether reaped or not."""
         return self.state in {"Z", "X"}
 
 
 def read_stat(pid: int) -> ProcessStat | None:
-    """None where there is no such process, or where we may not see it."""
+    """None if there is no such process, or it is hidden from us."""
     try:
         with open(f"{PROC}/{pid}/stat", "rb", buffering=0) as file:  # noqa: PTH123 - twice as fast
             text = file.read()
@@ -56,28 +56,28 @@ def read_stat(pid: int) -> ProcessStat | None:
 
 
 def read_process_id(pid: int) -> ProcessId | None:
-    """None where there is no such process. A zombie still has one: see `is_alive`."""
+    """None if there is no such process. A zombie still has an id: see `is_alive`."""
     stat = read_stat(pid)
     return stat.id if stat else None
 
 
 def is_alive(process: ProcessId) -> bool:
-    """It runs, sleeps or is stopped; a zombie is dead."""
+    """True if it runs, sleeps or is stopped; a zombie is dead."""
     stat = read_stat(process.pid)
     return stat is not None and stat.id == process and not stat.is_dead
 
 
 def need_processes() -> None:
-    """Raises RltuiError where the system does not show its processes, by which all that lives is known."""
+    """Raises RltuiError if the system does not show its processes, without which nothing is known to live."""
     if not (PROC / "self").exists():
         raise RltuiError("there is no /proc here, which tells what runs", hint="mount -t proc proc /proc")
 
 
 def living_processes() -> list[ProcessStat]:
-    """Every visible process but zombies. Takes about 15 µs for each.
+    """Every visible process except zombies. Takes about 15 µs for each.
 
-    A program that forks and exits all the time is not missed: where a process ends between the listing and
-    its reading, those born since are listed too.
+    A program that forks and exits all the time is not missed: if a process ends between the listing and its
+    reading, those born since are listed too.
 
     Raises:
         RltuiError: as `need_processes`.
@@ -85,12 +85,12 @@ def living_processes() -> list[ProcessStat]:
     need_processes()
     stats: dict[str, ProcessStat | None] = {}
     living: list[ProcessStat] = []
-    for _ in range(_LISTINGS):
+    for _ in range(_MAX_LISTINGS):
         names = [name for name in os.listdir(PROC) if name.isdigit() and name not in stats]  # noqa: PTH208 - 3× slower
         stats.update((name, read_stat(int(name))) for name in names)
-        fresh = [stat for name in names if (stat := stats[name]) is not None and not stat.is_dead]
-        living += fresh
-        if len(fresh) == len(names):
+        new = [stat for name in names if (stat := stats[name]) is not None and not stat.is_dead]
+        living += new
+        if len(new) == len(names):
             break
     return living
 
@@ -103,21 +103,21 @@ def descendants(pid: int) -> list[ProcessId]:
     children: dict[int, list[ProcessId]] = {}
     for stat in living_processes():
         children.setdefault(stat.parent, []).append(stat.id)
-    found = list(children.get(pid, ()))
-    for process in found:  # grows while it is walked
-        found.extend(children.get(process.pid, ()))
-    return found
+    processes = list(children.get(pid, ()))
+    for process in processes:  # grows while it is walked
+        processes.extend(children.get(process.pid, ()))
+    return processes
 
 
 def ancestors(pid: int) -> Iterator[int]:
-    """The process itself, its parent and so on, as far up as can be seen."""
+    """The process itself, its parent and so on, as far up as is visible."""
     while pid > 0 and (stat := read_stat(pid)) is not None:
         yield pid
         pid = stat.parent
 
 
 def command_line(pid: int) -> str:
-    """Arguments or title, joined by blanks and in full; `""` where the process is gone."""
+    """Arguments or title, complete and joined by blanks; `""` if the process is gone."""
     try:
         text = (PROC / str(pid) / "cmdline").read_bytes()
     except OSError:  # gone meanwhile
@@ -126,7 +126,7 @@ def command_line(pid: int) -> str:
 
 
 def boot_identity() -> str:
-    """Names this boot and pid namespace, `""` where unknown: recorded pids mean nothing elsewhere."""
+    """Names this boot and pid namespace, `""` if unknown: recorded pids are meaningless elsewhere."""
     try:
         boot = (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {(PROC / 'self/ns/pid').readlink()}"
@@ -135,7 +135,7 @@ def boot_identity() -> str:
 
 
 def open_pidfd(process: ProcessId) -> int | None:
-    """A descriptor of that very process, to be closed by the caller; None where it has ended.
+    """A descriptor of that very process, to be closed by the caller; None if it has ended.
 
     Raises:
         OSError: ENOSYS before Linux 5.3 and in some sandboxes; EMFILE.
@@ -152,7 +152,7 @@ def open_pidfd(process: ProcessId) -> int | None:
 
 
 def send_signal(process: ProcessId, number: signal.Signals) -> bool:
-    """Signal that very process. False where it has ended.
+    """Signal that very process. False if it has ended.
 
     Raises:
         PermissionError: It runs as another user.

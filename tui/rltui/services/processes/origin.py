@@ -1,4 +1,4 @@
-"""Which attempt of which experiment started a process: of any experiment on this box."""
+"""Finds the attempt that started a process, of any experiment on this box."""
 
 from __future__ import annotations
 
@@ -23,50 +23,55 @@ _SHIM = "/daemon/shim/__main__.py"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
+    """The attempt that started a process."""
+
     experiment: str
     component: str
     attempt: int | None
     lives: bool
-    """Its main process has not ended."""
+    """True if its main process has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
-    """What one process, or an ancestor of it, tells of its attempt."""
+class ProcessEvidence:
+    """Evidence of an attempt at one process or an ancestor of it."""
 
     tags: Mapping[str, str]
-    """Of its environment; empty where it has none."""
+    """Variables of its environment; empty if it has none."""
     shim_folder: Path | None
-    """It is a shim, and this is its attempt's."""
+    """The attempt's folder if the process is a shim."""
 
 
-def read_trace(pid: int) -> Trace:
-    """An empty one where the process is gone or tells nothing. Another user's environment is not told."""
+def read_evidence(pid: int) -> ProcessEvidence:
+    """Empty evidence if the process is gone or reveals nothing. Another user's environment is not
+    readable.
+    """
     tags = processes.attempt_tags(pid)
     folder = processes.command_line(pid).partition(f"{_SHIM} ")[2]
-    return Trace(tags if _TAG in tags else {}, Path(folder) if folder else None)
+    return ProcessEvidence(tags if _TAG in tags else {}, Path(folder) if folder else None)
 
 
-def origin(traces: Iterable[Trace]) -> Origin | None:
-    """`None` where no experiment started the process.
+def origin(evidence: Iterable[ProcessEvidence]) -> Origin | None:
+    """`None` if no experiment started the process.
 
-    Told by its shim, the ancestor that wrote the attempt's record, or by the tags in its environment or that
-    of an ancestor: vLLM and prime-rl overwrite their own. An attempt without a shim and without a record, as
-    after its folder was deleted, counts as dead.
+    Found by its shim, the ancestor that wrote the attempt's record, or by the tags in its environment or that
+    of an
+    ancestor: vLLM and prime-rl overwrite their own. An attempt without a shim and without a record, as after
+        its folder was deleted, counts as dead.
 
     Args:
-        traces: of the process itself, its parent and so on. No more are taken than are needed.
+        evidence: of the process itself, its parent and so on. Consumed only as far as necessary.
     """
     tags: Mapping[str, str] = {}
-    for trace in traces:
-        tags = tags or trace.tags
-        if trace.shim_folder is not None:
-            record = processes.read_attempt(trace.shim_folder)
+    for item in evidence:
+        tags = tags or item.tags
+        if item.shim_folder is not None:
+            record = processes.read_attempt(item.shim_folder)
             lives = record is None or record.ended_at is None
-            return _of_record(record, lives=lives) if record else _of_tags(tags, lives=lives)
+            return _origin_of_record(record, lives=lives) if record else _origin_of_tags(tags, lives=lives)
     record = _record(tags)
     lives = record is not None and record.living_main is not None
-    return _of_tags(tags, lives=lives)
+    return _origin_of_tags(tags, lives=lives)
 
 
 def _record(tags: Mapping[str, str]) -> processes.AttemptRecord | None:
@@ -78,11 +83,11 @@ def _record(tags: Mapping[str, str]) -> processes.AttemptRecord | None:
     return processes.read_attempt(ControlFolder(Path(output_dir)).attempt_dir(component, attempt))
 
 
-def _of_record(record: processes.AttemptRecord, *, lives: bool) -> Origin:
+def _origin_of_record(record: processes.AttemptRecord, *, lives: bool) -> Origin:
     return Origin(_name(record.experiment), record.component, record.attempt, lives)
 
 
-def _of_tags(tags: Mapping[str, str], *, lives: bool) -> Origin | None:
+def _origin_of_tags(tags: Mapping[str, str], *, lives: bool) -> Origin | None:
     if _TAG not in tags or "RLTUI_COMPONENT" not in tags:
         return None
     number = whole_number(tags.get("RLTUI_ATTEMPT", ""))
@@ -90,13 +95,15 @@ def _of_tags(tags: Mapping[str, str], *, lives: bool) -> Origin | None:
 
 
 def _name(tag: str) -> str:
-    """See `ExperimentRecord.tag`."""
+    """The name in a tag: see `ExperimentRecord.tag`."""
     return tag.partition("@")[0]
 
 
 def holder_text(holder: PortHolder) -> str:
-    """`pid 4711 python`; of a process of any experiment also which, and the command that ends it."""
-    source = None if holder.pid is None else origin(map(read_trace, processes.ancestors(holder.pid)))
+    """Text like `pid 4711 python`; for a process of an experiment also which, and the command that
+    stops it.
+    """
+    source = None if holder.pid is None else origin(map(read_evidence, processes.ancestors(holder.pid)))
     if source is None:
         return str(holder)
     end = hints.STOP if source.lives else hints.FREE_LEFTOVERS
@@ -109,55 +116,59 @@ REFRESH_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessFacts:
+class ProcessDetails:
     start: int | None
-    """As in `ProcessId`; `None` where no more than its user can be seen."""
+    """Clock ticks as in `ProcessId`; `None` if nothing but its user is visible."""
     ancestors: tuple[ProcessId, ...]
     """The process itself, its parent and so on."""
     name: str
     command: str
     user: str | None
     is_mine: bool
-    """This user's."""
+    """True if it belongs to this user."""
 
 
 class ProcessTable:
-    """Processes that are looked at once a second. All but who has a pid is up to `REFRESH_S` old."""
+    """Processes that are read once a second. Everything except the owner of a pid is up to `REFRESH_S`
+    old.
+    """
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self.refreshed_at = monotonic()
-        """When all was forgotten that is read every `REFRESH_S` only, on the monotonic clock."""
+        """Time of the last full refresh, on the monotonic clock."""
         self._stats: dict[int, ProcessStat | None] = {}
-        """Of this look."""
-        self._facts: dict[int, ProcessFacts] = {}
-        self._traces: dict[ProcessId, Trace] = {}
-        """Kept for as long as the processes: a title that is set later wipes the tags."""
+        """Valid for the current reading."""
+        self._details: dict[int, ProcessDetails] = {}
+        self._evidence: dict[ProcessId, ProcessEvidence] = {}
+        """Kept for as long as the processes live: a title that is set later wipes the tags."""
         self._origins: dict[int, Origin | None] = {}
 
-    def look_again(self) -> None:
-        """Begin a look. Each process is the same for as long as it takes."""
+    def refresh(self) -> None:
+        """Start a new reading. Until the next call every process keeps its description."""
         self._stats.clear()
         now = self._monotonic()
         if now - self.refreshed_at >= REFRESH_S:
             self.refreshed_at = now
-            seen = {ancestor for facts in self._facts.values() for ancestor in facts.ancestors}
-            self._traces = {process: trace for process, trace in self._traces.items() if process in seen}
-            self._facts.clear()
+            current = {ancestor for facts in self._details.values() for ancestor in facts.ancestors}
+            self._evidence = {
+                process: trace for process, trace in self._evidence.items() if process in current
+            }
+            self._details.clear()
             self._origins.clear()
 
-    def facts(self, pid: int) -> ProcessFacts | None:
-        """`None` where there is no such process."""
+    def facts(self, pid: int) -> ProcessDetails | None:
+        """`None` if there is no such process."""
         stat = self._stat(pid)
         start = stat.id.start if stat else None
-        known = self._facts.get(pid)
-        if known is not None and known.start == start:
-            return known
+        cached = self._details.get(pid)
+        if cached is not None and cached.start == start:
+            return cached
         self._origins.pop(pid, None)
         uid = processes.uid(pid)
         if uid is None:
             return None
-        self._facts[pid] = ProcessFacts(
+        self._details[pid] = ProcessDetails(
             start=start,
             ancestors=tuple(self._ancestors(pid)),
             name=processes.command_name(pid),
@@ -165,14 +176,14 @@ class ProcessTable:
             user=processes.owner_name(pid),
             is_mine=uid == os.getuid(),
         )
-        return self._facts[pid]
+        return self._details[pid]
 
     def origin(self, pid: int) -> Origin | None:
-        """The attempt that started it, of whatever experiment of this user; `None` if no attempt did."""
+        """The attempt that started it, of any experiment of this user; `None` if no attempt did."""
         if pid not in self._origins:
-            facts = self.facts(pid)
-            ancestors = facts.ancestors if facts is not None and facts.is_mine else ()
-            self._origins[pid] = origin(map(self._trace, ancestors))
+            details = self.facts(pid)
+            ancestors = details.ancestors if details is not None and details.is_mine else ()
+            self._origins[pid] = origin(map(self._cached_evidence, ancestors))
         return self._origins[pid]
 
     def _ancestors(self, pid: int) -> Iterator[ProcessId]:
@@ -185,7 +196,7 @@ class ProcessTable:
             self._stats[pid] = read_stat(pid)
         return self._stats[pid]
 
-    def _trace(self, process: ProcessId) -> Trace:
-        if process not in self._traces:
-            self._traces[process] = read_trace(process.pid)
-        return self._traces[process]
+    def _cached_evidence(self, process: ProcessId) -> ProcessEvidence:
+        if process not in self._evidence:
+            self._evidence[process] = read_evidence(process.pid)
+        return self._evidence[process]

@@ -1,4 +1,4 @@
-"""Processes that outlived their attempt: found by what their shims wrote, described by what they hold."""
+"""Processes that outlived their attempt: found by the records of their shims, described by what they hold."""
 
 from __future__ import annotations
 
@@ -14,69 +14,73 @@ from rltui.services import processes
 from rltui.services.hiding import without_secrets
 from rltui.services.processes import AttemptRecord, Leftover, ProcessId, ending
 from rltui.services.processes.identity import read_stat
-from rltui.services.processes.origin import origin, read_trace
+from rltui.services.processes.origin import origin, read_evidence
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
 from rltui.services.runs.journal import Journal
 
 _NEWEST_ATTEMPTS = 20
-"""Attempts of a component whose records are searched. Older ones are found by their tag alone."""
+"""Number of attempts of a component whose records are searched. Older ones are found by their tag alone."""
 GRACE_S = 5.0
-"""From SIGTERM to SIGKILL."""
+"""Time between SIGTERM and SIGKILL."""
 _NAMED_ORPHANS = 3
-"""Most processes named in one text."""
+"""Number of processes named in one text."""
 
 
-async def end(orphans: Sequence[Orphan], journal: Journal, why: str) -> tuple[Orphan, ...]:
-    """End just these processes, never another that has come to have the pid.
+async def end(orphans: Sequence[Orphan], journal: Journal, reason: str) -> tuple[Orphan, ...]:
+    """End just these processes, never another one that got the pid.
 
-    Returns the ones that still live: another user's, or stuck in the kernel.
+    Returns the survivors: another user's, or stuck in the kernel.
     """
     if not orphans:
         return ()
-    journal.add("orphan", f"ending {leftovers_text(orphans)} {why}", pids=[orphan.pid for orphan in orphans])
+    journal.add(
+        "orphan", f"ending {leftovers_text(orphans)} {reason}", pids=[orphan.pid for orphan in orphans]
+    )
     ids = {ProcessId(orphan.pid, orphan.start): orphan for orphan in orphans}
-    return tuple(ids[left] for left in await ending.end_processes(ids, grace_s=GRACE_S))
+    return tuple(ids[process] for process in await ending.end_processes(ids, grace_s=GRACE_S))
 
 
 def leftovers_text(orphans: Sequence[Orphan]) -> str:
-    """`2 leftover processes of attempt 1: pid 4711 VLLM::EngineCore, …`."""
-    named = [
+    """Text like `2 leftover processes of attempt 1: pid 4711 VLLM::EngineCore, …`."""
+    names = [
         f"pid {orphan.pid} {short_command(orphan.command)}".rstrip() for orphan in orphans[:_NAMED_ORPHANS]
     ]
     if len(orphans) > _NAMED_ORPHANS:
-        named.append("…")
+        names.append("…")
     adjective = "" if all(orphan.evidence == "gpu" for orphan in orphans) else "leftover "
-    word = "process" if len(orphans) == 1 else "processes"
+    noun = "process" if len(orphans) == 1 else "processes"
     attempts = {orphan.attempt for orphan in orphans}
-    whose = f" of attempt {orphans[0].attempt}" if len(attempts) == 1 and orphans[0].attempt else ""
-    return f"{len(orphans)} {adjective}{word}{whose}: {', '.join(named)}"
+    attempt_text = f" of attempt {orphans[0].attempt}" if len(attempts) == 1 and orphans[0].attempt else ""
+    return f"{len(orphans)} {adjective}{noun}{attempt_text}: {', '.join(names)}"
 
 
 def find_leftovers(
     record: ExperimentRecord, control: ControlFolder, components: Iterable[str], living: Collection[ProcessId]
 ) -> list[Leftover]:
-    """Strays without a shim, and what a living shim keeps of an attempt whose main process ended.
+    """Processes without a shim, and those that a living shim keeps after the main process ended.
 
-    `living` names main processes that are looked after without a shim. Processes of other experiments and
-    other people are never among them. Reads all of `/proc`: some 15 µs per process of the box.
+    `living` names main processes that are supervised without a shim. Processes of other experiments and other
+    people are never included. Reads all of `/proc`: some 15 µs per process of the box.
     """
-    traces = processes.ProcessOwners()
+    owners = processes.ProcessOwners()
     folders = [
         control.attempt_dir(name, number)
         for name in components
         for number in control.attempts(name)[-_NEWEST_ATTEMPTS:]
     ]
-    attempts = (traces.attempt(folder, record.tag) for folder in folders)
+    attempts = (owners.attempt(folder, record.tag) for folder in folders)
     records = [attempt for attempt in attempts if attempt is not None]
-    kept = [leftover for found in records for leftover in processes.kept(found)]
-    known = {leftover.id for leftover in kept}
+    kept_by_shims = [
+        leftover for attempt_record in records for leftover in processes.kept_leftovers(attempt_record)
+    ]
+    kept_ids = {leftover.id for leftover in kept_by_shims}
     strays = processes.leftovers(record.tag, records, exclude=living)
-    return [*kept, *(leftover for leftover in strays if leftover.id not in known)]
+    return [*kept_by_shims, *(leftover for leftover in strays if leftover.id not in kept_ids)]
 
 
 def described(leftovers: Sequence[Leftover], gpus: GpuReport) -> tuple[Orphan, ...]:
-    """With their age, ports and GPU memory."""
+    """Add age, ports and GPU memory."""
     ports = processes.listening_ports([leftover.id.pid for leftover in leftovers]) if leftovers else {}
     return tuple(
         Orphan(
@@ -104,85 +108,89 @@ def _gpu_bytes(pid: int, gpus: GpuReport) -> int | None:
     return sum(sizes) if sizes else None
 
 
-_PROGRAM_WORDS = 8
-"""So many words at the beginning of a command line may say which program it is."""
+_PROGRAM_ARGUMENTS = 8
+"""Number of first arguments of a command line that may name the program."""
 
 
 def foreign_processes(report: GpuReport, known: Collection[Orphan]) -> tuple[Orphan, ...]:
-    """The processes on this machine's GPUs that are this user's, and of no use to rltui, by pid.
+    """This user's processes on this machine's GPUs that are of no use to rltui, by pid.
 
-    What rltui did not start, and what is left of other experiments. The report says who may be one; that none
-    of them is rltui's own or a living component's is then looked up anew, for each by itself.
+    Includes processes that rltui did not start, and leftovers of other experiments. The report proposes
+    candidates; that none of them belongs to rltui itself or to a living component is then checked for each.
 
     Args:
         report: with owners, see `GpuOwners`.
-        known: what is left of this experiment, which is not listed again.
+        known: leftovers of this experiment, which are not listed again.
 
     Raises:
-        ConfigError: the record of an experiment is damaged: what belongs to it cannot be told.
+        ConfigError: the record of an experiment is damaged: its processes cannot be recognised.
     """
-    left = {ProcessId(orphan.pid, orphan.start) for orphan in known}
-    held = {process: sizes for process, sizes in _candidates(report).items() if process not in left}
-    if not held:
+    known_ids = {ProcessId(orphan.pid, orphan.start) for orphan in known}
+    candidates = {
+        process: sizes for process, sizes in _candidates(report).items() if process not in known_ids
+    }
+    if not candidates:
         return ()
-    spared = set(processes.ancestors(os.getpid()))
+    own_chain = set(processes.ancestors(os.getpid()))
     unshimmed = list(_attempts_without_shim())
     return tuple(
-        _described(process, listed)
-        for process, listed in sorted(held.items())
-        if process.pid not in spared and _may_be_ended(process, unshimmed)
+        _describe(process, entries)
+        for process, entries in sorted(candidates.items())
+        if process.pid not in own_chain and _may_be_ended(process, unshimmed)
     )
 
 
 def _candidates(report: GpuReport) -> dict[ProcessId, list[GpuProcess]]:
-    """By process, what is said of it for each device it is on."""
-    found: dict[ProcessId, list[GpuProcess]] = {}
+    """Process → its entries, one for each device that it is on."""
+    by_process: dict[ProcessId, list[GpuProcess]] = {}
     for device in report.devices:
         for process in device.processes:
             may_be = process.owner in ("mine", "orphan") and not process.estimated
             if not device.host and may_be and process.start is not None:
-                found.setdefault(ProcessId(process.pid, process.start), []).append(process)
-    return found
+                by_process.setdefault(ProcessId(process.pid, process.start), []).append(process)
+    return by_process
 
 
 def _may_be_ended(process: ProcessId, unshimmed: Sequence[AttemptRecord]) -> bool:
     if not processes.is_alive(process) or processes.uid(process.pid) != os.getuid():
         return False
-    above = list(processes.ancestors(process.pid))
-    source = origin(map(read_trace, above))
+    chain = list(processes.ancestors(process.pid))
+    source = origin(map(read_evidence, chain))
     if source is not None and source.lives:
         return False
     stat = read_stat(process.pid)
-    if stat is None or any(_is_part_of(record, above, stat.session) for record in unshimmed):
+    if stat is None or any(_belongs_to(record, chain, stat.session) for record in unshimmed):
         return False
     return not is_rltui(processes.command_line(process.pid))
 
 
 def _attempts_without_shim() -> Iterator[AttemptRecord]:
-    """Those that live although their shim was killed: ancestors do not tell all of their processes."""
-    traces = processes.ProcessOwners()
+    """Attempts that live although their shim was killed: ancestors do not reveal all of their processes."""
+    owners = processes.ProcessOwners()
     for experiment in listed_experiments():
         if isinstance(experiment, BrokenExperiment):
             raise experiment.problem
         for folder in ControlFolder(Path(experiment.output_dir)).newest_attempts():
-            record = traces.attempt(folder, experiment.tag)
+            record = owners.attempt(folder, experiment.tag)
             if record is not None and record.living_main is not None and not record.is_supervised:
                 yield record
 
 
-def _is_part_of(record: AttemptRecord, above: Sequence[int], session: int) -> bool:
+def _belongs_to(record: AttemptRecord, chain: Sequence[int], session: int) -> bool:
     main = record.main.pid if record.main is not None else None
     recorded = {descendant.pid for descendant in record.descendants}
-    return session == record.session or any(pid == main or pid in recorded for pid in above)
+    return session == record.session or any(pid == main or pid in recorded for pid in chain)
 
 
 def is_rltui(command: str) -> bool:
-    """A command line of rltui itself: supervisor, shim, TUI, CLI. Its embedded engine is like any other."""
-    words = command.split()[:_PROGRAM_WORDS]
-    modules = (module for option, module in pairwise(words) if option == "-m")
+    """True for a command line of rltui itself: supervisor, shim, TUI, CLI. Its embedded engine is like any
+    other.
+    """
+    arguments = command.split()[:_PROGRAM_ARGUMENTS]
+    modules = (module for option, module in pairwise(arguments) if option == "-m")
     return (
-        any(PurePath(word).name == "rltui" for word in words[:2])
-        or any(word.endswith("rltui/daemon/shim/__main__.py") for word in words)
+        any(PurePath(argument).name == "rltui" for argument in arguments[:2])
+        or any(argument.endswith("rltui/daemon/shim/__main__.py") for argument in arguments)
         or any(
             module == "rltui" or (module.startswith("rltui.") and module.split(".")[1] != "tinyrl")
             for module in modules
@@ -190,8 +198,8 @@ def is_rltui(command: str) -> bool:
     )
 
 
-def _described(process: ProcessId, listed: Sequence[GpuProcess]) -> Orphan:
-    sizes = [each.used_bytes for each in listed if each.used_bytes is not None]
+def _describe(process: ProcessId, listed: Sequence[GpuProcess]) -> Orphan:
+    sizes = [process_entry.used_bytes for process_entry in listed if process_entry.used_bytes is not None]
     first = listed[0]
     ports = processes.listening_ports([process.pid])
     return Orphan(

@@ -1,4 +1,4 @@
-"""Who listens on which TCP port."""
+"""Processes that listen on TCP ports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rltui.services.processes.identity import PROC, ProcessId, command_line, rea
 
 _BYTE_ORDER = sys.byteorder
 _LISTEN = "0A"
-"""TCP_LISTEN in `net/tcp_states.h`."""
+"""Value of TCP_LISTEN in `net/tcp_states.h`."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -24,10 +24,10 @@ class Listener:
     """A socket that listens; with SO_REUSEPORT several can have the same port."""
 
     address: Address
-    """`0.0.0.0` or `::` for everywhere."""
+    """`0.0.0.0` or `::` means all addresses."""
     port: int
     inode: int
-    """Names the socket among those of all processes."""
+    """Identifies the socket among those of all processes."""
 
 
 def _listeners() -> Iterator[Listener]:
@@ -40,11 +40,11 @@ def _listeners() -> Iterator[Listener]:
             fields = line.split()
             if fields[3] == _LISTEN:
                 address, _, port = fields[1].partition(":")
-                yield Listener(_address(_packed(address)), int(port, 16), int(fields[9]))
+                yield Listener(_address(_address_bytes(address)), int(port, 16), int(fields[9]))
 
 
 def _open_sockets(pid: int) -> Iterator[int]:
-    """Inodes of the sockets that the process has open; none where it is gone or another user's."""
+    """Inodes of the sockets that the process has open; none if it is gone or another user's."""
     with suppress(OSError):
         for entry in os.scandir(PROC / str(pid) / "fd"):
             with suppress(FileNotFoundError):  # closed meanwhile
@@ -53,17 +53,17 @@ def _open_sockets(pid: int) -> Iterator[int]:
                     yield int(target[8:-1])
 
 
-def _packed(hexadecimal: str) -> bytes:
-    """From the kernel's notation: 32-bit words, each in the machine's byte order."""
-    words = (int(word, 16) for word in re.findall(".{8}", hexadecimal))
-    return b"".join(word.to_bytes(4, _BYTE_ORDER) for word in words)
+def _address_bytes(hexadecimal: str) -> bytes:
+    """Parse the kernel's notation: 32-bit words, each in the machine's byte order."""
+    numbers = (int(number, 16) for number in re.findall(".{8}", hexadecimal))
+    return b"".join(number.to_bytes(4, _BYTE_ORDER) for number in numbers)
 
 
-def _address(packed: bytes) -> Address:
-    return _unmapped(ipaddress.ip_address(packed))
+def _address(address_bytes: bytes) -> Address:
+    return _without_mapping(ipaddress.ip_address(address_bytes))
 
 
-def _unmapped(address: Address) -> Address:
+def _without_mapping(address: Address) -> Address:
     """The IPv4 address of `::ffff:127.0.0.1` and its like."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
@@ -71,15 +71,17 @@ def _unmapped(address: Address) -> Address:
 
 @dataclass(frozen=True, slots=True)
 class PortHolder:
-    """Something listens on the port. One that has only taken it, as vLLM does minutes before, is not seen."""
+    """A process that listens on a port. One that has only bound it, as vLLM does minutes before, is not
+    visible.
+    """
 
     port: int
     address: str
-    """Where it listens, `0.0.0.0` or `::` for everywhere."""
+    """Address it listens on; `0.0.0.0` or `::` means all addresses."""
     process: ProcessId | None
-    """None where it belongs to another user or container: the port is busy all the same."""
+    """None if it belongs to another user or container: the port is busy all the same."""
     name: str
-    """The first 15 bytes of its title; `""` where unknown."""
+    """The first 15 bytes of its title; `""` if unknown."""
     command: str
 
     @property
@@ -87,33 +89,35 @@ class PortHolder:
         return self.process.pid if self.process else None
 
     def __str__(self) -> str:
-        """For messages: `pid 4711 python`."""
+        """Text for messages, such as `pid 4711 python`."""
         return f"pid {self.process.pid} {self.name}" if self.process else "a process of another user"
 
 
 def port_holder(port: int, host: str = "127.0.0.1") -> PortHolder | None:
-    """Who keeps us from listening on `host:port`; None where nobody does. The first of `port_holders`."""
+    """The process that prevents us from listening on `host:port`; None if there is none. First of
+    `port_holders`.
+    """
     return next(iter(port_holders(port, host)), None)
 
 
 def port_holders(port: int, host: str = "127.0.0.1") -> list[PortHolder]:
-    """Everyone who listens on `host:port`, each process once; those of other users last.
+    """Every process that listens on `host:port`, each once; those of other users last.
 
-    Several where they set SO_REUSEPORT, which makes the kernel share connections out among them. Of processes
-    that share one socket, such as a server and its forked workers, the one with the lowest pid is named.
-    A `host` that is neither an address nor `localhost` meets any listener: a look-up could block.
+    There are several if they set SO_REUSEPORT, with which the kernel distributes connections among them. Of
+    processes that share one socket, such as a server and its forked workers, the one with the lowest pid is
+    named. A `host` that is neither an address nor `localhost` matches any listener: a lookup could block.
     """
-    found = [listener for listener in _listeners() if listener.port == port]
-    found = [listener for listener in found if _overlaps(listener.address, host)]
-    owners = _owners({listener.inode for listener in found}) if found else {}
-    holders = {holder.process: holder for holder in (_holder(item, owners) for item in reversed(found))}
+    listeners = [listener for listener in _listeners() if listener.port == port]
+    listeners = [listener for listener in listeners if _overlaps(listener.address, host)]
+    owners = _owners({listener.inode for listener in listeners}) if listeners else {}
+    holders = {holder.process: holder for holder in (_holder(item, owners) for item in reversed(listeners))}
     return sorted(holders.values(), key=lambda holder: holder.pid or sys.maxsize)
 
 
 def listening_ports(pids: Collection[int]) -> dict[int, tuple[int, ...]]:
-    """The TCP ports that each of the processes listens on, ascending; maybe none.
+    """Process id → TCP ports that it listens on, ascending; maybe none.
 
-    Looks at the descriptors of these processes only.
+    Reads the descriptors of these processes only.
     """
     ports = {listener.inode: listener.port for listener in _listeners()} if pids else {}
     return {
@@ -130,21 +134,23 @@ def _holder(listener: Listener, owners: dict[int, int]) -> PortHolder:
     return PortHolder(port, address, process, _name(pid), command_line(pid))
 
 
-def _overlaps(held: Address, host: str) -> bool:
-    """`::` counts for IPv4 as well: it accepts both unless told not to, which is not visible here."""
+def _overlaps(bound: Address, host: str) -> bool:
+    """`::` counts for IPv4 as well: it accepts both unless configured otherwise, which is not visible
+    here.
+    """
     if host == "localhost":
-        return held.is_unspecified or held.is_loopback
+        return bound.is_unspecified or bound.is_loopback
     try:
-        wanted = _unmapped(ipaddress.ip_address(host.strip("[]")))
+        requested = _without_mapping(ipaddress.ip_address(host.strip("[]")))
     except ValueError:
         return True
-    if held.version == 4 and wanted.version == 6:
-        return wanted.is_unspecified
-    return held == wanted or held.is_unspecified or wanted.is_unspecified
+    if bound.version == 4 and requested.version == 6:
+        return requested.is_unspecified
+    return bound == requested or bound.is_unspecified or requested.is_unspecified
 
 
 def _owners(inodes: Collection[int]) -> dict[int, int]:
-    """By inode, the lowest pid that has the socket open and lets us see it."""
+    """Inode → the lowest pid that has the socket open and lets us see it."""
     owners: dict[int, int] = {}
     for pid in sorted(int(name) for name in os.listdir(PROC) if name.isdigit()):  # noqa: PTH208 - 3× faster
         for inode in _open_sockets(pid):
