@@ -13,6 +13,7 @@ from textual.widgets import Input
 from rltui.ui.actions import ACTIONS, PANES, SCREENS, KeyContext, Use, changing_keys, offered_on, uses
 from rltui.ui.app import RltuiApp
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.logs.view import LogView
 from rltui.ui.palette import Palette
 from rltui.ui.screens import SCREENS as ON_TOP
 from rltui.ui.screens.arranging import ArrangeLine
@@ -27,14 +28,13 @@ from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.screens.message_list import MessageList
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.knob_table import KnobRows
-from rltui.ui.widgets.log_pane import LogPane
 from rltui.ui.widgets.value_fields import ChosenValue, FractionValue, ListValue, TypedValue
 
 MAIN: tuple[type[BaseScreen], ...] = (Overview, CompareScreen, *map(resolve_name, ON_TOP.values()))
 OWNERS: dict[KeyContext, tuple[type[DOMNode], ...]] = {
     **{screen.place: (screen,) for screen in MAIN},
     KeyContext.KNOB_TABLE: (KnobRows,),
-    KeyContext.LOG: (LogPane,),
+    KeyContext.LOG: (LogView,),
     KeyContext.NOTE: (NoteDialog,),
     KeyContext.EVALUATE: (EvalDialog,),
     KeyContext.FORK: (ForkDialog,),

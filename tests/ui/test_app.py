@@ -28,6 +28,7 @@ from rltui.core.states import ComponentState
 from rltui.errors import ConflictError, LinkDownError
 from rltui.ui import app as app_module
 from rltui.ui.actions import KeyContext, uses
+from rltui.ui.logs.view import LogView
 from rltui.ui.messages import NotifyingApp
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
@@ -37,7 +38,6 @@ from rltui.ui.screens.knob_editor import PLAN_DELAY_S, KnobEditor
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
-from rltui.ui.widgets.log_pane import LogPane
 
 
 def overview(pilot: Pilot[None]) -> Overview:
@@ -599,8 +599,8 @@ async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
 async def test_a_log_that_is_polled_while_the_app_closes_ends_it_no_worse(open_app: Opener) -> None:
     """Screens that are not on top close last: their timers go on when no screen is on top any more."""
     async with open_app(config_experiment()) as pilot:
-        pane = overview(pilot).query(LogPane).first()
-        assert pane._source is not None
+        pane = overview(pilot).query(LogView).first()
+        assert pane.model.log is not None
         pilot.app._screen_stack.clear()
         pane.poll()
 
@@ -670,7 +670,7 @@ async def test_keys_are_mapped_anew_by_their_ids(open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         pilot.app.set_keymap({"knob.focus": "ctrl+o", "editor.double": "ctrl+g", "log.wrap": "ctrl+l"})
         await press(pilot, "ctrl+l")
-        assert overview(pilot).body.components[0].log_pane.wrap
+        assert overview(pilot).body.components[0].log_pane.model.window.wrap
         await press(pilot, "ctrl+o", "enter", "ctrl+g", "enter")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed[0].edits == {"orchestrator.batch_size": 128}
@@ -743,14 +743,14 @@ async def test_log_of_the_attempt_before_is_closed(experiment: FakeExperiment, o
     async with open_app(experiment) as pilot:
         pane = overview(pilot).body.reader("trainer")
         assert pane is not None
-        before = pane.log_pane.source
+        before = pane.log_pane.model.log
         assert isinstance(before, FakeLog)
         assert not before.closed
         restarted = component("trainer", attempt=2, log="/run/orchestrator.log")
         experiment.push(running_status(components=(*running_status().components[:2], restarted)))
-        await until(pilot, lambda: pane.log_pane.source is not before)
+        await until(pilot, lambda: pane.log_pane.model.log is not before)
         assert before.closed
-        after = pane.log_pane.source
+        after = pane.log_pane.model.log
     assert isinstance(after, FakeLog)
     assert after.closed, "with the app"
 

@@ -99,7 +99,7 @@ async def test_a_click_on_the_footer_does_what_the_key_does(open_app: Opener) ->
         await click(pilot, KeyBar, "zoom")
         assert screen.body.zoomed is not None
         await click(pilot, KeyBar, "wrap")
-        assert screen.body.components[0].log_pane.wrap, "also of the pane with the focus"
+        assert screen.body.components[0].log_pane.model.window.wrap, "also of the pane with the focus"
         await click(pilot, KeyBar, "help")
         assert isinstance(pilot.app.screen, HelpScreen)
 

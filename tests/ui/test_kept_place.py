@@ -42,16 +42,16 @@ async def test_panes_and_logs_are_as_they_were_left(open_app: Opener) -> None:
         assert overview(pilot).body.zoomed is reader(pilot, "trainer")
         assert overview(pilot).selected == "trainer"
         trainer, orchestrator = reader(pilot, "trainer").log_pane, reader(pilot, "orchestrator").log_pane
-        assert not trainer.follow
-        assert orchestrator.wrap
-        assert orchestrator.look == {"wrap": True, "query": "reward", "only": True}
+        assert not trainer.model.window.follow
+        assert orchestrator.model.window.wrap
+        assert orchestrator.model.view_state == {"wrap": True, "query": "reward", "only": True}
         await press(pilot, "escape", "G")
         await leave(pilot)
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         await settle(pilot)
         assert overview(pilot).body.zoomed is None
         assert overview(pilot).selected == "trainer"
-        assert reader(pilot, "trainer").log_pane.follow
+        assert reader(pilot, "trainer").log_pane.model.window.follow
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ async def test_a_later_attempt_is_followed_with_the_same_filter(open_app: Opener
     experiment = FakeExperiment(running_status(components=(*running_status().components[:2], restarted)))
     async with open_app(experiment, runs=runs) as pilot:
         await settle(pilot)
-        assert reader(pilot, "trainer").log_pane.look["level"] == "warning"
+        assert reader(pilot, "trainer").log_pane.model.view_state["level"] == "warning"
 
 
 @pytest.mark.slow

@@ -185,12 +185,12 @@ async def test_chosen_keys_work_and_are_told_everywhere(open_app: Opener) -> Non
         log = screen.body.components[0].log_pane
         assert "ctrl+o start " in footer(pilot)
         assert "none" not in footer(pilot)
-        assert "ctrl+o starts it, :component.start-all starts everything." in log._placeholder
+        assert "ctrl+o starts it, :component.start-all starts everything." in log.model.placeholder
         await press(pilot, "s", "S")
         assert experiment.planned == []
         await press(pilot, "f5", "f6")
-        assert log.wrap
-        assert not log.follow
+        assert log.model.window.wrap
+        assert not log.model.window.follow
         await press(pilot, "ctrl+o")
         await until(pilot, lambda: experiment.executed)
         assert any(
@@ -205,7 +205,7 @@ async def test_two_actions_change_their_keys(open_app: Opener) -> None:
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
         await press(pilot, "z")
-        assert screen.body.components[0].log_pane.wrap
+        assert screen.body.components[0].log_pane.model.window.wrap
         assert screen.body.zoomed is None
         await press(pilot, "w")
         assert screen.body.zoomed is not None

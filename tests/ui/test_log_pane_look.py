@@ -6,7 +6,7 @@ from typing import Any
 from textual.app import App, ComposeResult
 
 from rltui.services.logs.index import LogFile
-from rltui.ui.widgets.log_pane import LogPane
+from rltui.ui.logs.view import LogView
 
 DATA = Path(__file__).parent.parent / "data"
 LOGURU = (
@@ -24,7 +24,7 @@ LOGURU = (
 
 
 class PanesApp(App[None]):
-    CSS = "LogPane { border: round $primary; }"
+    CSS = "LogView { border: round $primary; }"
 
     def __init__(self, folder: Path, *, wrap: bool = False) -> None:
         super().__init__()
@@ -34,17 +34,17 @@ class PanesApp(App[None]):
 
     def compose(self) -> ComposeResult:
         for title in ("inference ● ready", "orchestrator ○ waiting", "trainer ● ready"):
-            pane = LogPane()
+            pane = LogView()
             pane.border_title = title
             yield pane
 
     def on_mount(self) -> None:
-        inference, orchestrator, trainer = self.query(LogPane)
+        inference, orchestrator, trainer = self.query(LogView)
         inference.set_source(LogFile(DATA / "vllm-0.32-cpu-startup.log"))
         orchestrator.set_source(None, "waits for inference")
         trainer.set_source(LogFile(self._trainer))
         for pane in (inference, trainer):
-            pane.wrap = self._wrap
+            pane.model.window.wrap = self._wrap
 
 
 def test_three_panes(snap_compare: Any, tmp_path: Path) -> None:

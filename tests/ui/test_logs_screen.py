@@ -12,12 +12,12 @@ from textual.widgets import Input
 
 from rltui.core.lines import LogEntry
 from rltui.ui.copying import clipboard_sequence
+from rltui.ui.logs.view import LogView
 from rltui.ui.screens.logs import LogScreen
-from rltui.ui.widgets.log_pane import LogPane
 
 
 def rows(pilot: Pilot[None]) -> list[str]:
-    pane = next(iter(pilot.app.screen.query(LogPane)), None)
+    pane = next(iter(pilot.app.screen.query(LogView)), None)
     if pane is None or pane.id != "logs-pane":
         return []
     return [text for y in range(pane.size.height) if (text := pane.render_line(y).text.rstrip())]
@@ -88,7 +88,7 @@ async def test_earlier_attempts_in_a_pane(experiment: FakeExperiment, open_app: 
         experiment.push(running_status())
         await press(pilot, "i")
         pane = pilot.app.focused
-        assert isinstance(pane, LogPane)
+        assert isinstance(pane, LogView)
         await press(pilot, "left_square_bracket")
         await until(pilot, lambda: "attempt 0" in str(pane.border_subtitle))
         assert "not markup" in pane.render_line(pane.size.height - 1).text + "not markup"

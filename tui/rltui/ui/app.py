@@ -26,6 +26,7 @@ from rltui.ui.actions import NO_KEY, key_of, remap
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.copying import is_inside_tmux, passed_through
+from rltui.ui.logs.view import LogView
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import LeaveDialog, show_error
 from rltui.ui.screens.overview import Overview
@@ -35,7 +36,6 @@ from rltui.ui.text import clean, clean_line
 from rltui.ui.themed_app import ThemedApp
 from rltui.ui.themes import FOLLOWING
 from rltui.ui.widgets.knob_table import unwritten
-from rltui.ui.widgets.log_pane import LogPane
 
 RECONNECT_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Pauses between attempts to reach the supervisor; the last one repeats."""
@@ -296,8 +296,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         """Hand the terminal to the component's raw pane until the person detaches."""
         self._lend_terminal(self._experiment.attach_command, request.component_id)
 
-    @on(LogPane.PagerWanted)
-    def _open_pager(self, wanted: LogPane.PagerWanted) -> None:
+    @on(LogView.PagerRequested)
+    def _open_pager(self, wanted: LogView.PagerRequested) -> None:
         self._lend_terminal(self._experiment.pager_command, wanted.path)
 
     def _lend_terminal(self, made: Callable[[str], Sequence[str]], of: str) -> None:
@@ -353,7 +353,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     def action_explain_interrupt(self) -> None:
         """A habit that must not cost a run: it copies what is selected, else it says how to leave."""
-        if isinstance(self.focused, LogPane) and self.focused.has_selection:
+        if isinstance(self.focused, LogView) and self.focused.has_selection:
             self.focused.action_copy()
             return
         if text := self.screen.get_selected_text():

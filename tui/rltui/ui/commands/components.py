@@ -9,10 +9,10 @@ from rltui.core.states import ALIVE_STATES
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.logs.view import LogView
 from rltui.ui.requests import OPENS_AGAIN, ConfirmableRequest, makes_sense, request_for
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.log_pane import LogPane
 from rltui.views.checkpoint import checkpoint_words
 
 _RESTARTS = {
@@ -46,7 +46,7 @@ class ComponentActions(BaseScreen):
 
     def action_show_script(self) -> None:
         if script := self._job_script:
-            self.post_message(LogPane.PagerWanted(script))
+            self.post_message(LogView.PagerRequested(script))
 
     @property
     def _job_script(self) -> str:

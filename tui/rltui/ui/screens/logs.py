@@ -20,12 +20,12 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
+from rltui.ui.logs.view import LogView
 from rltui.ui.messages import waiting
 from rltui.ui.screens.dialogs import SearchPrompt
 from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
-from rltui.ui.widgets.log_pane import LogPane
 
 _LOOK_INTERVAL_S = 2.0
 _PROGRESS_INTERVAL_S = 0.2
@@ -101,7 +101,7 @@ class LogScreen(BaseScreen):
     def __init__(self, home: AppState) -> None:
         super().__init__(home)
         self._title = Static(id="logs-title", markup=False)
-        self._pane = LogPane(id="logs-pane")
+        self._pane = LogView(id="logs-pane")
         self._logs: tuple[LogEntry, ...] = ()
         self._source: LogSource | None = None
         self._shown: LogEntry | str = _MERGED
@@ -198,7 +198,7 @@ class LogScreen(BaseScreen):
         else:
             self._pane.log_path, self._pane.log_name = None, self.experiment.name
             self._pane.set_source(source, "No log has a line yet." if shown == _MERGED else "Searching…")
-            self._pane.has_cursor = shown == _FOUND
+            self._pane.model.has_cursor = shown == _FOUND
             if shown == _FOUND and self._found is not None:
                 self._pane.mark_matches(self._found.query)
         if before is not None and before is not source:
@@ -255,8 +255,8 @@ class LogScreen(BaseScreen):
         self._going = shown
         in_background(self, partial(self._show, shown), group="show")
 
-    @on(LogPane.AttemptWanted)
-    def _show_attempt(self, wanted: LogPane.AttemptWanted) -> None:
+    @on(LogView.AttemptRequested)
+    def _show_attempt(self, wanted: LogView.AttemptRequested) -> None:
         wanted.stop()
         here = self._going or self._shown
         if not isinstance(here, LogEntry) or here.attempt is None:
@@ -304,8 +304,8 @@ class LogScreen(BaseScreen):
 
     # search in all of them
 
-    @on(LogPane.SearchWanted)
-    def _ask_what_for(self, wanted: LogPane.SearchWanted) -> None:
+    @on(LogView.SearchRequested)
+    def _ask_what_for(self, wanted: LogView.SearchRequested) -> None:
         wanted.stop()
         self.action_search_all()
 
@@ -353,7 +353,7 @@ class LogScreen(BaseScreen):
 
     def action_open_found(self) -> None:
         """The log that the line is from, at that line."""
-        number = self._pane.line_meant()
+        number = self._pane.model.chosen_offset()
         if self._shown == _FOUND and self._found is not None and number is not None:
             log, offset, _ = self._found.lines[number]
             in_background(self, partial(self._open_at, log, offset), group="show")

@@ -19,11 +19,10 @@ from rltui.ui.arrangement import CHARTS, GPUS, KNOBS, PANELS, Arrangement
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.borders import Border, border_at, dragged
 from rltui.ui.geometry import Geometry, PanelState, place
+from rltui.ui.logs.view import LogView
 from rltui.ui.shared import ExperimentState
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
-from rltui.ui.widgets.log_finding import SearchedLog
-from rltui.ui.widgets.log_pane import LogPane
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 
 _BARS = 2
@@ -378,7 +377,7 @@ class PaneActions(BaseScreen):
         if self.body.readers:
             self.log_of_errors(None).find_errors()
 
-    def log_of_errors(self, log: SearchedLog | None) -> SearchedLog:
+    def log_of_errors(self, log: LogView | None) -> LogView:
         """That of what has failed, else `log`; the others come after it, as long as none is found."""
         here = next((pane for pane in self.body.readers if pane.log_pane is log), None)
         failed = [pane for pane in self.body.readers if pane.has_failed]
@@ -390,10 +389,10 @@ class PaneActions(BaseScreen):
         self._errors_in = [*others[at + 1 :], *others[:at], here]
         return here.log_pane
 
-    @on(LogPane.NoErrors)
-    def _find_errors_elsewhere(self, told: LogPane.NoErrors) -> None:
+    @on(LogView.NoErrors)
+    def _find_errors_elsewhere(self, told: LogView.NoErrors) -> None:
         """In the next log; back where it began, that is all there is to say."""
-        told.pane.action_leave()
+        told.view.action_leave()
         if self._errors_in:
             pane, *self._errors_in = self._errors_in
             self._go_to(pane)

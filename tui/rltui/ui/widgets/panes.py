@@ -20,11 +20,11 @@ from rltui.core.states import STALLED, ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.background import in_background
+from rltui.ui.logs.view import LogView
 from rltui.ui.messages import waiting
 from rltui.ui.shared import ExperimentState
 from rltui.ui.states import SEPARATOR, component_title, told_below, told_of_memory
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.log_pane import LogPane
 from rltui.views.component import LOG_SYMBOLS, log_state
 
 _TITLE_MARGIN = 6
@@ -58,7 +58,7 @@ class ReaderPane(Vertical):
         """Each key goes on from the attempt that the one before has come to."""
         self._wanted_look: Mapping[str, Any] = {}
         self._title = ""
-        self.log_pane = LogPane(classes="frame")
+        self.log_pane = LogView(classes="frame")
         """Takes the focus."""
         self.log_pane.border_title = reader_id
 
@@ -74,13 +74,13 @@ class ReaderPane(Vertical):
         if self._attempt is None:
             self._open(path, placeholder)
 
-    @on(LogPane.SearchWanted)
-    def _ask_what_for(self, message: LogPane.SearchWanted) -> None:
+    @on(LogView.SearchRequested)
+    def _ask_what_for(self, message: LogView.SearchRequested) -> None:
         message.stop()
-        self.log_pane.ask_what_for()
+        self.log_pane.prompt_search()
 
-    @on(LogPane.AttemptWanted)
-    def _to_attempt(self, message: LogPane.AttemptWanted) -> None:
+    @on(LogView.AttemptRequested)
+    def _to_attempt(self, message: LogView.AttemptRequested) -> None:
         message.stop()
         in_background(self, partial(self._show_attempt, message.step), group="attempt", exclusive=False)
 
@@ -102,17 +102,17 @@ class ReaderPane(Vertical):
         if not 0 <= wanted < len(entries):
             self.notify(f"{self.reader_id} has no {'earlier' if step < 0 else 'later'} attempt", markup=False)
         elif wanted == len(entries) - 1:
-            self._attempt, self.log_pane.note = None, ""
+            self._attempt, self.log_pane.model.note = None, ""
             self._open(*self._newest)
         else:
             self._attempt = entries[wanted].attempt
-            self.log_pane.note = f"attempt {self._attempt}, ] later"
+            self.log_pane.model.note = f"attempt {self._attempt}, ] later"
             self._open(entries[wanted].path, "It printed nothing.")
 
     @property
     def look(self) -> Mapping[str, Any]:
         """How a person looks at the log, plain JSON; empty: as everybody does at first."""
-        look = self.log_pane.look
+        look = self.log_pane.model.view_state
         return {**look, "path": self._path} if look else self._wanted_look
 
     def look_again(self, look: Mapping[str, Any]) -> None:
@@ -123,7 +123,7 @@ class ReaderPane(Vertical):
     def _restore_look(self) -> None:
         if self._wanted_look and self._source is not None:
             look, self._wanted_look = self._wanted_look, {}
-            self.log_pane.look_again(look, same_log=look.get("path") == self._path)
+            self.log_pane.restore(look, same_log=look.get("path") == self._path)
 
     def _open(self, path: str | None, placeholder: str) -> None:
         if path is not None and path == self._path:

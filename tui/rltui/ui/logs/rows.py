@@ -1,0 +1,274 @@
+"""Lines of a log as rows of styled text: heads in a narrow column, figures shortened, long lines wrapped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from rltui.core.lines import Level, Line, SgrStyle, parse_line
+from rltui.core.log_figures import FigureLines
+from rltui.core.log_folds import LogFolds
+from rltui.core.log_prefix import COLUMN_CELLS, folded_head
+from rltui.core.log_query import Query
+
+_CACHED_LINES = 1024
+_WIDER = 2
+"""Cells that a column may be wider than the head, for the sake of straight columns."""
+
+
+class TextStyle(NamedTuple):
+    """What a piece of a line is, from which the view chooses its colours."""
+
+    level: Level | None = None
+    """Coloured as this level, where the level has a colour."""
+    sgr: SgrStyle | None = None
+    """The program's own colours, which win over those of the level."""
+    is_quiet: bool = False
+    """Part of what stands before a message."""
+    is_match: bool = False
+
+
+_PLAIN, _QUIET = TextStyle(), TextStyle(is_quiet=True)
+
+
+class Piece(NamedTuple):
+    text: str
+    style: TextStyle
+
+
+class TextRow(NamedTuple):
+    """One row of a line, as wide as the line unless it is wrapped."""
+
+    pieces: tuple[Piece, ...]
+    cells: int
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
+
+
+class Display(NamedTuple):
+    """How lines are shown."""
+
+    query: Query | None = None
+    """Its matches are set off, and never hidden."""
+    whole: bool = False
+    """Heads of lines as they were written, not in a narrow column, and the names of figures in full."""
+    raw: bool = False
+    """Every line as it was written, also those that say nothing new."""
+    wrap_cells: int | None = None
+    """Long lines continue in a further row after so many cells; `None`: they are cut."""
+    figure_cells: int | None = None
+    """Lines of figures are shortened to so many cells; `None`: never."""
+
+
+class ParsedLines:
+    """The lines of a log, safe to show; a line is read once until it is forgotten."""
+
+    def __init__(self, read: Callable[[int], str]) -> None:
+        self._read = read
+        self._lines: dict[int, Line] = {}
+
+    def line(self, number: int) -> Line:
+        line = self._lines.get(number)
+        if line is None:
+            if len(self._lines) >= _CACHED_LINES:
+                self._lines.clear()
+            line = self._lines[number] = parse_line(self._read(number))
+        return line
+
+    def text(self, number: int) -> str:
+        return self.line(number).text
+
+    def forget(self, number: int) -> None:
+        self._lines.pop(number, None)
+
+    def clear(self) -> None:
+        self._lines.clear()
+
+
+class LogRows:
+    """The rows of a log's lines, by line number: one, several when wrapped, none where another line
+    stands for it. The same row object comes back until its line is forgotten.
+    """
+
+    def __init__(self, read: Callable[[int], str], label: Callable[[int], str] = lambda _: "") -> None:
+        """`read` supplies a raw line, `label` which of several logs it is from."""
+        self._label = label
+        self._lines = ParsedLines(read)
+        self._folds = LogFolds(self._lines.text, label)
+        self._figures = FigureLines()
+        self._display = Display()
+        self._rows: dict[int, list[TextRow]] = {}
+
+    def set_range(self, start: int, stop: int) -> None:
+        """Which lines there are. What is new may make the newest ones of before say nothing new."""
+        for number in self._folds.set_range(start, stop):
+            self._rows.pop(number, None)
+
+    def set_display(self, display: Display) -> None:
+        if display != self._display:
+            self._display = display
+            self._figures = FigureLines()
+            self._rows.clear()
+
+    def clear(self) -> None:
+        """Read all lines again."""
+        self._rows.clear()
+        self._lines.clear()
+        self._folds.clear()
+
+    def forget(self, number: int) -> None:
+        """Read a line again, whose text may have changed."""
+        self._rows.pop(number, None)
+        self._lines.forget(number)
+        self._folds.forget(number)
+
+    def text(self, number: int) -> str:
+        """A line with its head as it was written."""
+        return self._lines.text(number)
+
+    def rows(self, number: int) -> list[TextRow]:
+        """The rows of a line, uncut to the right unless wrapped; none where it is hidden."""
+        rows = self._rows.get(number)
+        if rows is None:
+            if len(self._rows) >= _CACHED_LINES:
+                self._rows.clear()
+            rows = self._rows[number] = [] if self._is_hidden(number) else self._lay_out(number)
+        return rows
+
+    def _is_hidden(self, number: int) -> bool:
+        if self._display.raw or not self._folds.is_hidden(number):
+            return False
+        return next(self._matches(self.text(number)), None) is None
+
+    def _matches(self, text: str) -> Iterator[tuple[int, int]]:
+        query = self._display.query
+        return query.spans(text) if query is not None else iter(())
+
+    def _lay_out(self, number: int) -> list[TextRow]:
+        line, display = self._lines.line(number), self._display
+        matches = list(self._matches(line.text))
+        start = 0 if display.raw or display.whole else self._message_start(number, matches)
+        pieces = [] if display.raw else self._head(number, has_column=start > 0)
+        used_cells = sum(cell_len(piece.text) for piece in pieces)
+        for index, (first, last) in enumerate(self._visible_parts(line, start, used_cells, matches)):
+            if index:
+                pieces.append(Piece(" ", _PLAIN))
+            pieces += _styled(line, first, last, matches)
+        text = "".join(piece.text for piece in pieces)
+        cells = cell_len(text)
+        if display.wrap_cells is None or cells <= display.wrap_cells:
+            return [TextRow(tuple(pieces), cells)]
+        return _divided(pieces, [0, *wrap_cuts(text, display.wrap_cells), len(text)])
+
+    def _message_start(self, number: int, matches: Sequence[tuple[int, int]]) -> int:
+        """Behind the head, where a narrow column stands for it and no match is in it; else 0."""
+        head = self._folds.head(number)
+        fits = 0 < len(folded_head(head)) <= head.length + _WIDER
+        return head.length if fits and not any(first < head.length for first, _ in matches) else 0
+
+    def _head(self, number: int, *, has_column: bool) -> list[Piece]:
+        """What stands before the message, or before the whole line."""
+        pieces: list[Piece] = []
+        label, count = self._label(number), self._folds.told(number)
+        if has_column:
+            head = self._folds.head(number)
+            column = folded_head(head)
+            pieces = [
+                Piece(column[:-2], _QUIET),
+                Piece(column[-2:], TextStyle(level=head.level, is_quiet=True)),
+            ]
+        elif label and not self._display.whole:
+            pieces = [Piece(" " * COLUMN_CELLS, _PLAIN)]
+        if label:
+            pieces.append(Piece(label, _QUIET))
+        if count:
+            pieces.append(Piece(f"{count} ", _QUIET))
+        return pieces
+
+    def _visible_parts(
+        self, line: Line, start: int, used_cells: int, matches: Sequence[tuple[int, int]]
+    ) -> list[tuple[int, int]]:
+        """The parts of the text that are shown, set apart by blanks: all from `start` on, or figures with
+        short names where it is too long behind `used_cells` and no match would be cut.
+        """
+        complete = [(start, len(line.text))]
+        display = self._display
+        if display.figure_cells is None or display.whole or display.raw:
+            return complete
+        parts = self._figures.parts(line.text, start, display.figure_cells - used_cells)
+        if parts is None:
+            return complete
+        has_all = all(any(first <= begin and end <= last for first, last in parts) for begin, end in matches)
+        return parts if has_all else complete
+
+
+def _styled(line: Line, start: int, end: int, matches: Sequence[tuple[int, int]]) -> list[Piece]:
+    """The text from `start` up to `end`: in the colours of the line or of its level, with matches set off."""
+    level = line.level if not line.spans else None
+    if not (line.spans or matches):
+        return [Piece(line.text[start:end], TextStyle(level))]
+    edges = {start, end}
+    edges.update(edge for span in line.spans for edge in (span.start, span.stop) if start < edge < end)
+    edges.update(edge for match in matches for edge in match if start < edge < end)
+    pieces = []
+    for first, last in pairwise(sorted(edges)):
+        sgr = next((span.style for span in line.spans if span.start <= first < span.stop), None)
+        is_match = any(begin <= first < stop for begin, stop in matches)
+        pieces.append(Piece(line.text[first:last], TextStyle(level, sgr, is_match=is_match)))
+    return pieces or [Piece("", TextStyle(level))]
+
+
+def wrap_cuts(text: str, cells: int) -> list[int]:
+    """Indexes at which to cut so that no row is wider than `cells` and no wide character is split."""
+    if text.isascii():
+        return list(range(cells, len(text), cells))
+    cuts = []
+    row_cells = 0
+    for index, char in enumerate(text):
+        width = cell_len(char)
+        if row_cells and row_cells + width > cells:
+            cuts.append(index)
+            row_cells = 0
+        row_cells += width
+    return cuts
+
+
+def _divided(pieces: list[Piece], edges: list[int]) -> list[TextRow]:
+    """Rows of the text of `pieces`, each from one of the ascending `edges` to the next."""
+    rows = []
+    begin = 0
+    remaining = iter(pieces)
+    piece = next(remaining)
+    for first, last in pairwise(edges):
+        row = []
+        while True:
+            end = begin + len(piece.text)
+            if text := piece.text[max(0, first - begin) : last - begin]:
+                row.append(Piece(text, piece.style))
+            if end > last or (following := next(remaining, None)) is None:
+                break
+            begin, piece = end, following
+            if begin >= last:
+                break
+        rows.append(TextRow(tuple(row), sum(cell_len(part.text) for part in row)))
+    return rows
+
+
+def cut_cells(text: str, first: int, last: int) -> str:
+    """The text from cell `first` up to `last`; half of a wide character becomes a blank."""
+    if text.isascii():
+        return text[first:last]
+    cut = []
+    end = 0
+    for char in text:
+        begin, end = end, end + cell_len(char)
+        if first <= begin and end <= last:
+            cut.append(char)
+        elif begin < last and first < end:
+            cut.append(" ")
+    return "".join(cut)

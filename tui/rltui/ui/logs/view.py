@@ -1,0 +1,609 @@
+"""The widget that shows a log: it paints the rows of a `LogModel`, and takes the keys and the mouse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events, on
+from textual.content import Content
+from textual.errors import NoWidget
+from textual.geometry import Offset, Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+
+from rltui.core.lines import Level, LogSource, plain_text
+from rltui.core.log_query import Query
+from rltui.errors import RltuiError
+from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui.background import is_in_front
+from rltui.ui.copying import CopyRequested
+from rltui.ui.logs.model import LogModel, VisibleRow
+from rltui.ui.logs.rows import TextRow, TextStyle
+from rltui.ui.logs.search import LogSearch, OpenSearch
+from rltui.ui.logs.selection import TextPosition
+from rltui.ui.logs.styles import colourless_style, rich_style
+from rltui.ui.logs.window import CUT_CELLS
+from rltui.ui.screens.dialogs import SearchPrompt
+
+POLL_INTERVAL_S = 0.3
+_PROGRESS_INTERVAL_S = 0.1
+_WHEEL_ROWS = 3
+_DRAG_INTERVAL_S = 0.05
+"""Between two steps while the pointer is held beyond an edge."""
+_MAX_DRAG_ROWS = 5
+"""Rows in a step, the further away the more."""
+_CUT_SIGN = "›"
+
+
+@runtime_checkable
+class ManyLogs(Protocol):
+    """A screen of several logs."""
+
+    def log_of_errors(self, log: LogView, /) -> LogView:
+        """The one in which to look for errors first, asked for in `log`."""
+
+
+class LogView(Widget, can_focus=True):
+    """Follows the end of a log until someone scrolls up; going to the end follows again.
+
+    The border title is the owner's, the subtitle says how far from the end the view is. Without lines it
+    shows the source's problem or a placeholder. It polls the source on a timer while it can be seen.
+    """
+
+    DEFAULT_CSS = """
+    LogView {
+        width: 1fr;
+        height: 1fr;
+        & > .log-pane--warning { color: $text-warning; }
+        & > .log-pane--error { color: $text-error; }
+        & > .log-pane--debug { text-style: dim; }
+        & > .log-pane--quiet { text-style: dim; }
+        & > .log-pane--found { text-style: bold underline; }
+        & > .log-pane--here { background: $block-cursor-blurred-background; }
+        & > .log-pane--chosen { text-style: reverse; }
+        & > .log-pane--mark { background: $warning-muted; }
+        &:nocolor > .log-pane--warning, &:nocolor > .log-pane--error { color: $foreground; text-style: bold; }
+        &:nocolor > .log-pane--here, &:nocolor > .log-pane--mark { text-style: bold; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "log-pane--warning",
+        "log-pane--error",
+        "log-pane--debug",
+        "log-pane--quiet",
+        "log-pane--found",
+        "log-pane--here",
+        "log-pane--chosen",
+        "log-pane--mark",
+    }
+    BINDINGS = bindings(KeyContext.LOG)
+    ALLOW_SELECT = False  # Textual's own selection knows nothing of rows that were never painted
+    place: ClassVar = KeyContext.LOG
+
+    @dataclass
+    class Searched(Message):
+        """A thread has gone through the log."""
+
+        search: LogSearch
+
+    @dataclass
+    class NoErrors(Message):
+        """A log was searched for errors in vain, or is not there."""
+
+        view: LogView
+
+    class SearchRequested(Message):
+        """A person wants to search what is no single file, or not there yet."""
+
+    @dataclass
+    class AttemptRequested(Message):
+        """The log of an earlier (-1) or later (1) attempt is to be shown."""
+
+        step: int
+
+    @dataclass
+    class PagerRequested(Message):
+        """A file is to be opened in a program of the person's own."""
+
+        path: str
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        run_search = partial(self.run_worker, name="search log", group="search", thread=True)
+        self.model = LogModel(run_search, self._post_searched, key_of)
+        self.log_path: str | None = None
+        """The file that is shown, where it is one."""
+        self.log_name = ""
+        """What a file is called that lines of it are saved to."""
+        self._painted: list[VisibleRow] = []
+        self._painted_left = 0
+        self._strips: dict[int, Strip] = {}
+        """Of the rows in view, by the id of their text."""
+        self._base = self._quiet = Style()
+        self._level_styles: Mapping[Level, Style] = {}
+        self._part_styles: Mapping[str, Style] = {}
+        self._text_styles: dict[TextStyle, Style] = {}
+        self._seek_timer: Timer | None = None
+        self._progress_timer: Timer | None = None
+        self._drag = _Drag()
+
+    # the log
+
+    def set_source(
+        self,
+        source: LogSource | None,
+        placeholder: str = "no output yet",
+        *,
+        search: OpenSearch | None = None,
+    ) -> None:
+        """Show another log from its end, or `placeholder` while there is none or it has no lines.
+
+        Without `search` it is not searched here.
+        """
+        self.model.set_log(source, placeholder, search)
+        self._update()
+
+    def poll(self) -> None:
+        """Take up what is new in the log. Does nothing where the view cannot be seen."""
+        if self.model.log is not None and self._can_be_seen() and self.model.poll():
+            self._update()
+
+    def _can_be_seen(self) -> bool:
+        """Whether part of it is on the top screen or behind a dialog, rather than scrolled away."""
+        if not is_in_front(self):
+            return False
+        try:
+            return bool(self.screen.find_widget(self).visible_region)
+        except NoWidget:  # not laid out yet
+            return False
+
+    def on_mount(self) -> None:
+        self._restyle()
+        self.set_interval(POLL_INTERVAL_S, self.poll, name="poll log")
+
+    def on_unmount(self) -> None:
+        self.model.end_search()
+
+    def on_resize(self) -> None:
+        self._update()
+
+    # painting
+
+    def _update(self) -> None:
+        """Lay the log out anew, repaint the rows that changed, and wait for what goes on."""
+        model, window = self.model, self.model.window
+        window.width, window.height = self.size
+        model.lay_out()
+        self._repaint()
+        status = Content(model.status)
+        if self._border_subtitle != status:
+            self._border_subtitle = status  # as in `show_title`
+            self._refresh_border_row(self.outer_size.height - 1 - self.content_offset.y)
+        if (pause_s := window.seek_pause_s) is not None and self._seek_timer is None:
+            self._seek_timer = self.set_timer(pause_s, self._continue_seeking, name="seek place in log")
+        is_searching = model.search is not None and model.search.is_running
+        if is_searching and self._progress_timer is None:
+            self._progress_timer = self.set_interval(_PROGRESS_INTERVAL_S, self._show_progress)
+        elif not is_searching and self._progress_timer is not None:
+            self._progress_timer.stop()
+            self._progress_timer = None
+
+    def _repaint(self) -> None:
+        before, self._painted = self._painted, self.model.visible
+        left, now = self.model.window.left, self._painted
+        has_moved, self._painted_left = left != self._painted_left, left
+        strips, self._strips = self._strips, {}
+        for row in now:
+            if (strip := strips.get(id(row.text))) is not None:
+                self._strips[id(row.text)] = strip
+        if not before or not now or has_moved:
+            self.refresh()
+            return
+        rows = [y for y in range(max(len(before), len(now))) if before[y : y + 1] != now[y : y + 1]]
+        if len(rows) > len(now) // 2:
+            self.refresh()
+        elif rows:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in rows))
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if not self._painted:
+            return self._placeholder_strip(width) if y == (self.size.height - 1) // 2 else self._blank(width)
+        if y >= len(self._painted):
+            return self._blank(width)
+        row, left = self._painted[y], self._painted_left
+        strip = self._strip(row.text)
+        if strip.cell_length <= left + width:
+            strip = strip.crop_extend(left, left + width, self._base)
+        else:
+            sign = Strip([Segment(_CUT_SIGN, self._quiet)], CUT_CELLS) if width > 1 else Strip.blank(0)
+            strip = Strip.join([strip.crop(left, left + width - 1), sign])
+        if row.tint is not None:
+            strip = _laid_over(strip, self._part_styles[row.tint])
+        if row.selected is None:
+            return strip
+        before, selected, *after = strip.divide([*(min(width, cell) for cell in row.selected), width])
+        return Strip.join([before, _laid_over(selected, self._part_styles["chosen"]), *after])
+
+    def _strip(self, row: TextRow) -> Strip:
+        strip = self._strips.get(id(row))
+        if strip is None:
+            segments = [Segment(text, self._style(style)) for text, style in row.pieces]
+            strip = self._strips[id(row)] = Strip(segments, row.cells)
+        return strip
+
+    def _style(self, text_style: TextStyle) -> Style:
+        style = self._text_styles.get(text_style)
+        if style is None:
+            style = self._quiet if text_style.is_quiet else self._base
+            level = text_style.level
+            if level is not None and level in self._level_styles:
+                style = self._base + self._level_styles[level]
+            if text_style.sgr is not None:
+                to_style = colourless_style if self.app.no_color else rich_style
+                style = self._base + to_style(text_style.sgr)
+            if text_style.is_match:
+                style += self._part_styles["found"]
+            self._text_styles[text_style] = style
+        return style
+
+    def _blank(self, width: int) -> Strip:
+        return Strip.blank(width, self._base)
+
+    def _placeholder_strip(self, width: int) -> Strip:
+        source = self.model.window.source
+        problem = source.problem if source is not None else None
+        text = plain_text(problem or self.model.placeholder)
+        strip = Strip([Segment(text, self._quiet)]).crop(0, width)
+        indent = self._blank((width - strip.cell_length) // 2)
+        return Strip.join([indent, strip]).extend_cell_length(width, self._base)
+
+    def show_title(self, title: Content) -> None:
+        """Change the border title, a single line, and paint its row alone."""
+        self._border_title = title  # the property's setter would paint all lines anew (Textual 8.2)
+        self._refresh_border_row(-self.content_offset.y)
+
+    def _refresh_border_row(self, y: int) -> None:
+        """Paint the row `y` of the border, counted from the first row of text."""
+        self.refresh(Region(-self.content_offset.x, y, self.outer_size.width, 1))
+
+    def notify_style_update(self) -> None:
+        """Paint anew in other colours. Textual sees to those of parts of a log only after this."""
+        super().notify_style_update()
+        if self.is_mounted:
+            self._restyle()
+            self.call_later(self._restyle)
+
+    def _restyle(self) -> None:
+        parts = self._part_styles = {
+            name: self.get_component_rich_style(f"log-pane--{name}", partial=True)
+            for name in ("debug", "warning", "error", "quiet", "found", "here", "chosen", "mark")
+        }
+        self._base = self.rich_style
+        self._quiet = self._base + parts["quiet"]
+        self._level_styles = {
+            Level.TRACE: parts["debug"],
+            Level.DEBUG: parts["debug"],
+            Level.WARNING: parts["warning"],
+            Level.ERROR: parts["error"],
+            Level.CRITICAL: parts["error"],
+        }
+        self._text_styles.clear()
+        self._strips.clear()
+        self._update()
+        self.refresh()
+
+    # moving
+
+    def action_move_rows(self, rows: int) -> None:
+        self.model.move_rows(rows)
+        self._update()
+
+    def action_move_pages(self, pages: float) -> None:
+        self.model.move_pages(pages)
+        self._update()
+
+    def action_move_sideways(self, direction: int) -> None:
+        self.model.window.scroll_sideways(direction)
+        self._update()
+
+    def action_to_start(self) -> None:
+        self.model.window.move_to_start()
+        self._update()
+
+    def action_to_end(self) -> None:
+        self.model.window.move_to_end()
+        self._update()
+
+    def action_toggle_follow(self) -> None:
+        self.model.toggle_follow()
+        self._update()
+
+    async def action_toggle(self, attribute_name: str) -> None:
+        self.model.toggle(attribute_name)
+        self._update()
+
+    def go_to_offset(self, offset: int) -> None:
+        """Show the line that begins at that byte, set off from the others."""
+        self.model.go_to(offset)
+        self._update()
+
+    def _continue_seeking(self) -> None:
+        self._seek_timer = None
+        self.model.window.continue_seeking()
+        self._update()
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.action_move_rows(-_WHEEL_ROWS)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.action_move_rows(_WHEEL_ROWS)
+
+    # searching
+
+    def mark_matches(self, query: Query) -> None:
+        """Set off its matches in the lines that are shown, which were searched elsewhere."""
+        self.model.window.query = query
+        self._update()
+
+    def action_search(self) -> None:
+        if self.model.open_search is None:
+            self.post_message(self.SearchRequested())
+        else:
+            self.prompt_search()
+
+    def prompt_search(self) -> None:
+        """Also before there is a log: what is typed behind the key is no key."""
+        query = self.model.window.query
+        self.app.push_screen(SearchPrompt(query.text if query is not None else ""), self._search_text)
+
+    def _search_text(self, text: str | None) -> None:
+        if text is None:
+            return
+        if self.model.open_search is None:
+            self.notify("There is no log to search yet", markup=False)
+            return
+        try:
+            self.model.search_text(text)
+        except RltuiError as error:
+            self.notify(error.title, severity="error", markup=False)
+        self._update()
+
+    def action_toggle_only(self) -> None:
+        if self.model.window.query is None:
+            self.action_search()
+            self.model.only = True
+            return
+        self.model.toggle_only()
+        self._update()
+
+    def action_cycle_level(self) -> None:
+        self.model.cycle_level()
+        self._update()
+
+    def action_errors(self) -> None:
+        """Go to the newest error; the next and previous matches are errors from then on. Where others are
+        beside this log, it may be in one of them.
+        """
+        search = self.model.search
+        log = self.screen.log_of_errors(self) if isinstance(self.screen, ManyLogs) else self
+        if log is self and search is not None and search.offsets and search.is_of_errors:
+            self.action_next_match(-1)
+        else:
+            log.find_errors()
+
+    def find_errors(self) -> None:
+        """Go to the newest error of this log, or post `NoErrors`."""
+        if self.model.open_search is None:
+            self.post_message(self.NoErrors(self))
+            return
+        self.model.search_errors()
+        self._update()
+
+    def action_next_match(self, step: int) -> None:
+        self.model.go_to_match(step)
+        self._update()
+
+    def _post_searched(self, search: LogSearch) -> None:
+        """In the thread of the search."""
+        with suppress(RuntimeError):  # the app is gone
+            self.post_message(self.Searched(search))
+
+    @on(Searched)
+    def _show_results(self, message: Searched) -> None:
+        message.stop()
+        if message.search is not self.model.search:
+            return
+        if self.model.take_results(message.search):
+            self.post_message(self.NoErrors(self))
+        self._update()
+        self.refresh_bindings()
+
+    def _show_progress(self) -> None:
+        if self.model.shows_matches_alone:
+            self.poll()
+        self._update()
+
+    # selecting and copying
+
+    @property
+    def has_selection(self) -> bool:
+        return self.model.selection is not None
+
+    def action_select(self) -> None:
+        self.model.toggle_selection()
+        self._show_selection()
+
+    def _show_selection(self) -> None:
+        self._update()
+        self.refresh_bindings()
+
+    def action_copy(self) -> None:
+        self._copy("")
+
+    def action_save(self) -> None:
+        self._copy(f"{self.log_name}.log")
+
+    def _copy(self, file_name: str) -> None:
+        """What is selected, else the lines in view."""
+        if self.model.log is None or not self.model.visible:
+            return
+        text, description = self.model.copied()
+        self.post_message(CopyRequested(text, description, file_name))
+        if self.has_selection:
+            self.model.selection = None
+            self._show_selection()
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Perhaps the beginning of a selection; with shift, its other end."""
+        position = self._position_at(event)
+        if event.button != 1 or position is None:
+            return
+        event.stop()
+        if event.shift and self.has_selection:
+            self._drag = _Drag(has_moved=True)
+            self.model.extend_selection(position)
+            self._show_selection()
+            return
+        self._drag = _Drag(position, was_following=self.model.window.follow)
+        self.model.window.follow = False  # what was aimed at stays below the pointer
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """With the button down, the selection goes with the pointer."""
+        drag = self._drag
+        if drag.start is None:
+            return
+        event.stop()
+        if not event.button:  # it went up where nobody saw it
+            self._end_drag()
+            return
+        drag.pointer = event.offset - self.content_offset
+        if self.app.mouse_captured is not self:
+            self.capture_mouse()
+            drag.has_moved = True
+        is_beyond = not 0 <= drag.pointer.y < self.size.height
+        if is_beyond and drag.scroller is None:
+            drag.scroller = self.set_interval(_DRAG_INTERVAL_S, self._scroll_on, name="scroll on")
+        elif not is_beyond:
+            drag.stop_scrolling()
+        self._select_to_pointer()
+
+    def _select_to_pointer(self) -> None:
+        """To the character under the pointer, which is selected too."""
+        end = self.model.position_at(*self._drag.pointer)
+        if end is not None and self._drag.start is not None:
+            self.model.select_through(self._drag.start, end)
+            self._show_selection()
+
+    def _scroll_on(self) -> None:
+        y = self._drag.pointer.y
+        rows = y if y < 0 else y - self.size.height + 1
+        self.model.window.scroll(max(-_MAX_DRAG_ROWS, min(rows, _MAX_DRAG_ROWS)))
+        self._update()
+        self._select_to_pointer()
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        if self._drag.start is not None:
+            event.stop()
+            self._end_drag()
+
+    def _end_drag(self) -> None:
+        drag = self._drag
+        drag.stop_scrolling()
+        drag.start = None
+        if drag.was_following and not drag.has_moved:
+            self.model.window.follow = True
+            self._update()
+        if self.app.mouse_captured is self:
+            self.release_mouse()
+
+    def on_click(self, event: events.Click) -> None:
+        """Twice: a word; three times: a line; once: nothing any more. On the border it is for others."""
+        position = self._position_at(event)
+        if position is None:
+            return
+        if self._drag.has_moved:
+            self._drag.has_moved = False
+        elif event.chain == 2:
+            self.model.select_word(position)
+            self._show_selection()
+        elif event.chain > 2:
+            self.model.select(position, position, lines=True)
+            self._show_selection()
+        elif self.has_selection:
+            self.model.selection = None
+            self._show_selection()
+        if event.chain > 1:
+            event.stop()
+
+    def _position_at(self, event: events.MouseEvent) -> TextPosition | None:
+        offset = event.get_content_offset(self)
+        return self.model.position_at(*offset) if offset is not None else None
+
+    # bookmarks, and what its owner does
+
+    def action_mark(self) -> None:
+        self.model.toggle_bookmark()
+        self._update()
+
+    def action_next_mark(self) -> None:
+        self.model.go_to_bookmark()
+        self._update()
+
+    def action_attempt(self, step: int) -> None:
+        self.post_message(self.AttemptRequested(step))
+
+    def action_pager(self) -> None:
+        if self.log_path is not None:
+            self.post_message(self.PagerRequested(self.log_path))
+
+    def action_leave(self) -> None:
+        self.model.leave()
+        self._update()
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "leave" and self.model.search is None and not self.has_selection:
+            return False
+        if action == "next_match":
+            return self.model.search is not None
+        return super().check_action(action, parameters)
+
+    def restore(self, state: Mapping[str, Any], *, same_log: bool) -> None:
+        """As `LogModel.restore`."""
+        self.model.restore(state, same_log=same_log)
+        self._update()
+
+
+@dataclass
+class _Drag:
+    """A button that went down on the text, perhaps to select it."""
+
+    start: TextPosition | None = None
+    """`None` once it is up again."""
+    was_following: bool = False
+    has_moved: bool = False
+    pointer: Offset = Offset()
+    scroller: Timer | None = None
+    """Moves on while the pointer is beyond an edge."""
+
+    def stop_scrolling(self) -> None:
+        if self.scroller is not None:
+            self.scroller.stop()
+            self.scroller = None
+
+
+def _laid_over(row: Strip, style: Style) -> Strip:
+    """`row` with `style` over that of each piece, which `Strip.apply_style` would lay below."""
+    pieces = [Segment(piece.text, (piece.style or Style()) + style) for piece in row]
+    return Strip(pieces, row.cell_length)
