@@ -69,7 +69,7 @@ class Box:
             changes=Signal(),
         )
         self.transactions = Transactions(
-            cast(Any, processes), cast(Any, None), cast(Any, None), cast(Any, events), changed=lambda: None
+            cast(Any, processes), cast(Any, None), cast(Any, None), cast(Any, events), on_change=lambda: None
         )
 
     async def _stop(self, names: Sequence[str], *, kill: bool) -> list[str]:
@@ -175,7 +175,7 @@ def make(folder: Path, call: ServiceCall, plan: Plan, *, alive: bool = True) -> 
     launcher = SimpleNamespace(service_calls=lambda files, resume_step: [call])
     config: Any = SimpleNamespace(launcher=launcher, store=SimpleNamespace(files={}))
     observation: Any = SimpleNamespace(resume_step=None)
-    transactions = Transactions(processes, config, observation, events, changed=lambda: None)
+    transactions = Transactions(processes, config, observation, events, on_change=lambda: None)
     asyncio.run(transactions._call_services(plan))
     journal = folder / "journal.jsonl"
     return journal.read_text() if journal.exists() else ""

@@ -48,11 +48,15 @@ from rltui.services.tmux import TmuxHost
 logger = logging.getLogger("rltui.daemon")
 
 THREADS = 3
-"""For `asyncio.to_thread`: probes, searches of `/proc`. Each thread has a heap of its own."""
+"""Size of the pool for `asyncio.to_thread`: probes, searches of `/proc`. Every thread costs a heap of its
+own.
+"""
 
 
 def main() -> int:
-    """Run until told to shut down. What ends it is logged as CRITICAL, which a waiting client looks for."""
+    """Run until told to shut down. An error that ends it is logged as CRITICAL, which a waiting client looks
+    for.
+    """
     control = ControlFolder(Path(sys.argv[1]))
     try:
         control.refuse_foreign()
@@ -97,12 +101,12 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     gc.freeze()  # what is loaded now stays: looking through it took 30 ms of every 40 readings of the GPUs
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="work"))
-    leave = asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, leave.set)
+    sigterm = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, sigterm.set)
     print(f"supervisor of {record.name}: pid {os.getpid()}, {record.output_dir}", flush=True)
-    watching = {
-        work.__name__: partial(work, supervisor)
-        for work in (
+    work_by_name = {
+        loop_function.__name__: partial(loop_function, supervisor)
+        for loop_function in (
             follow_metrics,
             record_metrics,
             follow_logs,
@@ -119,23 +123,23 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             deliver_alerts,
         )
     }
-    watching["guard_folder"] = partial(guard_folder, supervisor, lock)
+    work_by_name["guard_folder"] = partial(guard_folder, supervisor, lock)
     feed = IndexFeed(supervisor)
-    watching["feed_index"] = partial(feed.watch)
-    watching["guard_socket"] = partial(guard_socket, server)
-    watching["leave_when_idle"] = partial(leave_when_idle, supervisor, server)
-    loops = [
-        asyncio.create_task(run_forever(work, name, supervisor.events.internal_error), name=name)
-        for name, work in watching.items()
+    work_by_name["feed_index"] = partial(feed.watch)
+    work_by_name["guard_socket"] = partial(guard_socket, server)
+    work_by_name["leave_when_idle"] = partial(leave_when_idle, supervisor, server)
+    watch_tasks = [
+        asyncio.create_task(run_forever(loop_function, name, supervisor.events.internal_error), name=name)
+        for name, loop_function in work_by_name.items()
     ]
-    ends = [
+    end_tasks = [
         asyncio.create_task(supervisor.finished.wait(), name="ended"),
-        asyncio.create_task(leave.wait(), name="SIGTERM"),
+        asyncio.create_task(sigterm.wait(), name="SIGTERM"),
     ]
     try:
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(end_tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in (*loops, *ends):
+        for task in (*watch_tasks, *end_tasks):
             task.cancel()
         supervisor.close()
         await feed.close()

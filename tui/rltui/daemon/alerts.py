@@ -1,4 +1,4 @@
-"""Tell alerts outside: to tmux clients and to the user's command, as the settings say."""
+"""Delivery of alerts outside rltui: to tmux clients and to the user's command, as the settings say."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from rltui.settings import AlertSettings, Settings
 logger = logging.getLogger(__name__)
 
 _SETTINGS_INTERVAL_S = 2.0
-"""How often the settings file is looked at: one `stat`."""
+"""Pause between two polls of the settings file: one `stat`."""
 WAITING_ALERTS = 50
-"""Alerts that wait for a slow sink; further ones are not told there."""
+"""Most alerts that wait for a slow sink; further ones are not delivered there."""
 _LONGEST_VARIABLE = 4000
-"""Characters of a value in the command's environment; the JSON has all of it."""
+"""Longest value in the command's environment, in characters; the JSON has all of it."""
 _COMMAND_S = 10.0
 _DISPLAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
-"""How long tmux shows a line that no key takes away."""
+"""Seconds for which tmux shows a line that no key removes."""
 
 
 async def deliver_alerts(supervisor: Supervisor) -> None:
-    """Hand every alert that passed to the sinks, in order; each sink takes its own time."""
+    """Hand every alert that passed the limits to the sinks, in order; no sink waits for another."""
     delivery = AlertDelivery(
         supervisor.setup.record.name,
         supervisor.events,
@@ -43,7 +43,7 @@ async def deliver_alerts(supervisor: Supervisor) -> None:
         on_thresholds=supervisor.observation.health.set_thresholds,
     )
     delivery.refresh_settings()
-    following = spawn(_watch_settings(delivery), "settings")
+    settings_task = spawn(_watch_settings(delivery), "settings")
     sinks = [
         Sink("tmux", delivery.show_in_tmux, supervisor.events),
         Sink("command", delivery.run_command, supervisor.events),
@@ -55,7 +55,7 @@ async def deliver_alerts(supervisor: Supervisor) -> None:
                 for sink in sinks:
                     sink.put(alert)
     finally:
-        following.cancel()
+        settings_task.cancel()
         for sink in sinks:
             sink.close()
 
@@ -67,7 +67,7 @@ async def _watch_settings(delivery: AlertDelivery) -> None:
 
 
 class Sink:
-    """One place where alerts go, one after the other. A failure is told once, until it works again."""
+    """One destination of alerts, served in order. A failure is journaled once, until it works again."""
 
     def __init__(self, name: str, send: Callable[[Alert], Awaitable[None]], events: EventBus) -> None:
         self._name = name
@@ -111,7 +111,7 @@ class AlertDelivery:
         *,
         on_thresholds: Callable[[Thresholds], None] | None = None,
     ) -> None:
-        """`taken_over` gets the thresholds of health, which stand in the same file."""
+        """`on_thresholds` is called with the thresholds of health, which stand in the same file."""
         self.alerts = AlertSettings()
         self._on_thresholds = on_thresholds
         self._experiment = experiment
@@ -120,37 +120,39 @@ class AlertDelivery:
         self._stamp: tuple[int, int, int] | None = None
 
     def refresh_settings(self) -> None:
-        """Take over a changed file. One that cannot be understood is told, and the defaults hold."""
+        """Read the settings file if it has changed. One that cannot be understood raises an alert, and the
+        defaults hold.
+        """
         stamp = _stamp(self._file)
         if stamp == self._stamp:
             return
         self._stamp = stamp
         try:
-            found = settings.load(self._file)
+            loaded = settings.load(self._file)
         except ConfigError as error:
-            found = Settings()
+            loaded = Settings()
             self._events.alert(
                 Alert(kind="config", severity="error", title="the settings cannot be read", text=str(error))
             )
-        self.alerts = found.alerts
+        self.alerts = loaded.alerts
         self._events.limits.repeat_s = self.alerts.repeat_s
         if self._on_thresholds is not None:
-            self._on_thresholds(found.health)
+            self._on_thresholds(loaded.health)
 
     async def show_in_tmux(self, alert: Alert) -> None:
-        """On a line of who is attached to the experiment, and of the clients that the settings name."""
+        """Show it on a line to clients attached to the experiment, and to those that the settings name."""
         text = f"rltui {self._experiment}: {alert.title}: {alert.text}"
         duration_s = _DISPLAY_S[alert.severity]
-        own = session_name(self._experiment)
-        await show_message(paths.tmux_socket(), text, session=own, duration_s=duration_s)
+        session = session_name(self._experiment)
+        await show_message(paths.tmux_socket(), text, session=session, duration_s=duration_s)
         for server in self.alerts.tmux:
             await show_message(server, text, patterns=self.alerts.tmux_clients, duration_s=duration_s)
 
     async def run_command(self, alert: Alert) -> None:
-        """The user's command, if there is one.
+        """Run the user's command, if there is one.
 
         Raises:
-            RltuiError: It failed.
+            RltuiError: if it failed.
         """
         if self.alerts.command:
             document = alert.model_dump(mode="json") | {"experiment": self._experiment}
@@ -159,16 +161,20 @@ class AlertDelivery:
 
 
 async def _run_command(command: Sequence[str], document: bytes, variables: Mapping[str, str]) -> None:
-    """Run the user's command with `document` on its stdin. What it leaves in the background goes on."""
-    done = await subprocesses.run(command, stdin=document, variables=variables, timeout_s=_COMMAND_S)
-    if done.code is None:
+    """Run the user's command with `document` on its stdin. Processes that it leaves in the
+    background go on.
+    """
+    result = await subprocesses.run(command, stdin=document, variables=variables, timeout_s=_COMMAND_S)
+    if result.code is None:
         raise RltuiError(f"{command[0]} took longer than {_COMMAND_S:g} s and was ended")
-    if done.failure:
-        raise RltuiError(f"{command[0]} {done.failure}")
+    if result.failure:
+        raise RltuiError(f"{command[0]} {result.failure}")
 
 
 def _variables(alert: Alert, experiment: str) -> dict[str, str]:
-    """The alert for scripts that do not read JSON. Without what an environment cannot hold."""
+    """The alert as environment variables, for scripts that do not read JSON. Control characters
+    are left out.
+    """
     values = {
         "KIND": alert.kind,
         "SEVERITY": alert.severity,

@@ -1,4 +1,4 @@
-"""What a supervisor answers to the questions that can be asked of it (`SupervisorApi`)."""
+"""The supervisor's side of the socket API (`SupervisorApi`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rltui.core.values import Value
 from rltui.daemon.supervisor import Supervisor
 
 LONGEST_NAME = 200
-"""Of who asks for something, in characters."""
+"""Longest name of a client in the journal, in characters."""
 
 
 class SupervisorAnswers(SupervisorApi):

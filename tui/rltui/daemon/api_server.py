@@ -35,18 +35,19 @@ logger = logging.getLogger(__name__)
 LINE_LIMIT = 1 << 20
 """Longest request, in bytes. A longer one is refused and its connection closed."""
 MAX_CLIENTS = 256
-"""Connections at a time. One more takes the place of the one that has been idle for longest; where none is
-idle, it is refused in words."""
+"""Most connections. One more replaces the one that has been idle for longest; where none is idle, it is
+refused with an error.
+"""
 _DRAIN_TIMEOUT_S = 2.0
-"""At the end, for clients to read what they were sent."""
+"""Longest time at the end for clients to read what they were sent."""
 _UCRED = struct.Struct("3i")
 """`struct ucred` of unix(7): pid, uid, gid."""
 SEND_TIMEOUT_S = 10.0
 """A client that reads nothing for so long, while data waits for it, is dropped."""
 _NUL = re.compile(rb"\\u0000")
-"""No name, path or value may hold it."""
+"""The escaped NUL character, which no name, path or value may hold."""
 _MAX_ID_CHARS = 100
-"""Characters."""
+"""Longest id of a request that is repeated in its refusal."""
 
 
 class _Call(Value):
@@ -56,7 +57,7 @@ class _Call(Value):
 
 
 def _parse_call(line: bytes) -> _Call:
-    """What a line asks.
+    """The request in a line.
 
     Raises:
         UsageError: if it cannot be understood; says what is wrong.
@@ -70,14 +71,14 @@ def _parse_call(line: bytes) -> _Call:
 
 
 def _id_of(line: bytes) -> int | str | None:
-    """The id in a line that is no request, for its refusal, where there is one."""
+    """The id in a line that is no valid request, for its refusal; `None` where there is none."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    found = message.get("id") if isinstance(message, dict) else None
-    is_one = isinstance(found, int | str) and not isinstance(found, bool) and len(str(found)) <= _MAX_ID_CHARS
-    return found if is_one else None
+    id_ = message.get("id") if isinstance(message, dict) else None
+    is_valid = isinstance(id_, int | str) and not isinstance(id_, bool) and len(str(id_)) <= _MAX_ID_CHARS
+    return id_ if is_valid else None
 
 
 class _SlowClientError(Exception):
@@ -92,10 +93,10 @@ class _BoundedWriter:
         self._accepted_bytes = 0
 
     async def send(self, data: bytes) -> None:
-        """Returns when there is room for more.
+        """Return when there is room for more.
 
         Raises:
-            SlowClientError: if nothing was read for `PATIENCE_S`; what had not been sent is thrown away.
+            SlowClientError: if nothing was read for `SEND_TIMEOUT_S`; what had not been sent is thrown away.
             ConnectionError: if the client has hung up.
         """
         self._writer.write(data)
@@ -121,7 +122,7 @@ class _BoundedWriter:
         self._writer.transport.abort()
 
     def _sent_bytes(self) -> int:
-        """That have left asyncio's buffer for the kernel's."""
+        """Bytes that have left asyncio's buffer for the kernel's."""
         return self._accepted_bytes - self._writer.transport.get_write_buffer_size()
 
 
@@ -129,7 +130,7 @@ class ApiServer:
     """Serves one supervisor on the socket `path`."""
 
     def __init__(self, supervisor: Supervisor, path: Callable[[], Path]) -> None:
-        """`path` also makes the folder of the socket."""
+        """`path` returns the path of the socket, and makes its folder."""
         self._supervisor = supervisor
         self._answers = SupervisorAnswers(supervisor)
         self._find_path = path
@@ -141,7 +142,7 @@ class ApiServer:
     async def open(self) -> None:
         """Listen. A socket left by a dead supervisor is replaced: the caller holds the experiment's lock.
 
-        Again, where the socket vanished; connections go on.
+        May be called again where the socket vanished; connections go on.
         """
         self._path = self._find_path()
         if self._server is not None:
@@ -155,7 +156,7 @@ class ApiServer:
         self._inode = self._path.stat().st_ino
 
     def is_reachable(self) -> bool:
-        """The socket is where clients look for it, and is this server's."""
+        """True if the socket at the path is this server's."""
         try:
             return self._path.stat().st_ino == self._inode
         except OSError:
@@ -166,7 +167,7 @@ class ApiServer:
         return bool(self._connections)
 
     async def close(self) -> None:
-        """Remove the socket, and hang up on everybody once they have what they were to be told."""
+        """Remove the socket, and hang up on every client once it has been sent all that is pending."""
         if self._server is not None:
             self._server.close()
         self._path.unlink(missing_ok=True)
@@ -174,9 +175,9 @@ class ApiServer:
         for task, client in self._connections.items():
             if client.idle_since is not None:
                 task.cancel()
-        for patience_s in (_DRAIN_TIMEOUT_S, _DRAIN_TIMEOUT_S):
+        for timeout_s in (_DRAIN_TIMEOUT_S, _DRAIN_TIMEOUT_S):
             if self._connections:
-                await asyncio.wait(self._connections, timeout=patience_s)
+                await asyncio.wait(self._connections, timeout=timeout_s)
             for task in self._connections:
                 task.cancel()
 
@@ -208,7 +209,7 @@ class ApiServer:
         idle = [(c.idle_since, task) for task, c in self._connections.items() if c.idle_since is not None]
         if not idle:
             return False
-        _, task = min(idle, key=lambda each: each[0])
+        _, task = min(idle, key=lambda entry: entry[0])
         self._connections.pop(task)
         task.cancel()
         return True
@@ -242,15 +243,15 @@ class _Client:
         self._readonly = False
         self._streaming: asyncio.Task[None] | None = None
         self.idle_since: float | None = time.monotonic()
-        """`None` while it is being answered, or is subscribed."""
+        """Monotonic time; `None` while a request is answered, or the client is subscribed."""
 
     async def turn_away(self, title: str, hint: str) -> None:
-        """Say why, instead of hello."""
+        """Send the reason of the refusal, instead of hello."""
         reply = ErrorReply(title=title, hint=hint)
         await self._out.send(b'{"error":' + reply.model_dump_json().encode() + b"}\n")
 
     async def serve(self) -> None:
-        """Until the client hangs up, or does not read what it asked for."""
+        """Answer requests until the client hangs up, or does not read what it asked for."""
         hello = {"hello": "rltui", "protocol": PROTOCOL_VERSION, "pid": os.getpid()}
         await self._out.send(json.dumps(hello).encode() + b"\n")
         try:
@@ -319,7 +320,9 @@ class _Client:
         return await self._server.answer(question, params)
 
     async def _stream(self) -> None:
-        """Without its events the connection is of no use: hanging up lets the client come again."""
+        """Send events until an error. Without them the connection is of no use: hanging up makes the client
+        connect again.
+        """
         try:
             await self._server.stream(self._out.send)
             self._out.close()

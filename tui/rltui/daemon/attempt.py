@@ -1,4 +1,4 @@
-"""One attempt of a component: its folder, its processes, and how they are told to end."""
+"""One attempt of a component: its folder, its processes, and how they are ended."""
 
 from __future__ import annotations
 
@@ -28,26 +28,27 @@ from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.shell import read_shell
 
 _FILE = "spec.json"
-"""What a shim is to run, and what the next supervisor learns of a running attempt."""
+"""The shim's input, from which the next supervisor also learns about a running attempt."""
 SPAWN_TIMEOUT_S = 20.0
-"""From the tmux window to a running process; includes the start of the shim's interpreter."""
+"""Longest time from the tmux window to a running process; includes the start of the shim's interpreter."""
 _SPAWN_POLL_S = 0.02
 _RECORD_TIMEOUT_S = 1.0
-"""From the end of a main process to its shim's record of it."""
+"""Longest time from the end of a main process to its shim's record of it."""
 _RECORD_POLL_S = 0.02
 REMOTE_MARGIN_S = 60.0
-"""Beyond its grace, a follower gets this long to have its component ended where that runs: SLURM waits for
-half a minute between SIGTERM and SIGKILL."""
+"""Beyond its grace, a remote runner gets so long to have its component ended where that runs: SLURM waits for
+half a minute between SIGTERM and SIGKILL.
+"""
 _CLEANUP_S = 0.5
-"""A shim that takes longer than this over what a main process left is worth telling of."""
+"""A shim that takes longer than this over processes that a main process left is worth showing."""
 
 
 def read_launch(folder: Path) -> Launch | None:
-    """What the attempt was started with; `None` where that was never written or is damaged."""
+    """The launch that an attempt was started with; `None` where that was never written or is damaged."""
     try:
         values = json.loads(read_own(folder / _FILE))
-        ready, elsewhere = values["ready"], values.get("elsewhere")
-        run = values if elsewhere is None else elsewhere
+        ready, remote_spec = values["ready"], values.get("elsewhere")
+        run = values if remote_spec is None else remote_spec
         return Launch(
             argv=tuple(run["argv"]),
             cwd=run["cwd"],
@@ -62,7 +63,7 @@ def read_launch(folder: Path) -> Launch | None:
                 name: value if isinstance(value, str) else tuple(value)
                 for name, value in values.get("given", {}).items()
             },
-            host=None if elsewhere is None else elsewhere["host"],
+            host=None if remote_spec is None else remote_spec["host"],
         )
     except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError):
         return None
@@ -77,17 +78,17 @@ class Attempt:
         self.folder = control.attempt_dir(spec.id, number)
         self.log = control.log_file(spec.id, number)
         self.launch = read_launch(self.folder)
-        """What it was started with; `None` until that is written."""
+        """The launch that it was started with; `None` until that is written."""
         self.record = processes.read_attempt(self.folder)
-        """What its shim last wrote; `None` before that."""
+        """The record that its shim last wrote; `None` before that."""
         self._tag, self._control = tag, control
         self._oom_kills_before: OomKills | None = None
-        """The kernel's kills for want of memory when it began; `None`: unknown."""
+        """The kernel's count of kills for want of memory when it began; `None`: unknown."""
 
     # --- its files ----------------------------------------------------------------------------------------
 
     def write_spec(self, launch: Launch) -> None:
-        """Say what the shim is to run.
+        """Write the file that tells the shim what to run.
 
         Raises:
             RltuiError: if that cannot be written.
@@ -100,7 +101,7 @@ class Attempt:
             "component": self.spec.id,
             "attempt": self.number,
             "shell": read_shell(self._control),
-            **(run if launch.host is None else self._follower(run, launch)),
+            **(run if launch.host is None else self._remote_runner_spec(run, launch)),
             "tty": self.spec.tty,
             "log": str(self.log),
             "created_at": time.time(),
@@ -114,9 +115,10 @@ class Attempt:
         }
         write_atomically(self.folder / _FILE, json.dumps(values, indent=1).encode())
 
-    def _follower(self, run: Mapping[str, Any], launch: Launch) -> dict[str, Any]:
-        """What the shim is to run here, for what is to be `run` elsewhere. The limits of the shell are not:
-        a word about them would be among the output.
+    def _remote_runner_spec(self, run: Mapping[str, Any], launch: Launch) -> dict[str, Any]:
+        """Keys of the spec that make the shim run a remote runner here, which runs `run` on its host.
+
+        The limits of the shell are left out: a warning about them would be among the output.
         """
         ports = [port for port in (launch.port, *launch.ports) if port is not None]
         return {
@@ -129,39 +131,41 @@ class Attempt:
         }
 
     def refresh(self) -> None:
-        """Read again what the shim wrote. An unreadable record leaves the one known."""
+        """Read the shim's record again. An unreadable one leaves the last one."""
         self.record = processes.read_attempt(self.folder) or self.record
 
     def recover(self, traces: processes.ProcessOwners) -> None:
-        """Where its record is gone or damaged, take what its living processes tell for it."""
+        """Rebuild the record from living processes where it is gone or damaged."""
         self.record = traces.attempt(self.folder, self._tag)
 
     @property
     def job_status(self) -> JobStatus | None:
-        """What its follower last knew of it, where it runs elsewhere and has been started there."""
+        """The status that its remote runner last wrote; `None` for one that runs here or was not started
+        there yet.
+        """
         is_here = self.launch is not None and self.launch.host is None
         return None if is_here else read_job_status(self.folder)
 
     def remote_exit_info(self, exit_info: ExitInfo) -> ExitInfo:
-        """`exit_info` of its follower, as the host says it of the component itself."""
+        """`exit_info` of its remote runner, corrected by what the host says of the component itself."""
         job_status = self.job_status
         if job_status is None or job_status.phase != "ended":
             return exit_info
-        how = replace(exit_info, code=job_status.exit_code, signal=job_status.signal)
+        reported = replace(exit_info, code=job_status.exit_code, signal=job_status.signal)
         return (
-            replace(how, cause=job_status.error)
+            replace(reported, cause=job_status.error)
             if job_status.starts
-            else replace(how, error=job_status.error)
+            else replace(reported, error=job_status.error)
         )
 
     @property
     def may_live_remotely(self) -> bool:
-        """It was started on another machine, and nobody has seen it end."""
+        """True if it was started on another machine and its end was not seen."""
         job_status = self.job_status
         return job_status is not None and job_status.may_live
 
     def forget_shim(self) -> None:
-        """What was written of its processes here does not count any more: another shim will come.
+        """Remove the record of its processes here: another shim will write one.
 
         Raises:
             RltuiError: if that cannot be removed.
@@ -173,15 +177,16 @@ class Attempt:
             raise RltuiError(f"cannot remove the record in {self.folder}: {error.strerror}") from error
 
     def rival(self) -> str | None:
-        """Who listens on a port that it was to have: a process of another experiment, or an older one; `None`
-        where that is nobody, or nobody can say. Blocks.
+        """Another process that listens on one of its ports, as text: of another experiment, or an older one.
+
+        `None` where there is none, or nobody can say. Blocks.
         """
         record = processes.read_attempt(self.folder)
         main = None if record is None else record.main
         if self.launch is None or self.launch.host is not None or main is None:
             return None
         ports = [port for port in (self.launch.port, *self.launch.ports) if port is not None]
-        for holder in (each for port in ports for each in processes.port_holders(port)):
+        for holder in (port_holder for port in ports for port_holder in processes.port_holders(port)):
             if holder.process is not None:
                 tag = processes.attempt_tags(holder.process.pid).get("RLTUI_EXPERIMENT")
                 if tag != self._tag if tag else holder.process.start < main.start:
@@ -190,7 +195,7 @@ class Attempt:
 
     @property
     def launch_age_s(self) -> float | None:
-        """Seconds since it was said what to run, at least 0; `None` where that never happened."""
+        """Seconds since its spec was written, at least 0; `None` where that never happened."""
         try:
             written_at = (self.folder / _FILE).stat().st_mtime
         except OSError:
@@ -199,16 +204,16 @@ class Attempt:
 
     @property
     def was_ready(self) -> bool:
-        """A supervisor has seen it ready."""
+        """True if a supervisor has seen it ready."""
         return self._ready_file.exists()
 
     def mark_ready(self) -> None:
-        """Let the next supervisor know. On a full disk, that one probes again."""
+        """Leave a file for the next supervisor. On a full disk, that one probes again."""
         with contextlib.suppress(OSError):
             self._ready_file.touch()
 
     def ready_since(self) -> float:
-        """Monotonic time of the mark; now where there is none."""
+        """Monotonic time at which it was marked ready; now where it was not."""
         try:
             age_s = time.time() - self._ready_file.stat().st_mtime
         except OSError:
@@ -222,12 +227,13 @@ class Attempt:
     # --- its end ------------------------------------------------------------------------------------------
 
     def note_started(self) -> None:
-        """A process of it runs from now on."""
+        """Record the kernel's count of kills for want of memory, as a process of it runs from now on."""
         self._oom_kills_before = oom_kills()
 
     def explain_exit(self, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
-        """`exit_info` with what its output, by the failure patterns of the framework, and the kernel say of
-        the cause. Not of an end that was asked for.
+        """`exit_info` with the cause, by its output, the framework's failure patterns and the kernel.
+
+        An end that was asked for has no cause.
         """
         is_here = self.launch is None or self.launch.host is None
         host_oom = killed_since(self._oom_kills_before) if is_here else None
@@ -237,23 +243,23 @@ class Attempt:
 
     @property
     def shim(self) -> processes.ProcessId | None:
-        """Its shim, if that lives."""
+        """The shim, if it lives."""
         return self.record.shim if self.record is not None and self.record.is_supervised else None
 
     @property
     def main(self) -> processes.ProcessId | None:
-        """Its main process, if that lives."""
+        """The main process, if it lives."""
         return self.record.living_main if self.record is not None else None
 
     @property
     def is_running(self) -> bool:
-        """It has not ended: its main process lives, or its shim has not seen that end."""
-        unseen = self.shim is not None and self.record is not None and self.record.ended_at is None
-        return self.main is not None or unseen
+        """True if it has not ended: its main process lives, or its shim has not seen that end."""
+        is_end_unseen = self.shim is not None and self.record is not None and self.record.ended_at is None
+        return self.main is not None or is_end_unseen
 
     @property
     def is_cleaned_up(self) -> bool:
-        """Nothing is left of it, or a shim looks after that."""
+        """True if nothing is left of it, or a shim looks after what is."""
         return self.record is None or self.record.state == "exited" or self.shim is not None
 
     async def wait_for_shim(self, timeout_s: float = SPAWN_TIMEOUT_S) -> None:
@@ -273,13 +279,13 @@ class Attempt:
         self.record = record
 
     async def signal(self, number: signal.Signals) -> None:
-        """Tell its shim, also a stopped one, or end its processes from here where there is none.
+        """Signal its shim, also a stopped one; without a shim, end its processes from here.
 
-        What runs elsewhere can be ended there by its follower alone.
+        What runs on another host can only be ended there, by its remote runner.
         """
         is_remote = self.launch is not None and self.launch.host is not None
-        if is_remote and number is signal.SIGUSR1 and (follower := self.main) is not None:
-            processes.send_signal(follower, number)
+        if is_remote and number is signal.SIGUSR1 and (runner := self.main) is not None:
+            processes.send_signal(runner, number)
         elif (shim := self.shim) is not None:
             processes.send_signal(shim, number)
             processes.send_signal(shim, signal.SIGCONT)
@@ -296,7 +302,7 @@ class Attempt:
     async def end_tree(self, *, grace_s: float) -> tuple[processes.ProcessId, ...]:
         """End all of it from here, also below a living shim that does not do it, and that shim.
 
-        Returns what still lives: stuck in the kernel, or another user's.
+        Returns the processes that still live: stuck in the kernel, or another user's.
         """
         self.refresh()
         if (shim := self.shim) is not None:
@@ -305,19 +311,19 @@ class Attempt:
         return await self.end_leftovers(grace_s=0.0 if shim is not None else grace_s)
 
     async def end_leftovers(self, *, grace_s: float) -> tuple[processes.ProcessId, ...]:
-        """End what no shim looks after. Returns what still lives."""
+        """End the processes that no shim looks after. Returns those that still live."""
         return await ending.end_all(self._leftovers, grace_s=grace_s)
 
     def _leftovers(self) -> set[processes.ProcessId]:
-        """With all that descends from them, whatever session and environment that has."""
+        """Its processes with all their descendants, whatever session and environment those have."""
         records = [self.record] if self.record is not None else []
-        found = processes.leftovers(self._tag, records)
-        own = {leftover.id for leftover in found if leftover.component == self.spec.id}
+        tagged = processes.leftovers(self._tag, records)
+        own = {leftover.id for leftover in tagged if leftover.component == self.spec.id}
         return own.union(*(processes.descendants(process.pid) for process in own))
 
 
 class Ending:
-    """The end of an attempt. Where leftovers are kept, an end by itself counts while the shim stays on."""
+    """The end of an attempt. Where leftovers are kept, it has ended while the shim still runs."""
 
     def __init__(
         self,
@@ -326,7 +332,7 @@ class Ending:
         main_ended: Callable[[ExitInfo], None],
         shim_lost: Callable[[], None],
     ) -> None:
-        """`main_ended` is called where clearing up behind the main process takes long, `keeper_lost` where
+        """`main_ended` is called where the shim is slow to end what the main process left, `shim_lost` where
         the shim is gone before the main process.
         """
         self._attempt = attempt
@@ -349,7 +355,7 @@ class Ending:
         return self._exit_info()
 
     async def _wait_with_shim(self, shim: processes.ProcessId, record: processes.AttemptRecord) -> None:
-        """Return when the shim is gone, or stays only for what is kept."""
+        """Return when the shim is gone, or stays only for leftovers that are kept."""
         if (main := record.living_main) is not None:
             await _wait_for_first(ending.wait_for_exit(main), ending.wait_for_exit(shim))
         if record.living_main is not None:
@@ -357,19 +363,21 @@ class Ending:
         record = await self._record_of_end(record, shim)
         if self._keeps and not record.stop_requested:
             return
-        gone = asyncio.create_task(ending.wait_for_exit(shim), name="shim")
+        shim_exit = asyncio.create_task(ending.wait_for_exit(shim), name="shim")
         try:
-            await asyncio.wait([gone], timeout=_CLEANUP_S)
-            if not gone.done() and not self._attempt.may_live_remotely:
+            await asyncio.wait([shim_exit], timeout=_CLEANUP_S)
+            if not shim_exit.done() and not self._attempt.may_live_remotely:
                 self._main_ended(self._exit_info())
-            await gone
+            await shim_exit
         finally:
-            gone.cancel()
+            shim_exit.cancel()
 
     async def _record_of_end(
         self, record: processes.AttemptRecord, shim: processes.ProcessId
     ) -> processes.AttemptRecord:
-        """What the shim wrote when it had reaped the main process; a stopped one is woken for that."""
+        """The record that the shim wrote after the end of the main process; a stopped shim is continued for
+        that.
+        """
         processes.send_signal(shim, signal.SIGCONT)
         with contextlib.suppress(TimeoutError):  # a full disk: how it ended stays unknown
             async with asyncio.timeout(_RECORD_TIMEOUT_S):
@@ -379,12 +387,12 @@ class Ending:
         return record
 
     def _exit_info(self) -> ExitInfo:
-        """As the shim wrote it; unknown where it could not."""
+        """The exit as the shim recorded it; unknown where it could not."""
         return exit_info(processes.read_attempt(self._folder) or self._record)
 
 
 async def _wait_for_first(*waits: Coroutine[None, None, None]) -> None:
-    """Return when the first of them does."""
+    """Return when the first of them does, and cancel the others."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

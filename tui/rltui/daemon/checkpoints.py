@@ -1,4 +1,4 @@
-"""The checkpoints of the run, as the supervisor knows them: told, and pruned on request."""
+"""The checkpoints of the run, reported and pruned on request, and the forecast of its disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rltui.services.runs.run_folder import named_step
 logger = logging.getLogger(__name__)
 
 POLLS_PER_READING = 6
-"""Without a new checkpoint, the disk is measured every so many looks."""
+"""Without a new checkpoint, only every so many polls measure the disk."""
 
 
 class CheckpointService:
@@ -48,16 +48,18 @@ class CheckpointService:
         self._reading = asyncio.Lock()
 
     async def report(self) -> CheckpointReport:
-        """All that lie there now. Of several who ask at once, one waits for the other's sizes."""
-        news = self._report_inputs()
+        """All checkpoints that lie there now. Requests at the same time wait for each other: sizes are
+        cached.
+        """
+        inputs = self._report_inputs()
         async with self._reading:
-            return await asyncio.to_thread(self._reader.report, self._setup.record.name, news)
+            return await asyncio.to_thread(self._reader.report, self._setup.record.name, inputs)
 
     def _report_inputs(self) -> CheckpointNews:
         progress = self._observation.progress
         offer = self.offer
-        named = named_step(self._setup.framework, self._config.store.files)
-        notes = {} if named is None else {named: NAMED}
+        named_checkpoint = named_step(self._setup.framework, self._config.store.files)
+        notes = {} if named_checkpoint is None else {named_checkpoint: NAMED}
         if offer is not None and offer.resume_step is not None:
             notes[offer.resume_step] = GOOD
         return CheckpointNews(
@@ -74,29 +76,29 @@ class CheckpointService:
     def offer(self) -> RollbackOffer | None:
         """The way back where the run has gone bad; `None`: it is well, or there is no such checkpoint."""
         concerns = self._observation.health.concerns
-        return next((each.back for each in concerns if damages(each.id) and each.back is not None), None)
+        return next((issue.back for issue in concerns if damages(issue.id) and issue.back is not None), None)
 
     async def remove(self, retention: Retention, only: Collection[int]) -> tuple[PrunePlan, list[Path]]:
-        """Make what `retention` leaves over, as far as its step is among `only`, nobody's checkpoint any
-        more: what was done, and what is to be deleted.
+        """Set aside the checkpoints that `retention` leaves over, if their step is among `only`.
 
-        To be called while nobody decides where the run goes on.
+        Returns the plan, and the folders that are to be deleted. The caller makes sure that nobody decides
+        meanwhile where the run goes on.
 
         Raises:
             UsageError: if somebody else runs the experiment.
-            RltuiError: if one cannot be taken away.
+            RltuiError: if one cannot be moved.
         """
         refuse_observed(self._setup.record)
         plan = prune_plan(await self.report(), retention, only)
-        going = await asyncio.to_thread(take_away, self._observation.folder, plan)
+        folders = await asyncio.to_thread(take_away, self._observation.folder, plan)
         if not plan.is_empty:
             self._events.journal.add("prune", pruned_text(plan))
-        return plan.model_copy(update={"done": True}), going
+        return plan.model_copy(update={"done": True}), folders
 
 
 class DiskWatch:
-    """Looks for new checkpoints and at what the disk has left, one look after the other, from the loop; the
-    file system is asked in a thread.
+    """Measures the disk for new checkpoints and free space. Calls must not overlap; the file system is asked
+    in a thread.
     """
 
     def __init__(self, folder: str, meter: DiskMeter, experiment: str) -> None:
@@ -108,32 +110,38 @@ class DiskWatch:
         self._reported: DiskForecast = DiskForecast("ok")
 
     async def poll(self, max_steps: int | None) -> Alert | None:
-        """Measure where it is time to. Returns what became worse."""
+        """Measure where it is time to. Returns an alert where the forecast became worse."""
         try:
             newest = await asyncio.to_thread(self._meter.newest_step)
-            due = newest != self._newest or self._polls % POLLS_PER_READING == 0
+            is_due = newest != self._newest or self._polls % POLLS_PER_READING == 0
             self._polls += 1
             self._newest = newest
-            if not due:
+            if not is_due:
                 return None
             reading = await asyncio.to_thread(self._meter.read)
         except OSError as error:  # the run's folder may be gone, or on a server that is away
             logger.warning("cannot measure %s: %s", self._folder, error.strerror)
             return None
         name = name_if_needed(self._experiment)
-        now = disk_forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps, name)
-        alert = self._alert_if_worse(now)
+        forecast = disk_forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps, name)
+        alert = self._alert_if_worse(forecast)
         if alert is None:
             return None
         archive, aside_bytes = await asyncio.to_thread(self._meter.archived)
         if not aside_bytes:
             return alert
-        forget = hints.PRUNE_ASIDE(name=name)
-        more = f" Restarts have set {size_text(aside_bytes)} aside in {archive}: `{forget}` deletes that."
-        return alert.model_copy(update={"text": alert.text + more})
+        command = hints.PRUNE_ASIDE(name=name)
+        hint_text = (
+            f" Restarts have set {size_text(aside_bytes)} aside in {archive}: `{command}` deletes that."
+        )
+        return alert.model_copy(update={"text": alert.text + hint_text})
 
-    def _alert_if_worse(self, now: DiskForecast) -> Alert | None:
-        before, self._reported = self._reported, now
-        if now.severity == "ok" or now.severity == before.severity or before.severity == "error":
+    def _alert_if_worse(self, forecast: DiskForecast) -> Alert | None:
+        previous, self._reported = self._reported, forecast
+        if (
+            forecast.severity == "ok"
+            or forecast.severity == previous.severity
+            or previous.severity == "error"
+        ):
             return None
-        return Alert(kind="disk", severity=now.severity, title=now.title, text=now.text)
+        return Alert(kind="disk", severity=forecast.severity, title=forecast.title, text=forecast.text)

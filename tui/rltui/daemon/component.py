@@ -49,22 +49,22 @@ logger = logging.getLogger(__name__)
 _PROBE_INTERVALS_S = (0.1, 1.0)
 """First and longest pause between two readiness probes; each is 1.3 times the one before."""
 _PRECONDITION_INTERVALS_S = (0.2, 2.0)
-"""First and longest pause between two looks at what a start waits for."""
+"""First and longest pause between two checks of what a start waits for."""
 _STOP_MARGIN_S = 15.0
-"""Beyond its grace, a shim gets this long to end a tree before the supervisor does it itself."""
+"""Beyond its grace, a shim gets so long to end a tree before the supervisor does it itself."""
 
 
 class UnmetDependency(NamedTuple):
-    """What on this box is in the way of a start."""
+    """An obstacle on this box that a start waits for."""
 
     text: str
-    """Behind "waits for"."""
+    """Continues a sentence that begins with "waits for"."""
     passes: bool = False
-    """It comes to its end by itself, so that the wait does not count as too long."""
+    """True if it ends by itself, so that the wait does not count as too long."""
 
 
 class RunnerHost(Protocol):
-    """What a component needs of those around it: `Processes`, or a test's stand-in."""
+    """The environment of a component: `Processes`, or a test's stand-in."""
 
     record: ExperimentRecord
     control: ControlFolder
@@ -72,34 +72,39 @@ class RunnerHost(Protocol):
     changes: Signal
     """Notified when the state of any component has changed."""
 
-    def lifecycle_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
+    def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
         """Called after every transition."""
         ...
 
     def start_blocker(self, component: str) -> tuple[bool, str] | None:
-        """What the start of `component` waits for: (it can still come, reason), `None` if nothing."""
+        """Why the start of `component` waits: (whether that can still pass, reason); `None` if nothing is in
+        the way.
+        """
         ...
 
     async def wait_for_output_lock(self, component: str, hold: Callable[[str], None]) -> bool:
-        """Of a job that makes something: `hold` until no other experiment makes it; false where it is there
-        by then.
+        """Wait until no other experiment makes the output of this job, calling `hold` with the reason.
+
+        False where the output exists by then.
         """
         ...
 
     def lock_output(self, component: str) -> str | None:
-        """It makes something: others wait from now on. The one that does so already, where there is one."""
+        """Reserve the output of `component`; returns the experiment that makes it already, where there is
+        one.
+        """
         ...
 
     async def unmet_dependency(self, component: str, launch: Launch) -> UnmetDependency | None:
-        """What on this box is in the way of a start; `None` where the way is free."""
+        """The obstacle on this box to a start; `None` where there is none."""
         ...
 
     async def prepare(self, component: str, attempt_dir: Path) -> Launch:
-        """Snapshot the config into the attempt's folder and fill in the command."""
+        """Copy the config into the attempt's folder and fill in the command."""
         ...
 
     def can_move(self, component: str) -> bool:
-        """Its next start may take another port."""
+        """True if its next start may use another port."""
         ...
 
     async def open_window(self, component: str, attempt_dir: Path) -> None:
@@ -110,36 +115,38 @@ class RunnerHost(Protocol):
         """Called when the shim was killed and the component goes on."""
         ...
 
-    def job_status_changed(self, runner: ComponentRunner, before: JobStatus | None) -> None:
-        """Called when something else is known of a component that runs elsewhere."""
+    def job_status_changed(self, runner: ComponentRunner, previous: JobStatus | None) -> None:
+        """Called when the status of a component on another host has changed."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class ComponentRunner:
-    """Owns the life of one component. All methods run on the supervisor's loop."""
+    """Owns the lifecycle of one component. All methods run on the supervisor's loop."""
 
     spec: ComponentSpec
     runner_host: RunnerHost
     lifecycle: Lifecycle = field(init=False)
     remote_attempt: RemoteAttempt = field(init=False)
-    """Used only by one that does not run on this machine."""
+    """Used only by a component that does not run on this machine."""
     newest_attempt: Attempt | None = None
     """The last attempt, running or not."""
     evidence: str | None = None
     """Why the living component counts as stalled."""
     phase: str | None = None
-    """How far its start is, by its own words."""
+    """How far its start is, as its output says."""
     log_end: int | None = None
-    """Bytes of its log when it was stopped for not being ready in time; `None` where it was not."""
+    """Size of its log in bytes when it was stopped for not being ready in time; `None` where it was not."""
     stop_margin_s: float = _STOP_MARGIN_S
     _task: asyncio.Task[None] | None = None
     _launching: bool = False
-    """A shim is on its way: too late to give the start up quietly."""
+    """True while a shim is being started: the start can no longer be cancelled."""
 
     def __post_init__(self) -> None:
         self.lifecycle = Lifecycle(kind=self.spec.kind, restart=self.spec.restart)
-        self.remote_attempt = RemoteAttempt(lambda before: self.runner_host.job_status_changed(self, before))
+        self.remote_attempt = RemoteAttempt(
+            lambda previous: self.runner_host.job_status_changed(self, previous)
+        )
 
     # --- asked from outside -------------------------------------------------------------------------------
 
@@ -148,22 +155,22 @@ class ComponentRunner:
         if self.lifecycle.busy:
             return
         if self.newest_attempt is not None and self.newest_attempt.may_live_remotely:
-            before = self.lifecycle
+            previous = self.lifecycle
             self._adopt_running(self.newest_attempt)  # never a second one beside it
-            self.runner_host.lifecycle_changed(self, before)
+            self.runner_host.lifecycle_changed(self, previous)
             return
         self._advance(StartRequested(automatic=automatic))
         self._task = spawn(self._start(self.lifecycle.epoch, self._task), f"start {self.spec.id}")
 
     async def stop(self, *, kill: bool = False, reason: str | None = None) -> bool:
         """End the whole tree. True once nothing of it is left; false where it cannot be ended."""
-        starting = self._task if self.lifecycle.state is ComponentState.WAITING else None
+        start_task = self._task if self.lifecycle.state is ComponentState.WAITING else None
         self._advance(StopRequested(reason=reason))
-        if starting is not None:
+        if start_task is not None:
             # one whose shim is on its way ends it by itself, once it is there
             if not self._launching:
-                starting.cancel()
-            await asyncio.wait([starting])
+                start_task.cancel()
+            await asyncio.wait([start_task])
         if not self.lifecycle.alive or self.newest_attempt is None:
             return True
         epoch, attempt = self.lifecycle.epoch, self.newest_attempt
@@ -177,45 +184,45 @@ class ComponentRunner:
         except TimeoutError:
             logger.warning("%s did not end in time, ending its tree from here", self.spec.id)
             attempt.refresh()
-            was_asked = attempt.record is not None and attempt.record.stop_requested
-            left = await attempt.end_tree(grace_s=0.0 if was_asked else grace_s)
-            if left and self.lifecycle.alive:
-                why = "; ".join(map(processes.why_it_lives, left))
-                self._advance(Stuck(epoch=epoch, reason=f"cannot be ended: {why}"))
+            was_stop_requested = attempt.record is not None and attempt.record.stop_requested
+            survivors = await attempt.end_tree(grace_s=0.0 if was_stop_requested else grace_s)
+            if survivors and self.lifecycle.alive:
+                reasons = "; ".join(map(processes.why_it_lives, survivors))
+                self._advance(Stuck(epoch=epoch, reason=f"cannot be ended: {reasons}"))
                 return False
             await self._wait_until_ended()
         return True
 
     def refuse_start(self, reason: str) -> None:
-        """A start that was asked for cannot even begin."""
+        """Fail a requested start before it begins."""
         if not self.lifecycle.busy:
             self._advance(StartRequested(automatic=True))
             self._advance(StartFailed(epoch=self.lifecycle.epoch, reason=reason))
 
     def give_up(self, reason: str) -> None:
-        """The start that its restart policy promised cannot be made."""
+        """Fail the start that its restart policy promised."""
         self._advance(StartFailed(epoch=self.lifecycle.epoch, reason=reason))
 
-    def adopt(self, traces: processes.ProcessOwners, *, failures: tuple[float, ...], was_alive: bool) -> None:
+    def adopt(self, owners: processes.ProcessOwners, *, failures: tuple[float, ...], was_alive: bool) -> None:
         """Take over what an earlier supervisor started, or learn how it ended.
 
         `was_alive`: it had a process when that supervisor last wrote, so that its end is news.
         """
         self.lifecycle = replace(self.lifecycle, failures=failures)
         control = self.runner_host.control
-        numbers = {*control.attempts(self.spec.id), *traces.attempts(control.component_dir(self.spec.id))}
+        numbers = {*control.attempts(self.spec.id), *owners.attempts(control.component_dir(self.spec.id))}
         if not numbers:
             return
         attempt = self.newest_attempt = self._attempt(max(numbers))
-        attempt.recover(traces)
+        attempt.recover(owners)
         self.remote_attempt.job_status = attempt.job_status
         if attempt.record is None and not was_alive and not attempt.may_live_remotely:
             self._adopt_launch(attempt)
         elif attempt.is_running or was_alive or attempt.may_live_remotely:
             self._adopt_running(attempt)
         else:  # old news: it has been told when it happened
-            ended = ended_life(self.spec, attempt.record, attempt.log, self.runner_host.failure_patterns)
-            self.lifecycle = replace(ended, restart=self.spec.restart)
+            lifecycle = ended_life(self.spec, attempt.record, attempt.log, self.runner_host.failure_patterns)
+            self.lifecycle = replace(lifecycle, restart=self.spec.restart)
 
     # --- what others ask of it ----------------------------------------------------------------------------
 
@@ -238,7 +245,7 @@ class ComponentRunner:
 
     @property
     def pid(self) -> int | None:
-        """Of the main process, while there is one on this machine."""
+        """Pid of the main process, while there is one on this machine."""
         if self.spec.is_remote:
             return None
         main = self.record.main if self.record is not None else None
@@ -246,14 +253,14 @@ class ComponentRunner:
 
     @property
     def is_asked_to_stop(self) -> bool:
-        """It is stopping, and not because its main process ended by itself."""
+        """True if it is stopping, and not because its main process ended by itself."""
         return self.lifecycle.state is ComponentState.STOPPING and self.lifecycle.exit is None
 
     # --- a start, step by step ----------------------------------------------------------------------------
 
-    async def _start(self, epoch: int, before: asyncio.Task[None] | None) -> None:
-        if before is not None:  # an abandoned start may still be clearing up behind itself
-            await asyncio.wait([before])
+    async def _start(self, epoch: int, earlier_task: asyncio.Task[None] | None) -> None:
+        if earlier_task is not None:  # an abandoned start may still be clearing up behind itself
+            await asyncio.wait([earlier_task])
         try:
             if not await self._wait_for_dependencies(epoch):
                 return
@@ -262,14 +269,14 @@ class ComponentRunner:
             ):
                 self._advance(NotNeeded(epoch=epoch, reason="another experiment has made it"))
                 return
-            keeper = self.newest_attempt.shim if self.newest_attempt is not None else None
+            old_shim = self.newest_attempt.shim if self.newest_attempt is not None else None
             attempt = self.newest_attempt = self._attempt(self.runner_host.control.new_attempt(self.spec.id))
             self.log_end = self.phase = self.remote_attempt.job_status = None
             await asyncio.to_thread(prune_attempts, self.runner_host.control, self.spec.id)
             launch = await self.runner_host.prepare(self.spec.id, attempt.folder)
             await self._wait_for_preconditions(epoch, launch)
-            if keeper is not None:  # of leftovers that are gone by now: it ends, and gives its window back
-                await ending.wait_for_exit(keeper)
+            if old_shim is not None:  # of leftovers that are gone by now: it ends, and gives its window back
+                await ending.wait_for_exit(old_shim)
             attempt.write_spec(launch)
             await self._open_window(attempt)
         except RltuiError as error:
@@ -298,18 +305,18 @@ class ComponentRunner:
             pause = min(longest, pause * 1.3)
 
     async def _run_attempt(self, epoch: int, attempt: Attempt, launch: Launch) -> None:
-        """The process runs: watch it, unless the start was given up meanwhile."""
+        """Watch the process that was started, or end it where the start was given up meanwhile."""
         if self.lifecycle.epoch != epoch:
             await attempt.kill()
             return
         attempt.note_started()
-        runs = launch.host is None  # of what runs elsewhere, only the follower so far
-        self._advance(Spawned(epoch=epoch, ready=runs and launch.ready is None, at=time.monotonic()))
+        is_local = launch.host is None  # of what runs elsewhere, only the follower so far
+        self._advance(Spawned(epoch=epoch, ready=is_local and launch.ready is None, at=time.monotonic()))
         await self._watch(epoch, attempt, launch.ready)
 
     async def _wait_for_dependencies(self, epoch: int) -> bool:
-        while held := self.runner_host.start_blocker(self.spec.id):
-            can_come, reason = held
+        while blocker := self.runner_host.start_blocker(self.spec.id):
+            can_come, reason = blocker
             if not can_come:
                 self._advance(StartFailed(epoch=epoch, reason=reason))
                 return False
@@ -338,19 +345,19 @@ class ComponentRunner:
         self._task = spawn(self._watch(waiting.epoch, attempt, ready), f"watch {self.spec.id}")
 
     def _adopt_launch(self, attempt: Attempt) -> None:
-        """The earlier supervisor died while a shim was on its way, which may yet come."""
+        """Wait for the shim that the earlier supervisor was starting when it died."""
         age_s, launch = attempt.launch_age_s, attempt.launch
         if age_s is None or age_s > SPAWN_TIMEOUT_S or launch is None:
             return
         self._advance(StartRequested(automatic=True))
-        patience_s = max(1.0, SPAWN_TIMEOUT_S - age_s)
-        work = self._await_launch(self.lifecycle.epoch, attempt, launch, patience_s)
+        timeout_s = max(1.0, SPAWN_TIMEOUT_S - age_s)
+        work = self._await_launch(self.lifecycle.epoch, attempt, launch, timeout_s)
         self._task = spawn(work, f"start {self.spec.id}")
 
-    async def _await_launch(self, epoch: int, attempt: Attempt, launch: Launch, patience_s: float) -> None:
+    async def _await_launch(self, epoch: int, attempt: Attempt, launch: Launch, timeout_s: float) -> None:
         self._launching = True
         try:
-            await attempt.wait_for_shim(patience_s)
+            await attempt.wait_for_shim(timeout_s)
         except RltuiError as error:
             logger.info("%s; it is started again", error.title)
         finally:
@@ -364,9 +371,9 @@ class ComponentRunner:
 
     async def _watch(self, epoch: int, attempt: Attempt, ready: Ready | None) -> None:
         """Probe until ready, and wait for the end."""
-        watches = [spawn(self._probe(epoch, attempt, ready), f"probe {self.spec.id}")]
+        tasks = [spawn(self._probe(epoch, attempt, ready), f"probe {self.spec.id}")]
         if self.spec.is_remote:
-            watches.append(spawn(self.remote_attempt.watch(attempt), f"remote {self.spec.id}"))
+            tasks.append(spawn(self.remote_attempt.watch(attempt), f"remote {self.spec.id}"))
         try:
             exit_info = await self._wait_for_end(epoch, attempt)
             while attempt.may_live_remotely and not self.is_asked_to_stop:
@@ -374,7 +381,7 @@ class ComponentRunner:
                 exit_info = await self._wait_for_end(epoch, attempt)
             exit_info = attempt.remote_exit_info(exit_info)
         finally:
-            for watch in watches:
+            for watch in tasks:
                 watch.cancel()
         attempt.refresh()
         self.remote_attempt.refresh(attempt)
@@ -402,7 +409,7 @@ class ComponentRunner:
         return await ending.wait()
 
     async def _probe(self, epoch: int, attempt: Attempt, ready: Ready | None) -> None:
-        """Until it is ready, from when on it runs: a queue is no part of the time that it has for that."""
+        """Probe until it is ready. The time allowed for that begins when it runs: a queue does not count."""
         if self.spec.is_remote:
             await self.remote_attempt.wait_until_running()
         if ready is not None and not await _succeeds(
@@ -411,8 +418,8 @@ class ComponentRunner:
             with contextlib.suppress(OSError):  # without a log there are no words
                 self.log_end = attempt.log.stat().st_size
             rival = await asyncio.to_thread(attempt.rival)
-            why = f"{probe}; {rival} listens there" if rival else str(probe)
-            await self.stop(reason=f"not ready after {duration(ready.timeout_s)} ({why})")
+            reason = f"{probe}; {rival} listens there" if rival else str(probe)
+            await self.stop(reason=f"not ready after {duration(ready.timeout_s)} ({reason})")
             return
         attempt.mark_ready()
         self._advance(ProbeSucceeded(epoch=epoch, at=time.monotonic()))
@@ -427,16 +434,16 @@ class ComponentRunner:
         return Attempt(self.runner_host.control, self.spec, self.runner_host.record.tag, number)
 
     def _advance(self, event: LifeEvent) -> None:
-        before = self.lifecycle
-        self.lifecycle = advance(before, event)
+        previous = self.lifecycle
+        self.lifecycle = advance(previous, event)
         if not self.lifecycle.alive:
             self.evidence = None
-        if self.lifecycle is not before and self.lifecycle != before:
-            self.runner_host.lifecycle_changed(self, before)
+        if self.lifecycle is not previous and self.lifecycle != previous:
+            self.runner_host.lifecycle_changed(self, previous)
 
 
 async def _succeeds(probe: Probe, timeout_s: float, attempt: Attempt) -> bool:
-    """It does so within this time, and nobody else answers in place of the attempt."""
+    """True if it does so within this time, and no other process answers in place of the attempt."""
     pause, longest = _PROBE_INTERVALS_S
     try:
         async with asyncio.timeout(timeout_s):

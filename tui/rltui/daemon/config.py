@@ -1,4 +1,4 @@
-"""The config of the experiment: its files, what the framework says of them, what a start takes of them."""
+"""The config of the experiment: its files, the framework's view of them, and what a start is made of."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from rltui.services.runs.provenance import ProvenanceCollector
 logger = logging.getLogger(__name__)
 
 _CHECK_TIMEOUT_S = 60.0
-"""Longest time of what must succeed before a start."""
+"""Longest time of the command that must succeed before a start."""
 _RESOLVED = "resolved"
 """Folder of the files that the framework makes of the config: below the attempt's, and below rltui's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What stays as it is while a supervisor lives: whose experiment, where, and made of what."""
+    """The constants of a supervisor: its experiment, that experiment's folder, layout and framework."""
 
     record: ExperimentRecord
     control: ControlFolder
@@ -67,12 +67,12 @@ class Setup:
 
     @property
     def components(self) -> list[str]:
-        """Ids of those that start with the experiment, in the order of the layout."""
+        """Ids of the components that start with the experiment, in the order of the layout."""
         return [spec.id for spec in self.layout.automatic]
 
     @property
     def run_jobs(self) -> frozenset[str]:
-        """Ids of those that write the run."""
+        """Ids of the jobs that write the run."""
         return self.layout.run_jobs(self.framework.run_roles)
 
     @property
@@ -80,15 +80,15 @@ class Setup:
         return Path(self.record.workspace)
 
     def layout_problems(self) -> tuple[Problem, ...]:
-        """The layout's file says something else than it did when the supervisor read it."""
+        """A warning where the layout's file has changed since the supervisor read it."""
         try:
             if layout_files.load_for(self.record) == self.layout:
                 return ()
-            what = "was changed"
+            change = "was changed"
         except ConfigError as error:
-            what = f"was changed and cannot be read any more ({error.title})"
+            change = f"was changed and cannot be read any more ({error.title})"
         message = (
-            f"the layout {what} since this experiment's supervisor started, which goes on with what it read"
+            f"the layout {change} since this experiment's supervisor started, which goes on with what it read"
             f" then: `{hints.DOWN(name=self.record.name)}` and then"
             f" `{self.record.resume_command}` take the new one"
         )
@@ -108,7 +108,7 @@ class Config:
         derive: Callable[[ConfigFiles], tuple[DerivedValue, ...]],
         choose: Callable[[GpuChoice], tuple[GpuDevice, ...]],
     ) -> None:
-        """`derive` gives the figures that follow from the files, `choose` the devices of this machine."""
+        """`derive` computes the values that follow from the files, `choose` the devices of this machine."""
         record, framework = setup.record, setup.framework
         self._setup = setup
         self._framework = framework
@@ -125,7 +125,7 @@ class Config:
         self.editor = ConfigEditor(self.store, setup.control, events.journal)
         self._models = FrameworkModels(framework, setup.workspace)
         self._framework_lock = asyncio.Lock()
-        """One who waits for the framework takes one of the supervisor's few threads, others none."""
+        """Serialises requests to the framework, so that they occupy one of the supervisor's few threads."""
         self._provenance = ProvenanceCollector(
             control=setup.control.path,
             workspace=setup.workspace,
@@ -138,7 +138,7 @@ class Config:
             setup.control.path / _RESOLVED, workspace=setup.workspace, tell=self._set_makes_configs
         )
         self.makes_configs = False
-        """The framework works out, from the files, what its programs read: that may take a minute."""
+        """True while the framework makes, of the files, what its programs read: up to a minute."""
 
     def close(self) -> None:
         self._models.close()
@@ -148,7 +148,7 @@ class Config:
         self._events.changed("status")
 
     def reconcile(self) -> None:
-        """Finish an edit that an earlier supervisor was killed at."""
+        """Finish an edit during which an earlier supervisor was killed."""
         try:
             self.editor.settle()
         except RltuiError as error:
@@ -156,7 +156,7 @@ class Config:
             self._events.alert(Alert(kind="config", severity="error", title=title, text=str(error)))
 
     def trust(self) -> None:
-        """Somebody starts it, so what it runs is meant to be run."""
+        """Trust the programs of the experiment: a person starts it, so what it runs is meant to be run."""
         record = self._setup.record
         try:
             trust.trust_programs(
@@ -172,18 +172,18 @@ class Config:
         """Write down what the run is started with besides the files. `driver`: its version, where known."""
         files, launcher = self.store.files, self.launcher
         try:
-            devices = (each for name in self._setup.components for each in launcher.devices(name, files))
-            await self._provenance.keep(files, {each.label: each.name for each in devices}, driver)
+            devices = (device for name in self._setup.components for device in launcher.devices(name, files))
+            await self._provenance.keep(files, {device.label: device.name for device in devices}, driver)
         except RltuiError as error:
             logger.warning("what the run was started with is not kept: %s", error)
 
     # --- what the files say -------------------------------------------------------------------------------
 
     def running(self, attempts: Mapping[str, int]) -> dict[str, ConfigFiles]:
-        """Living component → the files it was started with. `attempts`: its number, by component.
+        """Living component → the files it was started with. `attempts`: component → number of its attempt.
 
         Raises:
-            ConfigError: if a kept copy was damaged since.
+            ConfigError: if a copy was damaged since.
         """
         control = self._setup.control
         return {
@@ -192,7 +192,7 @@ class Config:
         }
 
     def knobs(self, attempts: Mapping[str, int]) -> KnobTable:
-        """The knob table, from the files as they are now. `attempts`: as `running`.
+        """The knob table, from the files as they are now. `attempts`: as for `running`.
 
         Raises:
             ConfigError: if a file cannot be read; the components go on with what they were started with.
@@ -205,16 +205,16 @@ class Config:
         """
         layout_file = Path(self._setup.record.layout_file)
         try:
-            found = self.launcher.gpu_sources(self.store.files)
+            commands = self.launcher.gpu_sources(self.store.files)
         except ConfigError as error:
             self._events.config_error(error)
             return (), None
-        if found and not trust.is_layout_trusted(layout_file):
-            return found, f"not asked: {trust.untrusted(layout_file.parent)}"
-        return found, None
+        if commands and not trust.is_layout_trusted(layout_file):
+            return commands, f"not asked: {trust.untrusted(layout_file.parent)}"
+        return commands, None
 
     def is_made(self, component: str) -> bool:
-        """Whether what this job makes is there. A config that cannot be read makes nothing."""
+        """True if the output of this job exists. A config that cannot be read makes nothing."""
         try:
             path = self.launcher.creates(component, self.store.files)
         except ConfigError:
@@ -224,13 +224,13 @@ class Config:
     # --- what the framework itself says -------------------------------------------------------------------
 
     async def can_be_asked(self, edit: EditPreview) -> bool:
-        """The framework's own models can be asked about the files that `edit` would leave."""
+        """True if the framework's own models can check the files that `edit` would leave."""
         paths = [source.path for source in edit.after.sources.values()]
         return await asyncio.to_thread(self._models.can_be_asked, paths)
 
     async def is_accepted(self, edit: EditPreview | None) -> bool:
-        """The framework finds the files valid, as they are or as `edit` would leave them: what our rules say
-        against them is a warning from now on.
+        """True if the framework finds the files valid, as they are or as `edit` would leave them. From then
+        on, what rltui's rules say against them is only a warning.
         """
         loaded = self._loaded(edit)
         async with self._framework_lock:
@@ -242,7 +242,7 @@ class Config:
     async def framework_problems(
         self, edit: EditPreview | None, ours: Sequence[Problem]
     ) -> tuple[Problem, ...]:
-        """What the framework's own models say of the files besides `ours`; seconds may pass."""
+        """Problems that the framework's own models find in the files besides `ours`; may take seconds."""
         loaded = self._loaded(edit)
         async with self._framework_lock:
             return await asyncio.to_thread(self._models.problems, loaded, ours)
@@ -255,62 +255,68 @@ class Config:
     async def validate(
         self, components: Sequence[str], files: ConfigFiles, *, resume_step: int | None, run_id: str
     ) -> None:
-        """Make what starts of `components` will ask for, so that a refusal is known before anything stops.
+        """Make the configs that starts of `components` will need, so that a refusal is known before anything
+        stops.
 
-        Components that start together share one making. Seconds may pass.
+        Components that start together share one making. It may take seconds.
 
         Raises:
             ConfigError: if the framework refuses the config.
-            RltuiError: if it cannot be asked, or the disk is full.
+            RltuiError: if it cannot be run, or the disk is full.
         """
         run = self.launcher.run_prefix(files)
         for component in components:
-            for wanted in self.launcher.resolutions(component, files, resume_step=resume_step, run_id=run_id):
-                await self._resolver.prepare(wanted, files, run=run)
+            for resolution in self.launcher.resolutions(
+                component, files, resume_step=resume_step, run_id=run_id
+            ):
+                await self._resolver.prepare(resolution, files, run=run)
 
     def move_ports(self, component: str, *, stays: Collection[str], own: Collection[int]) -> None:
-        """Choose ports of `component` again that another program has taken, but none that `stays` reads.
+        """Choose other ports of `component` where a foreign program has taken one, unless `stays` read it.
 
-        `own`: pids of what this experiment has left, which ends before the start. Blocks.
+        `own`: pids that this experiment has left behind, which end before the start. Blocks.
 
         Raises:
-            RltuiError: if the config cannot be read, or the choice cannot be kept.
+            RltuiError: if the config cannot be read, or the choice cannot be saved.
         """
         files = self.store.load()
-        for item in self.launcher.movable_ports(component, files, stays):
-            port = self.launcher.chosen_port(item, files)
-            holders = [each for above in (0, *item.more) for each in port_holders(port + above)]
+        for movable in self.launcher.movable_ports(component, files, stays):
+            port = self.launcher.chosen_port(movable, files)
+            holders = [each for offset in (0, *movable.more) for each in port_holders(port + offset)]
             if all(holder.pid in own for holder in holders):
                 continue
-            others = (each for each in known_experiments() if each.name != self._setup.record.name)
-            claimed = {chosen for each in others for chosen in each.overrides.values()}
-            free = next(
+            other_experiments = (each for each in known_experiments() if each.name != self._setup.record.name)
+            used_ports = {chosen for each in other_experiments for chosen in each.overrides.values()}
+            free_port = next(
                 each
                 for each in range(port + 1, LAST_PORT)
-                if not any(each + above in claimed or port_holders(each + above) for above in (0, *item.more))
+                if not any(
+                    each + offset in used_ports or port_holders(each + offset)
+                    for offset in (0, *movable.more)
+                )
             )
-            self._setup.control.write_record(self.launcher.move_port(item, free))
-            text = f"port {port} is held by {holders[0]}: {component} uses {free}"
+            self._setup.control.write_record(self.launcher.move_port(movable, free_port))
+            text = f"port {port} is held by {holders[0]}: {component} uses {free_port}"
             self._events.journal.add("config", text, component=component)
 
     async def prepare(
         self, component: str, attempt_dir: Path, *, resume_step: int | None, run_id: str
     ) -> Launch:
-        """Snapshot the files, make what the framework makes of them, and fill in the command.
+        """Copy the files, make what the framework makes of them, and fill in the command.
 
         Raises:
             ConfigError: if the config cannot be understood, or the framework refuses it.
-            RltuiError: if the framework cannot be asked, or the disk is full.
+            RltuiError: if the framework cannot be run, or the disk is full.
         """
         self.store.load()
         files = self.store.snapshot(attempt_dir / "config")
         resolved: dict[str, str] = {}
-        for wanted in self.launcher.resolutions(component, files, resume_step=resume_step, run_id=run_id):
+        for resolution in self.launcher.resolutions(component, files, resume_step=resume_step, run_id=run_id):
             run = self.launcher.run_prefix(files)
-            made = await self._resolver.make(wanted, files, run=run, into=attempt_dir / _RESOLVED)
-            resolved.update(made.files)
-            if not made.was_kept and wanted.notes:
-                self._events.journal.add("config", "; ".join(wanted.notes), component=component)
+            result = await self._resolver.make(resolution, files, run=run, into=attempt_dir / _RESOLVED)
+            resolved.update(result.files)
+            if not result.was_kept and resolution.notes:
+                self._events.journal.add("config", "; ".join(resolution.notes), component=component)
         passed = self.launcher.passed(component, files, resume_step=resume_step, run_id=run_id)
         write_passed(attempt_dir / "config", passed)
         launch = self.launcher.launch(
@@ -322,22 +328,23 @@ class Config:
             await _run_check(launch)
         return launch
 
-    def _remove_ready_file(self, mark: Path) -> None:
-        """A file of rltui's own that told that the attempt before was ready: it misleads its partners, too.
+    def _remove_ready_file(self, ready_file: Path) -> None:
+        """Remove a file of rltui's own that marked the earlier attempt as ready: it would mislead other
+        components too.
 
         Raises:
             RltuiError: if it cannot be removed.
         """
-        if not mark.is_relative_to(self._setup.control.path):
+        if not ready_file.is_relative_to(self._setup.control.path):
             return
         try:
-            mark.unlink(missing_ok=True)
+            ready_file.unlink(missing_ok=True)
         except OSError as error:
-            raise RltuiError(f"cannot remove {mark}, which is out of date: {error.strerror}") from error
+            raise RltuiError(f"cannot remove {ready_file}, which is out of date: {error.strerror}") from error
 
 
 async def _run_check(launch: Launch) -> None:
-    """Run what must succeed before a start, on its node or in its pod where it has one.
+    """Run the command that must succeed before a start, on its node or in its pod where it has one.
 
     Raises:
         RltuiError: if it fails or takes too long.
@@ -345,16 +352,16 @@ async def _run_check(launch: Launch) -> None:
     if launch.host is not None and "reach" in launch.host:
         env = {**launch.host["env"], **launch.env}
         script = command_input(launch.check, cwd=launch.cwd, env=env, login=launch.host["login"])
-        words = [*reach_words(launch.host["reach"]), "sh"]
-        done = await subprocesses.run(words, timeout_s=_CHECK_TIMEOUT_S, stdin=script, leaves_nothing=True)
+        argv = [*reach_words(launch.host["reach"]), "sh"]
+        result = await subprocesses.run(argv, timeout_s=_CHECK_TIMEOUT_S, stdin=script, leaves_nothing=True)
     else:
-        done = await subprocesses.run(
+        result = await subprocesses.run(
             launch.check,
             timeout_s=_CHECK_TIMEOUT_S,
             variables=launch.env,
             cwd=Path(launch.cwd),
             leaves_nothing=True,
         )
-    failure = f"took longer than {_CHECK_TIMEOUT_S:g} s" if done.code is None else done.failure
+    failure = f"took longer than {_CHECK_TIMEOUT_S:g} s" if result.code is None else result.failure
     if failure is not None:
         raise RltuiError(f"`{shlex.join(launch.check)}` {failure}")

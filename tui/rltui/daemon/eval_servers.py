@@ -1,4 +1,4 @@
-"""Where an evaluation finds its server: that of the run, or one of its own with a port and a GPU."""
+"""The server of an evaluation: that of the run, or one of its own with a port and a GPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rltui.services.runs.leases import trained_by
 
 _INFERENCE = "inference"
 _UTILIZATION = 0.9
-"""vLLM's own, where the config has no server."""
+"""vLLM's default, where the config has no server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class _Placement:
 
 
 class EvalServers:
-    """The server of the run, and the one for an evaluation: its model, port and GPU."""
+    """The server of the run, and the one for evaluations with its model, port and GPU."""
 
     def __init__(
         self,
@@ -58,7 +58,9 @@ class EvalServers:
         return SERVER in self._runners and self._runners[SERVER].lifecycle.busy
 
     def programs(self) -> dict[str, Program]:
-        """What is in the framework's environment, evaluators among it. For a thread."""
+        """Console scripts in the framework's environment, evaluators among them. Blocks: call it
+        in a thread.
+        """
         framework, record = self._setup.framework, self._setup.record
         if framework.checkout is None or not framework.eval_packages:
             return {}
@@ -67,12 +69,16 @@ class EvalServers:
         return {} if folder is None else checkout.console_scripts(folder, framework.eval_packages)
 
     def configured_context(self, files: ConfigFiles) -> int | None:
-        """Tokens of a prompt and its answer, as the config has it."""
+        """Most tokens of a prompt and its answer, as the config says; `None` where it does not."""
         engine = self._setup.framework.engine_memory(files)
         return None if engine is None else engine.max_model_len
 
     async def refuse(self, request: EvalRequest, files: ConfigFiles) -> None:
-        """Raises ConfigError: it can never be. From then on it is known which GPUs there are."""
+        """Refuse a request that can never be done. When it returns, it is known which GPUs there are.
+
+        Raises:
+            ConfigError: if a component, checkpoint or model is missing.
+        """
         await self._readings.first()
         for name in (COMPONENT, *(() if request.target.kind == "now" else (SERVER,))):
             if name not in self._runners:
@@ -84,7 +90,7 @@ class EvalServers:
             self.model(request.target, files)
 
     def model(self, target: EvalTarget, files: ConfigFiles) -> EvalModel:
-        """What is meant by a target, with the folder that is there; with places where it is to be made.
+        """The model of a target, with the folder that is there; with `places` where it has yet to be made.
 
         Raises:
             ConfigError: if there is none.
@@ -106,15 +112,15 @@ class EvalServers:
         return model
 
     def run_server(self, files: ConfigFiles) -> ServerAddress:
-        """The server of the run, be it somebody else's.
+        """Address of the run's server, be it somebody else's.
 
         Raises:
             ConflictError: if it does not run, or has the weights of another experiment.
         """
         if _INFERENCE in self._setup.record.external and (
-            others := self._setup.framework.inference_servers(files)
+            external_servers := self._setup.framework.inference_servers(files)
         ):
-            return others[0]
+            return external_servers[0]
         runner = self._ready_inference()
         launch = runner.launch if runner is not None else None
         address = launch.ready.http if launch is not None and launch.ready is not None else None
@@ -124,16 +130,16 @@ class EvalServers:
                 hint=f"{hints.START(component='inference', name=self._setup.record.name)}, "
                 "or evaluate --checkpoint N with a server of its own",
             )
-        own, owner = self._setup.record.name, trained_by(self._setup.record)
-        if owner not in (None, own):
+        name, owner = self._setup.record.name, trained_by(self._setup.record)
+        if owner not in (None, name):
             raise ConflictError(
-                f"the inference server of {own} has the weights of {owner}, which used it last",
+                f"the inference server of {name} has the weights of {owner}, which used it last",
                 hint="evaluate --checkpoint N with a server of its own, or give it its own weights again: "
-                f"{hints.RESTART_INFERENCE(name=own)}",
+                f"{hints.RESTART_INFERENCE(name=name)}",
             )
-        parts = urlsplit(address)
-        port = launch.port or parts.port
-        return ServerAddress(f"{parts.scheme}://{parts.hostname}:{port}/v1")
+        url = urlsplit(address)
+        port = launch.port or url.port
+        return ServerAddress(f"{url.scheme}://{url.hostname}:{port}/v1")
 
     def _ready_inference(self) -> ComponentRunner | None:
         runner = self._runners.get(_INFERENCE)
@@ -144,17 +150,17 @@ class EvalServers:
         return runner is not None and runner.lifecycle.expected and self._ready_inference() is None
 
     def wait_reason(self, request: EvalRequest, files: ConfigFiles) -> str | None:
-        """What is not there yet; `None` where it can begin, if only to be refused."""
+        """The thing that is not there yet; `None` where the evaluation can begin, if only to be refused."""
         if request.target.kind == "now":
             is_there = _INFERENCE in self._setup.record.external or self._ready_inference() is not None
             return None if is_there else "the inference server of the run"
         if self.is_up:
             return None
         try:
-            found = self._find_placement(self.model(request.target, files), files)
+            placement = self._find_placement(self.model(request.target, files), files)
         except ConfigError:
             return None
-        return found if isinstance(found, str) else None
+        return placement if isinstance(placement, str) else None
 
     async def start(self, model: EvalModel, files: ConfigFiles) -> None:
         """Begin a start of a server of that model.
@@ -162,36 +168,36 @@ class EvalServers:
         Raises:
             RltuiError: if there is no room for it.
         """
-        place = self._find_placement(model, files)
-        if isinstance(place, str):
-            raise RltuiError(f"no server of {model.label}: {place}")
+        placement = self._find_placement(model, files)
+        if isinstance(placement, str):
+            raise RltuiError(f"no server of {model.label}: {placement}")
         context, port = self._config.launcher.context(files), _free_port()
-        command = self._setup.framework.eval_server(files, context, model, port, place.gpu_memory)
-        self._assign(model, place, port, command.argv if command is not None else ())
+        command = self._setup.framework.eval_server(files, context, model, port, placement.gpu_memory)
+        self._assign(model, placement, port, command.argv if command is not None else ())
         self.serves, self.url = model.name, f"http://127.0.0.1:{port}/v1"
         self._runners[SERVER].start()
 
     async def stop(self) -> None:
-        """End that for evaluations, where it runs: it has no claim on any device from then on."""
+        """Stop the server for evaluations, if it runs: from then on, no device is assigned to it."""
         if SERVER in self._runners:
             await self._runners[SERVER].stop()
             self._config.launcher.give(SERVER, {})
         self.serves = ""
 
-    def _assign(self, model: EvalModel, place: _Placement, port: int, options: Iterable[str]) -> None:
+    def _assign(self, model: EvalModel, placement: _Placement, port: int, options: Iterable[str]) -> None:
         self._config.launcher.give(
             SERVER,
             {
                 "model": model.name,
                 "port": str(port),
-                "gpus": place.gpus,
-                "gpu_memory": place.gpu_memory,
+                "gpus": placement.gpus,
+                "gpu_memory": placement.gpu_memory,
                 "options": tuple(options),
             },
         )
 
     def _find_placement(self, model: EvalModel, files: ConfigFiles) -> _Placement | str:
-        """The device with the most room, and how much of it; in words why there is none."""
+        """The device with the most room, and how much of it; a reason in words where there is none."""
         framework = self._setup.framework
         engine = framework.engine_memory(files)
         names = self._config.launcher.context(files).devices
@@ -202,7 +208,7 @@ class EvalServers:
             return _Placement("", "")
         share = _UTILIZATION if engine is None else engine.utilization
         try:
-            most_free_first = sorted(devices, key=lambda each: -(each[1].unclaimed_bytes or 0))
+            most_free_first = sorted(devices, key=lambda entry: -(entry[1].unclaimed_bytes or 0))
             return self._find_room(model, [name for name, _ in most_free_first], share, files)
         finally:
             self._config.launcher.give(SERVER, {})
@@ -210,22 +216,22 @@ class EvalServers:
     def _find_room(
         self, model: EvalModel, names: Iterable[str], utilization: float, files: ConfigFiles
     ) -> _Placement | str:
-        worst = ""
+        reason = ""
         for name in names:
             share: float | None = utilization
             for _ in range(2):  # as the config has it, then as much as fits
                 if share is None:
                     break
-                place = _Placement(name, f"{share:.2f}")
-                self._assign(model, place, 0, ())
+                placement = _Placement(name, f"{share:.2f}")
+                self._assign(model, placement, 0, ())
                 devices = self._readings.newest.devices
                 verdicts = self._memory.verdicts(devices, files, starts=(SERVER,))
-                bad = next((each for each in verdicts if each.is_bad), None)
-                if bad is None:
-                    return place
-                worst = worst or bad.text
-                share = bad.suggested_utilization
-        return f"GPU memory: {worst}"
+                bad_verdict = next((verdict for verdict in verdicts if verdict.is_bad), None)
+                if bad_verdict is None:
+                    return placement
+                reason = reason or bad_verdict.text
+                share = bad_verdict.suggested_utilization
+        return f"GPU memory: {reason}"
 
 
 def _has_weights(folder: Path, marker: str) -> bool:

@@ -1,4 +1,4 @@
-"""One evaluation: its server, its evaluator, and what its results are worth."""
+"""One evaluation from its request to its record: its server, its evaluator, its results."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from rltui.services.runs.evaluations import EvalFolder, done_so_far, measured
 from rltui.services.runs.observed import refuse_observed
 
 POLL_S = 2.0
-"""Between two looks at what a waiting one waits for, and at how far the running one is."""
+"""Pause between two polls: of what a waiting one waits for, and of how far the running one is."""
 _SERVED_TIMEOUT_S = 10.0
 _END_STATES = (ComponentState.EXITED, ComponentState.FAILED, ComponentState.STOPPED)
 Report = Callable[[QueuedEval], None]
-"""Takes the running evaluation as it is now."""
+"""Called with the running evaluation as it is now."""
 
 
 class EvalWork:
-    """Carries one evaluation out. Lives on the supervisor's loop; files are read in a thread."""
+    """Executes one evaluation. Lives on the supervisor's loop; files are read in a thread."""
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class EvalWork:
     # --- before -------------------------------------------------------------------------------------------
 
     async def completed(self, request: EvalRequest) -> EvalRequest:
-        """The request with what the config says where it does not.
+        """The request, completed by what the config says.
 
         Raises:
             ConfigError: if it cannot be done: no evaluator, no such checkpoint or model.
             UsageError: if its answers cannot fit the model's context, or somebody else runs the experiment.
-            ConflictError: if the weights of now are nowhere.
+            ConflictError: if no server has the weights of now.
         """
         refuse_observed(self._setup.record)
         files = self._config.store.load()
@@ -94,13 +94,17 @@ class EvalWork:
             and not request.when_done
             and not self._servers.is_inference_starting()
         ):
-            now = await _served(self._servers.run_server(files))
-            context = now.context if now is not None and now.context is not None else context
+            served_model = await _served(self._servers.run_server(files))
+            context = (
+                served_model.context
+                if served_model is not None and served_model.context is not None
+                else context
+            )
         await self._refuse_tokens(request, context)
         return request
 
     def wait_reason(self, request: EvalRequest) -> str | None:
-        """What must be before it can begin, in words."""
+        """The thing it waits for before it can begin, in words; `None`: nothing."""
         if request.when_done and not self._processes.is_done():
             return "the end of the run"
         return self._servers.wait_reason(request, self._config.store.files)
@@ -109,13 +113,13 @@ class EvalWork:
         self._processes.changes.notify()
 
     async def wait_for_change(self, within_s: float | None) -> None:
-        """Return when something has changed, or after so long."""
+        """Return when something has changed, or after `within_s`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._processes.changes.wait()
 
     async def stop(self) -> None:
-        """End the evaluator, its server, and what makes weights for it."""
+        """End the evaluator, its server, and the program that makes weights for it."""
         self._end_maker()
         if COMPONENT in self._processes.runners:
             await self._processes.runners[COMPONENT].stop()
@@ -123,11 +127,11 @@ class EvalWork:
 
     # --- while it goes on ---------------------------------------------------------------------------------
 
-    async def start(self, running: QueuedEval, tell: Report) -> Evaluation:
-        """Find or start a server, and start the evaluator: what is known of it before it ends.
+    async def start(self, running: QueuedEval, report: Report) -> Evaluation:
+        """Find or start a server, and start the evaluator. Returns its record as far as it is known.
 
         Raises:
-            RltuiError: why that cannot be.
+            RltuiError: if that is not possible.
         """
         files = self._config.store.load()
         request = running.request
@@ -138,19 +142,19 @@ class EvalWork:
         else:
             model = self._servers.model(request.target, files)
             if model.places and model.step is not None:
-                tell(running.model_copy(update={"why": f"making weights of {model.label}"}))
+                report(running.model_copy(update={"why": f"making weights of {model.label}"}))
                 await self._make_weights(model.step)
                 model = self._servers.model(request.target, files)
             draft = draft.model_copy(
                 update={"kind": model.kind, "label": model.label, "model": model.name, "step": model.step}
             )
-            tell(running.model_copy(update={"why": f"loading {model.label}"}))
+            report(running.model_copy(update={"why": f"loading {model.label}"}))
             address = ServerAddress(await self._started_server(model, files))
-        now = await _served(address)
-        if now is None:
+        served_model = await _served(address)
+        if served_model is None:
             raise RltuiError(f"{address.url}/models does not say which model is served")
-        await self._refuse_tokens(request, now.context)
-        return await self._start_evaluator(draft, request, address, now, files)
+        await self._refuse_tokens(request, served_model.context)
+        return await self._start_evaluator(draft, request, address, served_model, files)
 
     async def _make_weights(self, step: int) -> None:
         making = await asyncio.to_thread(weights.making_of, self._setup.record, step)
@@ -171,7 +175,7 @@ class EvalWork:
             self._end_maker()
 
     def _end_maker(self) -> None:
-        """It has children where `uv run` started it."""
+        """Terminate its whole group: it has children where `uv run` started it."""
         if self._maker is not None and self._maker.returncode is None:
             os.killpg(self._maker.pid, signal.SIGTERM)
         self._maker = None
@@ -193,17 +197,19 @@ class EvalWork:
         draft: Evaluation,
         request: EvalRequest,
         address: ServerAddress,
-        now: ServedModel,
+        served_model: ServedModel,
         files: ConfigFiles,
     ) -> Evaluation:
         setup, launcher = self._setup, self._config.launcher
         results = await asyncio.to_thread(self.folder.results, draft.id)
         programs = await asyncio.to_thread(self._servers.programs)
-        call = EvalCall(request, address.url, now.model, str(results), programs, address.key_variable)
+        call = EvalCall(
+            request, address.url, served_model.model, str(results), programs, address.key_variable
+        )
         command = setup.framework.evaluation(files, launcher.context(files), call)
-        given: dict[str, str | tuple[str, ...]] = {
+        arguments: dict[str, str | tuple[str, ...]] = {
             "base_url": address.url,
-            "model": now.model,
+            "model": served_model.model,
             "env": request.env,
             "num_examples": str(request.num_examples),
             "rollouts_per_example": str(request.rollouts_per_example),
@@ -216,52 +222,60 @@ class EvalWork:
                 await asyncio.to_thread(make_folder, Path(folder))
             for path, text in command.files.items():
                 await asyncio.to_thread(write_atomically, Path(path), text.encode())
-            added = [f"{name}={value}" for name, value in command.env.items()]
-            given["command"] = (*(("env", *added) if added else ()), *command.argv)
+            variables = [f"{name}={value}" for name, value in command.env.items()]
+            arguments["command"] = (*(("env", *variables) if variables else ()), *command.argv)
             for note in command.notes:
                 self._events.journal.add("eval", note, component=COMPONENT, asked=True)
         runner = self._processes.runners[COMPONENT]
-        launcher.give(COMPONENT, given)
+        launcher.give(COMPONENT, arguments)
         runner.start()
         while runner.lifecycle.state is ComponentState.WAITING:
             await self._processes.changes.wait()
         argv = runner.launch.argv if runner.launch is not None else ()
         return draft.model_copy(
-            update={"model": draft.model or now.model, "results": str(results), "command": argv}
+            update={"model": draft.model or served_model.model, "results": str(results), "command": argv}
         )
 
-    async def wait_until_ended(self, running: QueuedEval, begun: Evaluation | None, tell: Report) -> None:
+    async def wait_until_ended(
+        self, running: QueuedEval, evaluation: Evaluation | None, report: Report
+    ) -> None:
         runner = self._processes.runners[COMPONENT]
         while runner.lifecycle.busy:
-            if begun is not None:
-                done = await asyncio.to_thread(done_so_far, Path(begun.results), runner.log, running.request)
-                tell(running.model_copy(update={"why": "the evaluator runs", "done": done}))
+            if evaluation is not None:
+                done = await asyncio.to_thread(
+                    done_so_far, Path(evaluation.results), runner.log, running.request
+                )
+                report(running.model_copy(update={"why": "the evaluator runs", "done": done}))
             await self.wait_for_change(POLL_S)
 
-    async def conclude(self, running: QueuedEval, begun: Evaluation | None, ended: str) -> None:
-        """Write its record, and tell everybody. `ended`: badly, in words."""
-        found, folder, was_begun = Figures(), Path(begun.results if begun else ""), begun is not None
-        begun = begun or self._draft(running)
-        if was_begun:
-            found, folder = await asyncio.to_thread(measured, folder)
-            ended = ended or self._end_reason()
-        told, words = verdict(found, running.request, ended)
-        step = self._step() if running.request.target.kind == "now" else begun.step
-        evaluation = begun.model_copy(
+    async def conclude(self, running: QueuedEval, evaluation_so_far: Evaluation | None, failure: str) -> None:
+        """Write its record, and report it. `ended`: why it ended badly, in words."""
+        results, folder, was_started = (
+            Figures(),
+            Path(evaluation_so_far.results if evaluation_so_far else ""),
+            evaluation_so_far is not None,
+        )
+        evaluation_so_far = evaluation_so_far or self._draft(running)
+        if was_started:
+            results, folder = await asyncio.to_thread(measured, folder)
+            failure = failure or self._end_reason()
+        state, explanation = verdict(results, running.request, failure)
+        step = self._step() if running.request.target.kind == "now" else evaluation_so_far.step
+        evaluation = evaluation_so_far.model_copy(
             update={
                 "at": time.time(),
-                "label": _now_label(begun.first_step, step, self._observation.resume_step)
+                "label": _now_label(evaluation_so_far.first_step, step, self._observation.resume_step)
                 if running.request.target.kind == "now"
-                else begun.label,
+                else evaluation_so_far.label,
                 "step": step,
-                "num_examples": found.examples,
-                "rollouts": found.rollouts,
-                **found.model_dump(include={"mean", "std", "stderr", "input_tokens", "rewards"}),
-                "truncated_frac": found.truncated / found.rollouts if found.rollouts else 0.0,
-                "failed_frac": found.failed / found.rollouts if found.rollouts else 0.0,
-                "verdict": told,
-                "words": words,
-                "results": str(folder) if found.rollouts else "",
+                "num_examples": results.examples,
+                "rollouts": results.rollouts,
+                **results.model_dump(include={"mean", "std", "stderr", "input_tokens", "rewards"}),
+                "truncated_frac": results.truncated / results.rollouts if results.rollouts else 0.0,
+                "failed_frac": results.failed / results.rollouts if results.rollouts else 0.0,
+                "verdict": state,
+                "words": explanation,
+                "results": str(folder) if results.rollouts else "",
                 "seconds": max(0.0, time.time() - (running.started_at or time.time())),
             }
         )
@@ -275,10 +289,10 @@ class EvalWork:
         value = "no mean" if evaluation.mean is None else f"{evaluation.mean:.3f}"
         error = "" if evaluation.stderr is None else f" ± {evaluation.stderr:.3f}"
         bad = "" if evaluation.verdict == "ok" else f" ({evaluation.verdict})"
-        said = f": {evaluation.words}" if evaluation.words else ""
+        explanation = f": {evaluation.words}" if evaluation.words else ""
         self._events.journal.add(
             "eval",
-            f"{evaluation.label} on {evaluation.env}: {value}{error}{bad}{said}",
+            f"{evaluation.label} on {evaluation.env}: {value}{error}{bad}{explanation}",
             step=evaluation.step,
             failed=evaluation.verdict != "ok",
             **evaluation.model_dump(include={"id", "mean", "stderr", "verdict", "env", "rollouts"}),
@@ -290,11 +304,15 @@ class EvalWork:
     # --- small helpers ------------------------------------------------------------------------------------
 
     async def _refuse_tokens(self, request: EvalRequest, context: int | None) -> None:
-        """Raises UsageError: every answer would be an error of the server."""
-        ended = await asyncio.to_thread(self.folder.ended)
-        known = [each.input_tokens for each in ended if each.env == request.env and each.input_tokens]
-        if why := refusal(request.max_tokens, context, max(known, default=None)):
-            raise UsageError(why, hint="give fewer with --max-tokens, or raise the model's context")
+        """Raise UsageError if every answer would be an error of the server."""
+        evaluations = await asyncio.to_thread(self.folder.ended)
+        prompt_tokens = [
+            evaluation.input_tokens
+            for evaluation in evaluations
+            if evaluation.env == request.env and evaluation.input_tokens
+        ]
+        if reason := refusal(request.max_tokens, context, max(prompt_tokens, default=None)):
+            raise UsageError(reason, hint="give fewer with --max-tokens, or raise the model's context")
 
     def _draft(self, running: QueuedEval) -> Evaluation:
         request = running.request
@@ -331,7 +349,7 @@ async def _served(address: ServerAddress) -> ServedModel | None:
 
 
 def _now_label(first: int | None, last: int | None, resumed: int | None) -> str:
-    """`now (step 12 to 14)`."""
+    """A label such as `now (step 12 to 14)`."""
     if not last:
         return "now" if resumed is None else f"now (step {resumed})"
     return f"now (step {last})" if first in (None, last) else f"now (step {first} to {last})"

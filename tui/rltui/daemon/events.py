@@ -1,4 +1,4 @@
-"""What the supervisor tells: the journal on disk, events to subscribers, alerts to both and outside."""
+"""All that leaves the supervisor unasked: the journal on disk, events to subscribers, alerts."""
 
 from __future__ import annotations
 
@@ -32,16 +32,19 @@ Message = tuple[EventKind, bytes]
 _STATES: frozenset[EventKind] = frozenset({"status", "gpus", "knobs"})
 """Kinds of which only the newest value matters."""
 BACKLOG = 1000
-"""Most journal entries and alerts kept for a subscriber that does not read; the oldest are dropped."""
+"""Most journal entries and alerts that wait for a subscriber that does not read; the oldest are dropped."""
 CAUSE_S = 6.0
-"""So long the failure of a component waits for that of what it needs, which is then told first: a server
-clears up for seconds while its clients fail at once."""
+"""For so long the alert of a failed component waits for a failure of what it needs, which is then sent first:
+a server clears up for seconds while its clients fail at once.
+"""
 OUTBOX = 100
-"""Alerts kept for the sinks while they are busy; the oldest are dropped."""
+"""Most alerts that wait for the sinks; the oldest are dropped."""
 
 
 class Subscription:
-    """What one subscriber has yet to receive. Bounded: a slow one costs nothing and slows nobody."""
+    """The messages that one subscriber has yet to receive. Bounded: a slow one costs nothing and slows
+    nobody.
+    """
 
     def __init__(self) -> None:
         self._latest: dict[EventKind, bytes] = {}
@@ -50,7 +53,7 @@ class Subscription:
         self._closed = False
 
     def put(self, message: Message) -> None:
-        """Add a message; a state replaces an older one not yet taken."""
+        """Add a message; a state replaces an older one that was not received yet."""
         kind, value = message
         if kind in _STATES:
             self._latest[kind] = value
@@ -59,7 +62,7 @@ class Subscription:
         self._filled.set()
 
     def close(self) -> None:
-        """End with what is there now."""
+        """Let the iteration end with the messages that are there now."""
         self._closed = True
         self._filled.set()
 
@@ -95,12 +98,12 @@ class Broadcast:
         self._subscriptions.discard(subscription)
 
     def close(self) -> None:
-        """Let every subscription end once its subscriber has what there is."""
+        """Let every subscription end once its subscriber has received what is pending."""
         for subscription in self._subscriptions:
             subscription.close()
 
     def publish(self, kind: EventKind, encode: Callable[[], bytes]) -> None:
-        """Send a value to all. Encoded once, and only if somebody listens."""
+        """Send a value to all. It is encoded once, and only if there is a subscriber."""
         if not self._subscriptions:
             return
         message = (kind, encode())
@@ -117,18 +120,18 @@ _JOURNAL_KINDS = {
     ComponentState.FAILED: "exit",
     ComponentState.STOPPED: "exit",
 }
-"""Journal kind of entering a state; waiting is not worth an entry."""
+"""Journal kind of entering a state; waiting is not journaled."""
 
 
 class _StateHistory:
-    """Remembers when components began to start and stop, and which are in trouble. Times are monotonic."""
+    """Remembers when components began to start and stop, and when they failed. Times are monotonic."""
 
     def __init__(self) -> None:
         self._spawned_at: dict[str, float] = {}
         self._stopping_at: dict[str, float] = {}
         self._failed_at: dict[str, float] = {}
 
-    def journal_data(self, runner: ComponentRunner, before: Lifecycle, at: float) -> Mapping[str, object]:
+    def journal_data(self, runner: ComponentRunner, previous: Lifecycle, now: float) -> Mapping[str, object]:
         """Data of the journal entry: exit, and `took_s` of a start or stop that was seen from its beginning.
 
         To be called once for each change of state, in order.
@@ -139,22 +142,22 @@ class _StateHistory:
             "exit_code": lifecycle.exit.code if lifecycle.exit else None,
             "signal": lifecycle.exit.signal if lifecycle.exit else None,
         }
-        if before.state is ComponentState.WAITING and lifecycle.alive:
-            self._spawned_at[name] = at
+        if previous.state is ComponentState.WAITING and lifecycle.alive:
+            self._spawned_at[name] = now
         match lifecycle.state:
             case ComponentState.READY if name in self._spawned_at and not runner.spec.creates:
-                journal_data["took_s"] = round(at - self._spawned_at[name], 3)
+                journal_data["took_s"] = round(now - self._spawned_at[name], 3)
             case ComponentState.EXITED if name in self._spawned_at and runner.spec.creates:
-                journal_data["took_s"] = round(at - self._spawned_at[name], 3)
+                journal_data["took_s"] = round(now - self._spawned_at[name], 3)
             case ComponentState.STOPPING:
-                self._stopping_at[name] = at
+                self._stopping_at[name] = now
             case ComponentState.STOPPED if name in self._stopping_at:
-                journal_data |= {"took_s": round(at - self._stopping_at[name], 3), "stopped": True}
+                journal_data |= {"took_s": round(now - self._stopping_at[name], 3), "stopped": True}
             case ComponentState.FAILED:
                 journal_data["failed"] = True
             case ComponentState.BACKOFF if lifecycle.retry_at is not None:
                 journal_data |= {
-                    "retry_in_s": round(max(0.0, lifecycle.retry_at - at), 3),
+                    "retry_in_s": round(max(0.0, lifecycle.retry_at - now), 3),
                     "failed": bool(lifecycle.failures),
                 }
         if not lifecycle.alive:
@@ -162,20 +165,22 @@ class _StateHistory:
             self._stopping_at.pop(name, None)
         return journal_data
 
-    def alert(self, runner: ComponentRunner, at: float) -> Alert | None:
-        """What a person should notice of a change of state: that it failed, or runs again after that."""
+    def alert(self, runner: ComponentRunner, now: float) -> Alert | None:
+        """The alert for a change of state: that it failed, or runs again after that; `None` for other
+        changes.
+        """
         lifecycle, name = runner.lifecycle, runner.spec.id
         match lifecycle.state:
             case ComponentState.FAILED:
-                self._failed_at.setdefault(name, at)
+                self._failed_at.setdefault(name, now)
                 text = lifecycle.reason or "no reason known"
                 return Alert(
                     kind="crash", severity="error", title=f"{name} failed", text=text, component=name
                 )
             case ComponentState.BACKOFF if lifecycle.failures:  # without, a job that ended well is repeated
-                self._failed_at.setdefault(name, at)
+                self._failed_at.setdefault(name, now)
                 pause = (
-                    f", starts again in {duration(lifecycle.retry_at - at)}"
+                    f", starts again in {duration(lifecycle.retry_at - now)}"
                     if lifecycle.retry_at is not None
                     else ""
                 )
@@ -184,7 +189,7 @@ class _StateHistory:
                     kind="crash", severity="warning", title=f"{name} failed{pause}", text=text, component=name
                 )
             case ComponentState.READY if name in self._failed_at:
-                text = f"{duration(at - self._failed_at.pop(name))} after it failed"
+                text = f"{duration(now - self._failed_at.pop(name))} after it failed"
                 return Alert(
                     kind="recovered",
                     severity="information",
@@ -198,7 +203,7 @@ class _StateHistory:
 
 
 class EventBus:
-    """Everything that leaves the supervisor without being asked for goes through here."""
+    """Everything that leaves the supervisor unasked goes through here."""
 
     def __init__(
         self,
@@ -207,19 +212,19 @@ class EventBus:
         monotonic: Callable[[], float] = time.monotonic,
         needs: Callable[[str], Collection[str]] = lambda _: (),
     ) -> None:
-        """`needs`: what a component waits for before it starts, and fails without."""
+        """`needs`: component → components that it waits for before it starts, and fails without."""
         self.broadcast = Broadcast()
         self.journal = Journal(journal_file, listener=self._publish_entry)
         self.limits = AlertLimits(AlertSettings().repeat_s)
         self.outbox: asyncio.Queue[Alert] = asyncio.Queue(OUTBOX)
-        """Alerts that passed, for who tells them outside (`daemon/alerts.py`)."""
+        """Alerts that passed the limits, for delivery outside (`daemon/alerts.py`)."""
         self._monotonic = monotonic
         self._history = _StateHistory()
         self._config_error: str | None = None
         self._needs = needs
         self._crashed_at: dict[str, float] = {}
         self._delayed: dict[str, Alert] = {}
-        """Failures that wait for the failure they may follow from."""
+        """Alerts of failures that wait for the failure they may follow from, by component."""
         self._publishers: dict[EventKind, Callable[[], None]] = {}
         self._thread = threading.get_ident()
         try:
@@ -231,7 +236,7 @@ class EventBus:
         self.broadcast.publish(kind, lambda: encode(value))
 
     def on_change(self, kind: EventKind, publish: Callable[[], None]) -> None:
-        """Have a state published by `publish`, which knows the whole of it, where a part has `changed`."""
+        """Register `publish`, which sends the whole of a state, for when a part of it has `changed`."""
         self._publishers[kind] = publish
 
     def changed(self, kind: EventKind) -> None:
@@ -242,7 +247,7 @@ class EventBus:
         self.alert(Alert(kind="notice", severity="warning", title="an error in rltui itself", text=text))
 
     def alert(self, alert: Alert) -> None:
-        """Something a person should notice. One that comes too soon after its like is only counted."""
+        """Send an alert. One that comes too soon after one of its kind is only counted."""
         passed = self.limits.admit(alert, self._monotonic())
         if passed is None:
             return
@@ -265,11 +270,11 @@ class EventBus:
             logger.warning("too many alerts at once, not told outside: %s: %s", dropped.title, dropped.text)
         self.outbox.put_nowait(alert)
 
-    def lifecycle_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
+    def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
         lifecycle, name, now = runner.lifecycle, runner.spec.id, self._monotonic()
-        if lifecycle.state is before.state:
+        if lifecycle.state is previous.state:
             return
-        journal_data = self._history.journal_data(runner, before, now)
+        journal_data = self._history.journal_data(runner, previous, now)
         if lifecycle.state in _JOURNAL_KINDS:
             text = f"{name} {lifecycle.state}" + (f": {lifecycle.reason}" if lifecycle.reason else "")
             kind = _JOURNAL_KINDS[lifecycle.state]
@@ -279,16 +284,16 @@ class EventBus:
             return
         self._release(name)
         is_final = lifecycle.state is ComponentState.FAILED  # one that starts again is told at once
-        needed = self._needs(name) if is_final else ()
-        is_explained = any(now - self._crashed_at.get(other, -math.inf) < CAUSE_S for other in needed)
-        if needed and not is_explained:
+        needs = self._needs(name) if is_final else ()
+        is_explained = any(now - self._crashed_at.get(other, -math.inf) < CAUSE_S for other in needs)
+        if needs and not is_explained:
             self._delayed[name] = alert
             asyncio.get_running_loop().call_later(CAUSE_S, self._release, name)
             return
         self.alert(alert)
         if alert.kind == "crash":
             self._crashed_at[name] = now
-            for other in [held for held in self._delayed if name in self._needs(held)]:
+            for other in [waiting for waiting in self._delayed if name in self._needs(waiting)]:
                 self._release(other)
 
     def _release(self, name: str) -> None:
@@ -296,14 +301,14 @@ class EventBus:
             self.alert(alert)
 
     def config_error(self, error: ConfigError | None) -> None:
-        """The config files cannot be read, told once; `None`: they can be read again."""
+        """Alert once that the config files cannot be read; `None`: they can be read again."""
         text = str(error) if error is not None else None
         if error is not None and text != self._config_error:
             self.alert(config_alert(error))
         self._config_error = text
 
     def _publish_entry(self, entry: JournalEntry) -> None:
-        """From any thread: an edit is journaled where it is written."""
+        """May be called from any thread: an edit is journaled in the thread that writes it."""
         if self._loop is None or threading.get_ident() == self._thread:
             self.publish("journal", entry)
         else:

@@ -1,4 +1,4 @@
-"""What the present config means for the devices, and what helps who ran out of their memory."""
+"""GPU memory that the config will need, what a plan would meet, and remedies for who ran out of it."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _MEASURING_STATES = (ComponentState.WAITING, ComponentState.STARTING)
 
 @dataclass(frozen=True, slots=True)
 class _ConfigDemand:
-    """What a config says of the devices, whatever is used there."""
+    """The config's demand on the devices, whatever is used there now."""
 
     engines: frozenset[str]
     budgets: Mapping[str, tuple[GpuBudget, ...]]
-    """By device key."""
+    """Device key → what each engine may take there."""
 
 
 class MemoryForecast:
-    """Looks at config, components and the newest reading; changes nothing. Lives on the supervisor's loop."""
+    """Reads config, components and the newest report; changes nothing. Lives on the supervisor's loop."""
 
     def __init__(
         self,
@@ -56,9 +56,9 @@ class MemoryForecast:
         self._demand = OfFiles(self._compute_demand)
 
     def budgets(self) -> Mapping[str, tuple[GpuBudget, ...]]:
-        """By device key: what all engines may take there.
+        """Device key → what all engines may take there.
 
-        Empty where the config cannot be read, of which others tell.
+        Empty where the config cannot be read, which others report.
         """
         try:
             return self._present_demand().budgets
@@ -66,7 +66,7 @@ class MemoryForecast:
             return {}
 
     def of_idle_engines(self, devices: Sequence[GpuDevice]) -> tuple[MemoryVerdict, ...]:
-        """What the engines that do not run would meet at worst; as `budgets`."""
+        """The worst verdict of each engine that does not run; empty as for `budgets`."""
         try:
             idle = {name for name, runner in self._runners.items() if not runner.lifecycle.alive}
             engines = idle & self._present_demand().engines
@@ -86,15 +86,17 @@ class MemoryForecast:
         return _ConfigDemand(engines, self._memory.budgets(files))
 
     def of_plan(self, plan: Plan, files: ConfigFiles) -> tuple[MemoryVerdict, ...]:
-        """What each start of `plan` will meet at worst with the config `files`.
+        """The worst verdict of each start of `plan`, with the config `files`.
 
         Raises:
             ConfigError: if the config cannot be understood.
         """
         devices = self._readings.newest.devices
-        ended = {orphan.pid for orphan in plan.free}
+        freed_pids = {orphan.pid for orphan in plan.free}
         freed = {
-            device.key: sum(process.used_bytes or 0 for process in device.processes if process.pid in ended)
+            device.key: sum(
+                process.used_bytes or 0 for process in device.processes if process.pid in freed_pids
+            )
             for device in devices
         }
         return worst_per_component(
@@ -123,7 +125,7 @@ class MemoryForecast:
         return None
 
     def reasons(self, plan: Plan, files: ConfigFiles) -> tuple[str, ...]:
-        """Which starts of `plan` are held back for that.
+        """Sentences about starts of `plan` that wait for such an engine.
 
         Raises:
             ConfigError: if the config cannot be understood.
@@ -138,7 +140,7 @@ class MemoryForecast:
 
 
 def problems_of(verdicts: Collection[MemoryVerdict], *, standing: bool = False) -> tuple[Problem, ...]:
-    """The bad ones, as warnings: a person is asked before anything starts against them."""
+    """The bad verdicts, as warnings: a person confirms before anything starts against them."""
     return tuple(
         Problem(severity="warning", key="gpu_memory", message=verdict.text, standing=standing)
         for verdict in verdicts
@@ -150,7 +152,7 @@ Advice = tuple[OutOfMemory, tuple[Remedy, ...]]
 
 
 class RemedyAdvisor:
-    """Advises on failed components. Lives on the supervisor's loop."""
+    """Remedies for components that ran out of memory. Lives on the supervisor's loop."""
 
     def __init__(
         self,
@@ -166,10 +168,12 @@ class RemedyAdvisor:
         self._control = control
         self._readings = readings
         self._cached: dict[str, tuple[Case, tuple[Remedy, ...]]] = {}
-        """By component: the newest advice, and what it was given on."""
+        """Component → its last case, and the remedies for it."""
 
     def advice(self, runner: ComponentRunner) -> Advice | None:
-        """The error with its device, and remedies, best first; `None` for what did not run out of memory."""
+        """The error with its device, and remedies, best first; `None` for one that did not run
+        out of memory.
+        """
         memory = runner.lifecycle.exit.memory if runner.lifecycle.exit is not None else None
         if memory is None:
             return None
@@ -182,14 +186,14 @@ class RemedyAdvisor:
         files = self._store.files
         # the one that `cuda:N` means; the only one where the text names none
         devices = self._launcher.devices(component, files)
-        number = memory.local_device if memory.local_device is not None else 0 if len(devices) == 1 else None
-        device = devices[number] if number is not None and number < len(devices) else None
+        index = memory.local_device if memory.local_device is not None else 0 if len(devices) == 1 else None
+        device = devices[index] if index is not None and index < len(devices) else None
         shares_with = self._memory.sharing(component, files)
         engines = [name for name in (component, *shares_with) if self._memory.is_engine(name, files)]
         trainers = [name for name in (component, *shares_with) if name not in engines]
         key = device.key if device is not None else ""
         peaks = [size for name in trainers if (size := self._peak(name, key)) is not None]
-        found = self._remedies(
+        remedies = self._remedies(
             Case(
                 memory,
                 self._store.rows({}),
@@ -200,20 +204,22 @@ class RemedyAdvisor:
                 peak_bytes=max(peaks, default=None),
             )
         )
-        return memory.model_copy(update={"device": device.index if device is not None else None}), found
+        return memory.model_copy(update={"device": device.index if device is not None else None}), remedies
 
     def _remedies(self, case: Case) -> tuple[Remedy, ...]:
-        """Those that break no rule of the framework. Worked out anew only when something has changed."""
-        known = self._cached.get(case.component)
-        if known is not None and known[0] == case:
-            return known[1]
-        found = remedies(case, LEVERS)
-        allowed = tuple(remedy for remedy in found if not self._store.preview(remedy.edits).blocked)
+        """Remedies that break no rule of the framework. They are computed again only when the case has
+        changed.
+        """
+        cached = self._cached.get(case.component)
+        if cached is not None and cached[0] == case:
+            return cached[1]
+        candidates = remedies(case, LEVERS)
+        allowed = tuple(remedy for remedy in candidates if not self._store.preview(remedy.edits).blocked)
         self._cached[case.component] = (case, allowed)
         return allowed
 
     def _safe_utilization(self, engines: Sequence[str], key: str) -> float | None:
-        """The smallest that any engine there should have, were everything started anew."""
+        """The smallest that any engine there should have, were everything started again."""
         everything = self._memory.components
         verdicts = self._memory.verdicts(
             self._readings.newest.devices, self._store.files, starts=everything, stops=everything
@@ -222,8 +228,8 @@ class RemedyAdvisor:
         return min((v.safe_utilization for v in on_device if v.safe_utilization is not None), default=None)
 
     def _peak(self, component: str, key: str) -> int | None:
-        found = newest_peaks(self._control, component)
-        return found[1].get(key) if found is not None else None
+        newest = newest_peaks(self._control, component)
+        return newest[1].get(key) if newest is not None else None
 
 
 def _largest_passing(device: GpuDevice | None) -> float | None:

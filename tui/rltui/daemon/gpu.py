@@ -1,4 +1,4 @@
-"""The GPUs as clients see them: read while somebody looks or something runs, with all that is known."""
+"""The report of the GPUs that clients see: when it is read, and what rltui adds to the readings."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from rltui.services.nodes import gpu_command
 _logger = logging.getLogger(__name__)
 
 _RECENT = 60
-"""Values for the sparkline of a device."""
+"""Values in the sparkline of a device."""
 _NOTABLE_GROWTH = 1.01
-"""A peak is written down when it is this much above what was written."""
+"""A peak is written to disk when it has grown by this factor since."""
 _OTHERS = "others"
-"""Label, in a history, of all that does not belong to a component of this experiment."""
+"""Label, in a history, of memory that does not belong to a component of this experiment."""
 
 
 class GpuAccount:
-    """Completes readings by what it remembers of those before. Lives on the supervisor's loop."""
+    """Completes readings with owners, peaks, budgets and verdicts. Lives on the supervisor's loop."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class GpuAccount:
         forecast: MemoryForecast,
         reservations: Callable[[], Collection[GpuReservation]] = tuple,
     ) -> None:
-        """`reservations`: what other experiments are about to take."""
+        """`reservations` returns what other experiments are about to take."""
         self._runners = runners
         self._reservations = reservations
         self._forecast = forecast
@@ -60,7 +60,7 @@ class GpuAccount:
         self._recent: dict[str, deque[int]] = {}
 
     def report(self, reading: GpuReport, orphans: Sequence[Orphan], *, interval_s: float) -> GpuReport:
-        """All that is known of the devices of a reading: owners, peaks, recent use, budgets, verdicts."""
+        """The reading with owners, peaks, recent use, budgets and verdicts."""
         living = [
             item for runner in self._runners.values() if (item := _living_component(runner)) is not None
         ]
@@ -68,13 +68,13 @@ class GpuAccount:
         for item in living:
             if (item.component, item.attempt) not in self._written:
                 attempt = self._runners[item.component].newest_attempt
-                known = read_peaks(attempt.folder) if attempt is not None else {}
-                self._written[item.component, item.attempt] = known
-                self._peaks.begin(item.component, item.attempt, known)
+                peaks = read_peaks(attempt.folder) if attempt is not None else {}
+                self._written[item.component, item.attempt] = peaks
+                self._peaks.begin(item.component, item.attempt, peaks)
         budgets = self._forecast.budgets()
-        at = reading.sampled_at or 0.0
+        sampled_at = reading.sampled_at or 0.0
         devices = tuple(
-            self._device(device, holders[device.key], budgets.get(device.key, ()), at)
+            self._device(device, holders[device.key], budgets.get(device.key, ()), sampled_at)
             for device in reading.devices
         )
         self._write_peaks()
@@ -87,7 +87,7 @@ class GpuAccount:
         return GpuHistories(histories=tuple(history.history(key) for key, history in self._histories.items()))
 
     def _device(
-        self, device: GpuDevice, holders: Holders, budgets: tuple[GpuBudget, ...], at: float
+        self, device: GpuDevice, holders: Holders, budgets: tuple[GpuBudget, ...], sampled_at: float
     ) -> GpuDevice:
         processes, shares, recent = holders.processes, holders.shares, device.recent
         if device.used_bytes is not None and device.total_bytes is not None:
@@ -96,7 +96,7 @@ class GpuAccount:
             for share in shares:
                 label = (share.component if share.owner == "component" else None) or _OTHERS
                 sizes[label] = sizes.get(label, 0) + share.used_bytes
-            self._histories.setdefault(device.key, MemoryHistory()).add(at, sizes)
+            self._histories.setdefault(device.key, MemoryHistory()).add(sampled_at, sizes)
             percents = self._recent.setdefault(device.key, deque(maxlen=_RECENT))
             percents.append(round(100 * device.used_bytes / max(1, device.total_bytes)))
             recent = tuple(percents)
@@ -105,11 +105,11 @@ class GpuAccount:
         )
 
     def _write_peaks(self) -> None:
-        for (component, attempt), written in self._written.items():
+        for (component, attempt), saved in self._written.items():
             runner = self._runners[component]
             peaks = self._peaks.of(component)
-            grown = any(size > _NOTABLE_GROWTH * written.get(key, 0) for key, size in peaks.items())
-            if runner.newest_attempt is None or runner.attempt != attempt or not grown:
+            has_grown = any(size > _NOTABLE_GROWTH * saved.get(key, 0) for key, size in peaks.items())
+            if runner.newest_attempt is None or runner.attempt != attempt or not has_grown:
                 continue
             try:
                 write_peaks(runner.newest_attempt.folder, peaks)
@@ -119,7 +119,10 @@ class GpuAccount:
 
 
 def _living_component(runner: ComponentRunner) -> LivingComponent | None:
-    """All its processes descend from the shim, which inherits orphans, or from the main process."""
+    """The component as `GpuOwners` needs it; `None` where it does not live.
+
+    All its processes descend from the shim, which inherits orphans, or from the main process.
+    """
     launch, record = runner.launch, runner.record
     if not runner.lifecycle.alive or launch is None or record is None or runner.attempt is None:
         return None
@@ -140,12 +143,13 @@ ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG
 if os.getppid() == int(sys.argv[1]):
     os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Becomes a command that is asked to end when the supervisor is killed: `srun` goes on when nobody reads what
-it prints, and the step in the job with it."""
+"""A Python program that runs a command which is terminated when the supervisor is killed: `srun` goes on when
+nobody reads its output, and its step in the job with it.
+"""
 
 
 def job_sources(runners: Iterable[ComponentRunner], tag: str) -> Iterator[GpuCommand]:
-    """What reads the GPUs of the nodes of each SLURM job that runs now. `tag`: of the experiment."""
+    """Commands that read the GPUs of the nodes of each running SLURM job. `tag`: of the experiment."""
     for runner in runners:
         launch, job_status, attempt = runner.launch, runner.remote_attempt.job_status, runner.attempt
         host = launch.host if launch is not None else None
@@ -157,35 +161,37 @@ def job_sources(runners: Iterable[ComponentRunner], tag: str) -> Iterator[GpuCom
 
 @lru_cache(maxsize=64)  # asked for again and again while the job runs
 def _job_commands(component: str, attempt: int, job: str, nodes: str, tag: str) -> tuple[GpuCommand, ...]:
-    """One for each node. By the component, too: two jobs may share a node, and each sees GPUs of its own."""
+    """One command for each node. Keyed by the component too: two jobs may share a node, and each sees GPUs of
+    its own.
+    """
     try:
         names = slurm.node_names(nodes)
     except ValueError as error:
         _logger.warning("the GPUs of job %s are not shown: %s", job, error)
         return ()
-    found = []
+    commands = []
     for name in names:
         step = slurm.step_words(job, name, os.environ)
-        reach = bare_command("-c", _END_WITH_PARENT, str(os.getpid()), *step)
-        words = gpu_command(reach, login=False, tag=tag, of_job=(component, attempt))
-        found.append(GpuCommand(f"{component}/{name}", *words))
-    return tuple(found)
+        srun_argv = bare_command("-c", _END_WITH_PARENT, str(os.getpid()), *step)
+        command = gpu_command(srun_argv, login=False, tag=tag, of_job=(component, attempt))
+        commands.append(GpuCommand(f"{component}/{name}", *command))
+    return tuple(commands)
 
 
 _WATCHED_S = 1.0
 _UNWATCHED_S = 5.0
-"""While components live and nobody looks: short enough to see most of a trainer's peak."""
+"""Interval while components live and no client watches: short enough to see most of a trainer's peak."""
 _IDLE_S = 10.0
 _ABSENT_S = 30.0
-"""Where there is no GPU: a driver may be loaded later."""
+"""Interval where there is no GPU: a driver may be loaded later."""
 _CHECK_INTERVAL_S = 1.0
-"""Between two looks at how often to read, and whether the driver still answers."""
+"""Pause between two checks of the interval, and whether the driver still answers."""
 _STUCK_S = 10.0
 """A reading that takes this long has met a driver that hangs."""
 
 
 class GpuWatch:
-    """The readings of this machine and those of other hosts, as one report."""
+    """Merges the readings of this machine and of other hosts into one report."""
 
     def __init__(
         self,
@@ -199,8 +205,8 @@ class GpuWatch:
         is_busy: Callable[[], bool],
         publish: Callable[[GpuReport], None],
     ) -> None:
-        """`source_specs` also says why they must not be run, and is asked again until they may.
-        `job_specs` is asked again and again: jobs come and go.
+        """`source_specs` also returns why its commands must not be run, and is called again until they may.
+        `job_specs` is called again and again: jobs come and go.
 
         `is_busy`: some component lives. `publish` passes a new report on.
         """
@@ -233,11 +239,11 @@ class GpuWatch:
             while True:
                 sources = sources or self._start_sources()
                 self._jobs.become(self._job_specs())
-                wanted = self._readings.wanted
+                read_requested = self._readings.wanted
                 with contextlib.suppress(TimeoutError):  # nobody waits for one
                     async with asyncio.timeout(_CHECK_INTERVAL_S):
-                        await wanted.wait()
-                    wanted.clear()
+                        await read_requested.wait()
+                    read_requested.clear()
                     sampler.read_now()
                 sampler.set_interval(self._interval_s())
                 if sampler.stuck_s > _STUCK_S:
@@ -248,10 +254,10 @@ class GpuWatch:
                         self._publish_report(self._readings.amend)
         finally:
             sampler.close()
-            begun = [jobs] if sources is None else [jobs, sources]
-            for task in begun:
+            tasks = [jobs] if sources is None else [jobs, sources]
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait(begun)
+            await asyncio.wait(tasks)
 
     def _start_sources(self) -> asyncio.Task[None] | None:
         specs, problem = self._source_specs()
@@ -259,7 +265,7 @@ class GpuWatch:
         return None if problem else asyncio.create_task(self._sources.run(), name="gpu sources")
 
     def _sources_changed(self) -> None:
-        """Another host has reported: pass it on with what is known of this one."""
+        """Publish the report of another host together with the last of this one."""
         self._publish_report(self._readings.amend)
 
     def _interval_s(self) -> float:
@@ -273,11 +279,11 @@ class GpuWatch:
         self._local = self._account.report(reading, self._orphans(), interval_s=interval_s)
         self._publish_report(self._readings.take)
 
-    def _publish_report(self, keep: Callable[[GpuReport], None]) -> None:
-        """Keep and publish what is known of this machine and the others."""
+    def _publish_report(self, store: Callable[[GpuReport], None]) -> None:
+        """Merge this machine and the others; pass the report to `keep` and to the subscribers."""
         report = self._local
         if sources := (*self._sources.sources(), *self._jobs.sources()):
             devices = (*report.devices, *self._sources.devices(), *self._jobs.devices())
             report = report.model_copy(update={"devices": devices, "sources": sources})
-        keep(report)
+        store(report)
         self._publish(report)

@@ -1,4 +1,4 @@
-"""What vanished below a running experiment is made anew: its folder, for status and `down`, its socket."""
+"""Repairs what vanished below a running experiment: its folder and its socket; ends an idle supervisor."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from rltui.services.own_files import FileLock, make_folder
 from rltui.services.runs.experiment_files import ControlFolder
 
 IDLE_S = 120.0
-"""So long a supervisor stays that has nothing to do: commands come in a row."""
+"""A supervisor that has nothing to do stays for so long: commands come in a row."""
 logger = logging.getLogger(__name__)
 
 _INTERVAL_S = 2.0
-"""Between two looks at the folder, or the socket."""
+"""Pause between two checks of the folder, the socket, or idleness."""
 
 
 async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
-    """Look after the control folder for ever. `lock` is the one that keeps other supervisors away.
+    """Repair the control folder for ever. `lock` is the one that keeps other supervisors away.
 
-    The shims bring their own `attempt.json` back. What the components print goes on into the deleted files,
+    The shims write their own `attempt.json` again. Output of the components goes on into the deleted files,
     which nobody can read; it is seen again from their next start on.
     """
-    told, problem = False, ""
+    is_alerted, problem = False, ""
     while True:
         await asyncio.sleep(_INTERVAL_S)
         if lock.is_held() and _exists(supervisor.setup.control.record_file):
-            told, problem = False, _repair(supervisor, problem)
+            is_alerted, problem = False, _repair(supervisor, problem)
             continue
         try:
             control, record = supervisor.setup.control, supervisor.setup.record
@@ -45,9 +45,9 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
             control.write_record(record)
             _repair(supervisor, "")
         except RltuiError as error:
-            if not told:
+            if not is_alerted:
                 supervisor.events.alert(_alert(supervisor, f"it cannot be made anew: {error.title}"))
-            told = True
+            is_alerted = True
         else:
             supervisor.events.alert(
                 _alert(supervisor, "the logs up to now are lost, and what is printed until a restart")
@@ -66,9 +66,9 @@ def _exists(file: Path) -> bool:
 
 
 def _repair(supervisor: Supervisor, problem: str) -> str:
-    """Write anew what somebody damaged, so that the next supervisor finds it whole.
+    """Write again what somebody damaged, so that the next supervisor finds it complete.
 
-    Returns why that cannot be done now, as on a full disk; logged where it is another than `problem`.
+    Returns why that cannot be done now, as on a full disk; logged where it differs from `problem`.
     """
     control, reason = supervisor.setup.control, ""
     try:
@@ -95,7 +95,7 @@ def _is_damaged(control: ControlFolder) -> bool:
 
 
 def _restore_attempt(runner: ComponentRunner) -> None:
-    """What the next supervisor needs to take a living component over."""
+    """Write the spec that the next supervisor needs to adopt a living component."""
     attempt = runner.newest_attempt
     if not runner.lifecycle.alive or attempt is None or attempt.launch is None:
         return
@@ -115,7 +115,7 @@ def _alert(supervisor: Supervisor, consequence: str) -> Alert:
 
 
 async def leave_when_idle(supervisor: Supervisor, server: ApiServer, *, after_s: float = IDLE_S) -> None:
-    """End the supervisor once nothing has run and no client has been there for so long.
+    """Shut the supervisor down once nothing has run and no client was connected for `after_s`.
 
     The next command starts another one; until then the run is read from its files.
     """
@@ -132,7 +132,7 @@ async def leave_when_idle(supervisor: Supervisor, server: ApiServer, *, after_s:
 
 
 async def guard_socket(server: ApiServer) -> None:
-    """Look after the socket for ever: no client could reach this supervisor without it.
+    """Open the socket again for ever: no client could reach this supervisor without it.
 
     systemd-logind removes `$XDG_RUNTIME_DIR` when its user's last session ends, an SSH session for example.
     """

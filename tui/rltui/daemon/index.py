@@ -1,4 +1,4 @@
-"""The row of a living run in the index of all runs: its supervisor puts it there."""
+"""The row of a living run in the index of all runs: its supervisor keeps it up to date."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ logger = logging.getLogger(__name__)
 
 _INTERVAL_S = 2.0
 _PATIENCE_S = 1.0
-"""For others who write to the index. What cannot be put now is tried at the next look."""
+"""Longest wait for others who write to the index. A row that cannot be written is tried at the next poll."""
 _TRIES = 3
-"""How often one look reads the row, where others write it meanwhile."""
+"""Most times that one poll reads the row, where others write it meanwhile."""
 _MINUTE_S = 60.0
 
 
 class IndexFeed:
-    """Looks whether the row has changed, and puts it. No trouble with the index is any with the run."""
+    """Polls whether the row has changed, and writes it. An error of the index never disturbs the run."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
@@ -43,11 +43,11 @@ class IndexFeed:
         self._index: RunIndex | None = None
         self._sheet: RunMetadata | None = None
         self._row_inputs: object = None
-        """What the row was made of."""
+        """The state that the row was made of."""
         self._saved_row: RunRow | None = None
-        """As it is in the index, as far as we know."""
+        """The row in the index, as far as this process knows."""
         self._read_at = 0.0
-        """Monotonic."""
+        """Monotonic time at which the row was last read."""
         self._index_stamp = -1
         self._problem = ""
 
@@ -57,7 +57,7 @@ class IndexFeed:
             await asyncio.sleep(_INTERVAL_S)
 
     async def close(self) -> None:
-        """Put the row as it is now that nobody watches the run any more. Never fails."""
+        """Write the row as it is now that nobody watches the run any more. Never fails."""
         try:
             await self._poll(is_last=True)
         except Exception:  # nothing that ends here waits for it
@@ -67,29 +67,29 @@ class IndexFeed:
 
     async def _poll(self, *, is_last: bool) -> None:
         is_running, runners = self._supervisor.builder.is_running(), self._supervisor.processes.runners
-        attempts = tuple((name, each.attempt, each.lifecycle.state) for name, each in runners.items())
-        trouble = ""
+        attempts = tuple((name, runner.attempt, runner.lifecycle.state) for name, runner in runners.items())
+        problem = ""
         try:
             await asyncio.to_thread(self._update, (is_running, attempts), is_last)
         except RltuiError as error:
-            trouble = f"the index of runs does not tell of this run: {error.title}"
-        if trouble and trouble != self._problem:
-            logger.warning("%s", trouble)
-        elif self._problem and not trouble:
+            problem = f"the index of runs does not tell of this run: {error.title}"
+        if problem and problem != self._problem:
+            logger.warning("%s", problem)
+        elif self._problem and not problem:
             logger.info("the index of runs tells of this run again")
-        self._problem = trouble
+        self._problem = problem
 
     # --- in a thread --------------------------------------------------------------------------------------
 
-    def _update(self, known: tuple[bool, object], is_last: bool) -> None:
+    def _update(self, state: tuple[bool, object], is_last: bool) -> None:
         with self._lock:  # a look may go on in its thread though its task was ended
             for _ in range(_TRIES):
-                if self._try_update(known, is_last):
+                if self._try_update(state, is_last):
                     return
 
-    def _try_update(self, known: tuple[bool, object], is_last: bool) -> bool:
-        """Put the row where it has changed. False where somebody else put one while it was read: another look
-        finds what they know, such as a tag.
+    def _try_update(self, state: tuple[bool, object], is_last: bool) -> bool:
+        """Write the row where it has changed. False where somebody else wrote one while it was read: another
+        try reads what they wrote, such as a tag.
         """
         from rltui.services.runs.catalog import note  # sqlite, and much else: not before the supervisor is up
         from rltui.services.runs.index import RunIndex
@@ -101,23 +101,27 @@ class IndexFeed:
             self._index = RunIndex(patience_s=_PATIENCE_S)
         since = self._index.stamp()
         has_grown = self._reader.digest.look()
-        seen = (known, _fingerprint(self._control / FILE_NAME), is_last)
-        is_late = known[0] and time.monotonic() - self._read_at >= _MINUTE_S
-        is_lost = self._is_lost(self._index, since)
-        if seen == self._row_inputs and not has_grown and not is_late and not is_lost:
+        inputs = (state, _fingerprint(self._control / FILE_NAME), is_last)
+        is_due = state[0] and time.monotonic() - self._read_at >= _MINUTE_S
+        is_overwritten = self._is_lost(self._index, since)
+        if inputs == self._row_inputs and not has_grown and not is_due and not is_overwritten:
             return True
         self._read_at = time.monotonic()
-        if seen != self._row_inputs:
+        if inputs != self._row_inputs:
             self._reader.read_config()
             self._sheet = self._read_sheet()
-        row = self._row(self._reader, self._index, is_running=known[0] and not is_last)
-        if self._saved_row is None or _without_times(row) != _without_times(self._saved_row) or is_lost:
+        row = self._row(self._reader, self._index, is_running=state[0] and not is_last)
+        if (
+            self._saved_row is None
+            or _without_times(row) != _without_times(self._saved_row)
+            or is_overwritten
+        ):
             if not self._index.put([(row, self._reader.config)], unless_since=since):
                 return False
             self._index_stamp = self._index.stamp()
             note(row)
             self._saved_row = row
-        self._row_inputs = seen
+        self._row_inputs = inputs
         return True
 
     def _row(self, reader: RunReader, index: RunIndex, *, is_running: bool) -> RunRow:
@@ -126,12 +130,12 @@ class IndexFeed:
         parent = index.configs([sheet.parent])[sheet.parent] if sheet.parent else None
         state: RunState | None = "running" if is_running else None
         row = reader.row(sheet, parent=parent or None, before=self._saved_row, state=state)
-        own = read_process_id(os.getpid())
-        began = time.time() - age_s(own) if own is not None else 0.0
-        return replace(row, supervisor=(os.getpid(), began)) if is_running else row
+        process = read_process_id(os.getpid())
+        started_at = time.time() - age_s(process) if process is not None else 0.0
+        return replace(row, supervisor=(os.getpid(), started_at)) if is_running else row
 
     def _is_lost(self, index: RunIndex, stamp: int) -> bool:
-        """Tell whether somebody else has put another row, or all are gone. `stamp`: of the index now."""
+        """True if somebody else has written another row, or all are gone. `stamp`: of the index now."""
         if stamp == self._index_stamp:
             return False
         row = index.row(self._saved_row.id) if self._saved_row is not None else None
@@ -141,18 +145,18 @@ class IndexFeed:
         return True
 
     def _read_sheet(self) -> RunMetadata:
-        """As it is now; one is made where an older rltui made none."""
+        """The metadata of the run; made here where an older rltui made none."""
         if (sheet := read_sheet(self._control)) is not None:
             return sheet
-        made = new_sheet(self._supervisor.setup.record.created_at)
+        metadata = new_sheet(self._supervisor.setup.record.created_at)
         try:
-            return change_sheet(self._control, lambda there: there, first=made)
+            return change_sheet(self._control, lambda existing: existing, first=metadata)
         except RltuiError:
-            return replace(made, id=path_id(self._control))
+            return replace(metadata, id=path_id(self._control))
 
 
 def _without_times(row: RunRow) -> RunRow:
-    """Without what only says how late it is, to the minute."""
+    """The row without durations below a minute, which change all the time."""
     if row.state != "running":
         return row
     minutes = row.seconds // _MINUTE_S

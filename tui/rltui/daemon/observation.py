@@ -1,4 +1,4 @@
-"""What is seen of the run: its folder, logs and metrics, where it resumes, what its servers do."""
+"""The run as its files show it: folder, logs and metrics, where it resumes, what its servers do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rltui.services.runs.run_folder import RunFolder
 
 
 class Observation:
-    """The run of one experiment, seen from its files. Starts and ends no process."""
+    """The run of one experiment, observed through its files. Starts and ends no process."""
 
     def __init__(self, setup: Setup, events: EventBus) -> None:
         record = setup.record
@@ -67,11 +67,11 @@ class Observation:
         self.link_finder = LinkFinder()
         self.links = links_in_journal(read_journal(setup.control.journal_file))
         self.activities: dict[str, InferenceActivity] = {}
-        """What the living inference servers were last seen doing."""
+        """Inference server → its last activity, while it lives."""
         self.resume_step = self.folder.latest_checkpoint()
         """Checkpoint that jobs started from now on continue from; `None`: the beginning."""
         self.run_id = ""
-        """Changes only when the run begins anew; empty before its first start."""
+        """Changes only when the run begins again; empty before its first start."""
         with suppress(OSError, ValueError):  # none yet, or not readable: the next beginning writes one
             self.run_id = read_own(setup.control.run_id_file).decode()
 
@@ -88,10 +88,10 @@ class Observation:
     def attempt_ended(self, component: str) -> None:
         self.activities.pop(component, None)
 
-    def add_links(self, found: Iterable[Link]) -> None:
-        """Keep those of the pages found in logs that are new, and tell of each once."""
-        for link in newest_links(found):
-            if all(link.url != known.url for known in self.links):
+    def add_links(self, links: Iterable[Link]) -> None:
+        """Keep new links to pages, found in logs, and journal each once."""
+        for link in newest_links(links):
+            if all(link.url != other.url for other in self.links):
                 self.links = newest_links((*self.links, link))
                 text = f"{link.title}: {link.url}"
                 self._events.journal.add(
@@ -100,18 +100,18 @@ class Observation:
                 self._events.changed("status")
 
     def set_activity(self, component: str, activity: InferenceActivity | None) -> None:
-        """What an inference server is doing now; `None` where it does not say."""
-        before = self.activities.get(component)
+        """Set what an inference server is doing now; `None` where it does not say."""
+        previous = self.activities.get(component)
         if activity is None:
             self.activities.pop(component, None)
         else:
             self.activities[component] = activity
-        if activity != before:
+        if activity != previous:
             self._events.changed("status")
 
     @property
     def current_progress(self) -> Progress:
-        """The headline figures and what health says, as of the last look."""
+        """The headline metrics and what health says, as of the last poll."""
         health = {"concerns": self.health.concerns, "bottleneck": self.health.bottleneck}
         return self.progress.progress.model_copy(update=health)
 
@@ -127,7 +127,7 @@ class Observation:
         return (*self.progress.title_details(component), *waits, *load)
 
     def requests(self) -> int | None:
-        """That the inference servers work on; `None` where none of them says."""
+        """Requests that the inference servers work on; `None` where no server reports them."""
         if not self.activities:
             return None
         return sum(activity.requests for activity in self.activities.values())
@@ -135,21 +135,22 @@ class Observation:
     # --- where it goes on ---------------------------------------------------------------------------------
 
     def resume_from(self, step: int | None) -> None:
-        """The jobs of the run start now, from that checkpoint: move aside what they must not see again.
+        """Prepare the run for a start from that checkpoint: move aside the files that its jobs must not see
+        again.
 
         Raises:
             RltuiError: if files cannot be moved.
         """
         self.resume_step = step
-        aside = self.folder.move_stale_aside(step)
+        archive = self.folder.move_stale_aside(step)
         self.progress.rewind(step)
         self.recorder.resumed(step)
         if step is None or not self.run_id:
             self.run_id = uuid.uuid4().hex
             write_atomically(self._setup.control.run_id_file, self.run_id.encode())
         point = "the beginning" if step is None else f"checkpoint {step}"
-        moved = f"; earlier files are in {aside}" if aside else ""
-        self._events.journal.add("resume", f"from {point}{moved}", step=step)
+        archive_text = f"; earlier files are in {archive}" if archive else ""
+        self._events.journal.add("resume", f"from {point}{archive_text}", step=step)
 
     # --- what metrics are read from -----------------------------------------------------------------------
 
@@ -162,7 +163,7 @@ class Observation:
 
 
 def _configured_files(setup: Setup) -> RunFiles:
-    """What the run's files are called, by the config; as usual where that cannot be read."""
+    """Names of the run's files, by the config; the framework's defaults where that cannot be read."""
     framework = setup.framework
     try:
         return framework.run_files(
@@ -173,28 +174,28 @@ def _configured_files(setup: Setup) -> RunFiles:
 
 
 class ProgressTracker:
-    """Reads new metric rows when asked to."""
+    """Reads new metric rows when polled."""
 
     def __init__(
         self, metrics: RunMetrics, framework: Framework, components: Collection[str] | None = None
     ) -> None:
-        """`components`: those of the layout; `None`: whoever the framework names."""
+        """`components`: those of the layout; `None`: all that the framework names."""
         self._framework = framework
         self._metrics = metrics
         self.series = self._new_series()
         self.concept_metrics = self._new_concept_metrics()
-        """All of the run, by what it means: for health."""
+        """The metrics of the whole run by their concept, for health."""
         self.max_steps: int | None = None
         # keys that name the writer of a row: others (`time/step`) are written by several components
-        telling = (framework.metrics.reward, framework.metrics.trainer_step)
+        identifying = (framework.metrics.reward, framework.metrics.trainer_step)
         self._owners = tuple(
             (fact.metric, fact.component)
             for fact in framework.facts
-            if fact.metric in telling and (components is None or fact.component in components)
+            if fact.metric in identifying and (components is None or fact.component in components)
         )
         self._rows = {component: (0, 0) for _, component in self._owners}
         self._rows_at_start: dict[str, int] = {}
-        """Of each component, as its present attempt began."""
+        """Component → its number of rows when its present attempt began."""
         self._non_finite = NonFiniteWatch(self._writer)
         for row in metrics.earlier():
             self.series.add(row)
@@ -202,22 +203,22 @@ class ProgressTracker:
 
     @property
     def progress(self) -> Progress:
-        """The figures as of the last `poll`."""
+        """The headline metrics as of the last `poll`."""
         return self.series.progress(self.max_steps)
 
     @property
     def component_names(self) -> Mapping[str, str]:
-        """The components that write the trainer's and the orchestrator's rows."""
+        """Role → component that writes the trainer's or the orchestrator's rows."""
         metrics = self._framework.metrics
         roles = {metrics.reward: "orchestrator", metrics.trainer_step: "trainer"}
         return {roles[metric]: component for metric, component in self._owners}
 
     def attempt_started(self, component: str) -> None:
-        """An attempt of it runs from now on: what earlier ones reported is none of its figures."""
+        """Called when an attempt of `component` starts: rows of earlier ones do not count in its title."""
         self._rows_at_start[component] = self._rows.get(component, (0, 0))[0]
 
     def poll(self) -> bool:
-        """Take in what was appended. Returns whether anything was."""
+        """Read what was appended. Returns whether anything was."""
         has_grown = self._read_piece()
         while self._metrics.file_behind:
             has_grown |= self._read_piece()
@@ -240,7 +241,7 @@ class ProgressTracker:
         return bool(rows) or self._metrics.restarted
 
     def rewind(self, step: int | None) -> None:
-        """The run resumes behind `step`, or from the beginning."""
+        """Drop what lies behind `step`, from which the run resumes; `None`: the beginning."""
         self.series.rewind(step or 0)
         self.concept_metrics.rewind(step or 0)
         self._non_finite.now.clear()
@@ -255,14 +256,14 @@ class ProgressTracker:
         return self._non_finite.take()
 
     def rows(self, component: str) -> tuple[int, int] | None:
-        """How many metric rows of its own `component` has written so far, and the step of the newest.
+        """Number of metric rows that `component` has written so far, and the step of the newest.
 
         `None` where the framework does not say which rows are its own.
         """
         return self._rows.get(component)
 
     def title_details(self, component: str) -> tuple[str, ...]:
-        """Short texts for the component's title; none of an earlier attempt's figures."""
+        """Short texts for the component's title; none from rows of an earlier attempt."""
         if component in self._rows and self._rows_at_start.get(component) == self._rows[component][0]:
             return ()
         values = ((fact, self.series.newest(fact.metric)) for fact in self._framework.facts)

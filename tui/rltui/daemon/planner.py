@@ -1,4 +1,4 @@
-"""What a request would do to the experiment as it is now. Looks and asks, changes nothing."""
+"""Plans: what a request would do to the experiment as it is now. Reads and asks, changes nothing."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from rltui.services.runs.observed import refuse_observed
 from rltui.services.runs.run_folder import ResumePoint, ResumePoints
 
 _NEWEST_ENTRIES = 500
-"""Timed journal entries that are kept, of all components together."""
+"""Most timed journal entries that are remembered, of all components together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     plan: Plan
     edit: EditPreview | None = None
-    """For edits: what would be written."""
+    """The files that an edit would write; `None` for other requests."""
     resume_step: int | None = None
     """Checkpoint that the jobs of the run continue from, where it starts them; `None`: the beginning."""
 
 
 class Planner:
-    """Plans for people who wait, made when all is known that takes time to learn: leftovers, the GPUs, the
-    framework's own word. Lives on the supervisor's loop.
+    """Plans for people who wait. They are made once all is known that takes time to learn: leftovers, the
+    GPUs, the framework's own check. Lives on the supervisor's loop.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Planner:
         self._times = _StartTimes(setup.control.journal_file)
 
     async def plan(self, request: Request) -> Plan:
-        """What `request` would do; what the framework's own models say too, where it is thorough.
+        """The plan of `request`; where that is thorough, with what the framework's own models say.
 
         Raises:
             ConfigError: if a component is unknown, or a config file or edited value cannot be understood.
@@ -79,20 +79,22 @@ class Planner:
         planned = await self.plan_with_edit(request)
         plan, edit = planned.plan, planned.edit
         if request.thorough:
-            theirs = await self._config.framework_problems(edit, plan.problems)
-            return plan.model_copy(update={"problems": (*plan.problems, *theirs)})
+            framework_problems = await self._config.framework_problems(edit, plan.problems)
+            return plan.model_copy(update={"problems": (*plan.problems, *framework_problems)})
         if edit is None:
             return plan
         return plan.model_copy(update={"asks_more": await self._config.can_be_asked(edit)})
 
     async def validated(self, request: Request) -> Request:
-        """The request to plan and carry out, once the framework has resolved the config of what it stops and
-        starts. That may take seconds.
+        """The request to plan and execute, once the framework has resolved the config of what it stops and
+        starts.
+
+        That may take seconds.
 
         Raises:
-            ConfigError, UsageError: as `plan`, or if the framework refuses the config; nothing was written
-                or stopped.
-            RltuiError: if the framework cannot be asked, or the disk is full.
+            ConfigError, UsageError: as for `plan`, or if the framework refuses the config; nothing was
+                written or stopped.
+            RltuiError: if the framework cannot be run, or the disk is full.
         """
         planned = await self.plan_with_edit(request)
         plan, edit = planned.plan, planned.edit
@@ -105,11 +107,11 @@ class Planner:
         return request.model_copy(update={"base": plan.base}) if edit is not None else request
 
     async def plan_with_edit(self, request: Request, *, automatic: bool = False) -> Planned:
-        """The plan, and what an edit would write. `automatic`: by a restart policy, so that leftovers and a
-        busy port are waited for, like anything on the box.
+        """The plan, and what an edit would write. `automatic`: by a restart policy, which waits for leftovers
+        and a busy port, as for any other obstacle on the box.
 
         Raises:
-            ConfigError, UsageError: as `plan`.
+            ConfigError, UsageError: as for `plan`.
         """
         await self._processes.orphans.wait_for_searches()
         if request.action == "free" and request.pids:
@@ -151,9 +153,11 @@ class Planner:
         return self._config.running(self._processes.attempts())
 
     def _draft(self, request: Request, files: ConfigFiles, edit: EditPreview | None = None) -> _Draft:
-        """What stops and starts with the config `files`, and where the run goes on if it starts its jobs."""
-        wanted = (edit.wanted if edit is not None else None) or {}
-        point = self._points.of(request, files, edited=wanted)
+        """The stops and starts with the config `files`, and the step at which the run goes on if it starts
+        its jobs.
+        """
+        edited_values = (edit.wanted if edit is not None else None) or {}
+        point = self._points.of(request, files, edited=edited_values)
         situation = self._situation(request, files, point)
         plan = make_plan(request, situation, readers=edit.readers if edit is not None else {})
         return _Draft(request, plan, files, edit, point, situation.begins(plan.stop, plan.start))
@@ -179,42 +183,47 @@ class Planner:
         )
 
     def _interval(self, files: ConfigFiles) -> int | None:
-        """By the config, else as the newest checkpoints lie."""
+        """Steps between two checkpoints, by the config, else as the newest ones lie."""
         if (steps := self._setup.framework.checkpoint_interval(files)) is not None:
             return steps
-        before, newest = (0, 0, *self._observation.folder.checkpoints())[-2:]
-        return newest - before or None
+        previous, newest = (0, 0, *self._observation.folder.checkpoints())[-2:]
+        return newest - previous or None
 
     def _complete(self, draft: _Draft, *, automatic: bool) -> Plan:
         """The plan of `draft`, with all that a person should know of it."""
         plan, edit, files, point = draft.plan, draft.edit, draft.files, draft.point
         resume_problem = draft.resume_problem
-        told_of_point = (point.because, point.passed_over) if draft.begins and point.problem is None else ()
-        because = tuple(filter(None, told_of_point))
-        unseen = (
-            f"{what} by ssh: whether it ends there cannot be seen (on a [[node]], without tty, it can)"
-            for what in self._processes.ssh_components(plan.stop)
+        point_texts = (point.because, point.passed_over) if draft.begins and point.problem is None else ()
+        point_reasons = tuple(filter(None, point_texts))
+        ssh_warnings = (
+            f"{component} by ssh: whether it ends there cannot be seen (on a [[node]], without tty, it can)"
+            for component in self._processes.ssh_components(plan.stop)
         )
         pods = [name for name in plan.stop if self._setup.layout[name].pod is not None]
-        reasons = (*plan.reasons, *unseen, *([f"{listed(pods)}: {_POD_STOP_TEXT}"] if pods else []), *because)
-        told: dict[str, object] = {"reasons": reasons}
+        reasons = (
+            *plan.reasons,
+            *ssh_warnings,
+            *([f"{listed(pods)}: {_POD_STOP_TEXT}"] if pods else []),
+            *point_reasons,
+        )
+        updates: dict[str, object] = {"reasons": reasons}
         problems: tuple[Problem, ...] = () if resume_problem is None else (resume_problem,)
         if draft.begins:
             folder = self._observation.folder
-            told |= {"resume_from": point.asked, "checkpoints": tuple(folder.checkpoints())}
+            updates |= {"resume_from": point.asked, "checkpoints": tuple(folder.checkpoints())}
             if resume_problem is None and (archived := folder.archived(point.step)):
-                told |= {"archived": archived, "archive": str(folder.archive)}
+                updates |= {"archived": archived, "archive": str(folder.archive)}
         if resume_problem is not None and resume_problem is point.problem:
-            told["lost"] = Lost()  # nothing is known of that
+            updates["lost"] = Lost()  # nothing is known of that
         if edit is not None or plan.start:
-            told |= {"base": self._config.store.base(), "pending": self._pending(draft)}
+            updates |= {"base": self._config.store.base(), "pending": self._pending(draft)}
             problems = (
                 *(problems if edit is None else (*edit.problems, *problems)),
                 *self._problems(draft),
             )
         if edit is not None:
             reasons = (*edit.reasons, *reasons)
-            told |= {
+            updates |= {
                 "reasons": reasons,
                 "diff": edit.diff,
                 "derived": edit.derived,
@@ -225,18 +234,18 @@ class Planner:
             memory = self._processes.forecast.of_plan(plan, files)
             is_now = edit is None or draft.request.restart
             problems = (*problems, *problems_of(memory, standing=not is_now))
-            held = self._processes.forecast.reasons(plan, files)
-            told |= {"memory": memory, "reasons": (*reasons, *held)}
+            wait_reasons = self._processes.forecast.reasons(plan, files)
+            updates |= {"memory": memory, "reasons": (*reasons, *wait_reasons)}
         if edit is None or draft.request.restart:
-            is_anew = draft.begins and point.step is None
-            problems = (*problems, *self._servers.problems(plan, is_anew=is_anew))
+            from_beginning = draft.begins and point.step is None
+            problems = (*problems, *self._servers.problems(plan, is_anew=from_beginning))
         if automatic:
             problems = tuple(problem for problem in problems if problem.key not in ("port", SERVER))
-            told["free"] = ()
-        return plan.model_copy(update={**told, "problems": problems})
+            updates["free"] = ()
+        return plan.model_copy(update={**updates, "problems": problems})
 
     def _problems(self, draft: _Draft) -> tuple[Problem, ...]:
-        """What is wrong or doubtful with the files and the box, besides what an edit says of itself."""
+        """Errors and warnings about files and box, except those that the edit itself has."""
         plan, edit, record = draft.plan, draft.edit, self._setup.record
         instances = changed_instances(record, self._setup.framework, draft.files)
         if edit is not None:
@@ -256,22 +265,24 @@ class Planner:
         )
 
     def _max_steps_reached(self, draft: _Draft) -> Iterator[Problem]:
-        """The run would go on from its last step, and end at once."""
-        step, most = draft.point.step, self._setup.framework.max_steps(draft.files)
-        if draft.begins and step is not None and most is not None and step >= most:
-            more = hints.SET_RESTART(
-                words=f"max_steps={2 * most}", name=name_if_needed(self._setup.record.name)
+        """A warning where the run would go on from its last step, and end at once."""
+        step, max_steps = draft.point.step, self._setup.framework.max_steps(draft.files)
+        if draft.begins and step is not None and max_steps is not None and step >= max_steps:
+            command = hints.SET_RESTART(
+                words=f"max_steps={2 * max_steps}", name=name_if_needed(self._setup.record.name)
             )
-            message = f"step {step} of {most} is reached, nothing is left to train; raise max_steps: {more}"
+            message = (
+                f"step {step} of {max_steps} is reached, nothing is left to train; raise max_steps: {command}"
+            )
             yield Problem(severity="warning", key="max_steps", message=message)
 
     def _port_problems(self, plan: Plan) -> tuple[Problem, ...]:
         problems = []
         ending = {orphan.pid for orphan in plan.free}
-        stays = set(self._processes.alive()).difference(plan.stop)
+        staying = set(self._processes.alive()).difference(plan.stop)
         for name in plan.start:
             launcher, files = self._config.launcher, self._config.store.files
-            if launcher.movable_ports(name, files, stays):
+            if launcher.movable_ports(name, files, staying):
                 continue  # another is chosen at the start
             port = None if name in plan.stop else launcher.port(name, files)
             holders = [] if port is None else port_holders(port)
@@ -289,7 +300,7 @@ class Planner:
                 yield Problem(message=f"{name} cannot be started: {fault.reason}; {fault.hint}".rstrip("; "))
 
     def _pending(self, draft: _Draft) -> tuple[PendingKnob, ...]:
-        """What runs will not have of the files when the plan is carried out."""
+        """Knobs that components will still run with other values of, once the plan is executed."""
         pending = self._config.store.pending(self._running(), draft.files)
         restarts = draft.edit is None or draft.request.restart
         return _without_stopped(pending, draft.plan.stop) if restarts else tuple(pending)
@@ -297,7 +308,7 @@ class Planner:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """Who stops and starts, and what that was found from."""
+    """The stops and starts of a request, and what they were derived from."""
 
     request: Request
     plan: Plan
@@ -305,11 +316,11 @@ class _Draft:
     edit: EditPreview | None
     point: ResumePoint
     begins: bool
-    """The jobs of the run resume anew."""
+    """True if the jobs of the run resume again."""
 
     @property
     def resume_problem(self) -> Problem | None:
-        """Why it cannot go on from where somebody asks for."""
+        """Why it cannot go on from the requested checkpoint."""
         request, problem = self.request, self.point.problem
         acts = self.edit is None or request.restart
         if request.resume_step is not None and acts and not self.begins:
@@ -317,10 +328,10 @@ class _Draft:
             return Problem(message=f"{message}: restart the components that write the run")
         if problem is None:
             return None
-        edited = (self.edit.wanted if self.edit is not None else None) or {}
+        edited_values = (self.edit.wanted if self.edit is not None else None) or {}
         return (
             problem
-            if (acts and self.begins) or any(problem.key in keys for keys in edited.values())
+            if (acts and self.begins) or any(problem.key in keys for keys in edited_values.values())
             else None
         )
 
@@ -331,16 +342,16 @@ _POD_STOP_TEXT = (
 
 
 def _without_stopped(pending: Sequence[PendingKnob], stopped: Sequence[str]) -> tuple[PendingKnob, ...]:
-    """Those that some component still has after these restarted."""
-    left = (
-        each.model_copy(update={"readers": tuple(r for r in each.readers if r not in stopped)})
-        for each in pending
+    """The knobs that some component still has pending after `stopped` were restarted."""
+    remaining = (
+        knob.model_copy(update={"readers": tuple(r for r in knob.readers if r not in stopped)})
+        for knob in pending
     )
-    return tuple(each for each in left if each.readers)
+    return tuple(knob for knob in remaining if knob.readers)
 
 
 def refuse_blocked(plan: Plan) -> None:
-    """Stop here if an error forbids the plan.
+    """Raise if an error forbids the plan.
 
     Raises:
         ConflictError: if only ports, or servers elsewhere, are in the way.
@@ -359,10 +370,10 @@ def refuse_blocked(plan: Plan) -> None:
 
 
 def refuse_unaccepted(plan: Plan, request: Request) -> None:
-    """Stop here if it costs more than somebody has agreed to.
+    """Raise if the plan costs more than the person has agreed to.
 
     Raises:
-        UsageError: then; the details say what.
+        UsageError: then; the details say what is lost.
     """
     if loss_of_plan(plan, request) > request.accepts:
         lost = [f"{plan.lost.steps} steps are lost"] if plan.lost.steps else []
@@ -374,14 +385,14 @@ def refuse_unaccepted(plan: Plan, request: Request) -> None:
 
 
 class _StartTimes:
-    """How long starts and stops took before: reads what was appended to the journal since the last look."""
+    """Durations of earlier starts and stops: reads what was appended to the journal since the last call."""
 
     def __init__(self, journal: Path) -> None:
         self._feed = JsonLines(journal)
         self._timed: deque[JournalEntry] = deque(maxlen=_NEWEST_ENTRIES)
 
     def now(self) -> dict[str, Times]:
-        """Medians by component."""
+        """Median times by component."""
         for row in self._feed.read():
             if "took_s" not in (row.get("data") or {}):
                 continue
@@ -409,15 +420,15 @@ def changed_instances(
     """A warning for each kind of which `files` name others than when the experiment was made, such as another
     environment.
     """
-    now = framework.instances(files) if record.instances else {}
-    again = f"`{record.resume_command}`"
+    present = framework.instances(files) if record.instances else {}
+    resume_command = f"`{record.resume_command}`"
     return tuple(
         Problem(
             severity="warning",
-            message=f"{word}: the config names {', '.join(now.get(word, ())) or 'none'}, this experiment has "
-            f"components for {', '.join(before) or 'none'}: it gets others with "
-            f"`{hints.DOWN(name=record.name)}`, then {again}",
+            message=f"{kind}: the config names {', '.join(present.get(kind, ())) or 'none'}, this experiment "
+            f"has components for {', '.join(recorded_names) or 'none'}: it gets others with "
+            f"`{hints.DOWN(name=record.name)}`, then {resume_command}",
         )
-        for word, before in record.instances.items()
-        if tuple(now.get(word, ())) != before
+        for kind, recorded_names in record.instances.items()
+        if tuple(present.get(kind, ())) != recorded_names
     )

@@ -1,4 +1,4 @@
-"""The processes of the experiment: its components, what stands in the way of them, what outlived them."""
+"""The processes of the experiment: its components, obstacles to their starts, and what outlived them."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ from rltui.services.tmux import TmuxHost, session_name
 
 _SHIM = Path(shim_program.__file__).with_name("__main__.py")
 _SEARCH_ROUNDS = 3
-"""Of ending what is found: a program that forks has new processes by then."""
+"""Most rounds of ending orphans and searching again: a program that forks has new processes by then."""
 _POLL_S = 1.0
-"""Between two looks at what nobody tells of: orphans that are known, what another experiment makes."""
+"""Poll interval for state without notifications: known orphans, outputs made by other experiments."""
 
 
 class Processes:
-    """Owns the components in `runners` and knows of their orphans. Lives on the supervisor's loop.
+    """Owns the components in `runners` and knows their orphans. Lives on the supervisor's loop.
 
-    After every transition of a component, `listeners` are called with it and its life before.
+    After every transition of a component, `listeners` are called with it and its lifecycle before.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class Processes:
         self.control = setup.control
         self.failure_patterns = setup.framework.failures
         self.changes = Signal()
-        """Some component, or what outlived one, has changed."""
+        """Notified when a component, or what outlived one, has changed."""
         self._output_locks: dict[str, FileLock] = {}
-        """By component: held while it makes what other experiments may want to make as well."""
+        """Component → lock that is held while it makes what other experiments may want to make as well."""
         self.listeners: list[Callable[[ComponentRunner, Lifecycle], None]] = []
         self._setup = setup
         self._events = events
@@ -101,7 +101,7 @@ class Processes:
         )
 
     async def close_terminal(self) -> None:
-        """Close the tmux session, this process's own terminal with it.
+        """Close the tmux session, which this process's own terminal belongs to.
 
         Raises:
             RltuiError: if tmux refuses.
@@ -109,10 +109,12 @@ class Processes:
         await self._terminal.close()
 
     async def stop(self, names: Collection[str], *, kill: bool = False) -> list[str]:
-        """End these at once, but each only after those of them that need it. Returns what cannot be ended."""
+        """Stop these at the same time, but each after those of them that need it. Returns what cannot be
+        ended.
+        """
         layout = self._setup.layout
         order = [name for name in reversed(layout.start_order()) if name in names]
-        ends: dict[str, asyncio.Task[bool]] = {}
+        stop_tasks: dict[str, asyncio.Task[bool]] = {}
 
         async def end(name: str, users: Sequence[asyncio.Task[bool]]) -> bool:
             if users:
@@ -120,10 +122,12 @@ class Processes:
             return await self.runners[name].stop(kill=kill)
 
         for name in order:
-            users = [ends[other] for other in ends if name in layout.needs(other)]
-            ends[name] = asyncio.create_task(end(name, users), name=f"stop {name}")
-        ended = await asyncio.gather(*ends.values())
-        return [name for name, is_ended in zip(order, ended, strict=True) if not is_ended]
+            users = [
+                stop_tasks[name_of_user] for name_of_user in stop_tasks if name in layout.needs(name_of_user)
+            ]
+            stop_tasks[name] = asyncio.create_task(end(name, users), name=f"stop {name}")
+        results = await asyncio.gather(*stop_tasks.values())
+        return [name for name, is_ended in zip(order, results, strict=True) if not is_ended]
 
     # --- how it stands ------------------------------------------------------------------------------------
 
@@ -140,12 +144,14 @@ class Processes:
         }
 
     def run_jobs(self) -> list[ComponentRunner]:
-        """The jobs that write the run, and whose end is the end of it."""
+        """The jobs that write the run; it ends when they end."""
         names = self._setup.run_jobs
         return [runner for name, runner in self.runners.items() if name in names]
 
     def is_done(self) -> bool:
-        """Every job of the run has ended well, left its work to nobody else, and no service is in trouble."""
+        """True if every job of the run has ended well, left its work to no other, and no service
+        has failed.
+        """
         jobs = self.run_jobs()
         services = [self.runners[spec.id] for spec in self._setup.layout.automatic if spec.kind == "service"]
         calm = (ComponentState.READY, ComponentState.STOPPED)
@@ -156,7 +162,7 @@ class Processes:
         )
 
     def ssh_components(self, components: Iterable[str]) -> tuple[str, ...]:
-        """What of these runs on another machine, by ssh, as it was last started: `trainer on node7`."""
+        """Those of `components` that were last started by an ssh command, as `trainer on node7`."""
         hosts = {
             name: ssh_host(runner.launch.argv)
             for name in components
@@ -165,63 +171,63 @@ class Processes:
         return tuple(f"{name} on {host}" for name, host in hosts.items() if host is not None)
 
     def remaining_processes(self) -> tuple[str, ...]:
-        """What could not be ended, here and on other machines, and why, in words."""
-        here = (
+        """Sentences about what could not be ended, here and on other machines, and why."""
+        local = (
             f"{processes.why_it_lives(ProcessId(orphan.pid, orphan.start))}"
             + (f", of {orphan.component}" if orphan.component else "")
             for orphan in self.orphans.orphans
         )
-        return *here, *(
+        return *local, *(
             f"{name}: {runner.lifecycle.reason}"
             for name, runner in self.runners.items()
             if runner.newest_attempt is not None and runner.newest_attempt.may_live_remotely
         )
 
     def set_stall(self, component: str, evidence: str | None) -> None:
-        """A living component gives no sign of life, by this evidence; `None`: it does again.
+        """Set why a living component counts as stalled; `None`: it gives signs of life again.
 
-        While the silence lasts, called again with newer durations.
+        While the silence lasts, this is called again with newer durations.
         """
         runner = self.runners[component]
         if runner.evidence == evidence:
             return
-        is_news = (runner.evidence is None) != (evidence is None)
+        is_changed = (runner.evidence is None) != (evidence is None)
         runner.evidence = evidence if runner.lifecycle.alive else None
-        if is_news and runner.lifecycle.alive:
+        if is_changed and runner.lifecycle.alive:
             self._events.alert(_stall_alert(component, evidence))
         self._events.changed("status")
 
     # --- what components ask of it ------------------------------------------------------------------------
 
-    def lifecycle_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
+    def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
         lifecycle, name = runner.lifecycle, runner.spec.id
-        if not lifecycle.busy and (making := self._output_locks.pop(name, None)) is not None:
-            making.release()
-        self._events.lifecycle_changed(runner, before)
+        if not lifecycle.busy and (lock := self._output_locks.pop(name, None)) is not None:
+            lock.release()
+        self._events.lifecycle_changed(runner, previous)
         for listener in self.listeners:
-            listener(runner, before)
+            listener(runner, previous)
         if lifecycle.state is ComponentState.EXITED and not runner.spec.is_manual and self.is_done():
             self._events.alert(_done_alert(self._observation.progress.progress, self.alive()))
-        if lifecycle.alive != before.alive:
+        if lifecycle.alive != previous.alive:
             self._events.changed("knobs")
-        if lifecycle.alive and not before.alive and runner.log is not None:
+        if lifecycle.alive and not previous.alive and runner.log is not None:
             self._observation.attempt_started(name, runner.log, runner.attempt or 1)
-        if before.alive and not lifecycle.alive:
+        if previous.alive and not lifecycle.alive:
             self._observation.attempt_ended(name)
             self.orphans.request_search()
-        if before.busy and not lifecycle.busy:
+        if previous.busy and not lifecycle.busy:
             self.reservations.release_finished()
         self._events.changed("status")
         self.changes.notify()
 
-    def job_status_changed(self, runner: ComponentRunner, before: JobStatus | None) -> None:
+    def job_status_changed(self, runner: ComponentRunner, previous: JobStatus | None) -> None:
         name, job_status = runner.spec.id, runner.remote_attempt.job_status
         assert job_status is not None
-        if job_status.id and (before is None or before.id != job_status.id):
+        if job_status.id and (previous is None or previous.id != job_status.id):
             self._events.journal.add(
                 "notice", f"{name}: {job_status.where}", component=name, remote=job_status.id
             )
-        for alert in job_status_alerts(name, before, job_status):
+        for alert in job_status_alerts(name, previous, job_status):
             self._events.alert(alert)
         self._events.changed("status")
 
@@ -229,24 +235,26 @@ class Processes:
         self._events.alert(_shim_lost_alert(runner.spec.id, runner.pid))
 
     def start_blocker(self, component: str) -> tuple[bool, str] | None:
-        """What the start of a component waits for, `None` if nothing; False where it cannot come any more."""
+        """Why the start of a component waits: (whether that can still pass, reason); `None` if nothing is in
+        the way.
+        """
         for needed in self._setup.layout[component].after:
             lifecycle = self.runners[needed].lifecycle
             if self._is_there(needed):
                 continue
             if lifecycle.expected:
                 return True, f"{needed} to be {'ready' if lifecycle.kind == 'service' else 'done'}"
-            why = (
+            reason = (
                 (lifecycle.reason or "").partition(" (")[0].partition(";")[0]
             )  # the whole is told of `needed`
-            return False, f"{needed} is {lifecycle.state}" + (f": {why}" if why else "")
+            return False, f"{needed} is {lifecycle.state}" + (f": {reason}" if reason else "")
         if (server := self._servers.start_blocker(component)) is not None:
             return server
         engine = self.forecast.start_blocker(component)
         return None if engine is None else (True, engine)
 
     def _is_there(self, component: str) -> bool:
-        """A service is ready, a job has done its work."""
+        """True if a service is ready, or a job has done its work."""
         lifecycle = self.runners[component].lifecycle
         if lifecycle.kind == "service":
             return lifecycle.state is ComponentState.READY
@@ -258,12 +266,12 @@ class Processes:
         return self._config.is_made(component)
 
     async def wait_for_output_lock(self, component: str, hold: Callable[[str], None]) -> bool:
-        if (other := self.lock_output(component)) is None:
+        if (other_experiment := self.lock_output(component)) is None:
             return True
-        while other is not None:
-            hold(f"waits for {other}, which is making the same")
+        while other_experiment is not None:
+            hold(f"waits for {other_experiment}, which is making the same")
             await asyncio.sleep(_POLL_S)
-            other = self.lock_output(component)
+            other_experiment = self.lock_output(component)
         return not self.is_made(component)
 
     def lock_output(self, component: str) -> str | None:
@@ -273,35 +281,37 @@ class Processes:
         folder = paths.state_dir() / "making"
         make_folder(folder)
         lock = FileLock(folder / hashlib.sha1(os.fsencode(path), usedforsecurity=False).hexdigest())
-        is_ours, own = lock.take(), self.control.component_dir(component)
-        name, _, other = lock.path.read_text().partition("\n")
-        if is_ours and (Path(other) == own or not other or not _lives_in(Path(other))):
-            lock.path.write_text(f"{self.record.name}\n{own}")
+        is_locked, own_dir = lock.take(), self.control.component_dir(component)
+        name, _, recorded_dir = lock.path.read_text().partition("\n")
+        if is_locked and (
+            Path(recorded_dir) == own_dir or not recorded_dir or not _lives_in(Path(recorded_dir))
+        ):
+            lock.path.write_text(f"{self.record.name}\n{own_dir}")
             self._output_locks[component] = lock
             return None
         lock.release()
         return name or "another experiment"
 
     async def unmet_dependency(self, component: str, launch: Launch) -> UnmetDependency | None:
-        seen = self.reservations.others() if launch.gpus else ()
+        earlier = self.reservations.others() if launch.gpus else ()
         text = await unmet_precondition(
             component, launch, self.orphans, self._readings, name_if_needed(self.record.name)
         )
         if text is not None:
             return UnmetDependency(text)
-        return await self.reservations.reserve(component, seen) if launch.gpus else None
+        return await self.reservations.reserve(component, earlier) if launch.gpus else None
 
     async def prepare(self, component: str, attempt_dir: Path) -> Launch:
-        """Snapshot the config into the attempt's folder and fill in the command, once it is known which GPUs
+        """Copy the config into the attempt's folder and fill in the command, once it is known which GPUs
         there are.
         """
         await self._readings.first()
         await self.orphans.wait_for_searches()
-        own = [orphan.pid for orphan in self.orphans.orphans]
-        await asyncio.to_thread(self._config.move_ports, component, stays=self.alive(), own=own)
-        seen = self._observation
+        orphan_pids = [orphan.pid for orphan in self.orphans.orphans]
+        await asyncio.to_thread(self._config.move_ports, component, stays=self.alive(), own=orphan_pids)
+        observation = self._observation
         return await self._config.prepare(
-            component, attempt_dir, resume_step=seen.resume_step, run_id=seen.run_id
+            component, attempt_dir, resume_step=observation.resume_step, run_id=observation.run_id
         )
 
     def can_move(self, component: str) -> bool:
@@ -312,7 +322,7 @@ class Processes:
 
 
 def _lives_in(component_dir: Path) -> bool:
-    """The component with this folder has a process, whether or not its supervisor has."""
+    """True if the component with this folder has a process, whether or not its supervisor has."""
     control = ControlFolder(component_dir.parents[2])
     attempts = control.attempts(component_dir.name)
     record = (
@@ -330,7 +340,7 @@ def _has_done_its_work(lifecycle: Lifecycle) -> bool:
 
 
 def _stall_alert(component: str, evidence: str | None) -> Alert:
-    """A living component gives no sign of life, by this evidence; `None`: it does again."""
+    """`evidence`: why it counts as stalled; `None`: it gives signs of life again."""
     stalled = evidence is not None
     return Alert(
         kind="stall" if stalled else "recovered",
@@ -342,7 +352,7 @@ def _stall_alert(component: str, evidence: str | None) -> Alert:
 
 
 def _shim_lost_alert(component: str, pid: int | None) -> Alert:
-    """Its shim was killed: what such a component leaves behind is harder to find.
+    """A warning that the shim was killed: what such a component leaves behind is harder to find.
 
     `pid`: of its main process; `None` where that is on another machine.
     """
@@ -358,25 +368,31 @@ def _shim_lost_alert(component: str, pid: int | None) -> Alert:
 
 def _done_alert(progress: Progress, still_running: Sequence[str] = ()) -> Alert:
     reward = f", reward {progress.reward:.3f}" if progress.reward is not None else ""
-    more = f"; still running: {', '.join(still_running)}" if still_running else ""
-    text = f"step {progress.step}/{progress.max_steps}{reward}{more}"
+    running_text = f"; still running: {', '.join(still_running)}" if still_running else ""
+    text = f"step {progress.step}/{progress.max_steps}{reward}{running_text}"
     return Alert(kind="finished", severity="information", title="the run is done", text=text)
 
 
 async def unmet_precondition(
     component: str, launch: Launch, orphans: OrphanWatch, readings: GpuReadings, name: str | None = None
 ) -> str | None:
-    """The first thing on the box in the way of a start, in words that go behind "waits for".
+    """The first obstacle on the box to a start, as text that continues "waits for".
 
-    `name`: of the experiment, where a command has to say it.
+    `name`: of the experiment, where a command has to name it.
     """
     await orphans.wait_for_searches()
-    if left := orphans.of(component):
-        return f"{leftovers_text(left)} (`{hints.FREE_LEFTOVERS(name=name)}` ends them)"
+    if orphans_of_component := orphans.of(component):
+        return f"{leftovers_text(orphans_of_component)} (`{hints.FREE_LEFTOVERS(name=name)}` ends them)"
     if launch.host is not None:
-        local = (int(port.partition(":")[0]) for port in launch.host["forward"])
-        held = [(port, held_by) for port in local if (held_by := processes.port_holders(port))]
-        return f"port {held[0][0]}, held by {' and '.join(map(str, held[0][1]))}" if held else None
+        local_ports = (int(port.partition(":")[0]) for port in launch.host["forward"])
+        busy_ports = [
+            (port, port_users) for port in local_ports if (port_users := processes.port_holders(port))
+        ]
+        return (
+            f"port {busy_ports[0][0]}, held by {' and '.join(map(str, busy_ports[0][1]))}"
+            if busy_ports
+            else None
+        )
     for port in filter(None, (launch.port, *launch.ports)):
         if holders := processes.port_holders(port):
             model = await asyncio.to_thread(served_model, port) if port == launch.port else None
@@ -426,7 +442,7 @@ class OrphanWatch:
         readings: GpuReadings,
         changes: Signal,
     ) -> None:
-        """`changes` is notified when `orphans` did."""
+        """`changes` is notified when `orphans` changes."""
         self._setup = setup
         self._runners = runners
         self._events = events
@@ -437,7 +453,7 @@ class OrphanWatch:
         self._requested_searches = self._completed_searches = 0
         self._search_done = Signal()
         self._unkillable: set[tuple[int, int]] = set()
-        """Those that were killed in vain, by pid and start: once is enough."""
+        """Orphans that were killed in vain, by pid and start: they are not tried again."""
         self.orphans: tuple[Orphan, ...] = ()
 
     def of(self, component: str) -> tuple[Orphan, ...]:
@@ -447,22 +463,22 @@ class OrphanWatch:
         """Other processes on the GPUs that a person may end by pid, by the newest reading.
 
         Raises:
-            ConfigError: the record of some experiment is damaged.
+            ConfigError: if the record of some experiment is damaged.
         """
         return foreign_processes(self._readings.newest, self.orphans)
 
     def request_search(self) -> None:
-        """Search soon: an attempt has ended."""
+        """Have `watch` search soon, as an attempt has ended."""
         self._requested_searches += 1
         self._search_requested.set()
 
     async def wait_for_searches(self) -> None:
-        """Return when every search that was asked for has been made, and its findings dealt with."""
+        """Return when every requested search has been made, and its orphans dealt with."""
         while self._completed_searches < self._requested_searches:
             await self._search_done.wait()
 
     async def watch(self) -> None:
-        """Search when asked to, and while orphans are known."""
+        """Search when requested, and again and again while orphans are known."""
         while True:
             with contextlib.suppress(TimeoutError):  # time for another look
                 async with asyncio.timeout(_POLL_S if self.orphans else None):
@@ -471,43 +487,43 @@ class OrphanWatch:
             await self.search()
 
     async def search(self) -> None:
-        """Search now, and end those that the layout does not want kept."""
-        asked = self._requested_searches
+        """Search now, and end the orphans that the layout does not want kept."""
+        requested = self._requested_searches
         async with self._search_lock:
-            found = await self._find()
+            orphans = await self._find()
             for _ in range(_SEARCH_ROUNDS):
-                ended_by_policy = [orphan for orphan in found if self._must_be_ended(orphan)]
-                if not ended_by_policy:
+                unwanted = [orphan for orphan in orphans if self._must_be_ended(orphan)]
+                if not unwanted:
                     break
-                left = await end(ended_by_policy, self._events.journal, "by the layout")
-                self._unkillable |= {(orphan.pid, orphan.start) for orphan in left}
-                found = await self._find()
-            self._update(found)
-        self._completed_searches = max(self._completed_searches, asked)
+                survivors = await end(unwanted, self._events.journal, "by the layout")
+                self._unkillable |= {(orphan.pid, orphan.start) for orphan in survivors}
+                orphans = await self._find()
+            self._update(orphans)
+        self._completed_searches = max(self._completed_searches, requested)
         self._search_done.notify()
 
     async def free(self, orphans: Sequence[Orphan]) -> tuple[Orphan, ...]:
         """End these, and return the ones that still live: another user's, or stuck in the kernel."""
         async with self._search_lock:
-            left = await end(orphans, self._events.journal, "on request")
+            survivors = await end(orphans, self._events.journal, "on request")
             self._update(await self._find())
-        return left
+        return survivors
 
-    def _update(self, found: tuple[Orphan, ...]) -> None:
-        """Ages are kept true in silence; all else is news."""
-        before, self.orphans = self.orphans, found
-        if [_without_age(orphan) for orphan in found] == [_without_age(orphan) for orphan in before]:
+    def _update(self, orphans: tuple[Orphan, ...]) -> None:
+        """Replace `orphans`. Only a change other than of ages is published."""
+        previous, self.orphans = self.orphans, orphans
+        if [_without_age(orphan) for orphan in orphans] == [_without_age(orphan) for orphan in previous]:
             return
-        known = {(orphan.pid, orphan.start) for orphan in before}
-        fresh = [orphan for orphan in found if (orphan.pid, orphan.start) not in known]
-        if fresh:
+        previous_ids = {(orphan.pid, orphan.start) for orphan in previous}
+        new_orphans = [orphan for orphan in orphans if (orphan.pid, orphan.start) not in previous_ids]
+        if new_orphans:
             self._events.alert(
                 Alert(
                     kind="orphan",
                     severity="warning",
                     title="processes outlived their component",
-                    text=leftovers_text(fresh),
-                    component=fresh[0].component,
+                    text=leftovers_text(new_orphans),
+                    component=new_orphans[0].component,
                 )
             )
         self._events.changed("status")
@@ -519,19 +535,19 @@ class OrphanWatch:
         return is_new and runner is not None and runner.spec.stop.leftovers == "end"
 
     async def _find(self) -> tuple[Orphan, ...]:
-        mains = [
+        main_processes = [
             runner.record.main
             for runner in self._runners.values()
             if runner.lifecycle.alive and runner.record is not None and runner.record.main is not None
         ]
-        found = await asyncio.to_thread(
-            find_leftovers, self._setup.record, self._setup.control, tuple(self._runners), mains
+        leftovers = await asyncio.to_thread(
+            find_leftovers, self._setup.record, self._setup.control, tuple(self._runners), main_processes
         )
-        strays = [leftover for leftover in found if not self._is_of_living_attempt(leftover)]
-        return await asyncio.to_thread(described, strays, self._readings.newest)
+        orphans = [leftover for leftover in leftovers if not self._is_of_living_attempt(leftover)]
+        return await asyncio.to_thread(described, orphans, self._readings.newest)
 
     def _is_of_living_attempt(self, leftover: Leftover) -> bool:
-        """Also one whose shim has not written its record yet."""
+        """True also where the shim has not written its record yet."""
         runner = self._runners.get(leftover.component or "")
         return runner is not None and runner.lifecycle.busy and leftover.attempt == runner.attempt
 

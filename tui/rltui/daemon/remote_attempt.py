@@ -1,4 +1,4 @@
-"""What supervision needs besides, of a component that runs elsewhere: its follower's news, and a new one."""
+"""Supervision of a component on another host: its job status, and a new runner where one ended."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from rltui.services.job_status import JobStatus
 logger = logging.getLogger(__name__)
 
 _POLL_INTERVAL_S = 0.5
-"""Between two looks at what the follower wrote."""
+"""Pause between two reads of the status that the remote runner writes."""
 _FOLLOW_INTERVALS_S = (1.0, 60.0)
-"""First and longest pause before a follower that ended soon is replaced; each is twice the one before."""
+"""First and longest pause before a runner that ended soon is replaced; each is twice the one before."""
 
 
 class RemoteAttempt:
     """The last attempt of a component at its host."""
 
     def __init__(self, changed: Callable[[JobStatus | None], None]) -> None:
-        """`changed` is called, with what was known before, when something else is known."""
+        """`changed` is called with the status before, whenever it has changed."""
         self.job_status: JobStatus | None = None
-        """As last looked at; `None` until it was started there."""
+        """The status as last read; `None` until it was started there."""
         self._changed = changed
         self._changes = Signal()
         self._runner_started_at, self._pause_s = -math.inf, 0.0
 
     def refresh(self, attempt: Attempt) -> None:
-        """Take in what the follower of `attempt` wrote."""
-        before, self.job_status = self.job_status, attempt.job_status or self.job_status
-        if self.job_status != before:
+        """Read the status that the runner of `attempt` wrote."""
+        previous, self.job_status = self.job_status, attempt.job_status or self.job_status
+        if self.job_status != previous:
             self._changes.notify()
-            self._changed(before)
+            self._changed(previous)
 
     async def watch(self, attempt: Attempt) -> None:
         while True:
@@ -54,9 +54,9 @@ class RemoteAttempt:
     async def restart_runner(
         self, attempt: Attempt, open_window: Callable[[Attempt], Awaitable[None]]
     ) -> None:
-        """Its follower ended before it: let another take its place, by `open_window`.
+        """Replace a runner that ended before its component, by `open_window`.
 
-        At once where that one had followed it for long, else after a pause that grows.
+        At once where that one had run for long, else after a pause that grows.
         """
         first, longest = _FOLLOW_INTERVALS_S
         while True:
@@ -81,8 +81,8 @@ class RemoteAttempt:
         return f"{where} has not answered for {since} ({job_status.problem}), and it may go on there"
 
 
-def job_status_alerts(component: str, before: JobStatus | None, job_status: JobStatus) -> Iterator[Alert]:
-    """What a person should notice of a change of what is known."""
+def job_status_alerts(component: str, previous: JobStatus | None, job_status: JobStatus) -> Iterator[Alert]:
+    """Alerts for the changes of a status that a person should notice."""
 
     def alert(title: str, text: str, *, is_good: bool = False) -> Alert:
         kind: Literal["recovered", "notice"] = "recovered" if is_good else "notice"
@@ -90,14 +90,14 @@ def job_status_alerts(component: str, before: JobStatus | None, job_status: JobS
         return Alert(kind=kind, severity=severity, title=title, text=text, component=component)
 
     host = job_status.where or "its host"
-    because = f": {job_status.reason}" if job_status.reason else ""
-    if before is not None and (before.phase, job_status.phase) == ("running", "pending"):
-        yield alert(f"{component} was ended by its host, which will start it again", f"{host}{because}")
-    if before is not None and job_status.starts > before.starts > 0:
+    reason_text = f": {job_status.reason}" if job_status.reason else ""
+    if previous is not None and (previous.phase, job_status.phase) == ("running", "pending"):
+        yield alert(f"{component} was ended by its host, which will start it again", f"{host}{reason_text}")
+    if previous is not None and job_status.starts > previous.starts > 0:
         yield alert(
-            f"{component} was started again by its host", f"{host}, start {job_status.starts}{because}"
+            f"{component} was started again by its host", f"{host}, start {job_status.starts}{reason_text}"
         )
-    lost_at = None if before is None else before.lost_at
+    lost_at = None if previous is None else previous.lost_at
     if job_status.lost_at is not None and lost_at is None:
         text = f"{job_status.problem}; it is asked again and again. What runs there goes on."
         yield alert(f"{component}: no answer from {host}", text)

@@ -1,4 +1,4 @@
-"""What rltui itself measures of a run, passed on to its series: GPUs, inference servers, starts."""
+"""The metrics of a run that rltui itself measures: of GPUs, inference servers and starts."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from rltui.core.gpu.report import GpuReport
 from rltui.core.series import OWN_SOURCE
 
 _INTERVAL_S = 10.0
-"""Between two points: some MB for a month."""
+"""Interval of the points, which makes a few MB in a month."""
 
 
 class RunSampler:
-    """Keeps the pace: readings come as often as somebody looks, points do not."""
+    """Reduces readings, which come as often as a client watches, to one point each interval."""
 
-    def __init__(self, take: Callable[[Mapping[str, float], str], None]) -> None:
-        """`take`: gets values by name, and their source."""
-        self._add_point = take
+    def __init__(self, add_point: Callable[[Mapping[str, float], str], None]) -> None:
+        """`take` is called with values by name, and their source."""
+        self._add_point = add_point
         self._meters: dict[str, EngineMeter] = {}
         self._gpus_at: float | None = None
         self._memory: dict[str, float] = {}
-        """Most that each component held since the last point."""
+        """Most bytes that each component held since the last point."""
         self._use: defaultdict[str, list[float]] = defaultdict(list)
 
     def engine(self, component: str, exposition: bytes) -> None:
-        """What an inference server says of itself now."""
+        """Add the exposition of an inference server as of now."""
         meter = self._meters.setdefault(component, EngineMeter(_INTERVAL_S))
         for suffix, values in meter.add(exposition, time.time()).items():
             self._add_point(values, component + suffix)
@@ -36,22 +36,24 @@ class RunSampler:
         self._add_point({f"starts/{component}": float(attempt)}, OWN_SOURCE)
 
     def gpus(self, report: GpuReport) -> None:
-        """A reading: the memory that components hold, and how much the devices on which they hold it work."""
-        held: defaultdict[str, float] = defaultdict(float)
+        """Add a reading: the memory that components hold, and the utilization of the devices on which they
+        hold it.
+        """
+        held_bytes: defaultdict[str, float] = defaultdict(float)
         for device in report.devices:
             owners = {share.component for share in device.shares if share.owner == "component"} - {None}
             for share in device.shares:
                 if share.owner == "component" and share.component is not None:
-                    held[share.component] += share.used_bytes
+                    held_bytes[share.component] += share.used_bytes
             if device.utilization is not None:
                 for owner in owners:
                     self._use[f"gpu_use/{owner}"].append(device.utilization)
-        for component, size in held.items():
+        for component, size in held_bytes.items():
             name = f"gpu_memory/{component}"
             self._memory[name] = max(size, self._memory.get(name, 0.0))
         now = time.monotonic()
         if self._memory and (self._gpus_at is None or now - self._gpus_at >= _INTERVAL_S):
-            use = {name: sum(seen) / len(seen) for name, seen in self._use.items()}
+            use = {name: sum(values) / len(values) for name, values in self._use.items()}
             self._add_point({**self._memory, **use}, OWN_SOURCE)
             self._gpus_at = now
             self._memory.clear()

@@ -1,4 +1,6 @@
-"""Inference servers that somebody else runs: asked by the clock, judged, and told; and who uses ours."""
+"""Inference servers that somebody else runs: polled and judged; and who uses the server of this
+experiment.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,11 @@ from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.leases import trained_by, training, users_of
 
 SERVER = "server"
-"""Key of problems with a server that is elsewhere."""
+"""Key of problems with a server that another party runs."""
 _INTERVAL_S, _UNWATCHED_S = 2.0, 10.0
 """Between two questions, while somebody looks or a start waits for it, and else."""
 _MAX_UNANSWERED = 3
-"""So many questions without an answer and a server that was ready counts as down."""
+"""A server that was ready counts as down after so many polls without an answer."""
 _USERS_INTERVAL_S = 5.0
 
 
@@ -54,7 +56,7 @@ class _WatchedServer:
 
 
 class Servers:
-    """Looks, and starts nothing. All methods run on the supervisor's loop.
+    """Polls, and starts nothing. All methods run on the supervisor's loop.
 
     `on_change` is called when a start that waited may go on, or must be given up.
     """
@@ -70,7 +72,7 @@ class Servers:
         self._users_at = -_USERS_INTERVAL_S
         self.on_change: Callable[[], None] = lambda: None
         self.is_in_use: Callable[[], bool] = lambda: False
-        """Some component of the experiment lives, or waits."""
+        """True if a component of the experiment lives, or waits."""
 
     # --- servers that this run uses -----------------------------------------------------------------------
 
@@ -88,68 +90,68 @@ class Servers:
             if self.is_external:
                 await self.poll()
             await self._poll_users()
-            is_missed = any(each.state == "down" or each.unanswered for each in self._servers)
-            is_watched = (is_missed and self.is_in_use()) or len(self._events.broadcast) > 0
+            is_unreachable = any(server.state == "down" or server.unanswered for server in self._servers)
+            is_watched = (is_unreachable and self.is_in_use()) or len(self._events.broadcast) > 0
             await asyncio.sleep(_INTERVAL_S if is_watched else _UNWATCHED_S)
 
     async def poll(self) -> None:
-        """Ask each server once, and tell what is new. Whoever comes meanwhile waits for the same answers."""
+        """Ask each server once, and report changes. Whoever calls meanwhile waits for the same answers."""
         if self._poll_lock.locked():
             async with self._poll_lock:
                 return
         async with self._poll_lock:
             self._refresh_addresses()
-            for each in self._servers:
-                key = os.environ.get(each.address.key_variable, "")
-                answer = await asyncio.to_thread(ask_server, each.address, key)
+            for server in self._servers:
+                key = os.environ.get(server.address.key_variable, "")
+                answer = await asyncio.to_thread(ask_server, server.address, key)
                 exposition = None
                 if not answer.fault:
-                    exposition = await read_exposition(f"{each.address.root}/metrics", key=key)
-                self._update(each, answer, exposition, key_is_set=bool(key))
+                    exposition = await read_exposition(f"{server.address.root}/metrics", key=key)
+                self._update(server, answer, exposition, key_is_set=bool(key))
 
     def _refresh_addresses(self) -> None:
-        """From the config as it is now; those before, where it cannot be read."""
+        """Read the addresses from the config; the previous ones stay where that cannot be read."""
         try:
             addresses = self._setup.framework.inference_servers(self._config.store.files)
         except ConfigError as error:
             self._events.config_error(error)
             return
-        if addresses != tuple(each.address for each in self._servers):
+        if addresses != tuple(server.address for server in self._servers):
             named = zip(server_ids(len(addresses)), addresses, strict=True)
             self._servers = tuple(_WatchedServer(name, address) for name, address in named)
 
     def _update(
-        self, each: _WatchedServer, answer: Answer, exposition: bytes | None, *, key_is_set: bool
+        self, server: _WatchedServer, answer: Answer, exposition: bytes | None, *, key_is_set: bool
     ) -> None:
-        state, reason = judged(each.address, answer, key_is_set=key_is_set)
-        each.unanswered = each.unanswered + 1 if state == "down" else 0
-        if state == "down" and each.state == "ready" and each.unanswered < _MAX_UNANSWERED:
+        state, reason = judged(server.address, answer, key_is_set=key_is_set)
+        server.unanswered = server.unanswered + 1 if state == "down" else 0
+        if state == "down" and server.state == "ready" and server.unanswered < _MAX_UNANSWERED:
             return  # a busy one may miss one question
         activity = parse_activity(exposition) if exposition is not None else None
         if exposition is not None and activity is not None:
-            self._observation.sampler.engine(each.id, exposition)
-        self._observation.set_activity(each.id, activity)
-        before, each.answer = each.state, answer
-        each.facts = facts_of(activity) if activity is not None else ()
-        is_news = (state, reason) != (each.state, each.reason)
-        each.state, each.reason = state, reason
-        if before != state:
-            each.since = time.time()
-            self._report_change(each, before)
-        if is_news:
+            self._observation.sampler.engine(server.id, exposition)
+        self._observation.set_activity(server.id, activity)
+        previous, server.answer = server.state, answer
+        server.facts = facts_of(activity) if activity is not None else ()
+        is_changed = (state, reason) != (server.state, server.reason)
+        server.state, server.reason = state, reason
+        if previous != state:
+            server.since = time.time()
+            self._report_change(server, previous)
+        if is_changed:
             self._events.changed("status")
             self.on_change()
 
-    def _report_change(self, each: _WatchedServer, before: ServerState) -> None:
-        url = each.address.url
-        if each.state == "ready":
-            serves = f", serving {listed(each.answer.models[:3])}" if each.answer.models else ""
-            self._events.journal.add("server", f"{each.id} at {url} answers{serves}", url=url)
-            if before == "down" and self.is_in_use():
-                self._alert("recovered", "information", f"{each.id} answers again", url)
-        elif before == "ready" or (before == "unknown" and self.is_in_use()):
-            text = f"{url}: {each.reason}. What uses it waits or fails; nothing here can start it"
-            self._alert("stall", "error", f"{each.id} (external) is {each.state}", text)
+    def _report_change(self, server: _WatchedServer, previous: ServerState) -> None:
+        url = server.address.url
+        if server.state == "ready":
+            models_text = f", serving {listed(server.answer.models[:3])}" if server.answer.models else ""
+            self._events.journal.add("server", f"{server.id} at {url} answers{models_text}", url=url)
+            if previous == "down" and self.is_in_use():
+                self._alert("recovered", "information", f"{server.id} answers again", url)
+        elif previous == "ready" or (previous == "unknown" and self.is_in_use()):
+            text = f"{url}: {server.reason}. What uses it waits or fails; nothing here can start it"
+            self._alert("stall", "error", f"{server.id} (external) is {server.state}", text)
 
     def _alert(self, kind: str, severity: str, title: str, text: str) -> None:
         self._events.alert(
@@ -157,69 +159,71 @@ class Servers:
         )
 
     def start_blocker(self, component: str) -> tuple[bool, str] | None:
-        """What of these keeps a job of the run from starting: (it can still come, why)."""
+        """Why a job of the run cannot start: (whether that can still pass, reason); `None` if nothing is in
+        the way.
+        """
         if not self.is_external or component not in self._setup.run_jobs:
             return None
-        for each in self._servers:
-            if each.state != "ready":
-                why = f": {each.reason}" if each.reason else ""
-                return each.state != "refused", f"the inference server at {each.address.url}{why}"
+        for server in self._servers:
+            if server.state != "ready":
+                reason = f": {server.reason}" if server.reason else ""
+                return server.state != "refused", f"the inference server at {server.address.url}{reason}"
         return None if self._servers else (True, "the address of its inference server")
 
     def status(self) -> tuple[ServerStatus, ...]:
         return tuple(
             ServerStatus(
-                id=each.id,
-                url=each.address.url,
-                state=each.state,
-                reason=each.reason,
-                models=each.answer.models,
-                model=each.address.model,
+                id=server.id,
+                url=server.address.url,
+                state=server.state,
+                reason=server.reason,
+                models=server.answer.models,
+                model=server.address.model,
                 source=self.source,
-                key_variable=each.address.key_variable,
-                key_is_set=bool(os.environ.get(each.address.key_variable)),
-                since=each.since,
-                facts=each.facts,
+                key_variable=server.address.key_variable,
+                key_is_set=bool(os.environ.get(server.address.key_variable)),
+                since=server.since,
+                facts=server.facts,
             )
-            for each in self._servers
+            for server in self._servers
         )
 
     # --- before a start -----------------------------------------------------------------------------------
 
     async def refresh(self) -> None:
-        """Return when it is known how everything stands that a plan asks for."""
+        """Poll the servers and their users, for a plan that depends on them."""
         if self.is_external:
             await self.poll()
         self._users_at = -_USERS_INTERVAL_S
         await self._poll_users()
 
     def problems(self, plan: Plan, *, is_anew: bool) -> tuple[Problem, ...]:
-        """What stands in the way of a plan, or should be known before it is carried out. `is_anew`: its
-        jobs begin at the beginning.
-        """
+        """Errors and warnings about a plan. `is_anew`: its jobs begin at the beginning."""
         return (*self._server_problems(plan, is_anew=is_anew), *self._user_problems(plan))
 
     def _server_problems(self, plan: Plan, *, is_anew: bool) -> tuple[Problem, ...]:
         if not self.is_external or self._setup.run_jobs.isdisjoint(plan.start):
             return ()
-        found = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
+        problems = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
         if "inference" not in self._setup.framework.external(self._config.store.files):
             record = self._setup.record
-            again = f"{hints.DOWN(name=record.name)}, then {record.resume_command}, and it gets one"
-            message = f"the config has an inference server now, and this experiment was made without: {again}"
-            found.append(Problem(key=SERVER, message=message))
-        for each in self._servers:
-            if each.state == "ready":
-                told = doubts(each.address, each.answer)
-                found += [Problem(severity="hint", key=SERVER, message=text) for text in told]
+            commands = f"{hints.DOWN(name=record.name)}, then {record.resume_command}, and it gets one"
+            message = (
+                f"the config has an inference server now, and this experiment was made without: {commands}"
+            )
+            problems.append(Problem(key=SERVER, message=message))
+        for server in self._servers:
+            if server.state == "ready":
+                warnings = doubts(server.address, server.answer)
+                problems += [Problem(severity="hint", key=SERVER, message=text) for text in warnings]
             else:
-                waits = "" if each.state == "refused" else "; what needs it waits until it answers"
-                severity = "error" if each.state == "refused" else "warning"
-                message = f"the inference server at {each.address.url}: {each.reason}{waits}"
-                found.append(
+                wait_text = "" if server.state == "refused" else "; what needs it waits until it answers"
+                severity = "error" if server.state == "refused" else "warning"
+                message = f"the inference server at {server.address.url}: {server.reason}{wait_text}"
+                problems.append(
                     Problem.model_validate({"severity": severity, "key": SERVER, "message": message})
                 )
-        return tuple(found)
+        return tuple(problems)
 
     def _lease_faults(self, *, is_anew: bool) -> list[str]:
         """Why the server of another experiment must not be used now."""
@@ -229,7 +233,7 @@ class Servers:
         try:
             owner = find_experiment(record.inference_of)
             busy = training(owner) if owner is not None else ()
-            others = users_of(owner) if owner is not None else ()
+            users = users_of(owner) if owner is not None else ()
             is_stale = owner is not None and is_anew and trained_by(owner) is not None
         except RltuiError as error:
             return [f"whose inference server this is cannot be said: {error.title}"]
@@ -239,13 +243,13 @@ class Servers:
         if busy:
             stop = hints.STOP(components=busy, name=owner.name)
             faults.append(f"{owner.name} trains with its inference server ({listed(busy)}): wait, or {stop}")
-        names = [other.name for other in others if other.name != record.name]
+        names = [user.name for user in users if user.name != record.name]
         if names:
             faults.append(f"{listed(names)} uses the inference server of {owner.name} already")
         reset = self._reset(self._servers[0].address) if is_stale and self._servers else None
         if isinstance(reset, Missing):
-            again = hints.RESTART_INFERENCE(name=owner.name)
-            faults.append(f"the inference server of {owner.name}: {reset.reason}; {reset.hint}: {again}")
+            command = hints.RESTART_INFERENCE(name=owner.name)
+            faults.append(f"the inference server of {owner.name}: {reset.reason}; {reset.hint}: {command}")
         return faults
 
     def _reset(self, address: ServerAddress) -> ServiceCall | Missing | None:
@@ -253,19 +257,19 @@ class Servers:
         return self._setup.framework.weights_reset(files, launcher.context(files), address.root)
 
     def resets(self) -> list[ServiceCall]:
-        """What the servers of another experiment are told before the jobs of this run start."""
+        """Calls to the servers of another experiment, made before the jobs of this run start."""
         if not self._setup.record.inference_of:
             return []
-        calls = ((each.address.key_variable, self._reset(each.address)) for each in self._servers)
-        told = self._config.launcher.service_calls(self._config.store.files, resume_step=None)
+        calls = ((server.address.key_variable, self._reset(server.address)) for server in self._servers)
+        service_calls = self._config.launcher.service_calls(self._config.store.files, resume_step=None)
         resets = [replace(call, key_variable=name) for name, call in calls if isinstance(call, ServiceCall)]
-        return [*(call for call in told if call.component == "inference"), *resets]
+        return [*(call for call in service_calls if call.component == "inference"), *resets]
 
     # --- who uses ours ------------------------------------------------------------------------------------
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Experiments that use the inference server of this one, as last seen."""
+        """Experiments that use the inference server of this one, as of the last poll."""
         return self._users
 
     async def _poll_users(self) -> None:
@@ -273,8 +277,8 @@ class Servers:
         if now - self._users_at < _USERS_INTERVAL_S:
             return
         self._users_at = now
-        found = await asyncio.to_thread(users_of, self._setup.record)
-        names = tuple(user.name for user in found)
+        users = await asyncio.to_thread(users_of, self._setup.record)
+        names = tuple(user.name for user in users)
         if names != self._users:
             self._users = names
             self._events.changed("status")

@@ -1,7 +1,8 @@
-"""Watch living components for signs of life; tell when one falls silent, and write down its stacks.
+"""Watches living components for signs of life; reports when one falls silent, and writes down its stacks.
 
-Also starts that will never be ready: the output names a fatal error, or has ended, while the process lives.
-vLLM 0.32 does so: where its engine is killed while the model loads, the API server stays and is never ready.
+Also watches starts that will never be ready: the output names a fatal error, or has ended, while the process
+lives. vLLM 0.32 does so: where its engine is killed while the model loads, the API server stays and is never
+ready.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ logger = logging.getLogger(__name__)
 
 _POLL_INTERVAL_S = 2.0
 _ACTIVITY_INTERVAL_UNWATCHED_S = 10.0
-"""Between two questions to a server while nobody looks; else it is asked at every look."""
+"""Pause between two requests to a server while no client watches; else every poll asks it."""
 _CHILDREN_INTERVAL_S = 10.0
-"""Between two looks at the processes of an inference server: its engine is one of them."""
+"""Pause between two scans of the processes of an inference server: its engine is one of them."""
 _REPORT_INTERVAL_S = 10.0
-"""The durations in the evidence are brought up to date this often."""
+"""Interval at which the durations in the evidence are brought up to date."""
 _MAX_UNANSWERED = 3
-"""So many questions without an answer and what the server said before is no longer shown."""
+"""The last activity of a server is shown until so many requests were not answered."""
 _JOURNAL_LINES = 40
-"""Of the stacks, in the journal; the file has all."""
+"""Lines of the stacks that are journaled; the file has all."""
 _START_INTERVAL_S = 3.0
-"""Between two looks at a component that is starting."""
+"""Pause between two polls of the components that are starting."""
 
 
 async def watch_stalls(supervisor: Supervisor) -> None:
@@ -66,7 +67,7 @@ async def watch_stalls(supervisor: Supervisor) -> None:
 
 
 class StallWatch:
-    """The pulses of all components. All methods run on the supervisor's loop and return at once."""
+    """The heartbeats of all components. All methods run on the supervisor's loop and return at once."""
 
     def __init__(self, processes: Processes, observation: Observation, events: EventBus) -> None:
         self._processes = processes
@@ -76,8 +77,8 @@ class StallWatch:
         self._watched: dict[str, _ComponentWatch] = {}
 
     def poll(self, monotonic_s: float) -> None:
-        """One look at each component that is ready and within reach; the others are forgotten."""
-        at = self._clock.read(monotonic_s)
+        """Poll each component that is ready and within reach; the others are forgotten."""
+        now = self._clock.read(monotonic_s)
         for name, runner in self._processes.runners.items():
             watched = self._watched.get(name)
             if watched is not None and not watched.is_of(runner):
@@ -92,7 +93,7 @@ class StallWatch:
                 watched = self._watched[name] = _ComponentWatch(
                     runner, self._processes, self._observation, self._events, self._clock
                 )
-            watched.poll(at)
+            watched.poll(now)
 
 
 class _ComponentWatch:
@@ -115,36 +116,36 @@ class _ComponentWatch:
         self._heartbeat = Heartbeat(rule_of(runner.spec))
         self._evidence: str | None = None
         self._reported_at = 0.0
-        """When the evidence was last told."""
+        """When the evidence was last reported."""
         self._requested_at: float | None = None
         self._is_requesting = False
         self._unanswered = 0
         self._children_at = -_CHILDREN_INTERVAL_S
         self._stopped_child: ProcessId | None = None
         self.activity: InferenceActivity | None = None
-        """As last told."""
+        """The activity as last shown."""
         self.is_over = False
 
     def is_of(self, runner: ComponentRunner) -> bool:
-        """`runner` is still in the same start, ready, and within reach."""
+        """True if `runner` is still in the same start, ready, and within reach."""
         return runner.lifecycle.epoch == self._epoch and _can_be_watched(runner)
 
-    def poll(self, at: float) -> None:
+    def poll(self, now: float) -> None:
         pause = 0.0 if len(self._events.broadcast) else _ACTIVITY_INTERVAL_UNWATCHED_S
-        due = self._requested_at is None or at - self._requested_at >= pause
-        if self._url is not None and due and not self._is_requesting:
-            self._requested_at, self._is_requesting = at, True
+        is_due = self._requested_at is None or now - self._requested_at >= pause
+        if self._url is not None and is_due and not self._is_requesting:
+            self._requested_at, self._is_requesting = now, True
             spawn(self._read_activity(self._url), f"ask {self._name} what it does")
-        signs = _liveness_signals(self._runner, self._observation)
-        if self._url is not None and not signs.is_stopped:
-            if at - self._children_at >= _CHILDREN_INTERVAL_S or self._stopped_child is not None:
-                self._children_at, self._stopped_child = at, _stopped_child(signs.pid)
+        signals = _liveness_signals(self._runner, self._observation)
+        if self._url is not None and not signals.is_stopped:
+            if now - self._children_at >= _CHILDREN_INTERVAL_S or self._stopped_child is not None:
+                self._children_at, self._stopped_child = now, _stopped_child(signals.pid)
             if self._stopped_child is not None:
-                signs = replace(signs, pid=self._stopped_child.pid, is_stopped=True)
-        before, self._evidence = self._evidence, self._heartbeat.look(signs, at)
-        if (before is None) != (self._evidence is None):
+                signals = replace(signals, pid=self._stopped_child.pid, is_stopped=True)
+        previous, self._evidence = self._evidence, self._heartbeat.look(signals, now)
+        if (previous is None) != (self._evidence is None):
             self._processes.set_stall(self._name, self._evidence)
-            self._reported_at = at
+            self._reported_at = now
             if (
                 self._evidence is not None
                 and self._runner.spec.stall.dump
@@ -156,9 +157,9 @@ class _ComponentWatch:
                         _write_stacks(self._events, self._name, attempt.number, attempt.main, attempt.folder),
                         f"stacks of {self._name}",
                     )
-        elif self._evidence is not None and at - self._reported_at >= _REPORT_INTERVAL_S:
+        elif self._evidence is not None and now - self._reported_at >= _REPORT_INTERVAL_S:
             self._processes.set_stall(self._name, self._evidence)
-            self._reported_at = at
+            self._reported_at = now
 
     async def _read_activity(self, url: str) -> None:
         try:
@@ -173,15 +174,17 @@ class _ComponentWatch:
             self._observation.sampler.engine(self._name, text)
         self._heartbeat.answered(answer, self._clock.read(time.monotonic()))
         self._unanswered = 0 if answer is not None else self._unanswered + 1
-        shown = answer if answer is not None or self._unanswered >= _MAX_UNANSWERED else self.activity
-        if shown != self.activity:
-            self.activity = shown
-            self._observation.set_activity(self._name, shown)
+        activity = answer if answer is not None or self._unanswered >= _MAX_UNANSWERED else self.activity
+        if activity != self.activity:
+            self.activity = activity
+            self._observation.set_activity(self._name, activity)
 
 
 def rule_of(spec: ComponentSpec) -> StallRule:
-    """A service without metrics may be silent because nobody asks it anything: its output alone is no
-    evidence, unless its own layout entry sets `silence_s`. Nor is a terminal's, which waits for a person.
+    """The stall rule of a component.
+
+    A service without metrics may be silent because no client calls it: its output alone is no evidence,
+    unless its own layout entry sets `silence_s`. Nor is that of a terminal, which waits for a person.
     """
     return StallRule(
         silence_s=0.0 if spec.tty else spec.stall.silence_s,
@@ -191,7 +194,7 @@ def rule_of(spec: ComponentSpec) -> StallRule:
 
 
 def _can_be_watched(runner: ComponentRunner) -> bool:
-    """It is ready, and, where it runs elsewhere, its host answers: else its silence says nothing of it."""
+    """True if it is ready, and its host, if it has one, answers: otherwise its silence is no evidence."""
     job_status = runner.remote_attempt.job_status
     return runner.lifecycle.state is ComponentState.READY and (
         job_status is None or job_status.lost_at is None
@@ -222,7 +225,7 @@ def _stopped_child(pid: int | None) -> ProcessId | None:
 
 
 def _log_size(log: Path | None) -> int | None:
-    """In bytes, `None` where there is no log."""
+    """Size in bytes, `None` where there is no log."""
     try:
         return os.stat(log).st_size if log is not None else None  # noqa: PTH116 - one system call a look
     except OSError:
@@ -232,7 +235,9 @@ def _log_size(log: Path | None) -> int | None:
 async def _write_stacks(
     events: EventBus, component: str, attempt: int | None, root: ProcessId, folder: Path
 ) -> None:
-    """Into the attempt's folder, the beginning into the journal. Nothing where py-spy is not installed."""
+    """Write the stacks into the attempt's folder, and their beginning into the journal. Nothing where py-spy
+    is not installed.
+    """
     stacks = await dump_stacks(root)
     if stacks is None:
         return
@@ -250,18 +255,18 @@ async def _write_stacks(
 
 
 async def watch_starts(supervisor: Supervisor) -> None:
-    watched: dict[str, _StartWatch] = {}
+    watches: dict[str, _StartWatch] = {}
     while True:
         for name, runner in supervisor.processes.runners.items():
             if runner.lifecycle.state is not ComponentState.STARTING:
-                if watched.pop(name, None) and runner.lifecycle.state is ComponentState.READY:
+                if watches.pop(name, None) and runner.lifecycle.state is ComponentState.READY:
                     supervisor.processes.set_stall(name, None)
                 continue
-            known = watched.get(name)
-            if known is None or known.epoch != runner.lifecycle.epoch:
-                known = watched[name] = _StartWatch(runner)
-            phase, evidence = runner.phase, await known.poll(supervisor.processes.failure_patterns)
-            if known.epoch == runner.lifecycle.epoch and runner.lifecycle.state is ComponentState.STARTING:
+            watch = watches.get(name)
+            if watch is None or watch.epoch != runner.lifecycle.epoch:
+                watch = watches[name] = _StartWatch(runner)
+            phase, evidence = runner.phase, await watch.poll(supervisor.processes.failure_patterns)
+            if watch.epoch == runner.lifecycle.epoch and runner.lifecycle.state is ComponentState.STARTING:
                 supervisor.processes.set_stall(name, evidence)
                 if runner.phase != phase:
                     supervisor.events.changed("status")
@@ -277,7 +282,7 @@ class _StartWatch:
         self._fatal: str | None = None
 
     async def poll(self, patterns: Sequence[FailurePattern]) -> str | None:
-        """Why it will not be ready, as far as can be seen. Also tells the component how far it is."""
+        """Why it will not be ready, as far as can be seen. Also sets the component's phase."""
         log = self._runner.log
         size = _log_size(log)
         now = time.monotonic()
@@ -285,9 +290,9 @@ class _StartWatch:
             self._size, self._grew_at = size, now
             lines = await asyncio.to_thread(last_lines, log)
             self._runner.phase = phase_of(lines) or self._runner.phase
-            cause = find_cause(lines, (each for each in patterns if not each.last_words))
+            cause = find_cause(lines, (pattern for pattern in patterns if not pattern.last_words))
             self._fatal = f"its output says: {without_secrets(cause.text)}" if cause is not None else None
-        patience_s = self._runner.spec.stall.silence_s
-        if self._fatal is None and patience_s and now - self._grew_at > patience_s:
+        silence_s = self._runner.spec.stall.silence_s
+        if self._fatal is None and silence_s and now - self._grew_at > silence_s:
             return f"not ready, and no output for {duration(now - self._grew_at)}"
         return self._fatal

@@ -1,4 +1,4 @@
-"""The experiment as it is now, as clients see it. Looks, changes nothing."""
+"""The status of the experiment that clients see. Reads, changes nothing."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from rltui.services.runs.observed import is_growing, title_of
 from rltui.services.slurm import SCRIPT_FILE
 
 _VISIBLE_S = 300.0
-"""So long after its end a component that was started by hand is shown: what came of it is in the events, and
-of an evaluation in their list."""
+"""A manual component is shown for so long after its end: its result is in the events, and that of an
+evaluation in their list.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class StatusBuilder:
     ) -> Status:
         """Everything about processes and progress.
 
-        `transaction`: the plan being carried out, in words. `down`: whether and by whom everything is being
+        `transaction`: the plan being executed, in words. `down`: whether and by whom everything is being
         ended. `evals`: the running one first.
         """
         record, progress = self.setup.record, self.observation.current_progress
@@ -75,7 +76,9 @@ class StatusBuilder:
         )
 
     def is_running(self) -> bool:
-        """Something of it runs, or will without anybody asking; somebody else's run: it is written to."""
+        """True if something of it runs, or will without a request. Somebody else's run: if it is
+        written to.
+        """
         if self.setup.record.observed:
             return is_growing(self.observation.logs.logs, time.time())
         return any(runner.lifecycle.expected for runner in self.processes.runners.values())
@@ -90,7 +93,7 @@ class StatusBuilder:
         started = record.started_at if record is not None else None
         if lifecycle.alive and runner.remote_attempt.job_status is not None:
             started = runner.remote_attempt.job_status.since
-        ended = None if lifecycle.alive or record is None else record.ended_at
+        ended_at = None if lifecycle.alive or record is None else record.ended_at
         uptime = None if started is None or not lifecycle.alive else max(0.0, time.time() - started)
         retry_in_s = None if lifecycle.retry_at is None else lifecycle.retry_at - time.monotonic()
         memory, remedies = self.remedies.advice(runner) or (None, ())
@@ -110,7 +113,7 @@ class StatusBuilder:
             signal=lifecycle.exit.signal if lifecycle.exit else None,
             from_outside=lifecycle.exit is not None and lifecycle.exit.from_outside,
             started_at=started,
-            uptime_s=uptime if ended is None else None,
+            uptime_s=uptime if ended_at is None else None,
             log=str(runner.log) if runner.log else None,
             log_end=runner.log_end,
             host=_host(runner),
@@ -127,7 +130,7 @@ class StatusBuilder:
         )
 
     def _gpus(self, component: str) -> tuple[int, ...]:
-        """Numbers of its devices; none where the config, of which the event bus tells, cannot be read."""
+        """Indices of its devices; none where the config cannot be read, which the event bus reports."""
         try:
             devices = self.config.launcher.devices(component, self.config.store.files)
         except ConfigError:
@@ -137,23 +140,27 @@ class StatusBuilder:
     def _reason(self, runner: ComponentRunner) -> str | None:
         name = runner.spec.id
         if runner.attempt is None and not runner.lifecycle.busy and self.config.is_made(name):
-            made = self.config.launcher.creates(name, self.config.store.files)
-            return f"not needed: {made} is there"
+            output_path = self.config.launcher.creates(name, self.config.store.files)
+            return f"not needed: {output_path} is there"
         if runner.lifecycle.state is ComponentState.WAITING and self.config.makes_configs:
             return runner.lifecycle.reason or "waits for its config, which the framework makes"
         return runner.lifecycle.reason
 
     def _facts(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> tuple[str, ...]:
-        """Short texts for its title; how far a start is, by its own words, comes first."""
-        facts = self.observation.title_details(runner.spec.id)
-        for each in evals:
-            if each.state == "running" and runner.spec.id in (COMPONENT, SERVER):
-                facts = (each.label, each.words) if runner.spec.id == COMPONENT else (each.label,)
+        """Short texts for its title; how far a start is, as its output says, comes first."""
+        details = self.observation.title_details(runner.spec.id)
+        for evaluation in evals:
+            if evaluation.state == "running" and runner.spec.id in (COMPONENT, SERVER):
+                details = (
+                    (evaluation.label, evaluation.words)
+                    if runner.spec.id == COMPONENT
+                    else (evaluation.label,)
+                )
         if runner.lifecycle.state is ComponentState.STARTING and runner.phase is not None:
-            return (runner.phase, *facts)
+            return (runner.phase, *details)
         if runner.spec.id == "inference" and self.servers.users:
-            facts = (*facts, f"used by {listed(self.servers.users)}")
-        return facts if runner.lifecycle.alive else ()
+            details = (*details, f"used by {listed(self.servers.users)}")
+        return details if runner.lifecycle.alive else ()
 
 
 def _host(runner: ComponentRunner) -> HostStatus | None:
@@ -177,7 +184,7 @@ def _host(runner: ComponentRunner) -> HostStatus | None:
 
 
 def _is_over(runner: ComponentRunner) -> bool:
-    """A component that was started by hand has ended, and people have had time to read why."""
+    """True if a manual component has ended, and people have had time to read why."""
     state, record = runner.lifecycle.state, runner.record
     if state in (ComponentState.EXITED, ComponentState.FAILED) and record is not None:
         return record.ended_at is not None and time.time() - record.ended_at > _VISIBLE_S

@@ -1,4 +1,4 @@
-"""The supervisor of one experiment: the API over its processes, its config and what is seen of its run."""
+"""The supervisor of one experiment, over its processes, its config and the observation of its run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from rltui.services.tmux import TmuxHost
 
 
 class Supervisor:
-    """Starts, watches and stops the components of `record`, and tells subscribers what happens.
+    """Starts, watches and stops the components of `record`, and publishes events to subscribers.
 
     The only owner of process state. Built on the loop it lives on.
     """
@@ -62,10 +62,12 @@ class Supervisor:
             workspace=setup.workspace,
         )
         self.servers = Servers(setup, self.config, self.observation, events)
-        self.processes = run = Processes(
+        self.processes = run_processes = Processes(
             setup, events, self.config, self.observation, self.gpu_readings, memory, self.servers, tmux=tmux
         )
-        self.gpu_account = GpuAccount(record.name, run.runners, run.forecast, run.reservations.others)
+        self.gpu_account = GpuAccount(
+            record.name, run_processes.runners, run_processes.forecast, run_processes.reservations.others
+        )
         remedies = RemedyAdvisor(
             self.config.store, self.config.launcher, memory, setup.control, self.gpu_readings
         )
@@ -80,9 +82,9 @@ class Supervisor:
             self.config,
             self.observation,
             events,
-            changed=self._pending_changed,
+            on_change=self._pending_changed,
             resets=self.servers.resets,
-            begun=lambda: self.config.save_provenance(self.gpu_readings.newest.driver),
+            on_start=lambda: self.config.save_provenance(self.gpu_readings.newest.driver),
         )
         self.checkpoints = CheckpointService(setup, self.config, self.observation, self.processes, events)
         self._rollback = RollbackWatch(record.name, alert=events.alert)
@@ -93,15 +95,17 @@ class Supervisor:
             retries.lifecycle_changed,
         ]
         servers = EvalServers(setup, self.config, self.processes.runners, self.gpu_readings, memory)
-        work = EvalWork(setup, self.config, self.observation, self.processes, events, servers=servers)
-        self.evals = EvalScheduler(work, events, may_start=lambda: self._transactions.closed_reason is None)
+        eval_work = EvalWork(setup, self.config, self.observation, self.processes, events, servers=servers)
+        self.evals = EvalScheduler(
+            eval_work, events, may_start=lambda: self._transactions.closed_reason is None
+        )
         self._intent = IntentFile(setup.control.intent_file)
         self._down: Down | None = None
-        """Since the last start of anything."""
+        """The last shutdown, until anything was started again."""
         self._shutdown_task: asyncio.Task[None] | None = None
-        """Takes everything down, for all who ask for that."""
+        """Shuts everything down, for all who ask for that."""
         self.finished = asyncio.Event()
-        """Everything was taken down: there is nothing more to do."""
+        """Set when everything was shut down: there is nothing more to do."""
         events.on_change("status", self._publish_status)
         events.on_change("knobs", self._publish_knobs)
 
@@ -118,9 +122,9 @@ class Supervisor:
         intent = self._intent.read()
         self._down = intent.down
         self._rollback.restore(intent.rollback, self.config.editor.undoable)
-        traces = ProcessOwners()
+        owners = ProcessOwners()
         for name, runner in runners.items():
-            runner.adopt(traces, failures=failures(intent, name), was_alive=name in intent.alive)
+            runner.adopt(owners, failures=failures(intent, name), was_alive=name in intent.alive)
             if runner.launch is not None:
                 self.config.launcher.give(name, runner.launch.given)
             if runner.log is not None:
@@ -141,7 +145,7 @@ class Supervisor:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing runs or is about to; nor is there anything to look at that somebody else runs."""
+        """True if nothing runs or is about to, and there is no run of somebody else to observe."""
         is_busy = self._transactions.busy or bool(self.evals.queue) or self.setup.record.observed
         return not is_busy and self.status().state != "running"
 
@@ -161,8 +165,8 @@ class Supervisor:
             if only_idle and not self.is_idle:
                 raise ConflictError(f"{name} is running", hint=f"{hints.STATUS(name=name)} tells what")
             self.events.journal.add("supervisor", f"is taken down by {by}", by=by)
-            before = self._down if only_idle else None  # nothing was started since: that one did it
-            self._start_shutdown(Down(by=by, at=time.time()) if before is None else before)
+            earlier = self._down if only_idle else None  # nothing was started since: that one did it
+            self._start_shutdown(Down(by=by, at=time.time()) if earlier is None else earlier)
         assert self._shutdown_task is not None
         await asyncio.shield(self._shutdown_task)
 
@@ -180,21 +184,25 @@ class Supervisor:
         await orphans.search()
         if orphans.orphans:
             await orphans.free(orphans.orphans)
-        left = self.processes.remaining_processes()
-        ended = f"stopped, but cannot be ended: {'; '.join(left)}" if left else "stopped: no process is left"
+        remaining = self.processes.remaining_processes()
+        text = (
+            f"stopped, but cannot be ended: {'; '.join(remaining)}"
+            if remaining
+            else "stopped: no process is left"
+        )
         if unseen:
-            ended += f" on this machine; whether what ssh ran has ended cannot be seen: {', '.join(unseen)}"
-        self.events.journal.add("supervisor", ended)
-        self._down = down.model_copy(update={"complete": True, "left": left, "unseen": unseen})
+            text += f" on this machine; whether what ssh ran has ended cannot be seen: {', '.join(unseen)}"
+        self.events.journal.add("supervisor", text)
+        self._down = down.model_copy(update={"complete": True, "left": remaining, "unseen": unseen})
         self._pending_changed()
         self.finished.set()
 
     def close(self) -> None:
-        """End what answers questions, and nothing else: components go on."""
+        """Close what serves clients, and nothing else: components go on."""
         self.config.close()
 
     async def close_terminal(self) -> None:
-        """Close the tmux session, this process's own terminal with it."""
+        """Close the tmux session, which this process's own terminal belongs to."""
         try:
             await self.processes.close_terminal()
         except RltuiError as error:
@@ -204,7 +212,7 @@ class Supervisor:
     # --- requests of clients ------------------------------------------------------------------------------
 
     def status(self) -> Status:
-        """Everything about processes and progress, as of the last look at the metrics."""
+        """Everything about processes and progress, as of the last poll of the metrics."""
         down = self._down
         under_way = self._transactions.under_way
         if under_way is None and self.config.makes_configs:
@@ -237,7 +245,7 @@ class Supervisor:
         return conversion(framework, files, table, progress.series, to=to, mean_tokens=mean_tokens)
 
     async def plan(self, request: Request) -> Plan:
-        """What `request` would do, once all leftovers are known.
+        """The plan of `request`, made once all leftovers are known.
 
         Raises:
             ConfigError: if a config file, a name or an edited value cannot be understood.
@@ -249,7 +257,7 @@ class Supervisor:
 
         Raises:
             ConfigError: if an error forbids it; nothing was done.
-            ConflictError: if another transaction is under way, everything is being taken down, a port is
+            ConflictError: if another transaction is under way, everything is being shut down, a port is
                 taken, or a config file is not what the person saw.
         """
         starts = request.action not in ("stop", "free")
@@ -261,7 +269,7 @@ class Supervisor:
             return await self._execute_plan(request, await self._planner.plan_with_edit(request))
 
     async def _execute_plan(self, request: Request, planned: Planned) -> Plan:
-        """Write what is edited and begin, with nobody else deciding meanwhile."""
+        """Write what is edited and start the plan. The caller holds the lock of decisions."""
         plan, edit = planned.plan, planned.edit
         if not plan.conflicts:
             refuse_blocked(plan)
@@ -305,14 +313,14 @@ class Supervisor:
                 raise ConflictError(
                     "a start or restart is under way", hint="wait for it; nothing was deleted"
                 )
-            plan, going = await self.checkpoints.remove(retention, only)
-        await asyncio.to_thread(delete, going)
+            plan, folders = await self.checkpoints.remove(retention, only)
+        await asyncio.to_thread(delete, folders)
         return plan
 
     # --- what subscribers are told ------------------------------------------------------------------------
 
     def current_state(self) -> list[Message]:
-        """What a new subscriber receives first."""
+        """The messages that a new subscriber receives first."""
         messages: list[Message] = [
             ("status", encode(self.status())),
             ("gpus", encode(self.gpu_readings.newest)),
@@ -327,7 +335,7 @@ class Supervisor:
         self.events.publish("status", self.status())
 
     def _publish_knobs(self) -> None:
-        """Tell of the files as they are now, and take over what they say of the run's end."""
+        """Publish the files as they are now, and use what they say of the run's end."""
         try:
             table = self.knobs()
         except ConfigError as error:
@@ -345,7 +353,7 @@ class Supervisor:
     # --- what is in hand ----------------------------------------------------------------------------------
 
     def save_intent(self) -> None:
-        """Write down what is in hand, where that changed or the file is damaged."""
+        """Write the pending work down, where it has changed or the file is damaged."""
         lives = {name: runner.lifecycle for name, runner in self.processes.runners.items()}
         pending, applied = self._transactions.pending, self._rollback.applied
         self._intent.write(intent_of(lives, pending, applied, self._down))
@@ -354,6 +362,6 @@ class Supervisor:
         self.save_intent()
         self._publish_status()
 
-    def _lifecycle_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
-        del runner, before
+    def _lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
+        del runner, previous
         self.save_intent()

@@ -1,4 +1,4 @@
-"""Which edit a run went bad with, by its journal: the one to take back on the way to a good checkpoint."""
+"""The edit that a run went bad with, by its journal: the one to undo on the way to a good checkpoint."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rltui.core.secrets import MASK
 from rltui.services.runs.journal import read_entries
 
 _SUSPECT_STEPS = 100
-"""An edit that took effect so long before the trouble is hardly to blame."""
+"""An edit that took effect longer before the trouble is hardly to blame."""
 _HARMLESS = "max_steps"
-"""An edit of the run's length alone ruins nothing, and taking it back may end the run."""
+"""An edit of the run's length alone ruins nothing, and undoing it may end the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +23,19 @@ class Suspect:
 
     record: EditRecord
     effect: int
-    """The step that the run first went on from with it."""
+    """The step from which the run first went on with it."""
     is_newest: bool
-    """The next undo takes it back."""
+    """True if the next undo takes it back."""
 
     @property
     def opposite(self) -> dict[str, str | None] | None:
-        """What sets its keys back, as TOML; `None` where the journal does not say it: secrets, or several
-        files, in which a key may mean another knob.
+        """Values that set its keys back, as TOML; `None` where the journal does not have them: secrets, or
+        several files, in which a key may mean another knob.
         """
         if len(self.record.files) != 1:
             return None
-        before = {key: old for key, (old, _) in self.record.files[0].keys.items()}
-        return None if any(MASK in (old or "") for old in before.values()) else before
+        previous_values = {key: old for key, (old, _) in self.record.files[0].keys.items()}
+        return None if any(MASK in (old or "") for old in previous_values.values()) else previous_values
 
 
 class Suspects:
@@ -51,8 +51,10 @@ class Suspects:
         size = self._journal.stat().st_size if self._journal.exists() else 0
         if size != self._size:
             self._size, self._edits_in_force = size, _edits_in_force(self._journal)
-        near = [each for each in self._edits_in_force if 0 <= since - each.effect <= _SUSPECT_STEPS]
-        return max(near, key=lambda each: (each.effect, each.record.number), default=None)
+        recent = [
+            suspect for suspect in self._edits_in_force if 0 <= since - suspect.effect <= _SUSPECT_STEPS
+        ]
+        return max(recent, key=lambda suspect: (suspect.effect, suspect.record.number), default=None)
 
 
 def _edits_in_force(journal: Path) -> list[Suspect]:

@@ -1,4 +1,4 @@
-"""Tasks whose failure is seen: asyncio says nothing of one that died until it is collected."""
+"""Tasks whose failure is logged: asyncio says nothing of one that died until it is collected."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 logger = logging.getLogger(__name__)
 
 PAUSE_S = 2.0
-"""Before work that failed is begun anew."""
+"""Pause before work that failed is started again."""
 _MAX_ERROR_CHARS = 300
-"""Characters of an error that are told."""
+"""Longest error that is reported, in characters."""
 _MAX_REMEMBERED = 50
-"""Errors that are remembered, so as not to be told again."""
+"""Errors that are remembered, so as not to be reported again."""
 
 
 def spawn(work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
@@ -23,21 +23,21 @@ def spawn(work: Coroutine[object, object, None], name: str) -> asyncio.Task[None
     return task
 
 
-async def run_forever(work: Callable[[], Awaitable[None]], name: str, tell: Callable[[str], None]) -> None:
-    """Do `work`, which never returns, for ever: where an error ends it, it is begun anew after a pause.
+async def run_forever(work: Callable[[], Awaitable[None]], name: str, notify: Callable[[str], None]) -> None:
+    """Run `work`, which never returns, for ever: where an error ends it, it is started again after a pause.
 
-    `tell` is called with the first error of a kind; the log has where it happened. One thing that cannot be
+    `notify` is called with the first error of a kind; the log has the traceback. One thing that cannot be
     understood must not end a supervisor, and with it all that watches the run.
     """
-    told: set[str] = set()
+    reported: set[str] = set()
     while True:
         try:
             await work()
         except Exception as error:
-            if (kind := f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS]) not in told:
+            if (kind := f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS]) not in reported:
                 logger.exception("%s failed; it is begun anew", name)
-                tell(f"{name} failed and is begun anew: {kind}")
-            told = {*list(told)[-_MAX_REMEMBERED:], kind}
+                notify(f"{name} failed and is begun anew: {kind}")
+            reported = {*list(reported)[-_MAX_REMEMBERED:], kind}
         await asyncio.sleep(PAUSE_S)
 
 
@@ -47,7 +47,7 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 
 class Signal:
-    """Wakes all who wait, each time."""
+    """Wakes all who wait, at every `notify`."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()

@@ -1,6 +1,6 @@
-"""Plans being carried out: one at a time, to the end or a stated failure, whatever becomes of the client.
+"""Plans being executed: one at a time, to the end or a stated failure, whatever becomes of the client.
 
-Also what follows from one: the starts that a restart policy promised, the offer to take back an edit.
+Also what follows from one: the starts that a restart policy promised, the offer to undo an edit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FINAL_STATES = frozenset(
 
 
 class Transactions:
-    """Carries plans out on the components of `processes`. Has the one lock for who decides."""
+    """Executes plans on the components of `processes`. Has the one lock for who decides."""
 
     def __init__(
         self,
@@ -55,42 +55,43 @@ class Transactions:
         observation: Observation,
         events: EventBus,
         *,
-        changed: Callable[[], None],
+        on_change: Callable[[], None],
         resets: Callable[[], Sequence[ServiceCall]] = tuple,
-        begun: Callable[[], Coroutine[object, object, None]] | None = None,
+        on_start: Callable[[], Coroutine[object, object, None]] | None = None,
     ) -> None:
-        """`changed` is called when `pending` did. `resets`: what servers elsewhere are told before jobs of
-        the run start. `begun`: what is done as they start, besides.
+        """`on_change` is called when `pending` has changed. `resets` returns calls to servers of other
+        experiments, made before jobs of the run start. `on_start` returns work that is done besides, as they
+        start.
         """
         self._processes = processes
         self._runners = processes.runners
         self._config = config
         self._observation = observation
         self._events = events
-        self._notify_changed = changed
+        self._notify_changed = on_change
         self._resets = resets
-        self._on_start = begun
+        self._on_start = on_start
         self._task: asyncio.Task[None] | None = None
         self._number = 0
         self._decision = asyncio.Lock()
         self.closed_reason: str | None = None
         """Why nothing is started any more, in words; `None` while something may be."""
         self.pending: Pending | None = None
-        """What the next supervisor must finish, should this one be killed now."""
+        """The work that the next supervisor must finish, should this one be killed now."""
 
     @property
     def busy(self) -> bool:
-        """Something is being stopped, or about to be started."""
+        """True if something is being stopped, or about to be started."""
         return self._task is not None and not self._task.done()
 
     @property
     def under_way(self) -> str | None:
-        """What is being carried out, in words."""
+        """The plan being executed, in words."""
         return _describe(self.pending.plan) if self.pending is not None else None
 
     @asynccontextmanager
     async def deciding(self, *, starts: bool) -> AsyncIterator[None]:
-        """Within, what a plan was made from stays so until it is begun: one decides at a time.
+        """Within this context, what a plan was made from stays so until it is started: one decides at a time.
 
         Raises:
             ConflictError: if it `starts` something and nothing may start any more.
@@ -100,14 +101,14 @@ class Transactions:
                 self.refuse_if_closed()
             yield
 
-    async def close(self, why: str) -> None:
-        """Start nothing from now on, and drop what is under way, once whoever decides now has begun."""
-        self.closed_reason = why
+    async def close(self, reason: str) -> None:
+        """Start nothing from now on, and drop what is under way, once the present decision is made."""
+        self.closed_reason = reason
         async with self._decision:
             await self.cancel()
 
     def refuse_if_closed(self) -> None:
-        """For whoever would start something.
+        """Raise if nothing may be started.
 
         Raises:
             ConflictError: after `close`.
@@ -116,14 +117,15 @@ class Transactions:
             raise ConflictError(self.closed_reason, hint="wait until it is down, then start it again")
 
     def start(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
-        """Carry `plan` out; returns at once. `automatic`: by a restart policy, so that failures count on."""
-        kept = plan.model_dump(include={"action", "stop", "start", "keep"}) | {"by": request.by}
-        self._events.journal.add("plan", _describe(plan), **kept)
-        written = request.model_copy(update={"edits": {}, "texts": {}})  # kept on disk, without their secrets
-        self.resume(Pending(request=written, plan=plan, automatic=automatic))
+        """Execute `plan`; returns at once. `automatic`: by a restart policy, so that failures count on."""
+        data = plan.model_dump(include={"action", "stop", "start", "keep"}) | {"by": request.by}
+        self._events.journal.add("plan", _describe(plan), **data)
+        # on disk, without the secrets of its edits
+        saved_request = request.model_copy(update={"edits": {}, "texts": {}})
+        self.resume(Pending(request=saved_request, plan=plan, automatic=automatic))
 
     def resume(self, pending: Pending) -> None:
-        """Carry out what was begun, by this supervisor or by one that was killed."""
+        """Execute what was begun, by this supervisor or by one that was killed."""
         self.pending = pending
         self._notify_changed()
         self._number += 1
@@ -134,7 +136,7 @@ class Transactions:
             await asyncio.wait([self._task])
 
     async def cancel(self) -> None:
-        """Drop what is left of the present one. A process that was asked to stop goes on stopping."""
+        """Drop the rest of the present one. A process that was asked to stop goes on stopping."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -145,8 +147,10 @@ class Transactions:
         self._notify_changed()
 
     async def _execute(self, pending: Pending, number: int) -> None:
-        """Cancelled, it stays pending: `cancel` forgets it, a supervisor that leaves does not."""
-        begun = time.monotonic()
+        """Execute one plan. Cancelled, it stays pending: `cancel` clears it, a supervisor that
+        ends does not.
+        """
+        started_at = time.monotonic()
         try:
             await self._stop_and_start(pending)
         except Exception as error:
@@ -160,16 +164,16 @@ class Transactions:
                 raise
             return
         self._clear_pending()
-        spawn(self._report_outcome(pending.plan, begun, number), f"outcome {number}")
+        spawn(self._report_outcome(pending.plan, started_at, number), f"outcome {number}")
 
     async def _stop_and_start(self, pending: Pending) -> None:
         plan, request = pending.plan, pending.request
-        left = await self._processes.stop(plan.stop, kill=request.kill)
+        survivors = await self._processes.stop(plan.stop, kill=request.kill)
         if plan.free and not pending.automatic:
-            left += [f"pid {orphan.pid}" for orphan in await self._processes.orphans.free(plan.free)]
+            survivors += [f"pid {orphan.pid}" for orphan in await self._processes.orphans.free(plan.free)]
         if plan.start:
-            if left:
-                raise RltuiError(f"nothing was started: {', '.join(left)} cannot be ended")
+            if survivors:
+                raise RltuiError(f"nothing was started: {', '.join(survivors)} cannot be ended")
             self._prepare_run(plan, request)
             if self._run_jobs_of(plan):
                 if self._on_start is not None:
@@ -181,7 +185,7 @@ class Transactions:
             self._runners[name].start(automatic=pending.automatic)
 
     def _prepare_run(self, plan: Plan, request: Request) -> None:
-        """Choose the resume point, where the jobs of the run begin; one that goes on uses the files.
+        """Choose the resume point, where the jobs of the run begin; a job that goes on uses the files.
 
         Raises:
             RltuiError: if the checkpoint is gone, or files cannot be moved.
@@ -189,20 +193,20 @@ class Transactions:
         if not self._run_jobs_of(plan) or any(job.lifecycle.busy for job in self._processes.run_jobs()):
             return
         folder = self._observation.folder
-        there = folder.checkpoints()
+        checkpoints = folder.checkpoints()
         if plan.resume_from is None:
-            step = there[-1] if there and request.resume == "latest" else None
-        elif plan.resume_from in there or plan.resume_from == 0:
-            step = plan.resume_from if plan.resume_from in there else None
+            step = checkpoints[-1] if checkpoints and request.resume == "latest" else None
+        elif plan.resume_from in checkpoints or plan.resume_from == 0:
+            step = plan.resume_from if plan.resume_from in checkpoints else None
         else:
-            raise RltuiError(f"checkpoint {plan.resume_from} is gone; {folder.path} has: {there}")
+            raise RltuiError(f"checkpoint {plan.resume_from} is gone; {folder.path} has: {checkpoints}")
         self._observation.resume_from(step)
 
     def _run_jobs_of(self, plan: Plan) -> set[str]:
         return {job.spec.id for job in self._processes.run_jobs()} & set(plan.start)
 
     async def _call_services(self, plan: Plan) -> None:
-        """Tell services that live through `plan` what they must know before the jobs of the run start.
+        """Call services that live through `plan` before the jobs of the run start.
 
         Raises:
             ConfigError: if the config cannot be understood.
@@ -220,52 +224,52 @@ class Transactions:
 
     async def _call(self, call: ServiceCall) -> None:
         key = os.environ.get(call.key_variable, "")
-        fault = await asyncio.to_thread(post_json, call.url, call.body, timeout_s=call.timeout_s, key=key)
-        if fault is not None and call.required:
-            raise RltuiError(f"{call.component} could not be told to {call.why}: {fault}")
-        outcome = "done" if fault is None else f"not done: {fault}"
+        error = await asyncio.to_thread(post_json, call.url, call.body, timeout_s=call.timeout_s, key=key)
+        if error is not None and call.required:
+            raise RltuiError(f"{call.component} could not be told to {call.why}: {error}")
+        outcome = "done" if error is None else f"not done: {error}"
         self._events.journal.add(
             "call", f"{call.component}: {call.why}: {outcome}", component=call.component, url=call.url
         )
 
-    async def _report_outcome(self, plan: Plan, begun: float, number: int) -> None:
+    async def _report_outcome(self, plan: Plan, started_at: float, number: int) -> None:
         """Journal how it came out, unless another transaction took over."""
         epochs = {name: self._runners[name].lifecycle.epoch for name in plan.start}
         while not all(self._runners[name].lifecycle.state in _FINAL_STATES for name in plan.start):
             await self._processes.changes.wait()
-        took_s = time.monotonic() - begun
-        lives = {name: self._runners[name].lifecycle for name in plan.start}
+        took_s = time.monotonic() - started_at
+        lifecycles = {name: self._runners[name].lifecycle for name in plan.start}
         if number != self._number or any(
-            lifecycle.epoch != epochs[name] for name, lifecycle in lives.items()
+            lifecycle.epoch != epochs[name] for name, lifecycle in lifecycles.items()
         ):
             self._events.journal.add("plan", f"overtaken: {_describe(plan)}")
             return
-        bad = [
+        failures = [
             f"{name} {lifecycle.state}" + (f": {lifecycle.reason}" if lifecycle.reason else "")
-            for name, lifecycle in lives.items()
+            for name, lifecycle in lifecycles.items()
             if lifecycle.state not in (ComponentState.READY, ComponentState.EXITED)
             and not (lifecycle.state is ComponentState.STOPPED and self._processes.is_made(name))
         ]
-        if bad:
+        if failures:
             self._events.journal.add(
-                "plan", f"failed after {duration(took_s)}: {'; '.join(bad)}", failed=True
+                "plan", f"failed after {duration(took_s)}: {'; '.join(failures)}", failed=True
             )
         else:
             self._events.journal.add("plan", f"done in {duration(took_s)}: {_describe(plan)}", plan_s=took_s)
 
 
 def _describe(plan: Plan) -> str:
-    """`stop trainer, orchestrator; start orchestrator, trainer`."""
+    """The steps as text: `stop trainer, orchestrator; start orchestrator, trainer`."""
     steps = (
         ("stop", plan.stop),
         ("end", tuple(f"pid {orphan.pid}" for orphan in plan.free)),
         ("start", plan.start),
     )
-    return "; ".join(f"{word} {', '.join(names)}" for word, names in steps if names)
+    return "; ".join(f"{verb} {', '.join(names)}" for verb, names in steps if names)
 
 
 class Retries:
-    """Starts that a restart policy promised, made when they are due, as a plan of their own.
+    """Starts that a restart policy promised, executed when they are due, as a plan of their own.
 
     Lives on the supervisor's loop, whose clock is monotonic.
     """
@@ -274,9 +278,9 @@ class Retries:
         self._transactions = transactions
         self._planner = planner
 
-    def lifecycle_changed(self, runner: ComponentRunner, before: Lifecycle) -> None:
-        """Call after every transition."""
-        del before
+    def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
+        """To be called after every transition."""
+        del previous
         lifecycle = runner.lifecycle
         if lifecycle.state is ComponentState.BACKOFF and lifecycle.retry_at is not None:
             asyncio.get_running_loop().call_at(lifecycle.retry_at, self._due, runner, lifecycle)
@@ -308,7 +312,7 @@ class Retries:
 class RollbackWatch:
     """Watches whether every component survives its start with the newest applied edit.
 
-    Clocks are the wall's, since a next supervisor may go on with it.
+    Times are those of the wall clock, since a next supervisor may go on with them.
     """
 
     def __init__(
@@ -318,7 +322,7 @@ class RollbackWatch:
         self._alert = alert
         self._clock = clock
         self.applied: AppliedEdit | None = None
-        """What the next supervisor must go on watching, should this one be killed now."""
+        """The edit that the next supervisor must go on watching, should this one be killed now."""
 
     @property
     def offer(self) -> RollbackOffer | None:
@@ -326,7 +330,7 @@ class RollbackWatch:
         return self.applied.offer if self.applied is not None else None
 
     def start(self, record: EditRecord, plan: Plan) -> None:
-        """`record` was written, and `plan` is about to be carried out with it. After an undo there is nothing
+        """Watch the edit `record`, with which `plan` is about to be executed. After an undo there is nothing
         to watch: the next undo would take back another edit.
         """
         is_undo = record.action == "undo"
@@ -335,28 +339,30 @@ class RollbackWatch:
         )
 
     def withdraw(self) -> None:
-        """Somebody went on with something else."""
+        """Stop watching: somebody went on with something else."""
         self.applied = None
 
     def restore(self, applied: AppliedEdit | None, undoable: EditRecord | None) -> None:
-        """Go on with what an earlier supervisor watched, if `undoable` is that edit still."""
+        """Go on with what an earlier supervisor watched, if `undoable` is still that edit."""
         is_newest = applied is not None and undoable is not None and applied.number == undoable.number
         self.applied = applied if is_newest else None
 
     def with_components(self, request: Request) -> Request:
-        """An undo that accepts the offer also starts what died, whether or not that reads what is undone."""
+        """`request` with the component that died, if it is an undo that accepts the offer: that is started
+        whether or not it reads what is undone.
+        """
         if self.offer is None or self.applied is None or request.action != "undo" or not request.restart:
             return request
-        named = dict.fromkeys((*request.components, self.offer.component))
-        return request.model_copy(update={"components": tuple(named)})
+        components = dict.fromkeys((*request.components, self.offer.component))
+        return request.model_copy(update={"components": tuple(components)})
 
-    def lifecycle_changed(self, component: ComponentRunner, before: Lifecycle) -> None:
-        """Call after every transition."""
+    def lifecycle_changed(self, component: ComponentRunner, previous: Lifecycle) -> None:
+        """To be called after every transition."""
         applied, lifecycle, name = self.applied, component.lifecycle, component.spec.id
         if applied is None or name not in applied.components:
             return
         now = self._clock()
-        if lifecycle.state is ComponentState.READY and before.state is not lifecycle.state:
+        if lifecycle.state is ComponentState.READY and previous.state is not lifecycle.state:
             recovered = applied.offer is not None and applied.offer.component == name
             self.applied = applied.model_copy(
                 update={
@@ -372,15 +378,15 @@ class RollbackWatch:
             applied.offer is None
             and is_starting
             and lifecycle.state in _DEAD_STATES
-            and before.state not in _DEAD_STATES
+            and previous.state not in _DEAD_STATES
         ):
             self._make_offer(applied, component, now)
 
     def _make_offer(self, applied: AppliedEdit, component: ComponentRunner, now: float) -> None:
         name, record, lifecycle = component.spec.id, component.record, component.lifecycle
         started_at = record.started_at if record is not None else None
-        after = f" after {duration(now - started_at)}" if started_at is not None else ""
-        reason = f"{name} died{after}: {lifecycle.reason or lifecycle.state}"
+        after_text = f" after {duration(now - started_at)}" if started_at is not None else ""
+        reason = f"{name} died{after_text}: {lifecycle.reason or lifecycle.state}"
         offer = RollbackOffer(edit=applied.words, component=name, reason=reason)
         self.applied = applied.model_copy(update={"offer": offer})
         undo = hints.UNDO_RESTART(name=name_if_needed(self._experiment))

@@ -1,4 +1,4 @@
-"""Loops that look at the world: metrics, logs, config files, disk, leftovers and GPUs."""
+"""Loops of the supervisor that poll: metrics, logs, config files, checkpoints, disk, orphans and GPUs."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ logger = logging.getLogger(__name__)
 
 _METRICS_INTERVAL_S = 0.5
 _HEALTH_INTERVAL_S = 5.0
-"""Between two looks at the health of a run whose metrics do not grow: a step may stay out."""
+"""Pause between two checks of the health of a run whose metrics do not grow: a step may fail to come."""
 _RECORD_INTERVAL_S = 1.0
 _CATCH_UP_PAUSE_S = 0.02
-"""Between two pieces of a long file, so that nothing else waits."""
+"""Pause between two pieces of a long file, so that nothing else waits."""
 _CONFIG_INTERVAL_S = 1.0
 _LOGS_INTERVAL_S = 1.0
 _CHECKPOINTS_INTERVAL_S = 2.0
 _DISK_INTERVAL_S = 5.0
-"""How often it is seen whether a new checkpoint changes the forecast."""
+"""Pause between two checks whether a new checkpoint changes the forecast."""
 
 
 async def follow_metrics(supervisor: Supervisor) -> None:
-    """Publish the status when the metrics file has grown; tell of metrics that are no numbers any more."""
+    """Publish the status when the metrics file has grown; alert on metrics that are no numbers any more."""
     progress = supervisor.observation.progress
     progress.take_non_finite()  # has been told when it happened; what still holds is told again
     if supervisor.processes.alive():
         _alert_non_finite(supervisor, progress.non_finite_now)
-    looked_at = 0.0
+    checked_at = 0.0
     while True:
         has_grown = progress.poll()
         if has_grown:
             _alert_non_finite(supervisor, progress.take_non_finite())
-        if has_grown or time.monotonic() - looked_at >= _HEALTH_INTERVAL_S:
-            looked_at = time.monotonic()
-            is_other = refresh_health(supervisor)
-            if has_grown or is_other:
+        if has_grown or time.monotonic() - checked_at >= _HEALTH_INTERVAL_S:
+            checked_at = time.monotonic()
+            is_changed = refresh_health(supervisor)
+            if has_grown or is_changed:
                 supervisor.events.changed("status")
         await asyncio.sleep(_METRICS_INTERVAL_S)
 
 
 def _working_since(supervisor: Supervisor) -> float | None:
-    """When the newest of the jobs of the run began; `None` where not all of them are at work."""
+    """Start of the newest of the jobs of the run; `None` where not all of them are at work."""
     runners = supervisor.processes.run_jobs()
     if not runners or any(runner.lifecycle.state is not ComponentState.READY for runner in runners):
         return None
@@ -62,29 +62,29 @@ def _working_since(supervisor: Supervisor) -> float | None:
 
 
 def refresh_health(supervisor: Supervisor) -> bool:
-    """Tell of what is new; returns whether anything is other than before."""
-    observation, figures = supervisor.observation, supervisor.observation.progress.concept_metrics
+    """Evaluate the health and report what is new; returns whether anything changed."""
+    observation, metrics_of_run = supervisor.observation, supervisor.observation.progress.concept_metrics
     observation.health.add_activities(observation.activities.values())
     started = _working_since(supervisor)
     now = None if started is None else time.time()
     is_over = started is None and not supervisor.setup.record.observed
-    is_other = observation.health.refresh(figures, now=now, started=started or 0.0, is_over=is_over)
-    observation.health.report(figures)
-    return is_other
+    is_changed = observation.health.refresh(metrics_of_run, now=now, started=started or 0.0, is_over=is_over)
+    observation.health.report(metrics_of_run)
+    return is_changed
 
 
 async def record_metrics(supervisor: Supervisor) -> None:
-    """Keep the series of the run on disk; tell once that there is no room for them."""
+    """Write the series of the run to disk; alert once that there is no room for them."""
     recorder = supervisor.observation.recorder
-    told: str | None = None
+    reported_problem: str | None = None
     while True:
         is_behind = await asyncio.to_thread(recorder.poll)
-        if recorder.problem is not None and told is None:
+        if recorder.problem is not None and reported_problem is None:
             text = f"{recorder.problem}: the curves wait for room on the disk; the run itself goes on"
             supervisor.events.alert(
                 Alert(kind="disk", severity="warning", title="metrics cannot be kept", text=text)
             )
-        told = recorder.problem
+        reported_problem = recorder.problem
         await asyncio.sleep(_CATCH_UP_PAUSE_S if is_behind else _RECORD_INTERVAL_S)
 
 
@@ -99,19 +99,19 @@ async def follow_logs(supervisor: Supervisor) -> None:
         await asyncio.sleep(_CATCH_UP_PAUSE_S if finder.behind else _LOGS_INTERVAL_S)
 
 
-def _alert_non_finite(supervisor: Supervisor, found: Iterable[NonFinite]) -> None:
-    for alert in metrics.non_finite_alerts(found):
+def _alert_non_finite(supervisor: Supervisor, metrics_now: Iterable[NonFinite]) -> None:
+    for alert in metrics.non_finite_alerts(metrics_now):
         supervisor.events.alert(alert)
 
 
 async def follow_config(supervisor: Supervisor) -> None:
     """Publish the knobs when a config file was changed by somebody else."""
-    seen = _stamps(supervisor)
+    previous = _stamps(supervisor)
     while True:
         await asyncio.sleep(_CONFIG_INTERVAL_S)
         stamps = _stamps(supervisor)
-        if stamps != seen:
-            seen = stamps
+        if stamps != previous:
+            previous = stamps
             supervisor.events.changed("knobs")
 
 
@@ -147,22 +147,22 @@ async def watch_gpus(supervisor: Supervisor) -> None:
 
 
 async def watch_orphans(supervisor: Supervisor) -> None:
-    """Search for leftovers when an attempt has ended, and while there are some."""
+    """Search for orphans when an attempt has ended, and while there are some."""
     await supervisor.processes.orphans.watch()
 
 
 async def watch_reservations(supervisor: Supervisor) -> None:
-    """End claims on GPU memory once their components have it."""
+    """Release reservations of GPU memory once their components have it."""
     await supervisor.processes.reservations.watch()
 
 
 async def watch_servers(supervisor: Supervisor) -> None:
-    """Ask the inference servers that somebody else runs, and see who uses ours."""
+    """Poll the inference servers that somebody else runs, and the users of this experiment's server."""
     await supervisor.servers.watch()
 
 
 async def watch_disk(supervisor: Supervisor) -> None:
-    """While something runs, alert when the forecast becomes worse. It is told again after it was well."""
+    """Alert when the forecast becomes worse while something runs; again after it was well."""
     folder = supervisor.observation.folder
     watch = DiskWatch(str(folder.path), DiskMeter(folder), supervisor.setup.record.name)
     while True:
@@ -178,16 +178,19 @@ async def run_evals(supervisor: Supervisor) -> None:
 
 
 def _alert_time_limits(supervisor: Supervisor, written: Sequence[Written], warned: set[float]) -> None:
-    """Alert once for each limit, also where what went well before goes slower now."""
+    """Alert once for each time limit that comes before the next checkpoint, also where the run has become
+    slower.
+    """
     for name, runner in supervisor.processes.runners.items():
         job_status = runner.remote_attempt.job_status
         ends_at = job_status.ends_at if job_status is not None and job_status.phase == "running" else None
         if ends_at is None or ends_at in warned or ends_at < time.time():
             continue
         assert job_status is not None
-        now = [each for each in written if each.at >= job_status.since]  # not over the time in a queue
+        # not over the time in a queue
+        recent = [checkpoint for checkpoint in written if checkpoint.at >= job_status.since]
         max_steps = supervisor.observation.progress.max_steps
-        if (cost := lost_at_limit(now, max_steps=max_steps, ends_at=ends_at)) is not None:
+        if (cost := lost_at_limit(recent, max_steps=max_steps, ends_at=ends_at)) is not None:
             warned.add(ends_at)
             title = f"{name}: its job ends before the next checkpoint"
             alert = Alert(kind="notice", severity="warning", title=title, text=cost, component=name)
@@ -195,24 +198,24 @@ def _alert_time_limits(supervisor: Supervisor, written: Sequence[Written], warne
 
 
 async def watch_checkpoints(supervisor: Supervisor) -> None:
-    """Journal each checkpoint when it is complete; those there before are none of ours to tell. Alert where a
-    job ends before the next one.
+    """Journal each checkpoint when it is complete, except those that were there before. Alert where a job
+    ends before the next one.
     """
     written: list[Written] = []
     warned: set[float] = set()
     folder, journal = supervisor.observation.folder, supervisor.events.journal
-    known = frozenset(await asyncio.to_thread(folder.checkpoint_folders))
+    previous = frozenset(await asyncio.to_thread(folder.checkpoint_folders))
     was_growing = False
     while True:
         await asyncio.sleep(_CHECKPOINTS_INTERVAL_S)
         is_growing = bool(supervisor.processes.alive()) or supervisor.setup.record.observed
         if is_growing or was_growing:  # the last one may have come as everything ended
-            there = frozenset(await asyncio.to_thread(folder.checkpoint_folders))
-            for step in sorted(there - known):
+            checkpoints = frozenset(await asyncio.to_thread(folder.checkpoint_folders))
+            for step in sorted(checkpoints - previous):
                 journal.add("checkpoint", f"checkpoint {step} is complete", step=step)
                 await supervisor.evals.checkpoint(step)
                 written.append(Written(step, time.time()))
-            known = there
+            previous = checkpoints
         if len(written) > 1:
             _alert_time_limits(supervisor, written[-2:], warned)
         was_growing = is_growing
