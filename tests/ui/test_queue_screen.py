@@ -130,4 +130,4 @@ async def test_jobs_that_slurm_holds_back_are_not_counted_as_running() -> None:
     async with app.run_test() as pilot:
         await settle(pilot)
         screen = await open_screen(pilot)
-        assert str(screen._title.render()) == " rltui · Queue · 1 run · 1 pending"
+        assert str(screen.title_line.render()) == " rltui · Queue · 1 run · 1 pending"

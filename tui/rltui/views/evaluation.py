@@ -2,55 +2,188 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rltui.core import hints
-from rltui.core.text import duration
+from rltui.core.evals import Difference, EvalReport, Evaluation, QueuedEval, baseline, difference
+from rltui.core.states import Role
+from rltui.core.text import duration, shortened
+from rltui.views.table import Cell, Column, Order, View
 
-if TYPE_CHECKING:
-    from rltui.core.evals import Difference, EvalReport, Evaluation
+_LABEL_WIDTH = 28
+"""Of a label on the screen."""
+_KINDS = ("base", "sft", "checkpoint", "model")
+_OF_RUN = ("checkpoint", "now")
+_ROLES: dict[str, Role] = {"▲": "good", "▼": "bad"}
 
 
-EVAL_HEAD = (
-    "id", "what", "on", "asked", "reward", "spread", "difference", "cut off", "failed", "when", "note",
-)  # fmt: skip
-"""Above the columns of `eval_cells`."""
+@dataclass(frozen=True, slots=True)
+class ComparedEvaluation:
+    """An evaluation, and the one that it is compared with."""
+
+    evaluation: Evaluation
+    to: Evaluation | None
+    """Itself, where a person chose it for the others to be compared with."""
+    difference: Difference | None
+    """`None`: there is nothing to compare it with, or they measure different things."""
+    run: int
+    """Number of the run whose weights it is of, from 1 on by their first evaluations; 0: of none."""
+    is_only_run: bool
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.to == self.evaluation
 
 
-def eval_cells(
-    evaluation: Evaluation, compared: Difference | None, to: Evaluation | None, now: float
-) -> tuple[str, ...]:
-    """`3`, `checkpoint 20`, `reverse-text`, `20 × 3`, `0.812 ± 0.021`, `0.110`, `+0.312 ± 0.041 ▲ to 1`,
-    `2 %`, `0 %`, `12m`, and what is wrong with it.
+def compared(evaluations: Sequence[Evaluation], chosen: Evaluation | None = None) -> list[ComparedEvaluation]:
+    """Each with its difference to the chosen one, else to the one that suggests itself."""
+    by_time = sorted(evaluations, key=lambda each: each.at)
+    runs = [*dict.fromkeys(each.run for each in by_time if each.run)]
+    rows = []
+    for each in evaluations:
+        to = chosen or baseline(evaluations, each)
+        gap = difference(each, to) if to is not None and to != each else None
+        run = runs.index(each.run) + 1 if each.run else 0
+        rows.append(ComparedEvaluation(each, to, gap, run, is_only_run=len(runs) < 2))
+    return rows
 
-    `compared`: with `to`, where there is a baseline.
-    """
-    note = evaluation.words
-    if evaluation.verdict != "ok":
-        note = f"{evaluation.verdict}: {note}" if note else evaluation.verdict
-    return (
-        evaluation.id,
-        evaluation.label,
-        evaluation.env,
-        f"{evaluation.num_examples} × {evaluation.rollouts_per_example}",
-        evaluation.reward_text,
-        "" if evaluation.std is None else f"{evaluation.std:.3f}",
-        f"{compared.words} to {to.id}" if compared is not None and to is not None else "",
-        _share(evaluation.truncated_frac),
-        _share(evaluation.failed_frac),
-        duration(now - evaluation.at),
-        note,
-    )
+
+def _note_text(row: ComparedEvaluation, _: float) -> str:
+    verdict, words = row.evaluation.verdict, row.evaluation.words
+    if verdict == "ok":
+        return words
+    return f"{verdict}: {words}" if words else verdict
+
+
+def _short_label(row: ComparedEvaluation, _: float) -> str:
+    label = shortened(row.evaluation.label.rpartition("/")[2], _LABEL_WIDTH)
+    return label if row.is_only_run or not row.run else f"{label} (run {row.run})"
+
+
+def _difference_text(row: ComparedEvaluation, _: float) -> str:
+    return f"{row.difference.words} to {row.to.id}" if row.difference and row.to else ""
+
+
+def _standing(row: ComparedEvaluation, _: float) -> Cell:
+    """Its difference, or why there is none to be told."""
+    if not row.evaluation.is_sound:
+        return Cell(f"⚠ {row.evaluation.verdict}")
+    if row.is_baseline:
+        return Cell("baseline")
+    words = "" if row.difference is None else row.difference.words
+    return Cell(words, _ROLES.get(words[-1:]))
+
+
+def _by_kind(row: ComparedEvaluation) -> tuple[object, ...]:
+    each = row.evaluation
+    kind = "checkpoint" if each.kind in _OF_RUN else each.kind
+    return (each.env, _KINDS.index(kind), row.run, each.step or 0, each.at)
+
+
+def _asked_text(row: ComparedEvaluation, _: float) -> str:
+    return f"{row.evaluation.num_examples} × {row.evaluation.rollouts_per_example}"
+
+
+VIEW: View[ComparedEvaluation] = View(
+    key=lambda row: row.evaluation.id,
+    columns=(
+        Column("experiment", lambda row, _: row.evaluation.experiment, least=10, cut="middle"),
+        Column("id", lambda row, _: row.evaluation.id),
+        Column("what", lambda row, _: row.evaluation.label, least=12, cut="middle"),
+        Column("short", _short_label, heading="what"),
+        Column("on", lambda row, _: row.evaluation.env, least=12, goes=2),
+        Column("short on", lambda row, _: row.evaluation.env.rpartition("/")[2], heading="on"),
+        Column("asked", _asked_text, goes=6),
+        Column("reward", lambda row, _: row.evaluation.reward_text),
+        Column(
+            "spread",
+            lambda row, _: "" if row.evaluation.std is None else f"{row.evaluation.std:.3f}",
+            is_right=True,
+            goes=5,
+        ),
+        Column("difference", _difference_text),
+        Column("standing", _standing, heading="difference"),
+        Column("cut off", lambda row, _: _share(row.evaluation.truncated_frac), is_right=True, goes=1),
+        Column("failed", lambda row, _: _share(row.evaluation.failed_frac), is_right=True, goes=4),
+        Column("when", lambda row, now: duration(now - row.evaluation.at), is_right=True, goes=3),
+        Column("note", _note_text, least=12),
+    ),
+    orders={
+        "kind": Order("from base to the last step", _by_kind),
+        "newest": Order("newest first", lambda row: -row.evaluation.at),
+        "best": Order(
+            "highest first",
+            lambda row: (
+                row.evaluation.env,
+                not row.evaluation.is_sound,
+                -(row.evaluation.mean or 0.0),
+                row.evaluation.at,
+            ),
+        ),
+    },
+)
+
+
+def evaluation_details(row: ComparedEvaluation) -> list[tuple[str, str]]:
+    """All that is known of one, as labels and texts."""
+    each = row.evaluation
+    rows = [
+        ("because", each.words),
+        ("compared", _comparison_text(row)),
+        ("model", each.model),
+        ("rewards", _rewards_text(each)),
+        ("asked", f"{each.num_examples} examples of {each.env}, {each.rollouts_per_example} rollouts each"),
+        ("took", duration(each.seconds) if each.seconds else ""),
+        ("samples", each.results),
+        ("command", shlex.join(each.command)),
+    ]
+    return [(label, text) for label, text in rows if text]
+
+
+def _comparison_text(row: ComparedEvaluation) -> str:
+    to = row.to
+    if to is None or row.is_baseline or not row.evaluation.is_sound:
+        return ""
+    if row.difference is None:
+        return f"not with {to.label}: that one was of {to.env}"
+    examples = row.difference.examples
+    how = f"example by example, over {examples}" if examples else "by the means"
+    return f"with {to.label} (#{to.id}): {row.difference.words}, {how}"
+
+
+def _rewards_text(each: Evaluation) -> str:
+    if each.mean is None:
+        return ""
+    std = "" if each.std is None else f", spread {each.std:.3f}"
+    rates = ((each.truncated_frac, "cut off"), (each.failed_frac, "failed"))
+    bad = "".join(f", {100 * part:.0f} % {word}" for part, word in rates if part)
+    return f"mean {each.mean:.3f} of {each.rollouts}{std}{bad}"
+
+
+def queued_text(queued: QueuedEval, now: float) -> str:
+    """`◐ checkpoint 20 · 24/60 rollouts · asked for by eval_every · 31s`."""
+    is_running = queued.state == "running"
+    since = queued.started_at if is_running else queued.at
+    parts = [queued.label, queued.words]
+    parts += [f"asked for by {queued.by}"] if queued.by != "you" else []
+    parts += [duration(max(0.0, now - since))] if since else []
+    return f"{'◐' if is_running else '◌'} {' · '.join(filter(None, parts))}"
 
 
 def _share(frac: float) -> str:
     return f"{100 * frac:.0f} %" if frac else ""
 
 
+def order_text(every: int) -> str:
+    """`one of 5 checkpoints`."""
+    return "every checkpoint" if every == 1 else f"one of {every} checkpoints"
+
+
 def eval_summary(report: EvalReport) -> list[str]:
     """What runs and waits, and the standing order: a line each."""
     lines = [f"{each.id}: {each.label}: {each.words}" for each in report.queue]
     if report.every:
-        which = "every checkpoint" if report.every == 1 else f"one of {report.every} checkpoints"
-        lines.append(f"{which} is evaluated ({hints.EVAL_NEVER} ends that)")
+        lines.append(f"{order_text(report.every)} is evaluated ({hints.EVAL_NEVER} ends that)")
     return lines

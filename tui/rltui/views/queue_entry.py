@@ -2,42 +2,106 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from rltui.core import hints
 from rltui.core.states import ENTRY_STATES, PENDING, Badge
 from rltui.core.text import duration
+from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
     from rltui.core.queue import QueueEntry, RunQueue
     from rltui.core.runs import RunRow
 
 
-QUEUE_HEAD = ("", "run", "state", "step", "reward", "what", "why")
-"""Of `queue_cells`."""
+class QueuedRun(NamedTuple):
+    """An entry, and what is known of its run, where there is one."""
+
+    entry: QueueEntry
+    run: RunRow | None
 
 
-def queue_order(queue: RunQueue) -> list[QueueEntry]:
-    """What runs, what waits in the order in which it may start, what has ended, the newest first."""
+def queued_runs(queue: RunQueue, run_of: Callable[[QueueEntry], RunRow | None]) -> list[QueuedRun]:
+    """What runs, what waits in the order in which it may start, what has ended, the newest first.
+
+    `run_of` is asked for entries that have started.
+    """
     ended = sorted(
         (each for each in queue.entries if not each.is_open), key=lambda each: -(each.ended_at or 0.0)
     )
     going = [each for each in queue.entries if each.is_open]
     going.sort(key=lambda each: (ENTRY_STATES[each.state].rank, -each.priority))
-    return [*going, *ended]
+    return [QueuedRun(each, None if each.state == "waiting" else run_of(each)) for each in (*going, *ended)]
 
 
-def queue_cells(entry: QueueEntry, row: RunRow | None, now: float) -> tuple[str, ...]:
-    """A row of the queue. `row`: of its run, where there is one."""
-    step = "" if row is None or row.step is None else str(row.step)
-    if row is not None and step and row.max_steps:
-        step += f"/{row.max_steps}"
-    reward = "" if row is None or row.reward is None else f"{row.reward:.3f}"
-    why = entry.why
-    badge = entry_badge(entry)
-    if entry.state == "waiting" and entry.not_before is not None and entry.not_before > now:
-        why += f", in {duration(entry.not_before - now)}"
-    return badge.sign, entry.name, badge.word, step, reward, entry.told, why
+def _sign(queued: QueuedRun, _: float) -> Cell:
+    badge = entry_badge(queued.entry)
+    return Cell(badge.sign, badge.role)
+
+
+def _step_text(queued: QueuedRun, _: float) -> str:
+    run = queued.run
+    if run is None or run.step is None:
+        return ""
+    return f"{run.step}/{run.max_steps}" if run.max_steps else str(run.step)
+
+
+def _reward_text(queued: QueuedRun, _: float) -> str:
+    run = queued.run
+    return "" if run is None or run.reward is None else f"{run.reward:.3f}"
+
+
+def _why_text(queued: QueuedRun, now: float) -> str:
+    entry = queued.entry
+    is_later = entry.state == "waiting" and entry.not_before is not None and entry.not_before > now
+    return f"{entry.why}, in {duration((entry.not_before or now) - now)}" if is_later else entry.why
+
+
+VIEW: View[QueuedRun] = View(
+    key=lambda each: each.entry.id,
+    columns=(
+        Column("sign", _sign, heading=""),
+        Column("run", lambda each, _: each.entry.name, least=14, cut="middle"),
+        Column("state", lambda each, _: entry_badge(each.entry).word),
+        Column("step", _step_text, is_right=True, goes=3),
+        Column("reward", _reward_text, is_right=True, goes=2),
+        Column("what", lambda each, _: each.entry.told, least=12, goes=1),
+        Column("why", _why_text, least=14),
+    ),
+)
+
+
+def entry_details(entry: QueueEntry) -> list[str]:
+    """All that is known of one: its reason, what starts it, what it needs, where it lies."""
+    behind = ["--", *entry.overrides] if entry.overrides else []
+    needs = []
+    if entry.gpus:
+        needs.append(f"{entry.gpus} GPU{'s' if entry.gpus > 1 else ''}")
+    if entry.devices:
+        needs.append(f"on GPU {entry.devices}")
+    if entry.retries:
+        failed = f", {entry.failures} failed" if entry.failures else ""
+        needs.append(f"{entry.retries + 1} tries{failed}")
+    if entry.priority:
+        needs.append(f"priority {entry.priority}")
+    needs += [f"stops if {rule}" for rule in entry.stop_if]
+    texts = [entry.why, f"rltui up {shlex.join([*entry.words, *behind])}", " · ".join(needs), entry.folder]
+    return [text for text in texts if text]
+
+
+def queue_counts(queue: RunQueue) -> list[str]:
+    """`2 run`, `1 pending`, `4 wait`, `1 failed`: those of which there are any."""
+    entries = queue.entries
+    pending = sum(entry_badge(each) is PENDING for each in entries)
+    counts = {
+        "run": sum(ENTRY_STATES[each.state].holds_devices for each in entries) - pending,
+        "pending": pending,
+        "wait": sum(each.state == "waiting" for each in entries),
+        "failed": sum(each.state == "failed" for each in entries),
+    }
+    return [f"{count} {word}" for word, count in counts.items() if count]
 
 
 def entry_badge(entry: QueueEntry) -> Badge:

@@ -7,7 +7,7 @@ list the names of those they show.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from rltui.core.states import Role
@@ -72,13 +72,16 @@ class View(Generic[Row]):
     filters: Mapping[str, Filter[Row]] = field(default_factory=dict)
     """By name; the first admits all."""
 
-    def named(self, names: Iterable[str]) -> tuple[Column[Row], ...]:
-        """The columns of these names, in that order.
+    def named(self, names: Iterable[str], *, first_to_go: Sequence[str] = ()) -> tuple[Column[Row], ...]:
+        """The columns of these names, in that order. With `first_to_go` only these go, in its order.
 
         Raises:
             KeyError: for a name of none.
         """
         known = {column.name: column for column in self.columns}
+        if first_to_go:
+            ranks = {name: rank for rank, name in enumerate(reversed(first_to_go), start=1)}
+            known = {name: replace(column, goes=ranks.get(name, 0)) for name, column in known.items()}
         return tuple(known[name] for name in names)
 
 

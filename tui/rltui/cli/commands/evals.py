@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.table import Column, print_table
+from rltui.cli.table import print_view
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.evals import EvalReport, Evaluation, baseline, difference
+from rltui.core.evals import EvalReport, Evaluation
 from rltui.core.text import unknown
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, known_experiments
-from rltui.views.evaluation import EVAL_HEAD, eval_cells, eval_summary
+from rltui.views.evaluation import VIEW, compared, eval_summary
 
-_GOES = {"cut off": 1, "on": 2, "when": 3, "failed": 4, "spread": 5, "asked": 6}
-"""Columns that a narrow terminal does without: those with the highest number first."""
+_COLUMNS = (
+    "id", "what", "on", "asked", "reward", "spread", "difference", "cut off", "failed", "when", "note",
+)  # fmt: skip
 
 
 def evals(arguments: argparse.Namespace) -> int:
@@ -88,48 +89,30 @@ def _control(record: ExperimentRecord) -> ControlFolder:
     return ControlFolder(Path(record.output_dir))
 
 
-def _column(word: str) -> Column:
-    is_text = word in ("what", "on", "note")
-    return Column(
-        word.upper(),
-        is_right=word in ("spread", "cut off", "failed", "when"),
-        least=12 if is_text else None,
-        cut="middle" if word == "what" else "end",
-        goes=_GOES.get(word, 0),
-    )
-
-
 def print_report(report: EvalReport, arguments: argparse.Namespace, *, only: str = "") -> None:
     """The table, or the document with the differences besides; of all of them, or of one."""
     ended, against = report.evaluations, getattr(arguments, "against", None)
     chosen = None if against is None else _chosen(ended, against)
-    compared = [(each, chosen or baseline(ended, each)) for each in ended]
-    compared = [pair for pair in compared if only in ("", pair[0].id)]
-    found = [(each, difference(each, to) if to and to != each else None, to) for each, to in compared]
+    rows = [row for row in compared(ended, chosen) if only in ("", row.evaluation.id)]
     if arguments.json:
-        shown = report.model_copy(update={"evaluations": tuple(each for each, *_ in found)})
+        shown = report.model_copy(update={"evaluations": tuple(row.evaluation for row in rows)})
         document: dict[str, Any] = shown.model_dump(mode="json")
         document["differences"] = [
             {
-                "id": each.id,
-                "experiment": each.experiment,
-                "to": to.id,
-                "to_experiment": to.experiment,
-                **gap.document(),
+                "id": row.evaluation.id,
+                "experiment": row.evaluation.experiment,
+                "to": row.to.id,
+                "to_experiment": row.to.experiment,
+                **row.difference.document(),
             }
-            for each, gap, to in found
-            if gap and to
+            for row in rows
+            if row.difference and row.to
         ]
         print(json.dumps(document))
         return
-    now = time.time()
-    if ended:
-        columns = [_column(word) for word in EVAL_HEAD]
-        rows = [eval_cells(each, gap, to, now) for each, gap, to in found]
-        if len({each.experiment for each in ended}) > 1:
-            columns = [Column("EXPERIMENT", least=10, cut="middle"), *columns]
-            rows = [(each.experiment, *row) for (each, *_), row in zip(found, rows, strict=True)]
-        print_table(columns, rows)
+    is_of_several = len({each.experiment for each in ended}) > 1
+    names = ("experiment", *_COLUMNS) if is_of_several else _COLUMNS
+    print_view(VIEW.named(names), rows, time.time())
     lines = eval_summary(report)
     if not ended and not lines:
         lines = [f"no evaluation yet: {hints.EVAL_BASE}, {hints.EVAL_NOW}"]

@@ -8,9 +8,9 @@ import time
 from collections.abc import Mapping
 from functools import partial
 
-from rltui.cli.colour import meaning_of, paint, signed
+from rltui.cli.colour import signed
 from rltui.cli.queue_requests import as_options, plan_request, print_added, queue_options, refuse_devices
-from rltui.cli.table import Column, room, table_lines
+from rltui.cli.table import view_lines
 from rltui.client.queue import asking
 from rltui.core import hints
 from rltui.core.knobs import split_assignments
@@ -20,18 +20,9 @@ from rltui.core.text import listed, whole_number
 from rltui.errors import RltuiError, UsageError
 from rltui.services.queue_file import read_queue
 from rltui.services.runs.index import RunIndex
-from rltui.views.queue_entry import QUEUE_HEAD, queue_cells, queue_notices, queue_order
+from rltui.views.queue_entry import VIEW, queue_notices, queued_runs
 
-_COLUMNS = tuple(
-    Column(
-        word.upper(),
-        is_right=word in ("step", "reward"),
-        least={"run": 14, "what": 12, "why": 14}.get(word),
-        cut="middle" if word == "run" else "end",
-        goes={"what": 1, "reward": 2, "step": 3}.get(word, 0),
-    )
-    for word in QUEUE_HEAD
-)
+_COLUMNS = VIEW.named(("sign", "run", "state", "step", "reward", "what", "why"))
 
 
 # --- adding -----------------------------------------------------------------------------------------------
@@ -122,16 +113,13 @@ def _lines(queue: RunQueue) -> list[str]:
     if not queue.entries:
         return [*lines, f"the queue is empty: {hints.QUEUE_ADD}, {hints.SWEEP}"]
     index, now = RunIndex(), time.time()
-    rows = [queue_cells(each, _row(each, index), now) for each in queue_order(queue)]
+    rows = queued_runs(queue, partial(_run_of, index))
     index.close()
-    painted = [[*(paint(cell, meaning_of(row[2])) for cell in row[:1]), *row[1:]] for row in rows]
-    return [*lines, *table_lines(_COLUMNS, painted, width=room())]
+    return [*lines, *view_lines(_COLUMNS, rows, now)]
 
 
-def _row(entry: QueueEntry, index: RunIndex) -> RunRow | None:
+def _run_of(index: RunIndex, entry: QueueEntry) -> RunRow | None:
     """What is known of its run; an index in trouble is told, and costs no more."""
-    if entry.state == "waiting":
-        return None
     try:
         return index.in_folder(entry.folder)
     except RltuiError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from textual.content import Content
 
@@ -18,11 +17,10 @@ from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, MessageDialog, NoteDialog, button
 from rltui.ui.screens.eval_dialog import EvaluateActions
 from rltui.ui.screens.fork_dialog import ForkActions
-from rltui.ui.screens.report_screen import ReportScreen
+from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.gpu_words import hanging
 from rltui.ui.widgets.resource_table import ResourceTable, detail_lines
 from rltui.ui.widgets.row_list import Row
 from rltui.views.checkpoint import (
@@ -56,9 +54,9 @@ def checkpoint_rows(
 ) -> tuple[Row, ...]:
     """A heading, and a row per checkpoint, keyed by its step; the selected one says more."""
     if report is None:
-        return (Row(None, (Content.styled("reading…", FAINT),)),)
+        return READING
     if not report.checkpoints:
-        return (Row(None, tuple(hanging(clean_line(no_checkpoints_text(report)), width, FAINT))),)
+        return (note_row(clean_line(no_checkpoints_text(report)), width),)
     listed = arranged.listed(report.checkpoints[::-1])
     if not listed:
         text = f"none of {len(report.checkpoints)}: {arranged.filter_title}; {key_of('filter')} shows others"
@@ -124,45 +122,36 @@ def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]
     return choices
 
 
-class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
-    CSS_PATH: ClassVar = ["checkpoints.tcss"]
+class CheckpointScreen(ResourceScreen, EvaluateActions, ForkActions):
     BINDINGS = bindings(KeyContext.CHECKPOINTS)
     place = KeyContext.CHECKPOINTS
 
     part = "checkpoint"
+    reading = "Reading the checkpoints"
     interval_s = 5.0
 
     def __init__(self, home: AppState) -> None:
-        super().__init__(home)
+        self._view = Arranged(VIEW)
+        super().__init__(home, self._view)
         self._report: CheckpointReport | None = None
         self._edits: list[JournalEntry] = []
-        self._arranged = Arranged(VIEW)
 
     async def ask(self) -> None:
         self._report = await self.experiment.checkpoints()
         self._edits = [entry for entry in await self.experiment.journal() if entry.kind == "edit"]
         self.problem = self._report.problem
 
-    def show(self) -> None:
-        """The row that somebody wanted to see comes into view."""
-        super().show()
-        if self.aim and self.aim in self.rows.keys:
-            self.rows.go_to(self.aim)
-            self.aim = ""
-
     def update_title(self) -> None:
         step = None if self._report is None else self._report.step
-        facts = ["" if step is None else f"step {step}", self._arranged.filter_title]
-        facts += [self._arranged.order_title] if self._arranged.order != "newest" else []
+        facts = ["" if step is None else f"step {step}", self._view.filter_title]
+        facts += [self._view.order_title] if self._view.order != "newest" else []
         words = [(fact, FAINT) for fact in facts if fact]
         self.title_line.update(self.shared.heading("Checkpoints", *words, problem=self.problem))
         texts = [] if self._report is None else checkpoint_summary(self._report)
         self.notes.update(Content.styled(clean_line(" · ".join(texts)), FAINT))
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        return checkpoint_rows(
-            self._report, self._edits, width, selected, self.shared.clock(), self._arranged
-        )
+        return checkpoint_rows(self._report, self._edits, width, selected, self.shared.clock(), self._view)
 
     # keys
 
@@ -176,15 +165,6 @@ class CheckpointScreen(ReportScreen, EvaluateActions, ForkActions):
         if chosen is None or not chosen.path:
             return super().copied()
         return CopyRequested(chosen.path, f"the folder of checkpoint {chosen.step}")
-
-    def action_sort(self, step: int) -> None:
-        self._arranged.sort(step)
-        self.show()
-
-    def action_narrow(self) -> None:
-        """To fewer of them, and at last to all again."""
-        self._arranged.narrow()
-        self.show()
 
     def action_go_back_to(self) -> None:
         """Plan it, and ask, default no; of one that is not complete, say why not."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -17,81 +16,71 @@ from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.charts.board import Run
 from rltui.ui.messages import waiting
 from rltui.ui.screens.metrics import MetricsScreen
-from rltui.ui.screens.report_screen import FollowingScreen
+from rltui.ui.screens.resource_screen import ResourceScreen
 from rltui.ui.screens.rollouts import FoundPrompt, RolloutScreen
 from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.compare_table import compare_table
-from rltui.ui.widgets.row_list import Row, RowList
+from rltui.ui.widgets.row_list import Row
 
-_INTERVAL_S = 3.0
-"""Between two looks, while one of the runs lives."""
 _OF_THESE = ("metrics", "rollouts")
 """Screens that are shown of the runs that are compared."""
 _OF_ONE_RUN = frozenset(("show_screen", "search_all", "note", "open_links", "pin"))
 """Actions that lead away from runs that are looked at together, or belong to one of them."""
 
 
-class CompareScreen(FollowingScreen):
+class CompareScreen(ResourceScreen):
     """In place of the runs screen, and back to it."""
 
-    CSS_PATH: ClassVar = ["compare.tcss"]
     BINDINGS = bindings(KeyContext.COMPARE)
     place = KeyContext.COMPARE
     is_of_all_runs = True
+
+    part = "compare"
+    interval_s = 3.0
 
     def __init__(self, home: AppState, ids: Sequence[str]) -> None:
         """`ids`: of two runs or more; the first is what the others are measured against."""
         super().__init__(home)
         self._ids = tuple(ids)
         self._found: Comparison | None = None
-        self._problem = ""
         self._first = 0
         self._all_keys = False
-        self._title = Static(id="compare-title", markup=False)
         self._head = Static(id="compare-head", markup=False)
-        self.rows = RowList(self._make_rows, id="compare-rows")
 
     def compose(self) -> ComposeResult:
-        yield self._title
+        yield self.title_line
         yield KeyBar()
         yield self._head
         yield self.rows
 
-    def on_mount(self) -> None:
-        self._show()
+    @property
+    def reading(self) -> str:
+        return f"Reading {len(self._ids)} runs"
 
-    async def follow(self) -> None:
-        """Read it all, and again while one of them goes on."""
-        while True:
-            try:
-                async with waiting(self.app, f"Reading {len(self._ids)} runs"):
-                    self._found = await asyncio.to_thread(self.home.runs.compare, self._ids)
-                self._problem = ""
-            except RltuiError as error:
-                self._problem = error.title
-            self._show()
-            if self._found is not None and not any(run.is_running for run in self._found.runs):
-                return
-            await asyncio.sleep(_INTERVAL_S)
+    async def ask(self) -> None:
+        self._found = await asyncio.to_thread(self.home.runs.compare, self._ids)
+        self.problem = ""
 
-    def _show(self) -> None:
+    @property
+    def can_change(self) -> bool:
+        return self._found is None or any(run.is_running for run in self._found.runs)
+
+    def update_title(self) -> None:
         words = [f"{len(self._ids)} runs"]
         if self._found is None:
-            words = [] if self._problem else ["reading…"]
+            words = [] if self.problem else ["reading…"]
         else:
             count = len(self._found.differing)
             words.append(f"{count} {'key differs' if count == 1 else 'keys differ'}")
-        if self._problem:
-            words.append(f"⚠ {clean_line(self._problem)}")
+        if self.problem:
+            words.append(f"⚠ {clean_line(self.problem)}")
         facts = "".join(f" · {word}" for word in words)
         title = (" rltui", "bold $accent"), " ", ("Compare", "bold"), facts
-        self._title.update(Content.assemble(*title))
-        self.rows.reload()
-        self.refresh_bindings()
+        self.title_line.update(Content.assemble(*title))
 
-    def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+    def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         if self._found is None:
             return ()
         table = compare_table(self._found, width, selected, first=self._first, all_keys=self._all_keys)
@@ -104,11 +93,11 @@ class CompareScreen(FollowingScreen):
         first = min(max(0, self._first + runs), len(self._ids) - 1)
         if first != self._first:
             self._first = first
-            self._show()
+            self.show()
 
     def action_toggle_all_keys(self) -> None:
         self._all_keys = not self._all_keys
-        self._show()
+        self.show()
 
     def action_curves(self) -> None:
         self.work(self._open(curves=True), changes=False)

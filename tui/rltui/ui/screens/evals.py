@@ -2,149 +2,79 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
-
 from textual.content import Content
 
 from rltui.core import hints
-from rltui.core.evals import EvalReport, Evaluation, QueuedEval, baseline, difference
-from rltui.core.text import duration, shortened
+from rltui.core.evals import EvalReport, Evaluation, QueuedEval
+from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.messages import waiting
 from rltui.ui.screens.eval_dialog import EvaluateActions
-from rltui.ui.screens.report_screen import ReportScreen
+from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.shared import AppState
+from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
-from rltui.ui.widgets.gpu_words import FAINT, hanging, labelled
-from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
-from rltui.views.evaluation import EVAL_HEAD, eval_cells
+from rltui.ui.widgets.resource_table import CURSOR, ResourceTable, detail_lines
+from rltui.ui.widgets.row_list import Row
+from rltui.views.evaluation import (
+    VIEW,
+    ComparedEvaluation,
+    compared,
+    evaluation_details,
+    order_text,
+    queued_text,
+)
+from rltui.views.table import Arranged
 
-_WHAT, _ENV, _DIFFERENCE, _NOTE = (EVAL_HEAD.index(word) for word in ("what", "on", "difference", "note"))
-_FIRST_TO_GO = tuple(map(EVAL_HEAD.index, ("spread", "when", "asked", "id", "failed", "cut off", "on")))
-"""Columns of `eval_cells` where there is no room for all: the row under the cursor tells of them."""
-_CURSOR = "▸ "
-_LABEL = 12
-_LABEL_CELLS = 28
-_BAR = 12
 _QUEUED = "queue:"
 """Begins the keys of rows that have not ended."""
-Order = Literal["kind", "newest", "best"]
-_ORDERS: dict[Order, str] = {
-    "kind": "from base to the last step",
-    "newest": "newest first",
-    "best": "highest first",
-}
-_KINDS = ("base", "sft", "checkpoint", "model")
-_OF_RUN = ("checkpoint", "now")
-_VERDICTS = {"▲": "$text-success", "▼": "$text-error"}
-
-
-def in_order(evaluations: Sequence[Evaluation], order: Order) -> list[Evaluation]:
-    """By environment, and there from base to the last step or by the mean; or by time alone."""
-    runs = list(_run_numbers(evaluations))
-
-    def place(each: Evaluation) -> tuple[object, ...]:
-        if order == "newest":
-            return (-each.at,)
-        if order == "best":
-            return (each.env, not each.is_sound, -(each.mean or 0.0), each.at)
-        kind = "checkpoint" if each.kind in _OF_RUN else each.kind
-        run = runs.index(each.run) if each.run else -1
-        return (each.env, _KINDS.index(kind), run, each.step or 0, each.at)
-
-    return sorted(evaluations, key=place)
-
-
-def _run_numbers(evaluations: Sequence[Evaluation]) -> Mapping[str, int]:
-    """The runs by their ids, counted from 1 in the order of their first evaluation."""
-    runs = dict.fromkeys(each.run for each in sorted(evaluations, key=lambda each: each.at) if each.run)
-    return {run: number for number, run in enumerate(runs, start=1)}
+_BAR = 12
+_LABEL = 12
+_COLUMNS = (
+    "id", "short", "short on", "asked", "reward", "spread", "standing", "cut off", "failed", "when",
+)  # fmt: skip
+_FIRST_TO_GO = ("spread", "when", "asked", "id", "failed", "cut off", "short on")
+"""Where there is no room for all: the row under the cursor tells of them."""
 
 
 def eval_rows(
-    report: EvalReport | None, chosen: str | None, order: Order, width: int, selected: str | None, now: float
+    report: EvalReport | None,
+    chosen: Evaluation | None,
+    arranged: Arranged[ComparedEvaluation],
+    width: int,
+    selected: str | None,
+    now: float,
 ) -> tuple[Row, ...]:
-    """The queue, then a row per evaluation; the selected one says more. `chosen`: the baseline's id."""
+    """The queue, then a row per evaluation; the selected one says more. `chosen`: the baseline."""
     if report is None:
-        return (Row(None, (Content.styled("reading…", FAINT),)),)
+        return READING
     rows = [_queued_row(each, width, f"{_QUEUED}{each.id}" == selected, now) for each in report.queue]
     if rows:
         rows = [Row(None, (Content.styled("  queue", FAINT),)), *rows, Row(None, (Content(""),))]
     if not report.evaluations:
         text = f"no evaluation yet: {key_of('component.start')} asks for one, {hints.EVAL} does the same"
-        return (*rows, Row(None, tuple(hanging(text, width, FAINT))))
-    runs = _run_numbers(report.evaluations)
-    shown = in_order(report.evaluations, order)
-    envs = {each.env for each in shown}
-    cells = []
-    for each in shown:
-        to = _baseline(each, report.evaluations, chosen)
-        told = list(eval_cells(each, None, None, now))
-        run = f" (run {runs[each.run]})" if len(runs) > 1 and each.run else ""
-        told[_WHAT] = shortened(each.label.rpartition("/")[2], _LABEL_CELLS) + run
-        told[_ENV] = each.env.rpartition("/")[2] if len(envs) > 1 else ""
-        told[_DIFFERENCE] = _compared(each, to, chosen)
-        told[_NOTE] = ""
-        cells.append(tuple(map(clean_line, told)))
-    room = width - len(_CURSOR)
-    columns = fitting_columns([EVAL_HEAD, *cells], room, _FIRST_TO_GO)
-    taken = sum(cells + 2 for _, cells in columns)
-    bar = _BAR if taken + _BAR <= room else 0
-    head = shortened(f"  {cells_line(EVAL_HEAD, columns)}", width)
-    rows.append(Row(None, (Content.styled(head, FAINT),)))
-    most = max([1.0, *(each.mean for each in shown if each.mean is not None)])
-    for each, row in zip(shown, cells, strict=True):
-        is_selected = each.id == selected
-        line = _evaluation_line(each, row, columns, is_selected=is_selected, width=width)
-        if bar and each.mean is not None:
-            filled, empty = progress_bar(max(0.0, each.mean) / most, bar)
-            line = line.pad_right(max(0, taken + len(_CURSOR) - line.cell_length))
-            line = Content.assemble(line, (filled, "$primary"), (empty, FAINT))
-        below = _details(each, report, chosen, width - 4) if is_selected else []
-        rows.append(Row(each.id, (line, *(Content("    ") + more for more in below))))
-    return tuple(rows)
+        return (*rows, note_row(text, width))
+    is_of_several = len({each.env for each in report.evaluations}) > 1
+    names = [name for name in _COLUMNS if is_of_several or name != "short on"]
+    table = ResourceTable(
+        VIEW,
+        VIEW.named(names, first_to_go=_FIRST_TO_GO),
+        style=lambda row: "" if row.evaluation.is_sound else STYLES["busy"],
+        bar=lambda row: row.evaluation.mean,
+    )
+    listed = arranged.listed(compared(report.evaluations, chosen))
+    return (*rows, *table.rows(listed, width, selected, now, _details))
 
 
-def _evaluation_line(
-    each: Evaluation, row: Sequence[str], columns: Sequence[tuple[int, int]], *, is_selected: bool, width: int
-) -> Content:
-    text = shortened(f"{_CURSOR if is_selected else '  '}{cells_line(row, columns)}", width)
-    line = Content.styled(text, "" if each.is_sound else "$text-warning")
-    said = row[_DIFFERENCE]
-    style = _VERDICTS.get(said[-1:])
-    at = text.find(said) if style else -1
-    return line if style is None or at < 0 else line.stylize(style, at, at + len(said))
-
-
-def _compared(each: Evaluation, to: Evaluation | None, chosen: str | None) -> str:
-    """What to say of its difference."""
-    if not each.is_sound:
-        return f"⚠ {each.verdict}"
-    if each.id == chosen:
-        return "baseline"
-    found = None if to is None else difference(each, to)
-    return "" if found is None else found.words
-
-
-def _baseline(each: Evaluation, others: Sequence[Evaluation], chosen: str | None) -> Evaluation | None:
-    """The one that a person chose, else what suggests itself."""
-    if chosen is None:
-        return baseline(others, each)
-    return next((other for other in others if other.id == chosen), None)
+def _details(row: ComparedEvaluation, width: int) -> list[Content]:
+    return detail_lines(evaluation_details(row), width, _LABEL)
 
 
 def _queued_row(each: QueuedEval, width: int, is_selected: bool, now: float) -> Row:
+    text = f"{CURSOR if is_selected else '  '}{clean_line(queued_text(each, now))}"
     is_running = each.state == "running"
-    sign = "◐" if is_running else "◌"
-    since = each.started_at if is_running else each.at
-    parts = [clean_line(each.label), clean_line(each.words)]
-    parts += [f"asked for by {clean_line(each.by)}"] if each.by != "you" else []
-    parts += [duration(max(0.0, now - since))] if since else []
-    text = f"{_CURSOR if is_selected else '  '}{sign} {' · '.join(filter(None, parts))}"
     line = Content.styled(shortened(text, width), "$text-accent" if is_running else FAINT)
     if is_running and each.done and line.cell_length + _BAR + 2 <= width:
         filled, empty = progress_bar(each.done / each.request.rollouts, _BAR)
@@ -152,56 +82,21 @@ def _queued_row(each: QueuedEval, width: int, is_selected: bool, now: float) -> 
     return Row(f"{_QUEUED}{each.id}", (line,))
 
 
-def _details(each: Evaluation, report: EvalReport, chosen: str | None, width: int) -> list[Content]:
-    rows = [
-        ("because", each.words),
-        ("compared", _comparison(each, report.evaluations, chosen)),
-        ("model", each.model),
-        ("rewards", _spread(each)),
-        ("asked", f"{each.num_examples} examples of {each.env}, {each.rollouts_per_example} rollouts each"),
-        ("took", duration(each.seconds) if each.seconds else ""),
-        ("samples", each.results),
-        ("command", shlex.join(each.command)),
-    ]
-    lines = [(label, hanging(clean_line(text), width - _LABEL, "")) for label, text in rows if text]
-    return [line for label, below in lines for line in labelled(label, below, _LABEL)]
-
-
-def _comparison(each: Evaluation, others: Sequence[Evaluation], chosen: str | None) -> str:
-    to = None if each.id == chosen else _baseline(each, others, chosen)
-    if to is None or not each.is_sound:
-        return ""
-    found = difference(each, to)
-    if found is None:
-        return f"not with {to.label}: that one was of {to.env}"
-    how = f"example by example, over {found.examples}" if found.examples else "by the means"
-    return f"with {to.label} (#{to.id}): {found.words}, {how}"
-
-
-def _spread(each: Evaluation) -> str:
-    if each.mean is None:
-        return ""
-    std = "" if each.std is None else f", spread {each.std:.3f}"
-    rates = ((each.truncated_frac, "cut off"), (each.failed_frac, "failed"))
-    bad = "".join(f", {100 * part:.0f} % {word}" for part, word in rates if part)
-    return f"mean {each.mean:.3f} of {each.rollouts}{std}{bad}"
-
-
-class EvalScreen(ReportScreen, EvaluateActions):
-    CSS_PATH: ClassVar = ["evals.tcss"]
+class EvalScreen(ResourceScreen, EvaluateActions):
     BINDINGS = bindings(KeyContext.EVALS)
     place = KeyContext.EVALS
 
     part = "evals"
+    reading = "Reading the evaluations"
     interval_s = 2.0
 
     def __init__(self, home: AppState) -> None:
-        super().__init__(home)
+        self._view = Arranged(VIEW)
+        super().__init__(home, self._view)
         self.shared.watch("journal", self.hurry.set)  # something happened: it may have been an evaluation
         self._report: EvalReport | None = None
         self._chosen: str | None = None
         """The baseline's id."""
-        self._order: Order = "kind"
 
     async def ask(self) -> None:
         self._report, self.problem = await self.experiment.evals(), ""
@@ -211,9 +106,9 @@ class EvalScreen(ReportScreen, EvaluateActions):
         if report is not None and report.evaluations:
             envs = {clean_line(each.env) for each in report.evaluations}
             parts += [*envs] if len(envs) == 1 else []
-            parts.append(_ORDERS[self._order])
+            parts.append(self._view.order_title)
         if report is not None and report.every:
-            parts.append("every checkpoint" if report.every == 1 else f"one of {report.every} checkpoints")
+            parts.append(order_text(report.every))
         words = [(part, FAINT) for part in parts]
         self.title_line.update(self.shared.heading("Evaluations", *words, problem=self.problem))
         chosen = self._ended(self._chosen)
@@ -223,7 +118,7 @@ class EvalScreen(ReportScreen, EvaluateActions):
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         now = self.shared.clock()
-        return eval_rows(self._report, self._chosen, self._order, width, selected, now)
+        return eval_rows(self._report, self._ended(self._chosen), self._view, width, selected, now)
 
     # keys
 
@@ -262,11 +157,6 @@ class EvalScreen(ReportScreen, EvaluateActions):
             self.show()
             if not each.is_sound:
                 self.notify(f"To be compared with care: {clean_line(each.words)}", markup=False)
-
-    def action_sort(self, step: int) -> None:
-        orders = list(_ORDERS)
-        self._order = orders[(orders.index(self._order) + step) % len(orders)]
-        self.show()
 
     def action_cancel_eval(self) -> None:
         """At once: it can be asked for again."""

@@ -62,8 +62,14 @@ class RowList(PaintedList, inherit_bindings=False):
         def control(self) -> RowList:
             return self.rows
 
-    def __init__(self, make_rows: MakeRows, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
+    def __init__(
+        self,
+        make_rows: MakeRows,
+        *,
+        id: str | None = None,  # noqa: A002 - Textual's name
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
         self._make_rows = make_rows
         self._rows: tuple[Row, ...] = ()
         self._lines: list[tuple[str | None, Content]] = []

@@ -1,0 +1,145 @@
+"""A screen that shows the rows of a resource, asked for again and again while they are seen."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Static
+
+from rltui.errors import RltuiError
+from rltui.ui.background import in_background
+from rltui.ui.base_screen import BaseScreen
+from rltui.ui.shared import AppState
+from rltui.ui.styles import FAINT
+from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.gpu_words import hanging
+from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
+from rltui.views.table import Arranged
+
+STYLE_SHEET = "resource_screen.tcss"
+READING = (Row(None, (Content.styled("reading…", FAINT),)),)
+"""Before there is an answer."""
+
+
+def note_row(text: str, width: int) -> Row:
+    """A text in place of rows, or among them."""
+    return Row(None, tuple(hanging(text, width, FAINT)))
+
+
+class ResourceScreen(CursorKeys, BaseScreen):
+    """Title, rows, notes. Made once: it stays when it is left. A subclass asks, and says what they show."""
+
+    CSS_PATH: ClassVar = [STYLE_SHEET]
+    part: ClassVar[str]
+    """Begins the ids of its widgets."""
+    interval_s: ClassVar[float]
+    """Between two questions."""
+
+    def __init__(self, home: AppState, arranged: Arranged[Any] | None = None) -> None:
+        """`arranged`: what `action_sort` and `action_narrow` turn, where there is something to."""
+        super().__init__(home)
+        if not self.is_of_all_runs:
+            self.shared.watch("connection", self.update_title)
+        self.problem = ""
+        """Why what is shown is not all there is, or old."""
+        self.hurry = asyncio.Event()
+        """Set it to have the next question asked at once."""
+        self._arranged = arranged
+        self.title_line = Static(id=f"{self.part}-title", classes="resource-title", markup=False)
+        self.rows = RowList(self.make_rows, id=f"{self.part}-rows", classes="resource-rows")
+        self.notes = Static(id=f"{self.part}-notes", classes="resource-notes", markup=False)
+
+    @property
+    def reading(self) -> str:
+        """What it does while it asks, where that takes long: `Reading the checkpoints`."""
+        raise NotImplementedError
+
+    async def ask(self) -> None:
+        """Take over what there is now, `problem` too.
+
+        Raises:
+            RltuiError: as the client; it is told in the title.
+        """
+        raise NotImplementedError
+
+    def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        """As `MakeRows`."""
+        raise NotImplementedError
+
+    def update_title(self) -> None:
+        """Write what stands above and below the rows anew."""
+        raise NotImplementedError
+
+    @property
+    def can_change(self) -> bool:
+        """Another question may have another answer."""
+        return True
+
+    def compose(self) -> ComposeResult:
+        yield self.title_line
+        yield KeyBar()
+        yield self.rows
+        yield self.notes
+
+    def on_mount(self) -> None:
+        self.rows.focus()
+
+    def on_screen_resume(self) -> None:
+        self.show()
+        in_background(self, self._follow, group="follow")
+
+    def left(self) -> None:
+        self.workers.cancel_group(self, "follow")
+
+    def show(self) -> None:
+        """What is known, on the screen; a row that somebody wanted to see comes into view."""
+        self.update_title()
+        self.rows.reload()
+        self.refresh_bindings()
+        if self.aim and self.aim in self.rows.keys:
+            self.rows.go_to(self.aim)
+            self.aim = ""
+
+    async def look(self) -> None:
+        try:
+            async with self.waiting(self.reading):
+                await self.ask()
+        except RltuiError as error:
+            self.problem = error.title
+        self.show()
+
+    async def _follow(self) -> None:
+        """Ask again and again. An answer that takes long delays the next question."""
+        while True:
+            self.hurry.clear()
+            await self.look()
+            if not self.can_change:
+                return
+            try:
+                async with asyncio.timeout(self.interval_s):
+                    await self.hurry.wait()
+            except TimeoutError:
+                continue
+
+    @property
+    def moved_list(self) -> RowList:
+        return self.rows
+
+    @on(RowList.Moved)
+    def _look_at_row(self) -> None:
+        self.refresh_bindings()
+
+    def action_sort(self, step: int) -> None:
+        if self._arranged is not None:
+            self._arranged.sort(step)
+            self.show()
+
+    def action_narrow(self) -> None:
+        """To fewer of them, and at last to all again."""
+        if self._arranged is not None:
+            self._arranged.narrow()
+            self.show()
