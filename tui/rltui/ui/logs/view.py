@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from rich.segment import Segment
-from rich.style import Style
 from textual import events, on
 from textual.content import Content
 from textual.errors import NoWidget
@@ -19,18 +17,16 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from rltui.core.lines import Level, LogSource, plain_text
+from rltui.core.lines import LogSource, plain_text
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.background import is_in_front
 from rltui.ui.copying import CopyRequested
 from rltui.ui.logs.model import LogModel, VisibleRow
-from rltui.ui.logs.rows import TextRow, TextStyle
+from rltui.ui.logs.painter import PARTS, LogPainter
 from rltui.ui.logs.search import LogSearch, OpenSearch
 from rltui.ui.logs.selection import TextPosition
-from rltui.ui.logs.styles import colourless_style, rich_style
-from rltui.ui.logs.window import CUT_CELLS
 from rltui.ui.screens.dialogs import SearchPrompt
 
 POLL_INTERVAL_S = 0.3
@@ -40,7 +36,6 @@ _DRAG_INTERVAL_S = 0.05
 """Between two steps while the pointer is held beyond an edge."""
 _MAX_DRAG_ROWS = 5
 """Rows in a step, the further away the more."""
-_CUT_SIGN = "›"
 
 
 @runtime_checkable
@@ -74,16 +69,7 @@ class LogView(Widget, can_focus=True):
         &:nocolor > .log-pane--here, &:nocolor > .log-pane--mark { text-style: bold; }
     }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "log-pane--warning",
-        "log-pane--error",
-        "log-pane--debug",
-        "log-pane--quiet",
-        "log-pane--found",
-        "log-pane--here",
-        "log-pane--chosen",
-        "log-pane--mark",
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"log-pane--{part}" for part in PARTS}
     BINDINGS = bindings(KeyContext.LOG)
     ALLOW_SELECT = False  # Textual's own selection knows nothing of rows that were never painted
     place: ClassVar = KeyContext.LOG
@@ -125,12 +111,7 @@ class LogView(Widget, can_focus=True):
         """What a file is called that lines of it are saved to."""
         self._painted: list[VisibleRow] = []
         self._painted_left = 0
-        self._strips: dict[int, Strip] = {}
-        """Of the rows in view, by the id of their text."""
-        self._base = self._quiet = Style()
-        self._level_styles: Mapping[Level, Style] = {}
-        self._part_styles: Mapping[str, Style] = {}
-        self._text_styles: dict[TextStyle, Style] = {}
+        self._painter = LogPainter()
         self._seek_timer: Timer | None = None
         self._progress_timer: Timer | None = None
         self._drag = _Drag()
@@ -200,10 +181,7 @@ class LogView(Widget, can_focus=True):
         before, self._painted = self._painted, self.model.visible
         left, now = self.model.window.left, self._painted
         has_moved, self._painted_left = left != self._painted_left, left
-        strips, self._strips = self._strips, {}
-        for row in now:
-            if (strip := strips.get(id(row.text))) is not None:
-                self._strips[id(row.text)] = strip
+        self._painter.forget_others(now)
         if not before or not now or has_moved:
             self.refresh()
             return
@@ -214,57 +192,14 @@ class LogView(Widget, can_focus=True):
             self.refresh(*(Region(0, y, self.size.width, 1) for y in rows))
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        if not self._painted:
-            return self._placeholder_strip(width) if y == (self.size.height - 1) // 2 else self._blank(width)
-        if y >= len(self._painted):
-            return self._blank(width)
-        row, left = self._painted[y], self._painted_left
-        strip = self._strip(row.text)
-        if strip.cell_length <= left + width:
-            strip = strip.crop_extend(left, left + width, self._base)
-        else:
-            sign = Strip([Segment(_CUT_SIGN, self._quiet)], CUT_CELLS) if width > 1 else Strip.blank(0)
-            strip = Strip.join([strip.crop(left, left + width - 1), sign])
-        if row.tint is not None:
-            strip = _laid_over(strip, self._part_styles[row.tint])
-        if row.selected is None:
-            return strip
-        before, selected, *after = strip.divide([*(min(width, cell) for cell in row.selected), width])
-        return Strip.join([before, _laid_over(selected, self._part_styles["chosen"]), *after])
-
-    def _strip(self, row: TextRow) -> Strip:
-        strip = self._strips.get(id(row))
-        if strip is None:
-            segments = [Segment(text, self._style(style)) for text, style in row.pieces]
-            strip = self._strips[id(row)] = Strip(segments, row.cells)
-        return strip
-
-    def _style(self, text_style: TextStyle) -> Style:
-        style = self._text_styles.get(text_style)
-        if style is None:
-            style = self._quiet if text_style.is_quiet else self._base
-            level = text_style.level
-            if level is not None and level in self._level_styles:
-                style = self._base + self._level_styles[level]
-            if text_style.sgr is not None:
-                to_style = colourless_style if self.app.no_color else rich_style
-                style = self._base + to_style(text_style.sgr)
-            if text_style.is_match:
-                style += self._part_styles["found"]
-            self._text_styles[text_style] = style
-        return style
-
-    def _blank(self, width: int) -> Strip:
-        return Strip.blank(width, self._base)
-
-    def _placeholder_strip(self, width: int) -> Strip:
+        width, painter = self.size.width, self._painter
+        if y < len(self._painted):
+            return painter.row(self._painted[y], self._painted_left, width)
+        if self._painted or y != (self.size.height - 1) // 2:
+            return painter.blank(width)
         source = self.model.window.source
         problem = source.problem if source is not None else None
-        text = plain_text(problem or self.model.placeholder)
-        strip = Strip([Segment(text, self._quiet)]).crop(0, width)
-        indent = self._blank((width - strip.cell_length) // 2)
-        return Strip.join([indent, strip]).extend_cell_length(width, self._base)
+        return painter.centred(plain_text(problem or self.model.placeholder), width)
 
     def show_title(self, title: Content) -> None:
         """Change the border title, a single line, and paint its row alone."""
@@ -283,21 +218,8 @@ class LogView(Widget, can_focus=True):
             self.call_later(self._restyle)
 
     def _restyle(self) -> None:
-        parts = self._part_styles = {
-            name: self.get_component_rich_style(f"log-pane--{name}", partial=True)
-            for name in ("debug", "warning", "error", "quiet", "found", "here", "chosen", "mark")
-        }
-        self._base = self.rich_style
-        self._quiet = self._base + parts["quiet"]
-        self._level_styles = {
-            Level.TRACE: parts["debug"],
-            Level.DEBUG: parts["debug"],
-            Level.WARNING: parts["warning"],
-            Level.ERROR: parts["error"],
-            Level.CRITICAL: parts["error"],
-        }
-        self._text_styles.clear()
-        self._strips.clear()
+        parts = {part: self.get_component_rich_style(f"log-pane--{part}", partial=True) for part in PARTS}
+        self._painter.set_styles(self.rich_style, parts, colourless=self.app.no_color)
         self._update()
         self.refresh()
 
@@ -601,9 +523,3 @@ class _Drag:
         if self.scroller is not None:
             self.scroller.stop()
             self.scroller = None
-
-
-def _laid_over(row: Strip, style: Style) -> Strip:
-    """`row` with `style` over that of each piece, which `Strip.apply_style` would lay below."""
-    pieces = [Segment(piece.text, (piece.style or Style()) + style) for piece in row]
-    return Strip(pieces, row.cell_length)
