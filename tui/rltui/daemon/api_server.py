@@ -295,7 +295,7 @@ class _Client:
             await self._reply(request_id, "error", reply)
         except (ConnectionError, _SlowClientError):
             raise
-        except Exception as error:  # a bug, or a disk in trouble: the client is told, and may go on
+        except Exception as error:  # a bug, or a disk in trouble: the client gets an error, and may go on
             logger.exception("the request %s failed", request_id)
             reply = ErrorReply(exit_code=1, title=f"an error in rltui itself: {error!r}")
             await self._reply(request_id, "error", reply)

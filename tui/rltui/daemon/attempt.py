@@ -243,12 +243,12 @@ class Attempt:
 
     @property
     def shim(self) -> processes.ProcessId | None:
-        """The shim, if it lives."""
+        """The shim process, while it lives."""
         return self.record.shim if self.record is not None and self.record.is_supervised else None
 
     @property
     def main(self) -> processes.ProcessId | None:
-        """The main process, if it lives."""
+        """The main process, while it lives."""
         return self.record.living_main if self.record is not None else None
 
     @property

@@ -148,7 +148,7 @@ class ComponentRunner:
             lambda previous: self.runner_host.job_status_changed(self, previous)
         )
 
-    # --- asked from outside -------------------------------------------------------------------------------
+    # --- requests from outside -----------------------------------------------------------------------------
 
     def start(self, *, automatic: bool = False) -> None:
         """Begin a start; returns at once. Does nothing where one is under way or the process lives."""
@@ -220,7 +220,7 @@ class ComponentRunner:
             self._adopt_launch(attempt)
         elif attempt.is_running or was_alive or attempt.may_live_remotely:
             self._adopt_running(attempt)
-        else:  # old news: it has been told when it happened
+        else:  # old news: it was reported when it happened
             lifecycle = ended_life(self.spec, attempt.record, attempt.log, self.runner_host.failure_patterns)
             self.lifecycle = replace(lifecycle, restart=self.spec.restart)
 
@@ -275,14 +275,14 @@ class ComponentRunner:
             await asyncio.to_thread(prune_attempts, self.runner_host.control, self.spec.id)
             launch = await self.runner_host.prepare(self.spec.id, attempt.folder)
             await self._wait_for_preconditions(epoch, launch)
-            if old_shim is not None:  # of leftovers that are gone by now: it ends, and gives its window back
+            if old_shim is not None:  # its leftovers are gone by now: it ends, and frees its window
                 await ending.wait_for_exit(old_shim)
             attempt.write_spec(launch)
             await self._open_window(attempt)
         except RltuiError as error:
             self._advance(StartFailed(epoch=epoch, reason=" ".join(str(error).split())))
             return
-        except Exception as error:  # a bug: better told than waited for
+        except Exception as error:  # a bug: better reported than waited for
             self._advance(StartFailed(epoch=epoch, reason=f"an error in rltui itself: {error!r}"))
             raise
         await self._run_attempt(epoch, attempt, launch)
@@ -310,7 +310,7 @@ class ComponentRunner:
             await attempt.kill()
             return
         attempt.note_started()
-        is_local = launch.host is None  # of what runs elsewhere, only the follower so far
+        is_local = launch.host is None  # of what runs elsewhere, only the remote runner so far
         self._advance(Spawned(epoch=epoch, ready=is_local and launch.ready is None, at=time.monotonic()))
         await self._watch(epoch, attempt, launch.ready)
 
@@ -339,7 +339,7 @@ class ComponentRunner:
         waiting = advance(self.lifecycle, StartRequested(automatic=True))
         is_ready = ready is None and (attempt.was_ready or not self.spec.is_remote)
         spawned = Spawned(epoch=waiting.epoch, ready=is_ready, at=attempt.ready_since())
-        self.lifecycle = advance(waiting, spawned)  # not told: nothing happened to the component
+        self.lifecycle = advance(waiting, spawned)  # not published: nothing happened to the component
         if self.spec.creates:
             self.runner_host.lock_output(self.spec.id)
         self._task = spawn(self._watch(waiting.epoch, attempt, ready), f"watch {self.spec.id}")

@@ -282,16 +282,17 @@ class Config:
         files = self.store.load()
         for movable in self.launcher.movable_ports(component, files, stays):
             port = self.launcher.chosen_port(movable, files)
-            holders = [each for offset in (0, *movable.more) for each in port_holders(port + offset)]
+            holders = [holder for offset in (0, *movable.more) for holder in port_holders(port + offset)]
             if all(holder.pid in own for holder in holders):
                 continue
-            other_experiments = (each for each in known_experiments() if each.name != self._setup.record.name)
-            used_ports = {chosen for each in other_experiments for chosen in each.overrides.values()}
+            own_name = self._setup.record.name
+            others = (other for other in known_experiments() if other.name != own_name)
+            used_ports = {chosen for other in others for chosen in other.overrides.values()}
             free_port = next(
-                each
-                for each in range(port + 1, LAST_PORT)
+                candidate
+                for candidate in range(port + 1, LAST_PORT)
                 if not any(
-                    each + offset in used_ports or port_holders(each + offset)
+                    candidate + offset in used_ports or port_holders(candidate + offset)
                     for offset in (0, *movable.more)
                 )
             )

@@ -201,7 +201,7 @@ class EvalServers:
         framework = self._setup.framework
         engine = framework.engine_memory(files)
         names = self._config.launcher.context(files).devices
-        devices = [(name, found[0]) for name in names if (found := self._readings.chosen(name))]
+        devices = [(name, chosen[0]) for name in names if (chosen := self._readings.chosen(name))]
         # where nothing of the run has devices, the server of an evaluation needs none, either
         automatic = (spec.id for spec in self._setup.layout.automatic)
         if not devices or not any(self._config.launcher.gpus(name, files) for name in automatic):

@@ -126,17 +126,17 @@ class EvalScheduler:
         self._change(waiting=tuple(waiting))
         return chosen
 
-    async def _execute(self, queued: QueuedEval, begun: Evaluation | None = None) -> None:
-        """Run one from the queue to its record. `begun`: its evaluator was started by an earlier
-        supervisor.
+    async def _execute(self, queued: QueuedEval, evaluation: Evaluation | None = None) -> None:
+        """Run one from the queue to its record. `evaluation`: its record so far, where an earlier supervisor
+        started its evaluator.
         """
-        waiting = tuple(each for each in self._queue.waiting if each.id != queued.id)
+        waiting = tuple(entry for entry in self._queue.waiting if entry.id != queued.id)
         started_at = queued.started_at or time.time()
         running = queued.model_copy(update={"state": "running", "why": "", "started_at": started_at})
-        self._change(waiting=waiting, running=running, begun=begun)
+        self._change(waiting=waiting, running=running, begun=evaluation)
         failure = ""
         try:
-            if begun is None:
+            if evaluation is None:
                 self._change(begun=await self._work.start(running, self._report))
             await self._work.wait_until_ended(running, self._queue.begun, self._report)
         except RltuiError as error:

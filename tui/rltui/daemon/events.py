@@ -283,7 +283,9 @@ class EventBus:
         if alert is None:
             return
         self._release(name)
-        is_final = lifecycle.state is ComponentState.FAILED  # one that starts again is told at once
+        is_final = (
+            lifecycle.state is ComponentState.FAILED
+        )  # the alert of one that starts again is sent at once
         needs = self._needs(name) if is_final else ()
         is_explained = any(now - self._crashed_at.get(other, -math.inf) < CAUSE_S for other in needs)
         if needs and not is_explained:

@@ -179,7 +179,7 @@ class RemedyAdvisor:
             return None
         try:
             return self._advice(runner.spec.id, memory)
-        except ConfigError:  # told by others; what failed is still worth telling
+        except ConfigError:  # reported by others; the failure itself is still worth showing
             return memory, ()
 
     def _advice(self, component: str, memory: OutOfMemory) -> Advice:

@@ -159,7 +159,7 @@ def job_sources(runners: Iterable[ComponentRunner], tag: str) -> Iterator[GpuCom
             yield from _job_commands(runner.spec.id, attempt, job_status.id, job_status.nodes, tag)
 
 
-@lru_cache(maxsize=64)  # asked for again and again while the job runs
+@lru_cache(maxsize=64)  # called again and again while the job runs
 def _job_commands(component: str, attempt: int, job: str, nodes: str, tag: str) -> tuple[GpuCommand, ...]:
     """One command for each node. Keyed by the component too: two jobs may share a node, and each sees GPUs of
     its own.

@@ -98,16 +98,13 @@ class RunHealth:
         `is_over`: no component works that could wait for another.
         """
         previous = self.concerns, self.bottleneck
-        found_issues = findings(run, self._thresholds, now=now, started=started)
-        checkpoints = self._folder.checkpoints() if found_issues else []
+        issues = findings(run, self._thresholds, now=now, started=started)
+        checkpoints = self._folder.checkpoints() if issues else []
         rewards = run.track("reward")
         levels = {step: rewards.around(step) for step in checkpoints}
-        first_bad_step = min(
-            (finding.since for finding in found_issues if spoils(finding.rule)), default=math.inf
-        )
+        first_bad_step = min((finding.since for finding in issues if spoils(finding.rule)), default=math.inf)
         self.concerns = tuple(
-            self._health_issue(finding, levels, min(first_bad_step, finding.since))
-            for finding in found_issues
+            self._health_issue(finding, levels, min(first_bad_step, finding.since)) for finding in issues
         )
         waits = bottleneck(run, self._activities, self._knobs, self._names, started=started)
         self.bottleneck = None if is_over else waits

@@ -82,7 +82,7 @@ class IndexFeed:
     # --- in a thread --------------------------------------------------------------------------------------
 
     def _update(self, state: tuple[bool, object], is_last: bool) -> None:
-        with self._lock:  # a look may go on in its thread though its task was ended
+        with self._lock:  # a poll may go on in its thread though its task was ended
             for _ in range(_TRIES):
                 if self._try_update(state, is_last):
                     return

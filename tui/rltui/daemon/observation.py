@@ -169,7 +169,7 @@ def _configured_files(setup: Setup) -> RunFiles:
         return framework.run_files(
             load_files([Path(name) for name in setup.record.config_files], framework).files
         )
-    except ConfigError:  # told with the first knob table
+    except ConfigError:  # reported with the first knob table
         return framework.files
 
 

@@ -246,7 +246,7 @@ class Processes:
                 return True, f"{needed} to be {'ready' if lifecycle.kind == 'service' else 'done'}"
             reason = (
                 (lifecycle.reason or "").partition(" (")[0].partition(";")[0]
-            )  # the whole is told of `needed`
+            )  # the full reason is shown at `needed`
             return False, f"{needed} is {lifecycle.state}" + (f": {reason}" if reason else "")
         if (server := self._servers.start_blocker(component)) is not None:
             return server
@@ -480,7 +480,7 @@ class OrphanWatch:
     async def watch(self) -> None:
         """Search when requested, and again and again while orphans are known."""
         while True:
-            with contextlib.suppress(TimeoutError):  # time for another look
+            with contextlib.suppress(TimeoutError):  # time for the next search
                 async with asyncio.timeout(_POLL_S if self.orphans else None):
                     await self._search_requested.wait()
             self._search_requested.clear()

@@ -58,7 +58,7 @@ class ReservationManager:
         self._files = ReservationFiles(experiment)
         self._decision_lock = asyncio.Lock()
         self._reservations: dict[str, tuple[GpuReservation, ...]] = {}
-        """By component; empty: it needs none."""
+        """Component → what it has reserved; empty where it needs no memory."""
         self._ready_at: dict[str, tuple[float, int]] = {}
         """Component with a reservation → when it was first seen ready (monotonic), and the run's
         steps then.
@@ -106,7 +106,7 @@ class ReservationManager:
                 return await self._reserve(earlier)
             except ConflictError as error:
                 return UnmetDependency(error.title)
-            except ConfigError:  # told by others
+            except ConfigError:  # reported by others
                 return None
             except RltuiError as error:
                 logger.warning("it starts without a claim on GPU memory: %s", error)

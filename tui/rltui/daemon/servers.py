@@ -37,7 +37,7 @@ from rltui.services.runs.leases import trained_by, training, users_of
 SERVER = "server"
 """Key of problems with a server that another party runs."""
 _INTERVAL_S, _UNWATCHED_S = 2.0, 10.0
-"""Between two questions, while somebody looks or a start waits for it, and else."""
+"""Poll intervals: while a client watches or a start waits for a server, and otherwise."""
 _MAX_UNANSWERED = 3
 """A server that was ready counts as down after so many polls without an answer."""
 _USERS_INTERVAL_S = 5.0

@@ -317,7 +317,7 @@ class Supervisor:
         await asyncio.to_thread(delete, folders)
         return plan
 
-    # --- what subscribers are told ------------------------------------------------------------------------
+    # --- what subscribers receive -------------------------------------------------------------------------
 
     def current_state(self) -> list[Message]:
         """The messages that a new subscriber receives first."""

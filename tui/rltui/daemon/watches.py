@@ -37,7 +37,7 @@ _DISK_INTERVAL_S = 5.0
 async def follow_metrics(supervisor: Supervisor) -> None:
     """Publish the status when the metrics file has grown; alert on metrics that are no numbers any more."""
     progress = supervisor.observation.progress
-    progress.take_non_finite()  # has been told when it happened; what still holds is told again
+    progress.take_non_finite()  # was alerted when it happened; what still holds is alerted again
     if supervisor.processes.alive():
         _alert_non_finite(supervisor, progress.non_finite_now)
     checked_at = 0.0
@@ -177,7 +177,9 @@ async def run_evals(supervisor: Supervisor) -> None:
     await supervisor.evals.run()
 
 
-def _alert_time_limits(supervisor: Supervisor, written: Sequence[Written], warned: set[float]) -> None:
+def _alert_time_limits(
+    supervisor: Supervisor, newest_checkpoints: Sequence[Written], warned: set[float]
+) -> None:
     """Alert once for each time limit that comes before the next checkpoint, also where the run has become
     slower.
     """
@@ -188,7 +190,7 @@ def _alert_time_limits(supervisor: Supervisor, written: Sequence[Written], warne
             continue
         assert job_status is not None
         # not over the time in a queue
-        recent = [checkpoint for checkpoint in written if checkpoint.at >= job_status.since]
+        recent = [checkpoint for checkpoint in newest_checkpoints if checkpoint.at >= job_status.since]
         max_steps = supervisor.observation.progress.max_steps
         if (cost := lost_at_limit(recent, max_steps=max_steps, ends_at=ends_at)) is not None:
             warned.add(ends_at)
@@ -201,7 +203,7 @@ async def watch_checkpoints(supervisor: Supervisor) -> None:
     """Journal each checkpoint when it is complete, except those that were there before. Alert where a job
     ends before the next one.
     """
-    written: list[Written] = []
+    written_checkpoints: list[Written] = []
     warned: set[float] = set()
     folder, journal = supervisor.observation.folder, supervisor.events.journal
     previous = frozenset(await asyncio.to_thread(folder.checkpoint_folders))
@@ -214,8 +216,8 @@ async def watch_checkpoints(supervisor: Supervisor) -> None:
             for step in sorted(checkpoints - previous):
                 journal.add("checkpoint", f"checkpoint {step} is complete", step=step)
                 await supervisor.evals.checkpoint(step)
-                written.append(Written(step, time.time()))
+                written_checkpoints.append(Written(step, time.time()))
             previous = checkpoints
-        if len(written) > 1:
-            _alert_time_limits(supervisor, written[-2:], warned)
+        if len(written_checkpoints) > 1:
+            _alert_time_limits(supervisor, written_checkpoints[-2:], warned)
         was_growing = is_growing

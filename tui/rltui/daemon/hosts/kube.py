@@ -315,7 +315,7 @@ class _PodHost:
             replace(runner.status, phase="ended", signal="SIGKILL" if is_killed else "SIGTERM", reason="")
         )
 
-    # --- what is told -------------------------------------------------------------------------------------
+    # --- reports ------------------------------------------------------------------------------------------
 
     async def _read(self) -> Pod:
         pod = await self._pod.read()

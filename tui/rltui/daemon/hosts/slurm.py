@@ -57,8 +57,8 @@ class _JobRunner:
             runner.report(JobStatus(id=job_id, where=f"job {job_id}", reason="submitted", cursor=cursor))
         tasks = [asyncio.create_task(work) for work in (self._watch(), self._stop(), self._copy_output())]
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
+            finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in finished:
                 task.result()
         finally:
             for task in tasks:
@@ -85,7 +85,7 @@ class _JobRunner:
                 return
             self._report(job)
             pause = _POLLS_S[0] if is_changed else min(longest, pause * 1.3)
-            # What the script writes at its end is here sooner than SLURM is asked again, as is a stop.
+            # What the script writes at its end is here sooner than the next poll, as is a stop.
             await self._wait_for_poll(pause, job.restarts)
 
     async def _wait_for_poll(self, pause: float, restarts: int) -> None:

@@ -56,7 +56,7 @@ _MAX_COMMAND_CHARS = 80
 
 
 class LostError(Exception):
-    """The runner is gone."""
+    """The runner at the other end is gone."""
 
 
 class OtherNodeError(Exception):

@@ -205,7 +205,7 @@ _IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP, signa
 
 def main(arguments: list[str]) -> int:
     """Exit status: 0 when the attempt is recorded to its end, 2 when there was nothing to run."""
-    # orphans below us become our children; signals wait until we look at them
+    # orphans below us become our children; signals wait until they are handled
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored by a parent, it would swallow exit codes
     signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_SIGNALS)
     for number in _IGNORED:

@@ -210,7 +210,7 @@ def _exec_component(spec: Spec, log: int, terminal: int | None, error_writer: in
                 environment.pop(name, None)
             else:
                 environment[name] = value
-        if spec.tty:  # who types `tmux` there does not mean rltui's own server
+        if spec.tty:  # a person who types `tmux` there does not mean rltui's own server
             environment.pop("TMUX", None)
             environment.pop("TMUX_PANE", None)
         environment["RLTUI_EXPERIMENT"] = spec.experiment

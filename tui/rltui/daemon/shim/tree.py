@@ -71,7 +71,7 @@ class Tree:
 
     def __init__(self) -> None:
         self.members: dict[int, int] = {}
-        """Start ticks by pid."""
+        """Pid → start time in ticks since boot."""
         self.groups: set[int] = set()
         """Process groups of the members, except the group of this process."""
         self._foreign: set[int] = set()
