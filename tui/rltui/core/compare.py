@@ -141,10 +141,10 @@ class Comparison:
         labels = [row.label for row in rows]
         if len(names) <= _MOST_COLUMNS:
             body = [[label, *cells] for label, cells in zip(labels, texts, strict=True)]
-            return table(["", *names], body, figures=True)
+            return table(["", *names], body, numeric=True)
         columns = zip(*texts, strict=True)
         body = [[name, *cells] for name, cells in zip(names, columns, strict=True)]
-        return table(["", *labels], body, figures=True)
+        return table(["", *labels], body, numeric=True)
 
 
 class ComparedRow(NamedTuple):

@@ -18,12 +18,12 @@ ComponentId = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
 
 
 def address_fault(name: str, text: str) -> str | None:
-    """What is wrong with the filled-in `http`, `metrics` or `tcp`, and what to do; `None`: nothing."""
+    """The error in a filled-in `http`, `metrics` or `tcp`, and what to do; `None` if there is none."""
     is_url = name != "tcp"
     try:
-        parts = urlsplit(text if is_url else f"tcp://{text}")
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        is_sound = known if is_url else bool(parts.port)
+        url = urlsplit(text if is_url else f"tcp://{text}")
+        is_web_address = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+        is_sound = is_web_address if is_url else bool(url.port)
     except ValueError:  # no port number
         is_sound = False
     if is_sound:
@@ -33,7 +33,7 @@ def address_fault(name: str, text: str) -> str | None:
 
 
 PROBES = ("http", "tcp", "log", "file")
-"""Ways to ask whether a component is ready."""
+"""Fields of `Ready` that are probes."""
 
 
 class Ready(LayoutSection):
@@ -57,8 +57,8 @@ class Ready(LayoutSection):
     def _one_probe(self) -> Ready:
         probes = {name: text for name in PROBES if (text := getattr(self, name)) is not None}
         if not probes or (len(probes) > 1 and not all("{" in text for text in probes.values())):
-            named = ", ".join(probes) or "none"
-            raise ValueError(f"set exactly one of http, tcp, log, file (set: {named})")
+            names = ", ".join(probes) or "none"
+            raise ValueError(f"set exactly one of http, tcp, log, file (set: {names})")
         for name in ("http", "tcp"):
             text = getattr(self, name)
             if text is not None and "{" not in text and (fault := address_fault(name, text)):
@@ -216,9 +216,9 @@ class ComponentSpec(LayoutSection):
 
     @model_validator(mode="after")
     def _has_one_host(self) -> ComponentSpec:
-        named = [name for name in ("node", "slurm", "pod") if getattr(self, name)]
-        if len(named) > 1:
-            raise ValueError(f"it can run at one place only: leave out all but one of {', '.join(named)}")
+        names = [name for name in ("node", "slurm", "pod") if getattr(self, name)]
+        if len(names) > 1:
+            raise ValueError(f"it can run at one place only: leave out all but one of {', '.join(names)}")
         if self.is_remote and self.stop.leftovers == "keep":
             raise ValueError('stop.leftovers = "keep" is for this machine: elsewhere they are ended')
         return self
@@ -291,8 +291,8 @@ class LogSpec(LayoutSection):
     @field_validator("files")
     @classmethod
     def _relative(cls, files: tuple[str, ...]) -> tuple[str, ...]:
-        if strange := [name for name in files if not name or name.startswith("/")]:
-            raise ValueError(f"{strange[0]!r} is no path below the run's folder")
+        if invalid := [name for name in files if not name or name.startswith("/")]:
+            raise ValueError(f"{invalid[0]!r} is no path below the run's folder")
         return files
 
 
@@ -336,22 +336,24 @@ class Layout(LayoutSection):
 
     @model_validator(mode="after")
     def _nodes_are_known(self) -> Layout:
-        known = [node.name for node in self.node]
-        if twice := sorted({name for name in known if known.count(name) > 1}):
-            raise ValueError(f"node name {twice[0]!r} is used more than once")
+        names = [node.name for node in self.node]
+        if duplicates := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"node name {duplicates[0]!r} is used more than once")
         for spec in self.component:
-            named = ", ".join(known) or "none; write a [[node]]"
+            known_text = ", ".join(names) or "none; write a [[node]]"
             if spec.each.partition(".")[0] == _NODES and not self.nodes_of(spec.each):
                 raise ValueError(f"component {spec.id!r} has each = {spec.each!r}: there is no such [[node]]")
-            if spec.node and "{" not in spec.node and spec.node not in known:
-                raise ValueError(f"component {spec.id!r} runs on unknown node {spec.node!r}; known: {named}")
+            if spec.node and "{" not in spec.node and spec.node not in names:
+                raise ValueError(
+                    f"component {spec.id!r} runs on unknown node {spec.node!r}; known: {known_text}"
+                )
             host = next((node for node in self.node if node.name == spec.node), None)
             if host is not None and spec.forward and host.reach[0].rpartition("/")[2] != "ssh":
                 raise ValueError(f"component {spec.id!r}: forward is for a node that is reached by ssh")
         return self
 
     def node_values(self, component_id: str) -> dict[str, str]:
-        """What placeholders of nodes mean to it: `node.NAME.address`; where it runs on one, `node.name`,
+        """Values of node placeholders: `node.NAME.address`; if it runs on a node, `node.name`,
         `node.address`, and, as in a pod, `workspace` and `python` as they are there.
         """
         if (pod := self[component_id].pod) is not None:
@@ -363,32 +365,32 @@ class Layout(LayoutSection):
                 values |= {"python": node.python} | ({"workspace": node.cwd} if node.cwd else {})
         return values
 
-    def with_slurm(self, given: Mapping[str, Any]) -> Layout:
-        """The layout with what a command line says of its SLURM jobs; further options go behind its own.
+    def with_slurm(self, options: Mapping[str, Any]) -> Layout:
+        """The layout with the options of a command line for its SLURM jobs; lists are appended to its own.
 
         Raises:
-            ValidationError: if that is none of what a job can be told.
+            ValidationError: if one of them is no option of a job.
         """
-        if not given:
+        if not options:
             return self
         specs = [
-            spec if spec.slurm is None else spec.model_copy(update={"slurm": spec.slurm.with_given(given)})
+            spec if spec.slurm is None else spec.model_copy(update={"slurm": spec.slurm.with_given(options)})
             for spec in self.component
         ]
         return self.model_copy(update={"component": tuple(specs)})
 
     @property
     def submits(self) -> bool:
-        """Something of it runs as a SLURM job."""
+        """Some component of it runs as a SLURM job."""
         return any(spec.slurm is not None for spec in self.component)
 
-    def nodes_of(self, each: str) -> tuple[NodeSpec, ...]:
-        """The nodes that `each = "nodes"` or `"nodes.GROUP"` means; none for other words."""
-        word, dot, group = each.partition(".")
+    def nodes_of(self, selector: str) -> tuple[NodeSpec, ...]:
+        """The nodes that `each = "nodes"` or `"nodes.GROUP"` selects; none for other words."""
+        word, dot, group = selector.partition(".")
         return tuple(node for node in self.node if word == _NODES and (not dot or node.group == group))
 
     def host(self, component_id: str) -> HostSpec | None:
-        """Where it runs, as the layout says; `None`: on this machine."""
+        """The host that the layout assigns; `None`: this machine."""
         spec = self[component_id]
         if spec.node:
             return next(node for node in self.node if node.name == spec.node)
@@ -413,8 +415,8 @@ class Layout(LayoutSection):
                 raise ValueError(
                     f"component {spec.id!r} waits for unknown {unknown[0]!r}; known: {', '.join(ids)}"
                 )
-            if not spec.is_manual and (never := [name for name in spec.after if self[name].is_manual]):
-                raise ValueError(f"component {spec.id!r} waits for {never[0]!r}, which only a person starts")
+            if not spec.is_manual and (manual := [name for name in spec.after if self[name].is_manual]):
+                raise ValueError(f"component {spec.id!r} waits for {manual[0]!r}, which only a person starts")
             if unknown := [name for name in spec.restart.together if name not in ids]:
                 raise ValueError(
                     f"component {spec.id!r} restarts with unknown {unknown[0]!r}; known: {', '.join(ids)}"
@@ -425,19 +427,19 @@ class Layout(LayoutSection):
                 f"screen.columns {len(self.screen.columns)}"
             )
         logs = [spec.id for spec in self.log]
-        if twice := sorted({name for name in logs if logs.count(name) > 1 or name in ids}):
-            raise ValueError(f"log id {twice[0]!r} is used more than once")
+        if duplicates := sorted({name for name in logs if logs.count(name) > 1 or name in ids}):
+            raise ValueError(f"log id {duplicates[0]!r} is used more than once")
         panels = {*ids, *logs, "gpus", "knobs"}
         for column in self.screen.columns:
-            if strange := [name for name in column if name not in panels]:
+            if unknown_panels := [name for name in column if name not in panels]:
                 raise ValueError(
-                    f"screen.columns names unknown {strange[0]!r}; known: {', '.join(sorted(panels))}"
+                    f"screen.columns names unknown {unknown_panels[0]!r}; known: {', '.join(sorted(panels))}"
                 )
         self.start_order()
         return self
 
     def start_order(self) -> tuple[str, ...]:
-        """Component ids so that each comes behind all it waits for.
+        """Component ids, each after all that it waits for.
 
         Raises:
             ValueError: if components wait for each other in a circle.
@@ -445,32 +447,32 @@ class Layout(LayoutSection):
         order: list[str] = []
         waiting = {spec.id: set(spec.after) for spec in self.component}
         while waiting:
-            free = [name for name, needs in waiting.items() if needs <= set(order)]
-            if not free:
+            startable = [name for name, needs in waiting.items() if needs <= set(order)]
+            if not startable:
                 raise ValueError(f"components wait for each other in a circle: {', '.join(waiting)}")
-            order.extend(free)
-            for name in free:
+            order.extend(startable)
+            for name in startable:
                 del waiting[name]
         return tuple(order)
 
     def needs(self, component_id: str) -> frozenset[str]:
-        """What it waits for, at first or second hand."""
+        """Its dependencies, direct and indirect."""
         after = self[component_id].after
         return frozenset(after).union(*(self.needs(name) for name in after))
 
     def run_jobs(self, roles: Collection[str]) -> frozenset[str]:
-        """Jobs that write the run. `roles`: ids that the framework knows such programs by.
+        """Jobs that write the run. `roles`: ids of such programs in the framework.
 
-        A job that only makes something the others need is never one.
+        A job that only creates something for the others is never one.
         """
         jobs = [spec for spec in self.automatic if spec.kind == "job" and not spec.creates]
         undecided = {spec.id: {spec.id, *spec.launches} for spec in jobs if spec.part_of_run is None}
-        known = {name for name, programs in undecided.items() if not programs.isdisjoint(roles)}
-        return frozenset({spec.id for spec in jobs if spec.part_of_run} | (known or undecided.keys()))
+        known_ids = {name for name, programs in undecided.items() if not programs.isdisjoint(roles)}
+        return frozenset({spec.id for spec in jobs if spec.part_of_run} | (known_ids or undecided.keys()))
 
     @property
     def automatic(self) -> tuple[ComponentSpec, ...]:
-        """Those that start with the experiment."""
+        """Components that start with the experiment."""
         return tuple(spec for spec in self.component if not spec.is_manual)
 
     @property
@@ -487,7 +489,7 @@ class Layout(LayoutSection):
         )
 
     def __getitem__(self, component_id: str) -> ComponentSpec:
-        """The component of that id; `KeyError` where there is none."""
+        """The component of that id; `KeyError` if there is none."""
         for spec in self.component:
             if spec.id == component_id:
                 return spec
@@ -495,7 +497,7 @@ class Layout(LayoutSection):
 
 
 _NODES = "nodes"
-"""Behind `each`: the machines of the layout."""
+"""Value of `each` that selects the machines of the layout."""
 _PLACEHOLDER = "{instance}"
 _LONGEST_ID = 32
 _NOT_IN_IDS = re.compile(r"[^a-z0-9]+")
@@ -505,11 +507,12 @@ def expanded(
     layout: Layout, instances: Mapping[str, Sequence[str]], *, without: Collection[str] = ()
 ) -> Layout:
     """The layout with each component that has `each` once per instance of that name, in their order, and
-    `without` the components and logs of these ids, whose programs run elsewhere. Instances of `nodes` are the
-    layout's own; such components are ranks of one program, and restart together unless the layout says else.
+    `without` the components and logs of these ids, whose programs run on other machines. Instances of `nodes`
+    are the layout's own; such components are ranks of one program, and restart together unless the layout
+    says else.
 
-    Where others name such a component (`after`, `restart.together`, the screen), all of them are meant; none
-    where there is no instance.
+    If others name such a component (`after`, `restart.together`, the screen), all of them are meant; none if
+    there is no instance.
 
     Raises:
         ValueError: if no component or log is left, or two components would have one id.
@@ -519,7 +522,7 @@ def expanded(
     of_nodes = {spec.each: layout.nodes_of(spec.each) for spec in layout.component}
     instances = {
         **instances,
-        **{word: [node.name for node in nodes] for word, nodes in of_nodes.items() if nodes},
+        **{selector: [node.name for node in nodes] for selector, nodes in of_nodes.items() if nodes},
     }
     ids = {
         spec.id: instance_ids(spec.id, instances.get(spec.each, ())) if spec.each else (spec.id,)
@@ -527,10 +530,12 @@ def expanded(
     } | dict.fromkeys(without, ())
     here = [spec for spec in layout.component if spec.id not in without]
     components = [
-        one for spec in here for one in _components(spec, ids, instances, of_nodes.get(spec.each, ()))
+        instance
+        for spec in here
+        for instance in _components(spec, ids, instances, of_nodes.get(spec.each, ()))
     ]
     logs = [spec for spec in layout.log if spec.id not in without]
-    columns = [_named(column, ids) for column in layout.screen.columns]
+    columns = [_with_instances(column, ids) for column in layout.screen.columns]
     return Layout.model_validate(
         layout.model_dump(exclude_unset=True)
         | {
@@ -541,41 +546,43 @@ def expanded(
     )
 
 
-def completed(layout: Layout, parts: Iterable[ComponentSpec]) -> Layout:
-    """The layout, and at its end those of `parts` whose ids it does not use; of two alike, the first."""
+def completed(layout: Layout, components: Iterable[ComponentSpec]) -> Layout:
+    """The layout, and at its end those `components` whose ids it does not use; of two with one id, the
+    first.
+    """
     used = {*(spec.id for spec in layout.component), *(spec.id for spec in layout.log)}
-    added: dict[str, ComponentSpec] = {}
-    for spec in parts:
+    new_components: dict[str, ComponentSpec] = {}
+    for spec in components:
         if spec.id not in used:
-            added.setdefault(spec.id, spec)
-    if not added:
+            new_components.setdefault(spec.id, spec)
+    if not new_components:
         return layout
-    values = [spec.model_dump(exclude_unset=True) for spec in (*layout.component, *added.values())]
+    values = [spec.model_dump(exclude_unset=True) for spec in (*layout.component, *new_components.values())]
     return Layout.model_validate(layout.model_dump(exclude_unset=True) | {"component": values})
 
 
 def needed(layout: Layout, instances: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Of all instances that a framework names, those that the layout has components for."""
-    words = (spec.each for spec in layout.component if spec.each and not layout.nodes_of(spec.each))
-    return {word: instances.get(word, ()) for word in words}
+    """The subset of a framework's instances that the layout has components for."""
+    names = (spec.each for spec in layout.component if spec.each and not layout.nodes_of(spec.each))
+    return {name: instances.get(name, ()) for name in names}
 
 
 def instance_ids(component: str, names: Sequence[str]) -> tuple[str, ...]:
     """Ids of the components that a component with `each` becomes, one per name, in their order."""
-    plain = [_NOT_IN_IDS.sub("-", name.lower()).strip("-") for name in names]
+    slugs = [_NOT_IN_IDS.sub("-", name.lower()).strip("-") for name in names]
     return tuple(
-        _id(component, slug, name, is_clear=plain.count(slug) == 1)
-        for slug, name in zip(plain, names, strict=True)
+        _id(component, slug, name, is_clear=slugs.count(slug) == 1)
+        for slug, name in zip(slugs, names, strict=True)
     )
 
 
 def _id(component: str, slug: str, name: str, *, is_clear: bool) -> str:
-    """`env-reverse-text`. With some digits of a hash where that is too long, or means several names."""
-    if is_clear and slug and len(wanted := f"{component}-{slug}") <= _LONGEST_ID:
-        return wanted
+    """`env-reverse-text`, with some digits of a hash if that is too long, or means several names."""
+    if is_clear and slug and len(id_ := f"{component}-{slug}") <= _LONGEST_ID:
+        return id_
     digits = hashlib.sha256(name.encode()).hexdigest()[:6]
-    start = f"{component}-{slug}"[: _LONGEST_ID - len(digits) - 1].strip("-")
-    return f"{start}-{digits}"
+    prefix = f"{component}-{slug}"[: _LONGEST_ID - len(digits) - 1].strip("-")
+    return f"{prefix}-{digits}"
 
 
 def _components(
@@ -584,11 +591,11 @@ def _components(
     instances: Mapping[str, Sequence[str]],
     nodes: Sequence[NodeSpec],
 ) -> Iterable[dict[str, Any]]:
-    """`nodes`: on which it runs, where its instances are those."""
+    """`nodes`: the nodes that are its instances, if it is one per node."""
     values = spec.model_dump(exclude_unset=True)  # what a layout leaves out may mean more than the default
-    values["after"] = _named(spec.after, ids)
+    values["after"] = _with_instances(spec.after, ids)
     if spec.restart.together:
-        values["restart"]["together"] = _named(spec.restart.together, ids)
+        values["restart"]["together"] = _with_instances(spec.restart.together, ids)
     if not spec.each:
         return [values]
     common = {}
@@ -599,7 +606,7 @@ def _components(
             restart = {"because": "they are ranks of one program"} | values.get("restart", {})
             values["restart"] = restart | {"together": ids[spec.id]}
     return [
-        _filled_table(values, {**common, _PLACEHOLDER: name, **({"{rank}": str(rank)} if nodes else {})})
+        _fill_table(values, {**common, _PLACEHOLDER: name, **({"{rank}": str(rank)} if nodes else {})})
         | {"id": component_id, "each": ""}
         for rank, (component_id, name) in enumerate(
             zip(ids[spec.id], instances.get(spec.each, ()), strict=True)
@@ -607,24 +614,24 @@ def _components(
     ]
 
 
-def _named(names: Iterable[str], ids: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    return tuple(one for name in names for one in ids.get(name, (name,)))
+def _with_instances(names: Iterable[str], ids: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(id_ for name in names for id_ in ids.get(name, (name,)))
 
 
-def _filled(value: object, texts: Mapping[str, str]) -> object:
-    """Every text below `value` with `texts` in place of the placeholders that they are for."""
+def _fill(value: object, texts: Mapping[str, str]) -> object:
+    """Every text below `value` with the placeholders replaced by their `texts`."""
     match value:
         case str():
             for placeholder, text in texts.items():
                 value = value.replace(placeholder, text)
             return value
         case tuple() | list():
-            return tuple(_filled(item, texts) for item in value)
+            return tuple(_fill(item, texts) for item in value)
         case dict():
-            return _filled_table(value, texts)
+            return _fill_table(value, texts)
         case _:
             return value
 
 
-def _filled_table(values: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
-    return {key: _filled(value, texts) for key, value in values.items()}
+def _fill_table(values: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    return {key: _fill(value, texts) for key, value in values.items()}

@@ -1,6 +1,6 @@
-"""The life of a component as one pure transition function.
+"""The lifecycle of a component as one pure transition function.
 
-A `Lifecycle` is what the supervisor knows of a component; `advance` says what it becomes on an event.
+A `Lifecycle` is the supervisor's knowledge of a component; `advance` computes the next one after an event.
 An event carries the epoch it belongs to: one that arrives late, from an earlier start, changes nothing.
 Times are seconds of a monotonic clock, so that a jump of the wall clock moves nothing.
 """
@@ -16,26 +16,26 @@ from rltui.core.states import ALIVE_STATES, ComponentState
 from rltui.core.text import duration
 
 _MOST_DOUBLINGS = 30
-"""More would leave the range of a float, and of patience."""
+"""More would leave the range of a float."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
     at: float
     failures: tuple[float, ...]
-    """Those that count, this one included, oldest first."""
+    """The failures that count, this one included, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
     reason: str
-    """Why, beyond the failure itself; empty where no restart was ever meant."""
+    """Reason beyond the failure itself; empty if no restart was ever meant."""
     failures: tuple[float, ...]
 
 
-def _decide(policy: Restart, failures: tuple[float, ...], at: float, *, hopeless: bool) -> Retry | GiveUp:
-    """The answer to a failure at `at`, after those in `failures`. A `hopeless` one would come again."""
-    recent = (*(moment for moment in failures if at - moment <= policy.window_s), at)
+def _decide(policy: Restart, failures: tuple[float, ...], now: float, *, hopeless: bool) -> Retry | GiveUp:
+    """The answer to a failure at `now`, after those in `failures`. A `hopeless` one would come again."""
+    recent = (*(failed_at for failed_at in failures if now - failed_at <= policy.window_s), now)
     counted = recent[-policy.max_failures :]  # a partner's restart may have started one that had given up
     if policy.policy == "never":
         return GiveUp("", counted)
@@ -45,7 +45,7 @@ def _decide(policy: Restart, failures: tuple[float, ...], at: float, *, hopeless
         return GiveUp(f"not started again after {_times(len(counted), policy.window_s)}", counted)
     first, longest = policy.backoff_s
     doublings = min(len(counted) - 1, _MOST_DOUBLINGS)
-    return Retry(at + min(longest, first * 2**doublings), counted)
+    return Retry(now + min(longest, first * 2**doublings), counted)
 
 
 def _times(count: int, window_s: float) -> str:
@@ -54,30 +54,32 @@ def _times(count: int, window_s: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ExitInfo:
-    """How a process ended. Code and signal both `None`: nobody was there to see it."""
+    """The end of a process. Code and signal both `None`: nobody observed it."""
 
     code: int | None = None
     signal: str | None = None
     error: str | None = None
-    """Why it could not be run at all."""
+    """Reason why it could not be run at all."""
     on_request: bool = False
     cause: str | None = None
-    """What its output says of the end: `out of memory: …`."""
+    """Cause according to its output: `out of memory: …`."""
     hopeless: bool = False
     memory: OutOfMemory | None = None
-    """Set where it ended for want of device memory. `device` is left open."""
+    """Set if it failed for lack of device memory. `device` is left open."""
     from_outside: bool = False
     port_lost: bool = False
-    """Another program took its port between the choice and the start, which can be made with the next one."""
+    """Another program took its port between the choice and the start, which can be repeated with the next
+    one.
+    """
 
     def __str__(self) -> str:
         if self.error:
             return self.error
         if self.signal:
-            how = f"killed by {self.signal}"
+            ending = f"killed by {self.signal}"
         else:
-            how = f"exited {self.code}" if self.code is not None else "ended, exit code unknown"
-        return f"{how} ({self.cause})" if self.cause else how
+            ending = f"exited {self.code}" if self.code is not None else "ended, exit code unknown"
+        return f"{ending} ({self.cause})" if self.cause else ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +91,14 @@ class Lifecycle:
     state: ComponentState = ComponentState.STOPPED
     reason: str | None = None
     exit: ExitInfo | None = None
-    """How the main process ended, from then on until the next one runs."""
+    """End of the main process, from then on until the next one runs."""
     epoch: int = 0
     ready_at: float | None = None
-    """When the present or last start became ready."""
+    """Time at which the present or last start became ready."""
     failures: tuple[float, ...] = ()
-    """When it failed, oldest first: those that still count against it."""
+    """Times of the failures that still count against it, oldest first."""
     retry_at: float | None = None
-    """When it is due to start again, in state `backoff`."""
+    """Time of the next start, in state `backoff`."""
 
     @property
     def alive(self) -> bool:
@@ -109,20 +111,20 @@ class Lifecycle:
 
     @property
     def expected(self) -> bool:
-        """It runs, or will without anybody asking again."""
+        """It runs, or will without another request."""
         return self.busy or self.state is ComponentState.BACKOFF
 
 
 @dataclass(frozen=True, slots=True)
 class StartRequested:
-    """Begins a new epoch. A person's wish forgives earlier failures, an automatic one counts on."""
+    """Begins a new epoch. A person's request forgives earlier failures, an automatic one counts on."""
 
     automatic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StartBlocked:
-    """The start waits; `reason` says for what."""
+    """The start waits, for this `reason`."""
 
     epoch: int
     reason: str
@@ -130,7 +132,7 @@ class StartBlocked:
 
 @dataclass(frozen=True, slots=True)
 class NotNeeded:
-    """The start ends before it began; `reason` says why there is nothing to do any more."""
+    """The start ends before it began, because for this `reason` there is nothing to do any more."""
 
     epoch: int
     reason: str
@@ -153,14 +155,14 @@ class ProbeSucceeded:
 
 @dataclass(frozen=True, slots=True)
 class StopRequested:
-    """It shall end; `reason` where that is because of a failure (a probe that timed out)."""
+    """Requests the end; `reason` if that is because of a failure (a probe that timed out)."""
 
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MainEnded:
-    """The main process is gone, what it left is being ended."""
+    """The main process is gone, its remaining children are being ended."""
 
     epoch: int
     exit: ExitInfo
@@ -168,7 +170,7 @@ class MainEnded:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The main process is gone, and what it left, unless the layout keeps that."""
+    """The main process is gone, and its children, unless the layout keeps them."""
 
     epoch: int
     exit: ExitInfo
@@ -185,7 +187,7 @@ class StartFailed:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """Not even SIGKILL ends it: what is left of it counts as a leftover from now on."""
+    """Not even SIGKILL ends it: the remaining processes count as leftovers from now on."""
 
     epoch: int
     reason: str
@@ -206,7 +208,7 @@ LifeEvent = (
 
 
 def advance(life: Lifecycle, event: LifeEvent) -> Lifecycle:
-    """The life after `event`. Returns `life` itself where the event does not apply."""
+    """The lifecycle after `event`; `life` itself if the event does not apply."""
     epoch = getattr(event, "epoch", life.epoch)
     if epoch != life.epoch:
         return life
@@ -243,7 +245,7 @@ def advance(life: Lifecycle, event: LifeEvent) -> Lifecycle:
             reason = f"{exit_info}; ending what it left"
             return replace(life, state=ComponentState.STOPPING, exit=exit_info, reason=reason)
         case Ended(exit=exit_info, at=at):
-            return _end(life, exit_info, at) if life.alive else life
+            return _finish(life, exit_info, at) if life.alive else life
         case StartFailed(reason=reason):
             if life.alive or not life.expected:
                 return life
@@ -271,29 +273,32 @@ def _stop(life: Lifecycle, reason: str | None) -> Lifecycle:
             return life
 
 
-def _end(life: Lifecycle, exit_info: ExitInfo, at: float) -> Lifecycle:
-    """A service that ends by itself has failed, whatever its code: vLLM exits 0 after an engine crash."""
-    is_asked = life.state is ComponentState.STOPPING and life.exit is None
-    if is_asked or exit_info.on_request:
+def _finish(life: Lifecycle, exit_info: ExitInfo, at: float) -> Lifecycle:
+    """A service that exits by itself has failed, whatever its code: vLLM exits 0 after an engine crash."""
+    is_requested = life.state is ComponentState.STOPPING and life.exit is None
+    if is_requested or exit_info.on_request:
         if life.reason is None:
             return replace(life, state=ComponentState.STOPPED, exit=exit_info)
         return _fail(life, exit_info, life.reason, at)
     if exit_info.code != 0 or exit_info.error:
         return _fail(life, exit_info, str(exit_info), at)
     if life.kind == "service":
-        told = f" ({exit_info.cause})" if exit_info.cause else ""
-        return _fail(life, exit_info, f"exited 0, but a service must not end by itself{told}", at)
+        cause = f" ({exit_info.cause})" if exit_info.cause else ""
+        return _fail(life, exit_info, f"exited 0, but a service must not end by itself{cause}", at)
     if life.restart.policy == "always":
-        again = replace(life, exit=exit_info, failures=())
+        restarted = replace(life, exit=exit_info, failures=())
         return replace(
-            again, state=ComponentState.BACKOFF, reason="exited 0", retry_at=at + life.restart.backoff_s[0]
+            restarted,
+            state=ComponentState.BACKOFF,
+            reason="exited 0",
+            retry_at=at + life.restart.backoff_s[0],
         )
     return replace(life, state=ComponentState.EXITED, exit=exit_info, reason=exit_info.cause)
 
 
 def _fail(life: Lifecycle, exit_info: ExitInfo, reason: str, at: float) -> Lifecycle:
-    healthy = life.ready_at is not None and at - life.ready_at >= life.restart.healthy_s
-    failures = () if healthy else life.failures
+    was_healthy = life.ready_at is not None and at - life.ready_at >= life.restart.healthy_s
+    failures = () if was_healthy else life.failures
     if exit_info.port_lost and not failures:  # one more try, whatever the policy
         text = f"{reason}; it starts again with another port"
         backoff = replace(life, state=ComponentState.BACKOFF, exit=exit_info, reason=text)

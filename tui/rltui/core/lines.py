@@ -1,4 +1,4 @@
-"""Log lines: from their raw bytes to text that is safe to show, with colours, level and filter.
+"""Log lines: from raw bytes to text that is safe to display, with colours, level and filter.
 
 Colours survive as spans. Every other escape sequence, control character, bidirectional override and invisible
 character is dropped, so that nothing a log contains can act on the terminal or disguise other text.
@@ -23,7 +23,7 @@ Colour = int | tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class SgrStyle:
-    """How a piece of log text wants to look. `None` as a colour means the default one."""
+    """The requested look of a piece of log text. `None` as a colour means the default one."""
 
     fg: Colour | None = None
     bg: Colour | None = None
@@ -52,7 +52,7 @@ _FLAGS: dict[int, dict[str, bool]] = {
 
 @lru_cache(maxsize=1024)
 def apply_sgr(style: SgrStyle, parameters: str) -> SgrStyle:
-    """Return `style` after `ESC [ parameters m`. Unknown or malformed parameters change nothing."""
+    """`style` after `ESC [ parameters m`. Unknown or malformed parameters change nothing."""
     groups = [_numbers(group) for group in parameters.split(";")]
     position = 0
     while position < len(groups):
@@ -61,8 +61,8 @@ def apply_sgr(style: SgrStyle, parameters: str) -> SgrStyle:
         code = group[0]
         if code in (38, 48):
             if len(group) == 1:
-                colour, used = _colour([part[0] for part in groups[position : position + 4]])
-                position += used
+                colour, consumed = _colour([argument[0] for argument in groups[position : position + 4]])
+                position += consumed
             else:
                 colour, _ = _colour(_without_colour_space(group[1:]))
             if colour is not None:
@@ -106,7 +106,7 @@ def _without_colour_space(arguments: list[int]) -> list[int]:
 
 
 def _numbers(group: str) -> list[int]:
-    return [int(part) if part.isdecimal() and len(part) < 6 else 0 for part in group.split(":")]
+    return [int(digits) if digits.isdecimal() and len(digits) < 6 else 0 for digits in group.split(":")]
 
 
 class Level(StrEnum):
@@ -132,9 +132,9 @@ _GLOG = {"I": Level.INFO, "W": Level.WARNING, "E": Level.ERROR, "F": Level.CRITI
 
 _NAME = r"TRACE|DEBUG|INFO|SUCCESS|WARN(?:ING)?|ERROR|EXCEPTION|CRITICAL|FATAL"
 _RANK = r"(?:\[[A-Za-z_]\w*\]:\s?){0,3}"
-"""torchrun's `[trainer0]:` and torch's own `[rank0]:`."""
+"""Prefixes of torchrun and torch: `[trainer0]:`, `[rank0]:`."""
 _PROCESS = r"(?:\([A-Za-z][^()]{0,80}\bpid=\d+[^()]{0,40}\)\s?)?"
-"""vLLM's `(EngineCore_DP0 pid=12) ` and Ray's `(Worker pid=12, ip=10.0.0.1) `."""
+"""Prefixes of vLLM, `(EngineCore_DP0 pid=12) `, and Ray, `(Worker pid=12, ip=10.0.0.1) `."""
 _CLOCK = r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?"
 _START = re.compile(
     rf"{_RANK}{_PROCESS}\s*(?:{_CLOCK}[\s|-]*(?:[\w.-]{{1,60}} - )?)?"
@@ -150,22 +150,22 @@ _PYTHON_WARNING = re.compile(r"\S:\d{1,9}: [A-Za-z]{0,60}Warning: ")
 
 
 def detect_level(text: str) -> Level | None:
-    """Return the level of one sanitised line, or `None` where the line does not say (a continuation)."""
-    head = text[:400]
-    if found := _START.match(head):
-        return parse_level(found["name"])
-    if found := _GLOG_START.match(head):
-        return _GLOG[found["letter"]]
-    if _EXCEPTION.match(head):
+    """The level of one sanitised line, or `None` if the line has none (a continuation)."""
+    beginning = text[:400]
+    if match := _START.match(beginning):
+        return parse_level(match["name"])
+    if match := _GLOG_START.match(beginning):
+        return _GLOG[match["letter"]]
+    if _EXCEPTION.match(beginning):
         return Level.ERROR
-    if '"level"' in head and (found := _JSON.search(head)):
-        return parse_level(found["name"])
-    return Level.WARNING if _PYTHON_WARNING.search(head) else None
+    if '"level"' in beginning and (match := _JSON.search(beginning)):
+        return parse_level(match["name"])
+    return Level.WARNING if _PYTHON_WARNING.search(beginning) else None
 
 
 @lru_cache(maxsize=64)
 def parse_level(name: str) -> Level | None:
-    """Return the level called `name`, in any case and under the usual synonyms, or `None`."""
+    """The level called `name`, in any case and under common synonyms, or `None`."""
     upper = name.upper()
     if upper in _SYNONYMS:
         return _SYNONYMS[upper]
@@ -177,7 +177,7 @@ class LineFilter:
     """Accepts lines that match `pattern` anywhere and are of `level` or more severe; both are optional.
 
     Feed it the sanitised lines of one log in order: a line without a level, such as one of a traceback, has
-    that of the line before. What precedes the first level counts as `info`.
+    that of the line before. Lines before the first level count as `info`.
     """
 
     pattern: re.Pattern[str] | None = None
@@ -199,23 +199,23 @@ class LineFilter:
 
 _TAB_COLUMNS = 8
 _TORCHRUN_RANK = re.compile(r"(?:\[[A-Za-z_]{1,40}\d{1,6}\]:\s?)?")
-"""What torchrun puts before a line."""
+"""Prefix that torchrun adds to a line."""
 _JSON_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
 _NEWLINES = re.compile(r"\s*[\r\n]\s*")
 LINE_BREAK = " ⏎ "
-"""Stands for one inside a message of JSON logging, such as of a traceback."""
+"""Stands for a line break inside a message of JSON logging, such as of a traceback."""
 
-_DROPPED = f"{INVISIBLE}\ufe00-\ufe0f"
-"""With the variation selectors, whose width terminals disagree on."""
+_INVISIBLE_RANGES = f"{INVISIBLE}\ufe00-\ufe0f"
+"""Includes the variation selectors, whose width terminals disagree on."""
 
-_DIRTY = re.compile(f"[\t{_DROPPED}]")
+_DIRTY = re.compile(f"[\t{_INVISIBLE_RANGES}]")
 _TOKEN = re.compile(
     r"(?:\x1b\[|\x9b)(?P<sgr>[0-9;:]*)m"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # other control sequences, also cut ones
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x18\x1a\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS
     r"|\x1b[ -/]*[0-Z\\^-~]?"  # what is left of ESC: two or three characters, or cut
     r"|(?P<tabs>\t+)"
-    f"|[{_DROPPED}]"
+    f"|[{_INVISIBLE_RANGES}]"
 )
 
 
@@ -230,7 +230,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line as shown: printable text, its coloured pieces in order, and its level where it names one."""
+    """A line as displayed: printable text, its coloured pieces in order, and its level if it names one."""
 
     text: str
     spans: tuple[Span, ...]
@@ -246,7 +246,7 @@ def parse_line(raw: str) -> Line:
 
 
 def plain_text(raw: str) -> str:
-    """Return the text of one decoded line as `parse_line` would show it, for searching and printing."""
+    """The text of one decoded line as `parse_line` would return it, for searching and printing."""
     if _DIRTY.search(raw) is None:
         return raw
     return _sanitise(raw)[0] if "\t" in raw else _TOKEN.sub("", raw)
@@ -255,10 +255,9 @@ def plain_text(raw: str) -> str:
 def decode_line(data: bytes, *, complete: bool = True, folded: bool = True) -> str:
     """Decode one line, with U+FFFD for invalid UTF-8, and fold carriage returns.
 
-    Of a progress bar redrawn with carriage returns, only the last state that shows something is returned, or
-    all of them, one behind the other, where it is not `folded`. A
-    record of JSON logging becomes the line that it stands for: time, level and message.
-    `complete=False` says that `data` may end inside a character, whose bytes are then left out.
+    Of a progress bar redrawn with carriage returns, only the last visible state is returned, or, unless
+    `folded`, all of them, one after the other. A record of JSON logging becomes a line with time, level and
+    message. `complete=False` says that `data` may end inside a character, whose bytes are then left out.
     """
     text, _ = codecs.utf_8_decode(data, "replace", complete)
     if "\r" in text:
@@ -267,7 +266,7 @@ def decode_line(data: bytes, *, complete: bool = True, folded: bool = True) -> s
 
 
 def _fold_redraws(text: str) -> str:
-    """Return the last piece between carriage returns that has visible text, or an empty string."""
+    """The last piece between carriage returns that has visible text, or an empty string."""
     for piece in reversed(text.split("\r")):
         if plain_text(piece).strip():
             return piece
@@ -275,7 +274,7 @@ def _fold_redraws(text: str) -> str:
 
 
 def _as_line(text: str) -> str:
-    """What a record of JSON logging says, behind torchrun's rank; any other text as it is."""
+    """The line for a record of JSON logging, after torchrun's rank; any other text unchanged."""
     start = text.find("{")
     try:
         record = json.loads(text[start:]) if _TORCHRUN_RANK.fullmatch(text[:start]) else None
@@ -288,9 +287,9 @@ def _as_line(text: str) -> str:
         return text
     time = _JSON_CLOCK.search(str(record.get("timestamp", "")))
     trace = record.get("exception") or record.get("traceback")
-    said = message if not isinstance(trace, str) else f"{message}\n{trace}"
-    whole = _NEWLINES.sub(LINE_BREAK, said.strip())
-    return f"{text[:start]}{time[0] if time else ''} {level:>7} {whole}".lstrip()
+    content = message if not isinstance(trace, str) else f"{message}\n{trace}"
+    one_line = _NEWLINES.sub(LINE_BREAK, content.strip())
+    return f"{text[:start]}{time[0] if time else ''} {level:>7} {one_line}".lstrip()
 
 
 def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:
@@ -300,7 +299,7 @@ def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:
     length = 0
     position = 0
 
-    def put(piece: str) -> None:
+    def append(piece: str) -> None:
         nonlocal length
         if not piece:
             return
@@ -310,13 +309,13 @@ def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:
         length += len(piece)
 
     for token in _TOKEN.finditer(raw):
-        put(raw[position : token.start()])
+        append(raw[position : token.start()])
         position = token.end()
         if (parameters := token["sgr"]) is not None:
             style = apply_sgr(style, parameters)
         elif tabs := token["tabs"]:
-            put(" " * (len(tabs) * _TAB_COLUMNS - length % _TAB_COLUMNS))
-    put(raw[position:])
+            append(" " * (len(tabs) * _TAB_COLUMNS - length % _TAB_COLUMNS))
+    append(raw[position:])
     return "".join(pieces), tuple(spans)
 
 
@@ -325,10 +324,10 @@ class LogEntry:
     component: str
     """Its id, or that of a log file which the layout names."""
     attempt: int | None
-    """Counted from 1; `None`: a file that has none."""
+    """Counted from 1; `None` for a file without attempts."""
     path: str
     started_at: float
-    """Epoch seconds; 0 where it is not known."""
+    """Epoch seconds; 0 if unknown."""
 
     @property
     def name(self) -> str:
@@ -339,11 +338,11 @@ class LogEntry:
 class LogChange(StrEnum):
     NONE = "none"
     GREW = "grew"
-    """More text: line `stop - 1` of before may read differently, lines before it are unchanged."""
+    """More text: the former last line may read differently, lines before it are unchanged."""
     FILLED = "filled"
-    """Lines that were under way are there, and may be any; new ones too."""
+    """Lines that were being fetched have arrived, and may be any; new ones too."""
     RESET = "reset"
-    """Other text: all line numbers start anew."""
+    """Other text: all line numbers start again."""
 
 
 class LogSource(Protocol):
@@ -363,23 +362,23 @@ class LogSource(Protocol):
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be read, in a few words; `None` while all is well."""
+        """Reason why nothing can be read, in a few words; `None` while all is well."""
 
     @property
     def is_waiting(self) -> bool:
-        """A place that was looked for is under way: ask again. Never of a log on this machine."""
+        """A requested position is being fetched: ask again. Always false for a log on this machine."""
 
     def line(self, number: int) -> str:
-        """Return a line, decoded, with colours and other escape sequences still in it.
+        """A line, decoded, with colours and other escape sequences still in it.
 
-        Empty while it is under way: a poll says `FILLED` once it is there.
+        Empty while it is being fetched: a poll returns `FILLED` once it has arrived.
         """
 
     def offset(self, number: int) -> int:
-        """Where a line begins in its file, in bytes; of a log that is no file, the number.
+        """Start of a line in its file, in bytes; for a log that is no file, the number.
 
         Raises:
-            IndexError: The line is not known.
+            IndexError: the line is not known.
         """
 
     def number_at(self, offset: int) -> int | None:
@@ -389,28 +388,30 @@ class LogSource(Protocol):
         """The line that begins at the byte `offset`, as `line` gives it, indexed or not."""
 
     def label(self, number: int) -> str:
-        """Which of several logs a line is from; empty where there is one."""
+        """Name of the log that a line is from; empty if there is only one."""
 
     def poll(self, *, may_skip: bool) -> LogChange:
-        """Look for news, in a few milliseconds at most. `may_skip` allows a reset that jumps to the end."""
+        """Check for changes, in a few milliseconds at most. `may_skip` allows a reset that jumps to
+        the end.
+        """
 
     def load_older(self) -> bool:
-        """Index some more lines before `start`, in a few milliseconds. `False` when there are none."""
+        """Index some more lines before `start`, in a few milliseconds. `False` if there are none."""
 
     def close(self) -> None:
-        """Give the file back. Whoever opened the source calls this when it is no longer shown."""
+        """Release the file. Whoever opened the source calls this when it is no longer displayed."""
 
 
 class MergedSource(LogSource, Protocol):
     """Several logs as one, by time."""
 
     def number_near(self, at: float) -> int | None:
-        """The first line written at the moment `at` or later; `None` where that is further back."""
+        """The first line written at the time `at` or later; `None` if that is further back."""
 
 
 class LogHit(NamedTuple):
     offset: int
-    """Where it begins in its file, in bytes."""
+    """Start of the line in its file, in bytes."""
     text: str
 
 
@@ -419,11 +420,11 @@ class LogSearching(Protocol):
 
     @property
     def progress(self) -> float:
-        """From 0 to 1."""
+        """Fraction from 0 to 1."""
 
     @property
     def size(self) -> int:
-        """Bytes of the log as the search began: what is written later is not looked at."""
+        """Bytes of the log as the search began: later ones are not searched."""
 
     def batches(self) -> Iterator[list[LogHit]]:
         """The hits in the order of the log, some at a time.

@@ -1,6 +1,6 @@
-"""What stands before the message in each line of a log: time, level, process, rank, place in the source.
+"""The prefix before the message in each line of a log: time, level, process, rank, source location.
 
-All of it is known by its form, whichever program wrote it, so that a narrow column can stand for it.
+It is recognised by its form, whichever program wrote it, so that a narrow column can stand for it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _RANK = re.compile(r"(?:\[(?P<rank>[A-Za-z_]{1,40}\d{1,6})\]:\s?)")
 _PROCESS = re.compile(r"\((?P<process>[A-Za-z][^() ]{0,60})(?: \w+=\w+)* pid=\d+[^()]{0,40}\)\s?")
 _DAY = r"(?P<month>\d\d)-?(?P<day>\d\d)"
 _CLOCK = r"(?P<clock>\d\d:\d\d:\d\d)(?:[.,]\d+)?"
-_PLACE = r"[^\[\]\s]{1,120}\](?: |$)"
+_LOCATION = r"[^\[\]\s]{1,120}\](?: |$)"
 _LOGURU = rf"{_CLOCK} +\[?(?P<level>{_LEVEL})\]?(?: |$)"
-"""`23:03:15    INFO `, in hosted copies `23:03:15 [INFO] `."""
-_VLLM = rf"(?P<level>{_LEVEL}) +{_DAY} {_CLOCK} \[{_PLACE}"
+"""`23:03:15 INFO `, in hosted copies `23:03:15 [INFO] `."""
+_VLLM = rf"(?P<level>{_LEVEL}) +{_DAY} {_CLOCK} \[{_LOCATION}"
 """`INFO 11-21 23:03:15 [server.py:1] `."""
 _LOGGING = (
     rf"\[?(?P<year>\d{{4}})-{_DAY}[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?\]?[\s|-]*(?:[\w.]{{1,60}} - )?"
@@ -29,7 +29,7 @@ _LOGGING = (
 """`2026-11-21 23:03:15,123 - name - INFO - `, `2026-11-21 23:03:15.123 | INFO     | a:b:1 - `, and Rust's
 `2026-11-21 23:03:15  INFO a::b: src/b.rs:1: `.
 """
-_GLOG = rf"\[?(?P<letter>[IWEF]){_DAY} {_CLOCK}(?: +\d+)? {_PLACE}"
+_GLOG = rf"\[?(?P<letter>[IWEF]){_DAY} {_CLOCK}(?: +\d+)? {_LOCATION}"
 """glog's and torch's `[W1120 23:33:07.367283046 utils.cpp:68] `."""
 _NO_CLOCK = rf"(?P<level>{_LEVEL}):(?:[\w.]{{1,60}}:| +)"
 """uvicorn's `INFO:     `, logging's `INFO:root:`."""
@@ -40,11 +40,11 @@ _LONGEST = 400
 
 class LogPrefix(NamedTuple):
     length: int = 0
-    """Letters before the message."""
+    """Characters before the message."""
     clock: str = ""
     """`23:03:15`."""
     date: tuple[int | None, int, int] | None = None
-    """Year, month and day, where it tells."""
+    """Year, month and day, if it has a date; the year may be missing."""
     level: Level | None = None
     rank: str = ""
     """torchrun's `trainer0`, or the process that vLLM names."""
@@ -54,36 +54,36 @@ _NONE = LogPrefix()
 
 
 def log_head(text: str) -> LogPrefix:
-    head = text[:_LONGEST]
+    beginning = text[:_LONGEST]
     rank, start = "", 0
-    while (found := _before_all(head, start)) is not None:
-        rank, start = found[1], found.end()
+    while (match := _process_prefix(beginning, start)) is not None:
+        rank, start = match[1], match.end()
     for form in _FORMS:
-        if (found := form.match(head, start)) is not None:
-            return _head(found, rank)
+        if (match := form.match(beginning, start)) is not None:
+            return _build(match, rank)
     return LogPrefix(length=start, rank=rank) if start else _NONE
 
 
-def _before_all(head: str, start: int) -> re.Match[str] | None:
-    """A rank or a process there. Most lines have none, which their first letter says at once."""
-    match head[start : start + 1]:
+def _process_prefix(beginning: str, start: int) -> re.Match[str] | None:
+    """A rank or a process at `start`. Most lines have none, which their first character shows at once."""
+    match beginning[start : start + 1]:
         case "[":
-            return _RANK.match(head, start)
+            return _RANK.match(beginning, start)
         case "(":
-            return _PROCESS.match(head, start)
+            return _PROCESS.match(beginning, start)
     return None
 
 
-def _head(found: re.Match[str], rank: str) -> LogPrefix:
-    groups = found.groupdict()
+def _build(match: re.Match[str], rank: str) -> LogPrefix:
+    groups = match.groupdict()
     date = None
     if month := groups.get("month"):
         year = groups.get("year")
-        date = (int(year) if year else None, int(month), int(found["day"]))
+        date = (int(year) if year else None, int(month), int(match["day"]))
     level = groups.get("level")
     letter = groups.get("letter")
     return LogPrefix(
-        length=found.end(),
+        length=match.end(),
         clock=groups.get("clock") or "",
         date=date,
         level=parse_level(level) if level else _LETTERS[letter] if letter else None,
@@ -102,17 +102,17 @@ LEVEL_LETTERS = {
 }
 _CLOCK_CELLS = 8
 COLUMN_CELLS = _CLOCK_CELLS + 3
-"""Of the narrow column: time, level, and the blanks behind them."""
+"""Width of the narrow column: time, level, and the blanks after them."""
 
 
-def folded_head(head: LogPrefix) -> str:
-    """`23:03:15 I `: what stands for a head in a narrow column, the rank where it has no time; empty for a
-    line that has none.
+def folded_head(prefix: LogPrefix) -> str:
+    """`23:03:15 I `: the prefix in a narrow column, the rank if it has no time; empty for a line without
+    one.
     """
-    if not head.clock and head.level is None:
-        return f"{head.rank[: COLUMN_CELLS - 1]:<{COLUMN_CELLS}}" if head.rank else ""
-    letter = LEVEL_LETTERS[head.level] if head.level is not None else " "
-    return f"{head.clock:{_CLOCK_CELLS}} {letter} "
+    if not prefix.clock and prefix.level is None:
+        return f"{prefix.rank[: COLUMN_CELLS - 1]:<{COLUMN_CELLS}}" if prefix.rank else ""
+    letter = LEVEL_LETTERS[prefix.level] if prefix.level is not None else " "
+    return f"{prefix.clock:{_CLOCK_CELLS}} {letter} "
 
 
 _DAY_S = 86_400.0
@@ -123,29 +123,29 @@ _SLACK_S = 3_600.0
 class LogClock:
     """Epoch seconds of the lines of one log, read one after the other in either direction.
 
-    `anchor`: about when the first line that is asked about was written, give or take half a day. Clocks are
-    taken to be of this machine's time zone.
+    `anchor`: approximate time of the first line, give or take half a day. Clocks are taken to be of this
+    machine's time zone.
     """
 
     def __init__(self, anchor: float) -> None:
         self.now = anchor
-        """Of the line that was asked about last."""
+        """Time of the line that was read last."""
 
-    def older(self, head: LogPrefix) -> float | None:
-        """Of a line above the one before; `None` where it has no clock."""
-        return self._at(head, self.now - _DAY_S / 2 + _SLACK_S)
+    def older(self, prefix: LogPrefix) -> float | None:
+        """Time of a line above the last one; `None` if it has no clock."""
+        return self._at(prefix, self.now - _DAY_S / 2 + _SLACK_S)
 
-    def newer(self, head: LogPrefix) -> float | None:
-        """Of a line below the one before."""
-        return self._at(head, self.now + _DAY_S / 2 - _SLACK_S)
+    def newer(self, prefix: LogPrefix) -> float | None:
+        """Time of a line below the last one."""
+        return self._at(prefix, self.now + _DAY_S / 2 - _SLACK_S)
 
-    def _at(self, head: LogPrefix, middle: float) -> float | None:
-        """The moment nearest to `middle` that its clock shows."""
-        if not head.clock:
+    def _at(self, prefix: LogPrefix, middle: float) -> float | None:
+        """The time nearest to `middle` that its clock shows."""
+        if not prefix.clock:
             return None
-        hours, minutes, seconds = map(int, head.clock.split(":"))
-        if head.date is not None:
-            year, month, day = head.date
+        hours, minutes, seconds = map(int, prefix.clock.split(":"))
+        if prefix.date is not None:
+            year, month, day = prefix.date
             moment = _moment(year or time.localtime(self.now).tm_year, month, day, hours, minutes, seconds)
             if moment is not None:
                 self.now = moment

@@ -1,6 +1,6 @@
-"""What is searched for in logs: a pattern over shown text, and what raw lines that match look like at least.
+"""A search in logs: a pattern over displayed text, and a coarser one for raw lines.
 
-A file of gigabytes is looked through for the latter first; only lines that have it are decoded.
+A file of gigabytes is searched for the latter first; only the matching lines are decoded.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from rltui.core.text import INVISIBLE
 from rltui.errors import UsageError
 
 _LONGEST_PATTERN = 1000
-_UNTYPED = re.compile(f"[\t{INVISIBLE}]")
+_UNTYPABLE = re.compile(f"[\t{INVISIBLE}]")
 
 
 def compiled(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
     """The regular expression that a person typed.
 
     Raises:
-        ValueError: It is none; says why.
+        ValueError: it is none; with the reason.
     """
     try:
         with warnings.catch_warnings():
@@ -45,14 +45,14 @@ class Query:
 
     @classmethod
     def typed(cls, text: str) -> Query:
-        """What a person typed on the screen: plain text where it is no regular expression.
+        """A query typed on the screen: plain text if it is no regular expression.
 
         Upper and lower case are one unless there is an upper-case letter in it.
 
         Raises:
-            UsageError: It is longer than anyone types.
+            UsageError: it is too long.
         """
-        text = _UNTYPED.sub("", text)
+        text = _UNTYPABLE.sub("", text)
         if len(text) > _LONGEST_PATTERN:
             raise UsageError(f"a pattern has at most {_LONGEST_PATTERN} characters, not {len(text)}")
         has_upper_case = any(letter.isupper() for letter in re.sub(r"\\.", "", text))
@@ -66,8 +66,8 @@ class Query:
         return self.pattern.search(text) is not None
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where it is in the text, from and up to, without empty ones."""
-        return (found.span() for found in self.pattern.finditer(text) if found.end() > found.start())
+        """Start and end of each match in the text, without empty ones."""
+        return (match.span() for match in self.pattern.finditer(text) if match.end() > match.start())
 
     @cached_property
     def candidates(self) -> Candidates:
@@ -76,33 +76,33 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """At least the raw lines that match, colours and tabs and all."""
+    """A superset of the raw lines that match, colours and tabs included."""
 
     posix: bytes
     """An extended regular expression for bytes, with the extensions of GNU grep; empty: every line."""
     ignores_case: bool
     words: tuple[bytes, ...]
-    """Any of them is in each line that matches, also of JSON logging; none: nothing is known. In lower case
-    where that is ignored.
+    """At least one of them is in each line that matches, also of JSON logging; empty: nothing is known. In
+    lower case if that is ignored.
     """
 
     def may_be_in(self, data: bytes) -> bool:
-        """Whether it has one of the words, where there are any."""
+        """Whether the data has one of the words, if there are any."""
         data = data.lower() if self.ignores_case else data
         return not self.words or any(word in data for word in self.words)
 
 
-_UNSEEN = b"\x1b\\[[0-9;]*m|[\x01-\x08\x0b-\x1f\x7f]"
+_INVISIBLE = b"\x1b\\[[0-9;]*m|[\x01-\x08\x0b-\x1f\x7f]"
 """Colours, and control characters but for NUL, which no argument of a program can have."""
-_COLOURS = b"(" + _UNSEEN + b")*"
-_BLANKS = b"([ \t]|" + _UNSEEN + b")*"
+_COLOURS = b"(" + _INVISIBLE + b")*"
+_BLANKS = b"([ \t]|" + _INVISIBLE + b")*"
 _BEYOND_ASCII = b"\x80-\xff"
-_COUNTED = 16
+_MAX_COUNT = 16
 """More repetitions than this are not counted."""
 _SPECIAL = frozenset(rb".[]\()*+?{}|^$")
 
 _ANYTHING = b".*"
-"""Also for a single character: a tab is shown as several."""
+"""Used even for a single character: a tab is displayed as several."""
 _CATEGORIES = {
     sre.CATEGORY_DIGIT: b"0-9" + _BEYOND_ASCII,
     sre.CATEGORY_WORD: b"0-9A-Z_a-z" + _BEYOND_ASCII,
@@ -111,9 +111,9 @@ _Tree = Iterable[tuple[Any, Any]]
 
 
 class _Translation:
-    """A pattern of Python's, by the tree that its own compiler builds, in more generous words.
+    """A Python pattern translated, by the tree that its own compiler builds, into a more generous one.
 
-    Between letters and digits, and where there are blanks, a raw line may have colours.
+    Between letters and digits, and in place of blanks, a raw line may have colours.
     """
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
@@ -132,17 +132,17 @@ class _Translation:
 
     def _sequence(self, tree: _Tree) -> bytes:
         pieces: list[bytes] = []
-        before = ""
+        last_kind = ""
         for op, value in tree:
             kind = _kind_of(value) if op is sre.LITERAL else ""
             if kind == "blank":
-                if before != "blank":
+                if last_kind != "blank":
                     pieces.append(_BLANKS)
             else:
-                if pieces and before != "blank" and (kind != before or not kind):
+                if pieces and last_kind != "blank" and (kind != last_kind or not kind):
                     pieces.append(_COLOURS)
                 pieces.append(self._piece(op, value))
-            before = kind
+            last_kind = kind
         return b"".join(pieces)
 
     def _piece(self, op: Any, value: Any) -> bytes:  # noqa: ANN401 - the compiler's own tree
@@ -171,18 +171,18 @@ class _Translation:
         return _escaped(letter.encode()) if code >= 0x20 else _ANYTHING
 
     def _class(self, members: list[tuple[Any, Any]]) -> bytes:
-        parts: list[bytes] = []
+        alternatives: list[bytes] = []
         for op, value in members:
             if op is sre.LITERAL and 0x20 < value < 0x7F:
-                parts.append(bytes([value]))
+                alternatives.append(bytes([value]))
             elif op is sre.RANGE and 0x20 < value[0] <= value[1] < 0x7F:
-                parts.extend(bytes([code]) for code in range(value[0], value[1] + 1))
+                alternatives.extend(bytes([code]) for code in range(value[0], value[1] + 1))
             elif op is sre.CATEGORY and value in _CATEGORIES:
-                parts.append(_CATEGORIES[value])
+                alternatives.append(_CATEGORIES[value])
             else:
                 return _ANYTHING
-        ranges = b"".join(part for part in parts if len(part) > 1)
-        single = {part for part in parts if len(part) == 1}
+        ranges = b"".join(piece for piece in alternatives if len(piece) > 1)
+        single = {piece for piece in alternatives if len(piece) == 1}
         ends = (b"^" if b"^" in single else b"") + (b"-" if b"-" in single else b"")
         start = b"]" if b"]" in single else b""
         middle = b"".join(sorted(single - {b"]", b"^", b"-", b"["})) + (b"[" if b"[" in single else b"")
@@ -192,16 +192,16 @@ class _Translation:
         return b"[" + start + ranges + middle + ends + b"]" + many
 
     def _required(self, tree: _Tree) -> Iterator[tuple[bytes, ...]]:
-        """Words, of each group one."""
-        run = ""
+        """Alternatives of words, of which a matching line has at least one each."""
+        text = ""
         for op, value in (*tree, (None, None)):
             kind = _kind_of(value) if op is sre.LITERAL else ""
-            if kind in ("letter", "digit") and (not run or _kind_of(ord(run[-1])) == kind):
-                run += chr(value)
+            if kind in ("letter", "digit") and (not text or _kind_of(ord(text[-1])) == kind):
+                text += chr(value)
                 continue
-            if run:
-                yield (run.encode(),)
-            run = chr(value) if kind in ("letter", "digit") else ""
+            if text:
+                yield (text.encode(),)
+            text = chr(value) if kind in ("letter", "digit") else ""
             if op is sre.SUBPATTERN:
                 yield from self._required(value[3])
             elif op is sre.ATOMIC_GROUP:
@@ -224,14 +224,14 @@ def _kind_of(code: int) -> str:
 
 
 def _worth(words: tuple[bytes, ...]) -> int:
-    """How much a line tells that has one of them: by the shortest, and the fewer the better."""
+    """Selectivity of a set of words: by the shortest, and the fewer the better."""
     return min(map(len, words), default=0) * 10 - len(words)
 
 
 def _count(least: int, most: int) -> bytes:
     if least == 0:
         return b"?" if most == 1 else b"*"
-    return b"" if most == 1 else b"{%d,}" % least if 1 < least <= _COUNTED else b"+"
+    return b"" if most == 1 else b"{%d,}" % least if 1 < least <= _MAX_COUNT else b"+"
 
 
 def _escaped(data: bytes) -> bytes:

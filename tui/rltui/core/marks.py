@@ -1,4 +1,4 @@
-"""What of the journal belongs on a chart: edits, restarts, crashes, checkpoints, evaluations, notes …"""
+"""The journal entries that belong on a chart: edits, restarts, crashes, checkpoints, evaluations, notes …"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class AnnotationKind(StrEnum):
-    """Why the curve may look different from here on; what a person should read first stands first."""
+    """Reasons why the curve may look different from here on, the most important first."""
 
     CRASH = "crash"
     ALERT = "alert"
@@ -31,58 +31,63 @@ class Annotation:
     at: float
     """Seconds since 1970."""
     step: int | None
-    """Steps that the run had completed then; of a resume, the step it goes on after. `None`: not known, so
-    the times of a series must tell."""
+    """Steps that the run had completed then; for a resume, the step it goes on after. `None`: unknown, so
+    the times of a series must tell.
+    """
     kind: AnnotationKind
     text: str
-    """As the journal has it: to be cleaned before it is shown."""
+    """Text of the journal: to be sanitised before it is displayed."""
     component: str | None = None
-    """Whom it is about; `None`: the run."""
+    """Subject; `None`: the run."""
     line_step: int | None = None
-    """Where it stands on the line that counts, when the run has gone back since: an edit, and the restart
-    that went back, count from there on. `None`: where it was."""
+    """Step on the line that counts, if the run has gone back since: an edit, and the restart that went back,
+    count from there on. `None`: unchanged.
+    """
     is_abandoned: bool = False
-    """The run has gone back to before it: by step it has no place any more."""
+    """The run has gone back to before it: by step it has no position any more."""
 
 
-_TOLD_OTHERWISE = ("crash", "recovered", "finished")
-"""Alerts whose matter has an entry of its own, or is none."""
+_UNMARKED_ALERTS = ("crash", "recovered", "finished")
+"""Alerts that have an entry of their own, or need none."""
 
 
 def marks(journal: Iterable[JournalEntry]) -> tuple[Annotation, ...]:
-    """Those of a whole journal, in its order, which is that of time."""
-    found: list[Annotation] = []
-    has_begun = False
+    """The annotations of a whole journal, in its order, which is that of time."""
+    annotations: list[Annotation] = []
+    has_started = False
     for entry in journal:
         kind = mark_kind(entry.kind, entry.data)
-        if kind is AnnotationKind.RESUME and not has_begun:
-            has_begun = True
+        if kind is AnnotationKind.RESUME and not has_started:
+            has_started = True
             if entry.step is None:  # it begins, and nothing was before
                 continue
         if kind is AnnotationKind.RESUME:
-            found = _gone_back(found, entry.step or 0)
+            annotations = _after_rewind(annotations, entry.step or 0)
         if kind is not None:
-            found.append(Annotation(entry.at, entry.step, kind, _text(entry, kind), entry.component))
-    return tuple(found)
+            annotations.append(Annotation(entry.at, entry.step, kind, _text(entry, kind), entry.component))
+    return tuple(annotations)
 
 
-def _gone_back(known: Sequence[Annotation], step: int) -> list[Annotation]:
-    """Those marks once the run goes on after `step`."""
-    restart = next((mark for mark in reversed(known) if mark.kind is AnnotationKind.RESTART), None)
+def _after_rewind(annotations: Sequence[Annotation], step: int) -> list[Annotation]:
+    """The annotations after the run goes back to `step`."""
+    restart = next(
+        (annotation for annotation in reversed(annotations) if annotation.kind is AnnotationKind.RESTART),
+        None,
+    )
 
-    def moved(mark: Annotation) -> Annotation:
-        place = mark.step if mark.line_step is None else mark.line_step
-        if place is None or place <= step:
-            return mark
-        if mark.kind is AnnotationKind.EDIT or (mark is restart and not mark.is_abandoned):
-            return replace(mark, line_step=step)
-        return replace(mark, is_abandoned=True)
+    def moved(annotation: Annotation) -> Annotation:
+        step_ = annotation.step if annotation.line_step is None else annotation.line_step
+        if step_ is None or step_ <= step:
+            return annotation
+        if annotation.kind is AnnotationKind.EDIT or (annotation is restart and not annotation.is_abandoned):
+            return replace(annotation, line_step=step)
+        return replace(annotation, is_abandoned=True)
 
-    return [*map(moved, known)]
+    return [*map(moved, annotations)]
 
 
 def mark_kind(kind: str, data: Mapping[str, Any]) -> AnnotationKind | None:
-    """What an entry of that kind and data is on a chart; `None`: nothing."""
+    """The kind of annotation for an entry of that kind and data; `None`: none."""
     match kind:
         case "edit" | "note" | "checkpoint" | "resume":
             return AnnotationKind(kind)
@@ -92,7 +97,7 @@ def mark_kind(kind: str, data: Mapping[str, Any]) -> AnnotationKind | None:
             return AnnotationKind.CRASH
         case "plan" if data.get("start") and (data.get("stop") or data.get("action") == "restart"):
             return AnnotationKind.RESTART
-        case "alert" if data.get("severity") != "information" and data.get("alert") not in _TOLD_OTHERWISE:
+        case "alert" if data.get("severity") != "information" and data.get("alert") not in _UNMARKED_ALERTS:
             return AnnotationKind.ALERT
         case _:
             return None

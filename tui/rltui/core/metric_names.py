@@ -1,8 +1,8 @@
-"""What a metric means, whatever a framework or an engine calls it. Pure.
+"""Metric concepts: the meaning of a metric, whatever a framework or an engine calls it. Pure.
 
 A concept lists the names it has had; the first that a run has counts. They are those of prime-rl's metrics
 file, of the log lines of all its generations (which are read under the file's names), of vLLM's endpoint, of
-layouts with patterns of their own, and of what rltui samples itself.
+layouts with patterns of their own, and of rltui's own samples.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ class MetricConcept:
     title: str
     group: Literal["reward", "loss", "rollouts", "time", "inference", "memory"]
     names: tuple[str, ...]
-    """Regular expressions for whole names, the best first. A group in one names what a series is of: an
-    environment, a device."""
+    """Regular expressions for full names, the best first. A group in one names the subject of a series: an
+    environment, a device.
+    """
     unit: str = ""
-    """Of the values as they are; `frac` is a share from 0 to 1."""
+    """Unit of the raw values; `frac` is a share from 0 to 1."""
     log: bool = False
-    """Usually drawn on a logarithmic scale."""
+    """Drawn on a logarithmic scale by default."""
     sources: tuple[str, ...] = ()
-    """Who is believed first, where several say it."""
+    """Sources in the order of preference, if several have it."""
     many: bool = False
     """A run has one per environment, engine or component, and all are meant."""
     curated: bool = True
-    """Among the charts that are shown without being asked for."""
+    """Among the charts that are displayed by default."""
     better: Literal["higher", "lower", ""] = ""
-    """Which way is good; empty: none is."""
+    """The good direction; empty: there is none."""
     by_batch: bool = True
-    """A value is that of one batch: over some steps counts its level (`core/levels.py`). Else one value
-    stands for itself: a setting, or what was measured on a fixed set."""
+    """A value is that of one batch: over some steps counts its level (`core/levels.py`). Otherwise one value
+    stands for itself: a setting, or a measurement on a fixed set.
+    """
 
 
 _AGENT = r"(?:[^/]+/)?"
@@ -135,7 +137,7 @@ CONCEPTS: tuple[MetricConcept, ...] = (
     MetricConcept("restarts", "Starts", "memory", (r"starts/(.+)",), sources=(OWN_SOURCE,), many=True,
         curated=False),
 )  # fmt: skip
-"""All of them, in the order they are shown within their group."""
+"""All concepts, in the order of display within their group."""
 
 _BY_ID = {concept.id: concept for concept in CONCEPTS}
 
@@ -150,13 +152,13 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def find(id_: str, keys: Iterable[SeriesKey]) -> SeriesKey | None:
-    """The series of `keys` that says best what the concept `id_` means; `None` where none does."""
-    found = find_all(id_, keys)
-    return found[0] if found else None
+    """The best series of `keys` for the concept `id_`; `None` if there is none."""
+    matches = find_all(id_, keys)
+    return matches[0] if matches else None
 
 
 def find_all(id_: str, keys: Iterable[SeriesKey]) -> list[SeriesKey]:
-    """All series that go by the best name that any of `keys` has for the concept `id_`, the best first.
+    """All series with the best name that any of `keys` has for the concept `id_`, the best first.
 
     Raises:
         KeyError: there is no such concept.
@@ -165,14 +167,14 @@ def find_all(id_: str, keys: Iterable[SeriesKey]) -> list[SeriesKey]:
     candidates = list(keys)
     for name in concept.names:
         pattern = _pattern(name)
-        if found := [key for key in candidates if pattern.fullmatch(key.name)]:
+        if matches := [key for key in candidates if pattern.fullmatch(key.name)]:
             ranks = {source: rank for rank, source in enumerate(concept.sources)}
-            return sorted(found, key=lambda key: (ranks.get(key.source, len(ranks)), key.source, key.name))
+            return sorted(matches, key=lambda key: (ranks.get(key.source, len(ranks)), key.source, key.name))
     return []
 
 
 def label_of(concept: MetricConcept, key: SeriesKey) -> str:
-    """What a series among several of a concept is of: an environment, an engine, a component."""
+    """Subject of a series among several of a concept: an environment, an engine, a component."""
     for name in concept.names:
         if (match := _pattern(name).fullmatch(key.name)) and match.groups():
             return match[1] or key.name

@@ -1,4 +1,4 @@
-"""Metric rows folded into the figures of a run. Pure; rows come from a JSONL file."""
+"""Metric rows folded into the progress of a run. Pure; rows come from a JSONL file."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _LARGE_STEP = 10.0
 """A learning rate that changes by more than this factor is seldom meant."""
 
 
-def large_step(key: str, before: object, after: object) -> str | None:
-    """Why a new value of the knob `key` is seldom meant, in words: a learning rate far from the last one."""
+def large_step(key: str, old: object, new: object) -> str | None:
+    """A warning about a new learning rate that is far from the last one; `None` for any other change."""
     if key.rpartition(".")[2] not in ("lr", "learning_rate"):
         return None
-    if not (_is_rate(before) and _is_rate(after)):
+    if not (_is_rate(old) and _is_rate(new)):
         return None
-    factor = max(float(after) / float(before), float(before) / float(after))  # type: ignore[arg-type]  # checked
+    factor = max(float(new) / float(old), float(old) / float(new))  # type: ignore[arg-type]  # checked
     if factor <= _LARGE_STEP * (1 + 1e-9):
         return None
-    way = "higher" if float(after) > float(before) else "lower"  # type: ignore[arg-type]  # checked
-    return f"{after:g} is {factor:,.0f} times {way} than {before:g}: is that meant?"
+    direction = "higher" if float(new) > float(old) else "lower"  # type: ignore[arg-type]  # checked
+    return f"{new:g} is {factor:,.0f} times {direction} than {old:g}: is that meant?"
 
 
 def _is_rate(value: object) -> bool:
@@ -35,30 +35,30 @@ def _is_rate(value: object) -> bool:
 
 
 HISTORY = 200
-"""Steps kept with all their values."""
+"""Number of steps stored with all their values."""
 _CURVE_POINTS = 400
 _LONGEST_RUN_S = 1e10
-"""Some 300 years: no estimate."""
+"""Some 300 years: a longer estimate is dropped."""
 LARGEST_STEP = 2**53
-"""What is more is no step."""
+"""A larger number is no step."""
 _RECENT = 10
-"""Steps that the step time and the time left are estimated from."""
+"""Number of steps for the estimates of step time and remaining time."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricNames:
-    """Keys of the headline figures in the metrics file."""
+    """Keys of the headline metrics in the metrics file."""
 
     reward: str = "train/agg/effective/agent/reward/mean"
     reward_all: str = "train/agg/all/agent/reward/mean"
-    """Also of the rollouts of which nothing could be learned, which are not trained on."""
+    """Mean that includes rollouts of which nothing could be learned, which are not trained on."""
     trainer_step: str = "loss/mean"
     """A key that only the trainer's row of a completed step has."""
     tokens_per_s: str = "perf/throughput"
     step_time: str = "time/step"
-    """Of the trainer, where its rows have it: an orchestrator that does not wait for it takes less."""
+    """Key of the trainer's rows, if they have it: an orchestrator that does not wait for it takes less."""
     rollouts: str = "progress/rollouts"
-    """Rollouts of a step: how much its means weigh."""
+    """Rollouts of a step: the weight of its means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ class Measured:
 
     value: float
     first: int
+    """First step as the framework numbers it."""
     last: int
     """Steps, as the framework numbers them."""
 
@@ -78,22 +79,22 @@ class Measured:
 
 def numbers(row: Mapping[str, Any]) -> dict[str, float]:
     """The metrics in a row: its numbers, finite or not, without step and time."""
-    found = {
+    values = {
         key: value if type(value) is float else _number(value)
         for key, value in row.items()
         if type(value) in _NUMBERS
     }
-    found.pop("step", None)
-    found.pop("time", None)
-    return found
+    values.pop("step", None)
+    values.pop("time", None)
+    return values
 
 
 _NUMBERS = frozenset({float, int})
-"""True and false are none."""
+"""Excludes `bool`."""
 
 
 def _number(value: float) -> float:
-    """An integer that is too large for a float is as good as infinite."""
+    """An integer that is too large for a float becomes infinite."""
     try:
         return float(value)
     except OverflowError:
@@ -104,23 +105,23 @@ def _number(value: float) -> float:
 class MetricSeries:
     """Last value per (step, key): after a resume, repeated steps overwrite the earlier ones.
 
-    A row whose step lies before the newest means that the run resumed: what lies beyond it is void.
+    A row whose step lies before the newest means that the run resumed: everything after it is void.
     """
 
     names: MetricNames
     first_step: int = 1
     """Number that the framework gives to the first step."""
     steps: dict[int, dict[str, float]] = field(default_factory=dict)
-    """By number, counted from 1 whatever the framework does."""
+    """Step, counted from 1 whatever the framework does → key → value."""
     completed: int = 0
     """Steps that the trainer has completed."""
     curve: DownsampledSeries = field(default_factory=lambda: DownsampledSeries(_CURVE_POINTS))
     """The reward of the whole run."""
     _trainer_is_timed: bool = False
-    """A row of the trainer has told its step time: those of other programs do not count."""
+    """A row of the trainer has had its step time: those of other programs do not count."""
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take in one row. Rows without a step, and values that are no finite numbers, are ignored.
+        """Add one row. Rows without a step, and values that are no finite numbers, are ignored.
 
         A step whose loss is not finite is completed all the same.
         """
@@ -128,9 +129,9 @@ class MetricSeries:
         if not isinstance(number, int) or abs(number) > LARGEST_STEP:
             return
         step = number - self.first_step + 1
-        found = numbers(row)
-        values = {key: value for key, value in found.items() if math.isfinite(value)}
-        is_of_trainer = self.names.trainer_step in found
+        row_values = numbers(row)
+        values = {key: value for key, value in row_values.items() if math.isfinite(value)}
+        is_of_trainer = self.names.trainer_step in row_values
         if is_of_trainer:
             if step <= self.completed:
                 self.rewind(step)
@@ -138,8 +139,8 @@ class MetricSeries:
         if self.names.step_time in values:
             if is_of_trainer and not self._trainer_is_timed:
                 self._trainer_is_timed = True
-                for known in self.steps.values():
-                    known.pop(self.names.step_time, None)
+                for step_values in self.steps.values():
+                    step_values.pop(self.names.step_time, None)
             elif self._trainer_is_timed and not is_of_trainer:
                 del values[self.names.step_time]
         self.steps.setdefault(step, {}).update(values)
@@ -149,10 +150,10 @@ class MetricSeries:
             del self.steps[old]
 
     def rewind(self, step: int) -> None:
-        """The run goes on behind `step`. What the trainer had completed after it is void."""
+        """Go back: the run goes on after `step`, and the trainer's steps after it are void."""
         self.completed = min(self.completed, step)
-        for later in [known for known in self.steps if known > step + 1]:
-            del self.steps[later]
+        for void_step in [number for number in self.steps if number > step + 1]:
+            del self.steps[void_step]
         self.curve.cut(step + 1)
 
     def newest(self, key: str) -> float | None:
@@ -163,9 +164,9 @@ class MetricSeries:
         return None
 
     def recent(self, *keys: str) -> list[tuple[int, dict[str, float]]]:
-        """Number, counted from 1, and values of the newest steps that have all `keys`, oldest first."""
-        having = [step for step in sorted(self.steps) if all(key in self.steps[step] for key in keys)]
-        return [(step, self.steps[step]) for step in having[-_RECENT:]]
+        """Step, counted from 1, and values of the newest steps that have all `keys`, oldest first."""
+        complete_steps = [step for step in sorted(self.steps) if all(key in self.steps[step] for key in keys)]
+        return [(step, self.steps[step]) for step in complete_steps[-_RECENT:]]
 
     @property
     def step_time_s(self) -> float | None:
@@ -174,45 +175,47 @@ class MetricSeries:
         return statistics.median(times) if times else None
 
     def mean(self, key: str) -> Measured | None:
-        """Mean over the recent steps, by the rollouts in each where all of them say; `None`: none has it."""
-        found = self.recent(key)
-        if not found:
+        """Mean over the recent steps, weighted by rollouts if each step has them; `None` if no step has the
+        key.
+        """
+        values_by_step = self.recent(key)
+        if not values_by_step:
             return None
-        weights = [values.get(self.names.rollouts, 0.0) for _, values in found]
+        weights = [values.get(self.names.rollouts, 0.0) for _, values in values_by_step]
         if min(weights) <= 0:
-            weights = [1.0] * len(found)
-        total = sum(values[key] * weight for (_, values), weight in zip(found, weights, strict=True))
-        first, last = found[0][0], found[-1][0]
+            weights = [1.0] * len(values_by_step)
+        total = sum(values[key] * weight for (_, values), weight in zip(values_by_step, weights, strict=True))
+        first, last = values_by_step[0][0], values_by_step[-1][0]
         shift = self.first_step - 1
         return Measured(total / sum(weights), first + shift, last + shift)
 
     def progress(self, max_steps: int | None) -> Progress:
-        head = self.names
-        rewards = self._values(head.reward)
-        last = max((step for step, values in self.steps.items() if head.reward in values), default=None)
-        of_all = None if last is None else self.steps[last].get(head.reward_all)
+        names = self.names
+        rewards = self._values(names.reward)
+        last = max((step for step, values in self.steps.items() if names.reward in values), default=None)
+        reward_all = None if last is None else self.steps[last].get(names.reward_all)
         step_time = self.step_time_s
-        left = min(max(0, max_steps - self.completed), LARGEST_STEP) if max_steps is not None else None
-        eta_s = left * step_time if left is not None and step_time is not None else None
+        remaining = min(max(0, max_steps - self.completed), LARGEST_STEP) if max_steps is not None else None
+        eta_s = remaining * step_time if remaining is not None and step_time is not None else None
         return Progress(
             step=self.completed,
             max_steps=max_steps,
             reward=rewards[-1] if rewards else None,
-            reward_all=None if of_all in rewards[-1:] else of_all,
+            reward_all=None if reward_all in rewards[-1:] else reward_all,
             rewards=rewards,
             curve=self.curve.points(),
-            tokens_per_s=self.newest(head.tokens_per_s),
+            tokens_per_s=self.newest(names.tokens_per_s),
             step_time_s=step_time,
             eta_s=eta_s if eta_s is not None and 0 <= eta_s < _LONGEST_RUN_S else None,
         )
 
     def _values(self, key: str) -> tuple[float, ...]:
-        """Of the steps that have it, oldest first."""
+        """Values of the steps that have it, oldest first."""
         return tuple(self.steps[step][key] for step in sorted(self.steps) if key in self.steps[step])
 
 
-_MOST_NAMED = 3
-"""Metrics named in one alert; a diverged run has dozens at once."""
+_NAMED_METRICS = 3
+"""Number of metrics named in one alert; a diverged run has dozens at once."""
 
 ADVICE = "What is trained from now on is likely lost: restart from a checkpoint, with a lower learning rate"
 
@@ -223,7 +226,7 @@ class NonFinite:
     value: float
     step: int | None
     component: str | None
-    """Who wrote the row, where that is known."""
+    """The component that wrote the row, if known."""
 
     def __str__(self) -> str:
         step = f" at step {self.step}" if self.step is not None else ""
@@ -234,10 +237,10 @@ class NonFinite:
 @dataclass(slots=True)
 class NonFiniteWatch:
     writer: Callable[[Mapping[str, Any]], str | None]
-    """Tells the component that wrote a row."""
+    """Returns the component that wrote a row."""
     now: dict[str, NonFinite] = field(default_factory=dict)
-    """Those whose newest value is not finite."""
-    _untold: list[NonFinite] = field(default_factory=list)
+    """The metrics whose newest value is not finite."""
+    _unreported: list[NonFinite] = field(default_factory=list)
 
     def add(self, row: Mapping[str, Any]) -> None:
         for key, value in numbers(row).items():
@@ -245,28 +248,30 @@ class NonFiniteWatch:
                 self.now.pop(key, None)
             elif key not in self.now:
                 step = row.get("step")
-                known = step if isinstance(step, int) else None
-                self.now[key] = NonFinite(key, value, known, self.writer(row))
-                self._untold.append(self.now[key])
+                step_ = step if isinstance(step, int) else None
+                self.now[key] = NonFinite(key, value, step_, self.writer(row))
+                self._unreported.append(self.now[key])
 
     def take(self) -> tuple[NonFinite, ...]:
-        """Those that turned since the last `take`, in the order they did, also if they are well again."""
-        taken, self._untold = tuple(self._untold), []
-        return taken
+        """The metrics that became non-finite since the last `take`, oldest first, even if they are finite
+        again.
+        """
+        reported, self._unreported = tuple(self._unreported), []
+        return reported
 
 
-def non_finite_alerts(found: Iterable[NonFinite]) -> tuple[Alert, ...]:
+def non_finite_alerts(values: Iterable[NonFinite]) -> tuple[Alert, ...]:
     """One alert per component."""
     by_component: dict[str | None, list[NonFinite]] = {}
-    for item in found:
+    for item in values:
         by_component.setdefault(item.component, []).append(item)
     return tuple(_alert(component, items) for component, items in by_component.items())
 
 
 def _alert(component: str | None, items: Sequence[NonFinite]) -> Alert:
-    text = ", ".join(map(str, items[:_MOST_NAMED]))
-    if len(items) > _MOST_NAMED:
-        text += f" and {len(items) - _MOST_NAMED} more"
+    text = ", ".join(map(str, items[:_NAMED_METRICS]))
+    if len(items) > _NAMED_METRICS:
+        text += f" and {len(items) - _NAMED_METRICS} more"
     title = "a metric is not finite" if len(items) == 1 else f"{len(items)} metrics are not finite"
     return Alert(kind="metric", severity="error", title=title, text=f"{text}. {ADVICE}", component=component)
 
@@ -277,33 +282,33 @@ NAME = "estimated step time"
 @dataclass(frozen=True, slots=True)
 class StepSample:
     step: int
-    """As the framework numbers it."""
+    """Number given by the framework."""
     seconds: float
     size: float | None
-    """What it worked through, in the unit of the step to come; `None`: not known."""
+    """Amount of work, in the unit of the step to come; `None`: unknown."""
 
 
 def estimate_step(samples: Sequence[StepSample], *, size: float | None, unit: str) -> DerivedValue | None:
-    """The time of a step of `size` units, at the pace of the steps that were measured last, all of one size.
+    """The time of a step of `size` units, at the pace of the last measured steps, all of one size.
 
-    `samples`: oldest first. `None` where they do not tell. One way for every config: what does not change
-    the size does not change the estimate.
+    `samples`: oldest first. `None` if they do not suffice. One way for every config: an edit that does not
+    change the size does not change the estimate.
     """
-    last = [sample for sample in samples if sample.size == samples[-1].size]
-    if not last:
+    same_size = [sample for sample in samples if sample.size == samples[-1].size]
+    if not same_size:
         return None
-    then, seconds = last[-1].size, statistics.median(sample.seconds for sample in last)
+    old_size, seconds = same_size[-1].size, statistics.median(sample.seconds for sample in same_size)
     if seconds <= 0:
         return None
-    if size == then:
-        return _figure(seconds, f"median of {_steps(last)}")
-    if not size or not then:
+    if size == old_size:
+        return _estimate(seconds, f"median of {_steps(same_size)}")
+    if not size or not old_size:
         return None
-    pace = f"{grouped(then)} in {seconds:.3g} s, the median of {_steps(last)}"
-    return _figure(size * seconds / then, f"{grouped(size)} {unit} per step at the pace of {pace}")
+    pace = f"{grouped(old_size)} in {seconds:.3g} s, the median of {_steps(same_size)}"
+    return _estimate(size * seconds / old_size, f"{grouped(size)} {unit} per step at the pace of {pace}")
 
 
-def _figure(seconds: float, text: str) -> DerivedValue:
+def _estimate(seconds: float, text: str) -> DerivedValue:
     return DerivedValue(name=NAME, value=float(f"{seconds:.3g}"), unit="s", text=text)
 
 

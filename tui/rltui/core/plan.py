@@ -1,4 +1,4 @@
-"""Which components a request stops, starts and keeps, in which order and why. Pure."""
+"""Plans which components a request stops, starts and keeps, in which order and why. Pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rltui.core.states import ComponentState
 from rltui.core.text import listed
 
 _NEWEST = 5
-"""Starts and stops of a component that its median is taken from: older ones tell of other configs."""
+"""Number of starts and stops for the median of a component: older ones are of other configs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Medians for one component, in seconds; `None` where it was never timed."""
+    """Medians for one component, in seconds; `None` if it was never timed."""
 
     start_s: float | None = None
-    """From its process to ready, or to its end for a job that others wait for."""
+    """Time from its process to ready, or to its end for a job that others wait for."""
     stop_s: float | None = None
 
 
@@ -31,10 +31,10 @@ def times_from(journal: Iterable[JournalEntry]) -> dict[str, Times]:
     starts: dict[str, list[float]] = defaultdict(list)
     stops: dict[str, list[float]] = defaultdict(list)
     for entry in journal:
-        took = entry.data.get("took_s")
-        if entry.component is None or not isinstance(took, int | float):
+        took_s = entry.data.get("took_s")
+        if entry.component is None or not isinstance(took_s, int | float):
             continue
-        (stops if entry.data.get("stopped") else starts)[entry.component].append(float(took))
+        (stops if entry.data.get("stopped") else starts)[entry.component].append(float(took_s))
     return {
         name: Times(start_s=_median(starts[name]), stop_s=_median(stops[name])) for name in {*starts, *stops}
     }
@@ -43,26 +43,26 @@ def times_from(journal: Iterable[JournalEntry]) -> dict[str, Times]:
 def estimate(
     stop: Sequence[str], start: Sequence[str], layout: Layout, times: Mapping[str, Times]
 ) -> float | None:
-    """Seconds from the first stop to the last component ready; `None` where one was never timed.
+    """Seconds from the first stop to the last component ready; `None` if one was never timed.
 
-    Stops run at once, each after those that need it; then the starts, each after what it waits for.
+    Stops run at once, each after those that need it; then the starts, each after its dependencies.
     """
-    ended_at: dict[str, float] = {}
+    stopped_at: dict[str, float] = {}
     for name in stop:
-        if (took := times.get(name, Times()).stop_s) is None:
+        if (duration_s := times.get(name, Times()).stop_s) is None:
             return None
-        users = [ended_at[other] for other in ended_at if name in layout.needs(other)]
-        ended_at[name] = max(users, default=0.0) + took
+        user_ends = [stopped_at[other] for other in stopped_at if name in layout.needs(other)]
+        stopped_at[name] = max(user_ends, default=0.0) + duration_s
     ready_at: dict[str, float] = {}
     for name in start:
-        took = times.get(name, Times()).start_s
-        if took is None:
+        duration_s = times.get(name, Times()).start_s
+        if duration_s is None:
             return None
-        needed = [ready_at[other] for other in layout[name].after if other in ready_at]
-        ready_at[name] = max(needed, default=0.0) + took
+        ready_times = [ready_at[other] for other in layout[name].after if other in ready_at]
+        ready_at[name] = max(ready_times, default=0.0) + duration_s
     if not (stop or start):
         return None
-    return max(ended_at.values(), default=0.0) + max(ready_at.values(), default=0.0)
+    return max(stopped_at.values(), default=0.0) + max(ready_at.values(), default=0.0)
 
 
 def _median(values: Sequence[float]) -> float | None:
@@ -70,7 +70,7 @@ def _median(values: Sequence[float]) -> float | None:
 
 
 RestartRule = tuple[frozenset[str], frozenset[str], str]
-"""If any of the first restarts, the second restart too, because …"""
+"""If any of the first restarts, the second restart too, for this reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,40 +84,40 @@ class Situation:
     run_jobs: Collection[str]
     """Components that write the run; `Layout.run_jobs`."""
     checkpoint_interval: int | None = field(default=None, kw_only=True)
-    """Steps between two checkpoints; `None`: the run makes none, or nobody knows."""
+    """Steps between two checkpoints; `None`: the run makes none, or it is unknown."""
     is_made: Callable[[str], bool]
-    """Whether what this job creates exists already."""
+    """Whether the output of this job exists already."""
     fresh_rules: Sequence[RestartRule] = ()
-    """Hold besides where the run begins anew although steps were done."""
+    """Rules that hold besides if the run begins again although steps were done."""
     resumes_newest: bool = False
-    """`resume_step` is taken as the newest: by the time that they start, another may be."""
+    """`resume_step` is taken as the newest: by the time of the start, another may be."""
     max_steps: int | None = None
-    """Steps of the run, as the config says once the request is carried out."""
+    """Steps of the run, according to the config after the request."""
     rollouts: int | None = None
-    """Requests that the inference servers work on now; `None` where nobody counts them."""
+    """Requests that the inference servers work on now; `None` if nobody counts them."""
     orphans: Sequence[Orphan] = ()
     foreign: Sequence[Orphan] = ()
     """Processes on the GPUs that are no component's: freed only by pid."""
     times: Mapping[str, Times] = field(default_factory=dict)
-    """How long earlier starts and stops took, for the estimate."""
+    """Durations of earlier starts and stops, for the estimate."""
 
     @property
     def rules_now(self) -> Sequence[RestartRule]:
-        """Those that hold for where the run goes on."""
-        begins_anew = self.resume_step is None and self.completed_steps > 0
-        return (*self.rules, *self.fresh_rules) if begins_anew else self.rules
+        """The rules that hold for the step at which the run goes on."""
+        starts_over = self.resume_step is None and self.completed_steps > 0
+        return (*self.rules, *self.fresh_rules) if starts_over else self.rules
 
     def begins(self, stop: Collection[str], start: Collection[str]) -> bool:
-        """The jobs of the run resume anew: one starts, and none of them goes on."""
+        """The jobs of the run resume: one starts, and none of them goes on."""
         jobs = set(self.run_jobs)
         return not jobs.isdisjoint(start) and not any(map(self.busy, jobs.difference(stop)))
 
     def starts_again(self, component: str) -> bool:
         """An edit gives it another chance: it failed, or the run that it had finished has more steps now."""
         has_more = self.max_steps is not None and self.completed_steps < self.max_steps
-        finished = has_more and component in self.run_jobs
+        is_extended = has_more and component in self.run_jobs
         return self.lives[component].state in (
-            (ComponentState.FAILED, ComponentState.EXITED) if finished else (ComponentState.FAILED,)
+            (ComponentState.FAILED, ComponentState.EXITED) if is_extended else (ComponentState.FAILED,)
         )
 
     def busy(self, component: str) -> bool:
@@ -136,125 +136,129 @@ def make_plan(request: Request, situation: Situation, *, readers: Mapping[str, S
     if request.action == "stop":
         return _plan_stop(request, situation)
     if request.action in EDITS:
-        wanted, reasons = _readers_to_restart(readers, situation)
+        requested, reasons = _readers_to_restart(readers, situation)
         # an edit may be meant for one that does not read it: memory that one gives up for another
-        if named := [name for name in request.components if name not in wanted]:
-            wanted.extend(named)
-            reasons.append(f"{listed(named)} {'starts' if len(named) == 1 else 'start'} again with it")
-        _add_fallen(wanted, reasons, situation)
+        if added := [name for name in request.components if name not in requested]:
+            requested.extend(added)
+            reasons.append(f"{listed(added)} {'starts' if len(added) == 1 else 'start'} again with it")
+        _add_dependents(requested, reasons, situation)
     else:
-        wanted = list(request.components) or [spec.id for spec in situation.layout.automatic]
+        requested = list(request.components) or [spec.id for spec in situation.layout.automatic]
         reasons = []
     if request.action == "start":
-        wanted = [name for name in wanted if not situation.busy(name)]
-    return _plan_restart(request, wanted, reasons, situation)
+        requested = [name for name in requested if not situation.busy(name)]
+    return _plan_restart(request, requested, reasons, situation)
 
 
 def _readers_to_restart(
     readers: Mapping[str, Sequence[str]], situation: Situation
 ) -> tuple[list[str], list[str]]:
-    wanted: list[str] = []
+    to_restart: list[str] = []
     reasons: list[str] = []
     for key, components in readers.items():
-        concerned = [
+        running = [
             name
             for name in components
             if name in situation.lives
             and not situation.layout[name].is_manual
             and (situation.expected(name) or situation.starts_again(name))
         ]
-        wanted.extend(concerned)
-        if concerned:
-            reasons.append(f"{key} is read by {listed(concerned)} at start")
+        to_restart.extend(running)
+        if running:
+            reasons.append(f"{key} is read by {listed(running)} at start")
         elif components:
             reasons.append(f"{key} is read by {listed(components)} at its next start; nothing to restart")
-    return wanted, reasons
+    return to_restart, reasons
 
 
-def _add_fallen(wanted: list[str], reasons: list[str], situation: Situation) -> None:
-    """Who failed because what it waits for had failed gets the same chance."""
+def _add_dependents(to_restart: list[str], reasons: list[str], situation: Situation) -> None:
+    """Add components that failed because a dependency had failed."""
     failed = {name for name, life in situation.lives.items() if life.state is ComponentState.FAILED}
-    again = failed.intersection(wanted)
+    retried = failed.intersection(to_restart)
     for name in situation.layout.start_order():
-        if name in failed and not again.isdisjoint(situation.layout[name].after):
-            again.add(name)
-    fallen = [spec.id for spec in situation.layout.automatic if spec.id in again.difference(wanted)]
-    wanted.extend(fallen)
-    if fallen:
+        if name in failed and not retried.isdisjoint(situation.layout[name].after):
+            retried.add(name)
+    added = [spec.id for spec in situation.layout.automatic if spec.id in retried.difference(to_restart)]
+    to_restart.extend(added)
+    if added:
         reasons.append(
-            f"{listed(fallen)} failed with it, and {'starts' if len(fallen) == 1 else 'start'} again"
+            f"{listed(added)} failed with it, and {'starts' if len(added) == 1 else 'start'} again"
         )
 
 
-def _plan_restart(request: Request, wanted: list[str], reasons: list[str], situation: Situation) -> Plan:
-    if not wanted:
-        return _ordered(request, set(), set(), reasons, situation)
-    chosen = set(wanted)
-    _pull_in_partners(chosen, reasons, situation, verb="start" if request.action == "start" else "restart")
-    _pull_in_dependencies(chosen, reasons, situation)
-    reasons.extend(_left_behind(chosen, situation))
-    for name in sorted(chosen):
+def _plan_restart(request: Request, requested: list[str], reasons: list[str], situation: Situation) -> Plan:
+    if not requested:
+        return _build_plan(request, set(), set(), reasons, situation)
+    to_start = set(requested)
+    _pull_in_partners(to_start, reasons, situation, verb="start" if request.action == "start" else "restart")
+    _pull_in_dependencies(to_start, reasons, situation)
+    reasons.extend(_stale_dependents(to_start, situation))
+    for name in sorted(to_start):
         if situation.is_made(name) and not (request.action == "restart" and name in request.components):
-            chosen.discard(name)
+            to_start.discard(name)
             reasons.append(f"{name} is not run: what it makes is there already")
-    stop = {name for name in chosen if situation.busy(name)}
-    return _ordered(request, stop, chosen, reasons, situation)
+    stop = {name for name in to_start if situation.busy(name)}
+    return _build_plan(request, stop, to_start, reasons, situation)
 
 
-def _pull_in_partners(chosen: set[str], reasons: list[str], situation: Situation, *, verb: str) -> None:
+def _pull_in_partners(to_start: set[str], reasons: list[str], situation: Situation, *, verb: str) -> None:
     """Apply the framework's rules until nothing changes.
 
-    A one-way rule concerns only what runs; partners that need each other always come together.
+    A one-way rule concerns only running components; partners that need each other always come together.
     """
     changed = True
     while changed:
         changed = False
-        for causes, effects, why in situation.rules_now:
-            hit = causes & chosen
-            mutual = any(causes <= back and effects <= there for there, back, _ in situation.rules_now)
-            new = {
+        for causes, effects, reason in situation.rules_now:
+            triggers = causes & to_start
+            is_mutual = any(
+                causes <= other_effects and effects <= other_causes
+                for other_causes, other_effects, _ in situation.rules_now
+            )
+            added = {
                 name
-                for name in effects - chosen
+                for name in effects - to_start
                 if name in situation.lives
                 and not situation.layout[name].is_manual
-                and (mutual or situation.busy(name))
+                and (is_mutual or situation.busy(name))
             }
-            if hit and new:
-                chosen |= new
-                reasons.append(_partners_reason(sorted(hit), sorted(new), why, verb))
+            if triggers and added:
+                to_start |= added
+                reasons.append(_partners_reason(sorted(triggers), sorted(added), reason, verb))
                 changed = True
 
 
-def _partners_reason(hit: Sequence[str], new: Sequence[str], why: str, verb: str) -> str:
+def _partners_reason(triggers: Sequence[str], partners: Sequence[str], reason: str, verb: str) -> str:
     """`trainer cannot restart alone: orchestrator restarts with it, because their steps must agree`."""
-    they = f"{listed(new)} {verb if len(new) > 1 else f'{verb}s'}"
-    return (
-        f"{listed(hit)} cannot {verb} alone: {they} with {'it' if len(hit) == 1 else 'them'}, because {why}"
-    )
+    they = f"{listed(partners)} {verb if len(partners) > 1 else f'{verb}s'}"
+    them = "it" if len(triggers) == 1 else "them"
+    return f"{listed(triggers)} cannot {verb} alone: {they} with {them}, because {reason}"
 
 
-def _left_behind(chosen: Collection[str], situation: Situation) -> Iterable[str]:
-    """What goes on although a service that it needs restarts, where the framework says nothing of it."""
-    known = {name for causes, effects, _ in situation.rules for name in (*causes, *effects)}
+def _stale_dependents(to_start: Collection[str], situation: Situation) -> Iterable[str]:
+    """Warnings about components that keep running although a service they need restarts, unless a rule names
+    them.
+    """
+    ruled = {name for causes, effects, _ in situation.rules for name in (*causes, *effects)}
     for name in situation.layout.start_order():
-        needed = [
+        restarting = [
             other
             for other in situation.layout[name].after
-            if other in chosen and situation.layout[other].kind == "service" and situation.busy(other)
+            if other in to_start and situation.layout[other].kind == "service" and situation.busy(other)
         ]
-        if needed and name not in chosen and name not in known and situation.busy(name):
-            needs = listed(needed)
-            yield f"{name} goes on while {needs} restarts, and may fail of it: name both if both shall"
+        if restarting and name not in to_start and name not in ruled and situation.busy(name):
+            names = listed(restarting)
+            yield f"{name} goes on while {names} restarts, and may fail of it: name both if both shall"
 
 
-def _pull_in_dependencies(chosen: set[str], reasons: list[str], situation: Situation) -> None:
+def _pull_in_dependencies(to_start: set[str], reasons: list[str], situation: Situation) -> None:
     for name in reversed(situation.layout.start_order()):
-        if name not in chosen:
+        if name not in to_start:
             continue
-        for needed in situation.layout[name].after:
-            if needed not in chosen and not _is_met(needed, situation):
-                chosen.add(needed)
-                reasons.append(f"{needed} starts first: {name} needs it")
+        for dependency in situation.layout[name].after:
+            if dependency not in to_start and not _is_met(dependency, situation):
+                to_start.add(dependency)
+                reasons.append(f"{dependency} starts first: {name} needs it")
 
 
 def _is_met(name: str, situation: Situation) -> bool:
@@ -263,29 +267,29 @@ def _is_met(name: str, situation: Situation) -> bool:
 
 
 def freed(request: Request, orphans: Sequence[Orphan], foreign: Sequence[Orphan]) -> tuple[Orphan, ...]:
-    """Whom a request to free ends: of `foreign` only those that it names by pid."""
-    chosen = tuple(
+    """The processes that a request to free ends: of `foreign` only those that it names by pid."""
+    selected = tuple(
         orphan
         for orphan in orphans
         if (not request.pids or orphan.pid in request.pids)
         and (not request.components or orphan.component in request.components)
     )
-    return (*chosen, *(process for process in foreign if process.pid in request.pids))
+    return (*selected, *(process for process in foreign if process.pid in request.pids))
 
 
 def _plan_stop(request: Request, situation: Situation) -> Plan:
-    chosen = set(request.components or [spec.id for spec in situation.layout.component])
+    to_stop = set(request.components or [spec.id for spec in situation.layout.component])
     reasons: list[str] = []
     for name in situation.layout.start_order():
-        needs = [need for need in situation.layout[name].after if need in chosen]
-        if name not in chosen and needs and situation.expected(name):
-            chosen.add(name)
+        needs = [need for need in situation.layout[name].after if need in to_stop]
+        if name not in to_stop and needs and situation.expected(name):
+            to_stop.add(name)
             reasons.append(f"{name} stops too: it needs {listed(needs)}")
-    stop = {name for name in chosen if situation.expected(name)}
-    return _ordered(request, stop, set(), reasons, situation)
+    stop = {name for name in to_stop if situation.expected(name)}
+    return _build_plan(request, stop, set(), reasons, situation)
 
 
-def _ordered(
+def _build_plan(
     request: Request,
     stop: Collection[str],
     start: Collection[str],
@@ -309,7 +313,7 @@ def _ordered(
 
 
 def _lost(stop: Collection[str], start: Collection[str], situation: Situation) -> Lost:
-    """Steps are lost only where the run ends or begins again, rollouts also where their server ends."""
+    """Steps are lost only if the run ends or begins again, rollouts also if their server stops."""
     jobs = set(situation.run_jobs)
     servers = {spec.id for spec in situation.layout.automatic if spec.kind == "service"}
     rollouts = None if (jobs | servers).isdisjoint(stop) else situation.rollouts

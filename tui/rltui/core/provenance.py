@@ -1,4 +1,4 @@
-"""What a run was started with besides its config: code, versions, data, machine. Pure."""
+"""Provenance of a run besides its config: code, versions, data, machine. Pure."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ _SHOWN_NAMES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPrint:
-    """How one file, folder or name of the hub was told from others like it."""
+    """Fingerprint of one file, folder or name of the hub."""
 
     size: int | None = None
-    """In bytes, of a folder with all that lies in it. `None`: it is not on this machine."""
+    """Size in bytes, of a folder with everything in it. `None`: it is not on this machine."""
     mtime: float = 0.0
-    """Of a folder the newest of its files."""
+    """Time of the last change, of a folder the newest of its files."""
     sha256: str = ""
-    """Of a small file its content, of a folder the names and sizes of its files."""
+    """Hash of a small file's content, or of the names and sizes of a folder's files."""
     revision: str = ""
-    """Of a name of the hub: the commit that was downloaded; empty: none yet."""
+    """Downloaded commit of a name of the hub; empty: none yet."""
 
     def difference(self, other: DataPrint) -> str:
-        """How it differs from what `other` was, in words; empty where it does not, as far as can be told."""
+        """The difference from `other`, an earlier state, in words; empty if there is none, as far as
+        known.
+        """
         if self.revision and other.revision and self.revision != other.revision:
             return f"is at revision {_short(self.revision)}, was at {_short(other.revision)}"
         if (self.size is None) != (other.size is None):
@@ -40,118 +42,120 @@ class DataPrint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """What was found when the jobs of a run started."""
+    """State of the surroundings when the jobs of a run started."""
 
     at: float
     commit: str = ""
-    """Of the workspace; empty: it is in no git repository, or one without a commit."""
+    """Commit of the workspace; empty: it is in no git repository, or one without a commit."""
     branch: str = ""
     """Empty: none, as after `git checkout COMMIT`."""
     is_dirty: bool = False
-    """Files that git follows, besides the config files, had changes without a commit."""
+    """Files that git tracks, besides the config files, had changes without a commit."""
     diff: str = ""
-    """sha256 of those changes as `git diff HEAD` prints them, and name of the file that keeps them."""
+    """sha256 of those changes as `git diff HEAD` prints them, and name of the file that holds them."""
     diff_bytes: int = 0
-    """The kept file has no more than the first MiB of them."""
+    """The stored file has no more than the first MiB of them."""
     untracked: tuple[str, ...] = ()
-    """Files and folders that git neither follows nor ignores: names, sorted, the first hundred."""
+    """Files and folders that git neither tracks nor ignores: names, sorted, the first hundred."""
     checkout_commit: str = ""
-    """Of the framework's own checkout, where that is not the workspace's repository."""
+    """Commit of the framework's own checkout, if that is not the workspace's repository."""
     checkout_is_dirty: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
-    """By package as it is installed where the programs run: `prime-rl`, `vllm`, …; `python` and `driver`."""
+    """Package → version in the environment of the programs: `prime-rl`, `vllm`, …; `python` and `driver`."""
     host: str = ""
     gpus: tuple[str, ...] = ()
-    """Its devices, as people name them: `0`."""
+    """Labels of its devices: `0`."""
     gpu_names: tuple[str, ...] = ()
-    """Beside `gpus`: `NVIDIA H200`."""
+    """Model of each of `gpus`: `NVIDIA H200`."""
     data: Mapping[str, DataPrint] = field(default_factory=dict)
-    """By what the config names: paths of files and folders, datasets and models of the hub."""
+    """Name in the config → fingerprint: paths of files and folders, datasets and models of the hub."""
 
     @classmethod
     def parsed(cls, data: Mapping[str, Any]) -> Provenance:
-        """Of a document that `orjson` made of one. Keys of newer versions are passed over.
+        """Read a document that `orjson` made of one. Keys of newer versions are dropped.
 
         Raises:
             TypeError, ValueError, AttributeError: if it is none.
         """
-        known = {key: value for key, value in data.items() if key in _FIELDS}
+        values = {key: value for key, value in data.items() if key in _FIELDS}
         for key in ("untracked", "gpus", "gpu_names"):
-            known[key] = tuple(map(str, known.get(key, ())))
-        known["data"] = {name: DataPrint(**each) for name, each in known.get("data", {}).items()}
-        return cls(**known)
+            values[key] = tuple(map(str, values.get(key, ())))
+        values["data"] = {
+            name: DataPrint(**fingerprint) for name, fingerprint in values.get("data", {}).items()
+        }
+        return cls(**values)
 
 
-_FIELDS = frozenset(each.name for each in fields(Provenance))
+_FIELDS = frozenset(field_.name for field_ in fields(Provenance))
 
 
-def differences(now: Provenance, then: Provenance) -> tuple[str, ...]:
-    """What is another now, each in a sentence without a full stop, code first; none where nothing is."""
+def differences(current: Provenance, earlier: Provenance) -> tuple[str, ...]:
+    """The changes, each in a sentence without a full stop, code first; empty if there are none."""
     return (
-        *_code(now, then),
-        *_versions(now.versions, then.versions),
-        *_data(now.data, then.data),
-        *_machine(now, then),
+        *_code(current, earlier),
+        *_versions(current.versions, earlier.versions),
+        *_data(current.data, earlier.data),
+        *_machine(current, earlier),
     )
 
 
-def _code(now: Provenance, then: Provenance) -> Iterator[str]:
-    if now.commit != then.commit:
-        branch = f" ({now.branch})" if now.branch and now.branch != then.branch else ""
-        before = _short(then.commit) or "none"
-        yield f"the workspace is at commit {_short(now.commit) or 'none'}{branch}, was at {before}"
-    if then.is_dirty and not now.is_dirty:
-        yield f"the changes without a commit that it ran with are gone ({_kept(then)})"
-    elif now.is_dirty and not then.is_dirty:
+def _code(current: Provenance, earlier: Provenance) -> Iterator[str]:
+    if current.commit != earlier.commit:
+        branch = f" ({current.branch})" if current.branch and current.branch != earlier.branch else ""
+        old_commit = _short(earlier.commit) or "none"
+        yield f"the workspace is at commit {_short(current.commit) or 'none'}{branch}, was at {old_commit}"
+    if earlier.is_dirty and not current.is_dirty:
+        yield f"the changes without a commit that it ran with are gone ({_patch_note(earlier)})"
+    elif current.is_dirty and not earlier.is_dirty:
         yield "the workspace has changes without a commit, and had none"
-    elif now.diff != then.diff:
-        yield f"the workspace has other changes without a commit than it ran with ({_kept(then)})"
-    new = [name for name in now.untracked if name not in then.untracked]
-    gone = [name for name in then.untracked if name not in now.untracked]
-    if gone:
-        yield f"files that git does not know are gone: {_names(gone)}"
-    if new:
-        yield f"there are files that git does not know: {_names(new)}"
-    if now.checkout_commit != then.checkout_commit:
+    elif current.diff != earlier.diff:
+        yield f"the workspace has other changes without a commit than it ran with ({_patch_note(earlier)})"
+    added = [name for name in current.untracked if name not in earlier.untracked]
+    removed = [name for name in earlier.untracked if name not in current.untracked]
+    if removed:
+        yield f"files that git does not know are gone: {_names(removed)}"
+    if added:
+        yield f"there are files that git does not know: {_names(added)}"
+    if current.checkout_commit != earlier.checkout_commit:
         yield (
-            f"the framework's checkout is at commit {_short(now.checkout_commit) or 'none'},"
-            f" was at {_short(then.checkout_commit) or 'none'}"
+            f"the framework's checkout is at commit {_short(current.checkout_commit) or 'none'},"
+            f" was at {_short(earlier.checkout_commit) or 'none'}"
         )
-    if now.checkout_is_dirty != then.checkout_is_dirty:
-        word = "has" if now.checkout_is_dirty else "had"
-        yield f"the framework's checkout {word} changes without a commit"
+    if current.checkout_is_dirty != earlier.checkout_is_dirty:
+        verb = "has" if current.checkout_is_dirty else "had"
+        yield f"the framework's checkout {verb} changes without a commit"
 
 
-def _kept(then: Provenance) -> str:
-    return f"kept: .rltui/diffs/{then.diff[:_SHOWN_COMMIT]}….patch"
+def _patch_note(earlier: Provenance) -> str:
+    return f"kept: .rltui/diffs/{earlier.diff[:_SHOWN_COMMIT]}….patch"
 
 
-def _versions(now: Mapping[str, str], then: Mapping[str, str]) -> Iterator[str]:
-    for name in sorted({*now, *then}):
-        if now.get(name) == then.get(name):
+def _versions(current: Mapping[str, str], earlier: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted({*current, *earlier}):
+        if current.get(name) == earlier.get(name):
             continue
-        if name not in now:
-            yield f"{name} is not installed, was {then[name]}"
-        elif name not in then:
-            yield f"{name} is {now[name]}, was not installed"
+        if name not in current:
+            yield f"{name} is not installed, was {earlier[name]}"
+        elif name not in earlier:
+            yield f"{name} is {current[name]}, was not installed"
         else:
-            yield f"{name} is {now[name]}, was {then[name]}"
+            yield f"{name} is {current[name]}, was {earlier[name]}"
 
 
-def _data(now: Mapping[str, DataPrint], then: Mapping[str, DataPrint]) -> Iterator[str]:
-    for name, before in then.items():
-        if name in now and (words := now[name].difference(before)):
-            yield f"{name} {words}"
+def _data(current: Mapping[str, DataPrint], earlier: Mapping[str, DataPrint]) -> Iterator[str]:
+    for name, old in earlier.items():
+        if name in current and (difference := current[name].difference(old)):
+            yield f"{name} {difference}"
 
 
-def _machine(now: Provenance, then: Provenance) -> Iterator[str]:
-    if now.host != then.host:
-        yield f"the machine is {now.host or 'unknown'}, was {then.host or 'unknown'}"
-    if sorted(now.gpu_names) != sorted(then.gpu_names):
-        yield f"the GPUs are {_counted(now.gpu_names)}, were {_counted(then.gpu_names)}"
+def _machine(current: Provenance, earlier: Provenance) -> Iterator[str]:
+    if current.host != earlier.host:
+        yield f"the machine is {current.host or 'unknown'}, was {earlier.host or 'unknown'}"
+    if sorted(current.gpu_names) != sorted(earlier.gpu_names):
+        yield f"the GPUs are {_model_counts(current.gpu_names)}, were {_model_counts(earlier.gpu_names)}"
 
 
-def _counted(names: tuple[str, ...]) -> str:
+def _model_counts(names: tuple[str, ...]) -> str:
     """`2 × NVIDIA H200`."""
     return listed([f"{names.count(name)} × {name}" for name in sorted(set(names))]) or "none"
 
