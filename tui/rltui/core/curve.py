@@ -58,6 +58,8 @@ def _extents(
     lows, highs = [math.inf] * columns, [-math.inf] * columns
     start, end = span
     scale = columns / (end - start) if end > start else 0.0
+    if math.isinf(scale):  # the span is next to nothing
+        scale = 0.0
 
     def touch(column: int, value: float) -> None:
         if 0 <= column < columns:

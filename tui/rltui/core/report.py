@@ -17,23 +17,23 @@ from rltui.core.text import duration, grouped, size_text, steps_text, value_text
 
 FILE_NAME = "report.md"
 _MOST_MARKS = 40
-"""Lines of the journal that are told; the file has all."""
+"""Lines of the journal in the report; the file has all."""
 _LONGEST_DIFF = 200
-"""Lines of a diff that are shown in the report itself."""
+"""Lines of a diff in the report itself."""
 _QUIET = (AnnotationKind.CHECKPOINT, AnnotationKind.ALERT)
-"""Marks that are left out first where there are many."""
+"""Annotations that are left out first if there are many."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
     title: str
     path: str
-    """Relative to the report."""
+    """Path relative to the report."""
     text: str = ""
 
 
 Draw = Callable[[SeriesSource, str, tuple[Annotation, ...]], Sequence[ReportFile]]
-"""Makes the curves of a run: of its series, its name and its marks."""
+"""Makes the curves of a run from its series, its name and its annotations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,37 +41,42 @@ class RunReport:
     run: RunRow
     parent: RunRow | None = None
     comparison: Comparison
-    """The parent first, where there is one, then the run."""
+    """The parent first, if there is one, then the run."""
     made_at: float
     curves: Sequence[ReportFile] = ()
     configs: Sequence[ReportFile] = ()
     diffs: Sequence[ReportFile] = ()
     rollouts: Sequence[ReportFile] = ()
     evaluations: Sequence[Sequence[str]] = ()
-    """What, on which environment, how many prompts, the reward, when; a row each."""
+    """A row per evaluation: target, environment, number of prompts, reward, time."""
     marks: Sequence[Annotation] = ()
     journal: ReportFile | None = None
 
     def text(self) -> str:
-        parts = [
-            *self._head(), *self._figures(), *self._config(), *self._results(), *self._story(), *self._foot()
-        ]  # fmt: skip
-        return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+        sections = [
+            *self._title_section(),
+            *self._metrics_section(),
+            *self._config_section(),
+            *self._results_section(),
+            *self._journal_section(),
+            *self._footer(),
+        ]
+        return "\n\n".join(section.strip("\n") for section in sections if section) + "\n"
 
-    def _head(self) -> Iterator[str]:
+    def _title_section(self) -> Iterator[str]:
         run = self.run
         yield f"# {plain(run.name)}"
         if run.note:
             yield plain(run.note)
-        yield table(("", ""), [(label, text) for label, text in _facts(run, self.parent) if text])
+        yield table(("", ""), [(label, text) for label, text in _details(run, self.parent) if text])
 
-    def _figures(self) -> Iterator[str]:
+    def _metrics_section(self) -> Iterator[str]:
         yield "## Figures"
         yield self.comparison.markdown()
         for curve in self.curves:
             yield f"![{plain(curve.title)}]({curve.path})"
 
-    def _config(self) -> Iterator[str]:
+    def _config_section(self) -> Iterator[str]:
         yield "## Config"
         against = "the defaults" if self.parent is None else plain(self.parent.name)
         if self.run.changed:
@@ -84,12 +89,12 @@ class RunReport:
         for diff in self.diffs:
             lines = diff.text.splitlines()
             more = f"\n\nand {len(lines) - _LONGEST_DIFF} more lines" if len(lines) > _LONGEST_DIFF else ""
-            shown = fenced("\n".join(lines[:_LONGEST_DIFF]), "diff")
+            excerpt = fenced("\n".join(lines[:_LONGEST_DIFF]), "diff")
             title = f"[{plain(diff.title)}]({diff.path})"
             summary = f"<details><summary>{escape(diff.title, quote=False)}</summary>"
-            yield f"{summary}\n\n{title}\n\n{shown}{more}\n\n</details>"
+            yield f"{summary}\n\n{title}\n\n{excerpt}{more}\n\n</details>"
 
-    def _results(self) -> Iterator[str]:
+    def _results_section(self) -> Iterator[str]:
         if self.run.checkpoints:
             yield "## Checkpoints"
             folder = plain(self.run.run_dir or self.run.folder)
@@ -101,38 +106,48 @@ class RunReport:
             yield "## Rollouts"
             yield _links(self.rollouts)
 
-    def _story(self) -> Iterator[str]:
+    def _journal_section(self) -> Iterator[str]:
         if self.journal is None:
             return
         yield "## What happened"
-        told = list(self.marks)
-        if len(told) > _MOST_MARKS:
-            told = [mark for mark in told if mark.kind not in _QUIET][-_MOST_MARKS:]
+        annotations = list(self.marks)
+        if len(annotations) > _MOST_MARKS:
+            annotations = [annotation for annotation in annotations if annotation.kind not in _QUIET][
+                -_MOST_MARKS:
+            ]
         yield (
             table(
                 ("when", "step", "", "what"),
-                [(_when(each.at), _step(each.step), each.kind.value, first_line(each.text)) for each in told],
+                [
+                    (
+                        _when(annotation.at),
+                        _step(annotation.step),
+                        annotation.kind.value,
+                        first_line(annotation.text),
+                    )
+                    for annotation in annotations
+                ],
             )
-            if told
+            if annotations
             else ""
         )
         yield _links([self.journal])
 
-    def _foot(self) -> Iterator[str]:
+    def _footer(self) -> Iterator[str]:
         has_better = any(row.best for row in self.comparison.rows())
         better = "; ▲ is better than the first run, by evaluations of the same examples" if has_better else ""
         yield f"Written by rltui on {_when(self.made_at)}{better}."
 
 
-def _facts(run: RunRow, parent: RunRow | None) -> Iterator[tuple[str, str]]:
-    ended = "" if run.ended_at is None else f", to {_when(run.ended_at)}"
+def _details(run: RunRow, parent: RunRow | None) -> Iterator[tuple[str, str]]:
+    end_text = "" if run.ended_at is None else f", to {_when(run.ended_at)}"
     step = (
         "" if run.step is None else f"{run.step}" + ("" if run.max_steps is None else f" of {run.max_steps}")
     )
     from_step = "" if run.parent_step is None else f", from its step {run.parent_step}"
     yield "state", run.state + (f": {run.problem}" if run.problem else "")
     yield "steps", step
-    yield "when", "" if run.started_at is None else f"{_when(run.started_at)}{ended}"
+    yield "when", "" if run.started_at is None else f"{_when(run.started_at)}{end_text}"
     yield "took", duration(run.seconds) + (f", {run.attempts} starts" if run.attempts > 1 else "")
     yield "GPU hours", grouped(run.gpu_seconds / 3600) if run.gpu_seconds else ""
     yield "parent", (run.parent if parent is None else parent.name) + from_step if run.parent else ""
@@ -144,22 +159,22 @@ def _facts(run: RunRow, parent: RunRow | None) -> Iterator[tuple[str, str]]:
         run.commit + (" with changes that were not committed" if run.commit and run.is_dirty else ""),
     )
     yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(run.versions.items()))
-    yield "machine", ", ".join(part for part in (run.host, *run.gpus) if part)
+    yield "machine", ", ".join(name_ for name_ in (run.host, *run.gpus) if name_)
     yield "folder", run.folder
     yield "on disk", "" if run.disk_bytes is None else size_text(run.disk_bytes)
     yield "id", run.id
 
 
 def _links(files: Sequence[ReportFile]) -> str:
-    return "\n".join(f"- [{plain(each.title)}]({each.path})" for each in files)
+    return "\n".join(f"- [{plain(file.title)}]({file.path})" for file in files)
 
 
 def _value(value: object) -> str:
     return "—" if value is None else value_text(value)
 
 
-def _when(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+def _when(time_: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(time_))
 
 
 def _step(step: int | None) -> str:

@@ -1,6 +1,6 @@
-"""Rules between knobs, and their makers, for any framework: names go in, a rule with words comes out.
+"""Rules between knobs, and their makers, for any framework: names go in, a rule with its message comes out.
 
-A rule says nothing where a value that it compares is `None`: not set, and without a default.
+A rule is silent if a value that it compares is `None`: not set, and without a default.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rltui.core.toml.values import TomlValue
 
 Severity = Literal["error", "warning", "hint"]
 Values = Mapping[str, Any]
-"""By name, what every knob amounts to."""
+"""Name → effective value of every knob."""
 _MOST_TRIED = 1 << 16
 
 
@@ -26,19 +26,21 @@ class Rule:
     key: str
     """Name of the knob that is blamed."""
     needs: tuple[str, ...]
-    """Names of all knobs and tables it looks at. It is not asked while one of them has a wrong type or bound,
-    is no key of the schema in force, or is in a table that is none here: one that another member of a union
-    has, or below a value of a wrong type."""
+    """Names of all knobs and tables it looks at. It is not evaluated while one of them has a wrong type or
+    bound, is no key of the schema in force, or is in a table that does not exist here: one that another
+    member of a union has, or below a value of a wrong type.
+    """
     fault: Callable[[Values], str | None]
-    """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values. Tables
-    that are there are among the values, also empty ones; ask for them with `get`."""
+    """Takes every knob's effective value, returns the error: with both knobs and the nearest valid values.
+    Tables that exist are among the values, also empty ones; read them with `get`.
+    """
     severity: Severity = "error"
     instead: Mapping[str, Callable[[Values], str]] = field(default_factory=dict)
     """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
 
 
 def last(name: str) -> str:
-    """The last part of a dotted name."""
+    """The last segment of a dotted name."""
     return name.rpartition(".")[2]
 
 
@@ -48,10 +50,10 @@ def number(value: float) -> str:
 
 
 def own(v: Values, name: str) -> TomlValue:
-    """What the file itself holds for a knob, without shared values and defaults."""
+    """The value of a knob in the file itself, without shared values and defaults."""
     table, _, key = name.rpartition(".")
-    found = v.get(table)
-    return found.get(key) if isinstance(found, Mapping) else None
+    section = v.get(table)
+    return section.get(key) if isinstance(section, Mapping) else None
 
 
 def nearest_multiples(value: int, divisor: int) -> str:
@@ -63,8 +65,11 @@ def nearest_multiples(value: int, divisor: int) -> str:
 def nearest_divisors(value: int, divisor: int) -> str:
     """The divisors of `value` next to `divisor`, in words: `4 or 8`. Both are at least 1."""
     small = [number for number in range(1, min(math.isqrt(value), _MOST_TRIED) + 1) if value % number == 0]
-    found = sorted({*small, *(value // number for number in small)})
-    near = [*[each for each in found if each < divisor][-1:], *[each for each in found if each > divisor][:1]]
+    divisors = sorted({*small, *(value // number for number in small)})
+    near = [
+        *[candidate for candidate in divisors if candidate < divisor][-1:],
+        *[candidate for candidate in divisors if candidate > divisor][:1],
+    ]
     return " or ".join(map(str, near))
 
 
@@ -75,7 +80,7 @@ def bad_if(
     message: str | Callable[[Values], str],
     severity: Severity = "error",
 ) -> Rule:
-    """A rule from a condition under which it does not hold, and what is said then."""
+    """A rule with a condition under which it is violated, and the message then."""
 
     def fault(v: Values) -> str | None:
         if not condition(v):
@@ -104,7 +109,7 @@ def _or_none(value: TomlValue) -> str:
 
 
 def divisible(name: str, by: str) -> Rule:
-    """A whole number of groups."""
+    """The value is a whole number of groups."""
     rule = bad_if(
         lambda v: v[name] is not None and v[by] and v[name] % v[by], name, (by,),
         lambda v: f"{name} ({v[name]}) must be divisible by {by} ({v[by]}): "
@@ -114,20 +119,22 @@ def divisible(name: str, by: str) -> Rule:
 
 
 def divisible_by(name: str, divisor: int, *, where: tuple[str, TomlValue]) -> Rule:
-    """A multiple of a constant, where another knob has a certain value."""
-    other, wanted = where
+    """A multiple of a constant, if another knob has a certain value."""
+    other, required = where
     return bad_if(
-        lambda v: v[name] is not None and v[other] == wanted and v[name] % divisor, name, (other,),
-        lambda v: f"{name} ({v[name]}) must be divisible by {divisor} while {other} is {wanted}: "
+        lambda v: v[name] is not None and v[other] == required and v[name] % divisor, name, (other,),
+        lambda v: f"{name} ({v[name]}) must be divisible by {divisor} while {other} is {required}: "
         f"nearest valid {last(name)} is {nearest_multiples(v[name], divisor)}",
     )  # fmt: skip
 
 
 def at_least(name: str, floor: str, *, also: Collection[str] = (), severity: Severity = "error") -> Rule:
-    """`also`: shared knobs that may set both, whose faults make the two values unreliable."""
+    """One value is at least another. `also`: shared knobs that may set both, whose faults make the two values
+    unreliable.
+    """
 
     def message(v: Values) -> str:
-        lower = next((f"{each}, which sets both," for each in also if own(v, each) == v[floor]), floor)
+        lower = next((f"{shared}, which sets both," for shared in also if own(v, shared) == v[floor]), floor)
         return (
             f"{name} ({number(v[name])}) must be at least {floor} ({number(v[floor])}): "
             f"raise it to {number(v[floor])}, or lower {lower} to {number(v[name])}"
@@ -139,7 +146,7 @@ def at_least(name: str, floor: str, *, also: Collection[str] = (), severity: Sev
 
 
 def holds(name: str, group: str) -> Rule:
-    """A number of things at once that must hold one whole group."""
+    """The value, a number of simultaneous things, must hold one whole group."""
     return bad_if(
         lambda v: _are_set(v, name, group) and v[name] < v[group], name, (group,),
         lambda v: f"{name} ({v[name]}) must be at least {group} ({v[group]}): "
@@ -148,7 +155,7 @@ def holds(name: str, group: str) -> Rule:
 
 
 def same(first: str, second: str, *, shared: str | None = None) -> Rule:
-    """Two values that mean one thing. `shared` is the knob that sets both, where there is one."""
+    """Two values with one meaning. `shared`: the knob that sets both, if there is one."""
 
     def message(v: Values) -> str:
         values = [shown(v[name]) for name in (first, second) if v[name] is not None]
@@ -162,7 +169,7 @@ def same(first: str, second: str, *, shared: str | None = None) -> Rule:
 
 
 def overruled(name: str, shared: str) -> Rule:
-    """A value that is set but not read, since the shared one goes before it."""
+    """A value that is set but not read, since the shared one precedes it."""
     return bad_if(
         lambda v: _are_set(v, name, shared) and v[name] != v[shared], name, (shared,),
         lambda v: f"{name} ({shown(v[name])}) is not read, since the shared {shared} ({shown(v[shared])}) "
@@ -170,11 +177,11 @@ def overruled(name: str, shared: str) -> Rule:
     )  # fmt: skip
 
 
-def not_both(first: str, second: str, *, why: str) -> Rule:
+def not_both(first: str, second: str, *, reason: str) -> Rule:
     """At most one of two: switches that are on, or tables and values that are there."""
     return bad_if(
         lambda v: is_on(v.get(first)) and is_on(v.get(second)), first, (second,),
-        f"{first} and {second} cannot be used together, since {why}: remove one of them",
+        f"{first} and {second} cannot be used together, since {reason}: remove one of them",
     )  # fmt: skip
 
 
@@ -213,14 +220,14 @@ def requires(name: str, other: str, *allowed: TomlValue) -> Rule:
         if not used or v[other] in allowed:
             return None
         what = f"{name} ({shown(value)})" if not isinstance(value, Mapping) else name
-        wanted = " or ".join(shown(word) for word in allowed)
-        return f"{what} needs {other} to be {wanted}, not {_or_none(v[other])}: change one of them"
+        required = " or ".join(shown(value_) for value_ in allowed)
+        return f"{what} needs {other} to be {required}, not {_or_none(v[other])}: change one of them"
 
     return Rule(name, (name, other), fault)
 
 
 def at_most(low: str, high: str) -> Rule:
-    """Two bounds in order; they may be the same."""
+    """Two bounds in order; they may be equal."""
     return bad_if(
         lambda v: _are_set(v, low, high) and v[low] > v[high], low, (high,),
         lambda v: f"{low} ({number(v[low])}) must be at most {high} ({number(v[high])})",
@@ -236,17 +243,17 @@ def same_length(first: str, second: str, *, what: str) -> Rule:
 
 
 def same_port(url: str, port: str, *, severity: Severity = "error") -> Rule:
-    """An address, or the first of several, that must name the port on which the server listens."""
+    """An address, or the first of several, that must have the port of the server."""
 
     def fault(v: Values) -> str | None:
-        given = v[url]
-        address = given[0] if isinstance(given, list | tuple) and given else given
+        value = v[url]
+        address = value[0] if isinstance(value, list | tuple) and value else value
         if not isinstance(address, str) or v[port] is None:
             return None
-        named = _port_of(address)
-        if named is None:
+        url_port = _port_of(address)
+        if url_port is None:
             return f"{url} ({address}) is no address: it should look like http://localhost:{v[port]}/v1"
-        if named == v[port]:
+        if url_port == v[port]:
             return None
         if (host := urlsplit(address).hostname) not in _THIS_MACHINE:
             return (

@@ -1,8 +1,8 @@
-"""Which runs of a list are meant: `reward > 0.8 and lr < 1e-5`, `tag:baseline`, `name:~^sft`, `lr`. Pure.
+"""Parses filters of runs: `reward > 0.8 and lr < 1e-5`, `tag:baseline`, `name:~^sft`, `lr`. Pure.
 
-runs       := all of these, with `and` or nothing between them; `or` between several, `not`, ( … )
-each       := NAME < VALUE (<= > >= == != ~ !~) | FIELD:VALUE | FIELD:~REGEX | is:WORD | a part of the name
-NAME       := a column of the list: a field, a metric (`reward`, `reward.best`), the end of a config key
+runs    := all of these, with `and` or nothing between them; `or` between several, `not`, ( … )
+each    := NAME < VALUE (<= > >= == != ~ !~) | FIELD:VALUE | FIELD:~REGEX | is:WORD | a part of the name
+NAME    := a column of the list: a field, a metric (`reward`, `reward.best`), the end of a config key
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rltui.core.text import number, unknown
 from rltui.core.times import MOMENT_HINT, moment, span
 from rltui.errors import UsageError
 
-_Test = Callable[[RunRow, Mapping[str, Any]], bool]
+_Predicate = Callable[[RunRow, Mapping[str, Any]], bool]
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<qualifier>[A-Za-z_][\w.\-]*:(?=[^\s)]))
@@ -34,7 +34,7 @@ _TOKEN = re.compile(
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-_IS: Mapping[str, tuple[str, Callable[[RunRow], bool]]] = {
+_IS_WORDS: Mapping[str, tuple[str, Callable[[RunRow], bool]]] = {
     "living": ("state", lambda row: row.is_running),
     "best": ("best", lambda row: row.is_best),
     "archived": ("archived", lambda row: row.archived_at is not None),
@@ -44,7 +44,7 @@ _IS: Mapping[str, tuple[str, Callable[[RunRow], bool]]] = {
     "fork": ("parent", lambda row: bool(row.parent)),
     "evaluation": ("kind", lambda row: row.kind == "evaluation"),
 }
-"""By the word: the column that it is about, and what it means."""
+"""Word → its column, and its test."""
 _SIZE = re.compile(r"([\d.]+)\s*([KMGT]?)i?B?", re.IGNORECASE)
 _LONGEST, _DEEPEST = 4000, 50
 """Characters of a filter, and brackets in brackets."""
@@ -58,58 +58,58 @@ _EXAMPLE = (
 class RunFilter:
     text: str
     columns: tuple[RunColumn, ...]
-    _test: _Test
+    _comparison: _Predicate
 
     @property
     def needs_config(self) -> bool:
-        """It asks for config keys: `matches` wants the config of the run."""
+        """It uses config keys: `matches` needs the config of the run."""
         return any(column.of_config for column in self.columns)
 
     def matches(self, row: RunRow, config: Mapping[str, Any]) -> bool:
-        """The run is meant. What a run does not have is neither above nor below anything."""
-        return self._test(row, config)
+        """Whether the filter selects the run. A missing value is neither above nor below anything."""
+        return self._comparison(row, config)
 
     def chosen(
         self, rows: Iterable[RunRow], configs: Mapping[str, Mapping[str, Any]], *, with_archived: bool = False
     ) -> list[RunRow]:
-        """Those of `rows` that are meant, in their order. What is archived or in the trash is left out where
-        the filter does not ask about that.
+        """The selected `rows`, in their order. Archived and trashed ones are left out if the filter does not
+        ask about that.
         """
-        asked = {column.id for column in self.columns}
-        archived, trashed = with_archived or "archived" in asked, "trashed" in asked
+        column_ids = {column.id for column in self.columns}
+        archived, trashed = with_archived or "archived" in column_ids, "trashed" in column_ids
         return [
             row
             for row in rows
             if (archived or row.archived_at is None)
             and (trashed or row.trashed_at is None)
-            and self._test(row, configs.get(row.id, {}))
+            and self._comparison(row, configs.get(row.id, {}))
         ]
 
     def check(self, configs: Mapping[str, Mapping[str, Any]]) -> None:
-        """Say so where it names what is a config key of none of these runs.
+        """Check that its config keys exist in some of these runs.
 
         Raises:
-            UsageError: with what comes nearest.
+            UsageError: with the nearest key.
         """
         check_names(self.columns, configs)
 
 
 def parse_filter(text: str, *, now: float = 0.0, ids: Mapping[str, str] | None = None) -> RunFilter:
-    """What a person typed; an empty text means all runs.
+    """Parse a typed filter; an empty text selects all runs.
 
     `now`: for ages and times. `ids`: of runs by name, for `parent:NAME`.
 
     Raises:
-        UsageError: with the place, below it what is wrong, and what to do.
+        UsageError: with the position, the error below it, and advice.
     """
     parser = _Parser(text, now, ids or {})
-    test = parser.whole()
+    test = parser.parse()
     return RunFilter(text, tuple({column.id: column for column in parser.columns}.values()), test)
 
 
 class _Token(NamedTuple):
     kind: str
-    """As the group of `_TOKEN`, or `end`."""
+    """Name of a group of `_TOKEN`, or `end`."""
     text: str
     at: int
 
@@ -126,31 +126,31 @@ class _Parser:
     # --- words --------------------------------------------------------------------------------------------
 
     def _split(self) -> Iterator[_Token]:
-        at, end = 0, len(self._text.rstrip())
-        while at < end:
-            match = _TOKEN.match(self._text, at)
+        offset, end = 0, len(self._text.rstrip())
+        while offset < end:
+            match = _TOKEN.match(self._text, offset)
             if match is None:
-                place = at + len(self._text[at:]) - len(self._text[at:].lstrip())
+                error_offset = offset + len(self._text[offset:]) - len(self._text[offset:].lstrip())
                 raise self._error(
-                    place, f"{self._text[place]!r} does not belong here", "quote texts with '…'"
+                    error_offset, f"{self._text[error_offset]!r} does not belong here", "quote texts with '…'"
                 )
             kind = match.lastgroup or ""
             yield _Token(kind, match[kind], match.start(kind))
-            at = match.end()
-            if kind == "qualifier" and self._text[at] == "~":
-                at = self._regex_end(at + 1)
-                yield _Token("regex", self._text[match.end() + 1 : at], match.end() + 1)
+            offset = match.end()
+            if kind == "qualifier" and self._text[offset] == "~":
+                offset = self._regex_end(offset + 1)
+                yield _Token("regex", self._text[match.end() + 1 : offset], match.end() + 1)
         yield _Token("end", "", end)
 
-    def _regex_end(self, at: int) -> int:
-        """Up to a space, or a bracket that was opened before it began."""
+    def _regex_end(self, offset: int) -> int:
+        """End of the regex: a space, or a bracket that was opened before it began."""
         depth = 0
-        while at < len(self._text) and not self._text[at].isspace():
-            depth += {"(": 1, ")": -1}.get(self._text[at], 0)
+        while offset < len(self._text) and not self._text[offset].isspace():
+            depth += {"(": 1, ")": -1}.get(self._text[offset], 0)
             if depth < 0:
                 break
-            at += 2 if self._text[at] == "\\" else 1
-        return min(at, len(self._text))
+            offset += 2 if self._text[offset] == "\\" else 1
+        return min(offset, len(self._text))
 
     @property
     def _token(self) -> _Token:
@@ -164,53 +164,57 @@ class _Parser:
     def _is_word(self, *words: str) -> bool:
         return self._token.kind == "word" and self._token.text.lower() in words
 
-    def _error(self, at: int, title: str, hint: str = "") -> UsageError:
+    def _error(self, offset: int, title: str, hint: str = "") -> UsageError:
         return UsageError(
             f"the filter is not understood: {title}",
-            details=(self._text, f"{' ' * at}^"),
+            details=(self._text, f"{' ' * offset}^"),
             hint=hint or _EXAMPLE,
         )
 
     # --- grammar ------------------------------------------------------------------------------------------
 
-    def whole(self) -> _Test:
-        """Raises UsageError."""
+    def parse(self) -> _Predicate:
+        """Parse the whole filter.
+
+        Raises:
+            UsageError: at a token that does not belong there.
+        """
         if self._token.kind == "end":
             return lambda *_: True
-        test = self._either()
+        test = self._disjunction()
         if self._token.kind != "end":
             raise self._error(self._token.at, f"{self._token.text!r} closes what nothing opened")
         return test
 
-    def _either(self) -> _Test:
-        tests = [self._both()]
+    def _disjunction(self) -> _Predicate:
+        tests = [self._conjunction()]
         while self._is_word("or"):
             self._take()
-            tests.append(self._both())
+            tests.append(self._conjunction())
         return tests[0] if len(tests) == 1 else lambda row, config: any(test(row, config) for test in tests)
 
-    def _both(self) -> _Test:
-        tests = [self._not()]
+    def _conjunction(self) -> _Predicate:
+        tests = [self._negation()]
         while self._token.kind != "end" and not self._is_word("or") and self._token.text != ")":
             if self._is_word("and"):
                 self._take()
-            tests.append(self._not())
+            tests.append(self._negation())
         return tests[0] if len(tests) == 1 else lambda row, config: all(test(row, config) for test in tests)
 
-    def _not(self) -> _Test:
+    def _negation(self) -> _Predicate:
         is_negated = False
         while self._is_word("not"):
             self._take()
             is_negated = not is_negated
-        return _negated(self._one(), when=is_negated)
+        return _negate(self._term(), when=is_negated)
 
-    def _one(self) -> _Test:
+    def _term(self) -> _Predicate:
         token = self._take()
         if token.kind == "bracket" and token.text == "(":
             if self._depth == _DEEPEST:
                 raise self._error(token.at, f"more than {_DEEPEST} brackets stand in each other")
             self._depth += 1
-            test = self._either()
+            test = self._disjunction()
             self._depth -= 1
             if self._take().text != ")":
                 raise self._error(token.at, "this bracket is not closed")
@@ -218,38 +222,38 @@ class _Parser:
         if token.kind == "qualifier":
             return self._qualified(token)
         if token.kind in ("word", "quoted") and self._token.kind == "operator":
-            column, sign, value = self._column(token, _unquoted(token)), self._take(), self._take()
+            column, sign, value = self._column(token, _unquote(token)), self._take(), self._take()
             if value.kind == "qualifier":  # 14:30, a:b
                 rest = self._take()
                 value = _Token("word", value.text + rest.text, value.at)
             if value.kind not in ("word", "quoted"):
                 raise self._error(value.at, f"{token.text} {sign.text} what?")
-            return self._test(column, sign.text, value)
+            return self._comparison(column, sign.text, value)
         if token.kind == "end":
             raise self._error(token.at, "something is missing at its end")
         if token.kind not in ("word", "quoted") or token.text.lower() in _CONNECTIVES:
             raise self._error(token.at, f"{token.text!r} does not belong here")
-        part = _unquoted(token).casefold()
-        return lambda row, _: part in row.name.casefold()
+        name_part = _unquote(token).casefold()
+        return lambda row, _: name_part in row.name.casefold()
 
     # --- what is compared ---------------------------------------------------------------------------------
 
-    def _qualified(self, name: _Token) -> _Test:
+    def _qualified(self, name: _Token) -> _Predicate:
         field, value = name.text[:-1], self._take()
         if field == "is":
-            if value.text not in _IS:
-                raise self._error(value.at, f"no {value.text!r}", unknown("is:", value.text, _IS).hint)
-            about, has = _IS[value.text]
+            if value.text not in _IS_WORDS:
+                raise self._error(value.at, f"no {value.text!r}", unknown("is:", value.text, _IS_WORDS).hint)
+            about, has = _IS_WORDS[value.text]
             self.columns.append(column_of(about))
             return lambda row, _: has(row)
         column = self._column(name, field)
         if value.kind == "regex":
-            return self._test(column, "~", value)
+            return self._comparison(column, "~", value)
         if value.kind == "operator" and value.text in _ORDER:
-            return self._test(column, value.text, self._take())
+            return self._comparison(column, value.text, self._take())
         if value.kind not in ("word", "quoted"):
             raise self._error(value.at, f"{name.text} what?")
-        return self._test(column, "==", value)
+        return self._comparison(column, "==", value)
 
     def _column(self, token: _Token, name: str) -> RunColumn:
         try:
@@ -259,14 +263,14 @@ class _Parser:
         self.columns.append(column)
         return column
 
-    def _test(self, column: RunColumn, sign: str, token: _Token) -> _Test:
-        text = _unquoted(token)
+    def _comparison(self, column: RunColumn, sign: str, token: _Token) -> _Predicate:
+        text = _unquote(token)
         if sign in ("~", "!~"):
-            return _negated(self._searched(column, text, token.at), when=sign == "!~")
+            return _negate(self._regex_test(column, text, token.at), when=sign == "!~")
         if sign in ("=", "==", "!="):
-            return _negated(self._equal(column, text, token), when=sign == "!=")
-        wanted, compare = self._value(column, text, token), _ORDER[sign]
-        if isinstance(wanted, str):
+            return _negate(self._equality_test(column, text, token), when=sign == "!=")
+        bound, compare = self._value(column, text, token), _ORDER[sign]
+        if isinstance(bound, str):
             raise self._error(token.at, f"{column.id} {sign} takes a number, {text!r} is none")
         get, age = column.value, self._now if column.kind == "age" else None
 
@@ -274,71 +278,71 @@ class _Parser:
             value = get(row, config)
             if not isinstance(value, int | float):
                 return False
-            return compare(value if age is None else age - value, wanted)
+            return compare(value if age is None else age - value, bound)
 
         return test
 
-    def _searched(self, column: RunColumn, text: str, at: int) -> _Test:
+    def _regex_test(self, column: RunColumn, text: str, offset: int) -> _Predicate:
         try:
             pattern = re.compile(text, re.IGNORECASE)
         except (re.error, OverflowError, RecursionError) as error:
-            raise self._error(at, f"{text!r} is no regular expression: {error}") from None
+            raise self._error(offset, f"{text!r} is no regular expression: {error}") from None
 
         def test(row: RunRow, config: Mapping[str, Any]) -> bool:
-            return any(pattern.search(each) for each in _texts(column.value(row, config)))
+            return any(pattern.search(text_) for text_ in _texts(column.value(row, config)))
 
         return test
 
-    def _equal(self, column: RunColumn, text: str, token: _Token) -> _Test:
+    def _equality_test(self, column: RunColumn, text: str, token: _Token) -> _Predicate:
         if text == "none" and token.kind == "word":
             return lambda row, config: column.value(row, config) in (None, "")
         if column.id in ("parent", "again"):
             text = self._ids.get(text, text)
         if column.id == "state" and text not in RUN_STATES:
             raise self._error(token.at, f"no state {text!r}", unknown("state", text, RUN_STATES).hint)
-        wanted = self._value(column, text, token)
+        expected = self._value(column, text, token)
         if column.kind in ("age", "time"):
             raise self._error(token.at, f"{column.id} is compared with < and >", _EXAMPLE)
-        folded = text.casefold()
+        lower = text.casefold()
 
         def test(row: RunRow, config: Mapping[str, Any]) -> bool:
             value = column.value(row, config)
             if isinstance(value, bool):
-                return value == (folded in ("true", "yes"))
+                return value == (lower in ("true", "yes"))
             if isinstance(value, int | float):
-                return bool(value == wanted)
-            return any(each.casefold() == folded for each in _texts(value))
+                return bool(value == expected)
+            return any(text_.casefold() == lower for text_ in _texts(value))
 
         return test
 
     def _value(self, column: RunColumn, text: str, token: _Token) -> float | str:
-        """A number where the column has numbers; for a config key whatever it can be."""
-        found: float | None = None
+        """A number if the column has numbers; for a config key a number if possible."""
+        value_: float | None = None
         hint = ""
         match column.kind:
             case "seconds" | "age":
-                found, hint = span(text), "so long: 90s, 30m, 2h, 1d12h"
+                value_, hint = span(text), "so long: 90s, 30m, 2h, 1d12h"
             case "time":
-                found, hint = moment(text, self._now), MOMENT_HINT
+                value_, hint = moment(text, self._now), MOMENT_HINT
             case "bytes":
-                found, hint = _size(text), "a size: 500MB, 2GiB"
+                value_, hint = _size(text), "a size: 500MB, 2GiB"
             case "number" | "steps":
-                found, hint = _amount(text), "a number: 0.8, 1e-5, 50%, 10k"
+                value_, hint = _amount(text), "a number: 0.8, 1e-5, 50%, 10k"
             case "flag" | "text" | "words":
                 return text
             case "config":
                 value = _amount(text)
                 return text if value is None else value
-        if found is None:
+        if value_ is None:
             raise self._error(token.at, f"{column.id} cannot be compared with {text!r}", hint)
-        return found
+        return value_
 
 
-def _negated(test: _Test, *, when: bool) -> _Test:
+def _negate(test: _Predicate, *, when: bool) -> _Predicate:
     return (lambda row, config: not test(row, config)) if when else test
 
 
-def _unquoted(token: _Token) -> str:
+def _unquote(token: _Token) -> str:
     return re.sub(r"\\(.)", r"\1", token.text[1:-1]) if token.kind == "quoted" else token.text
 
 
@@ -346,12 +350,12 @@ def _texts(value: object) -> Iterable[str]:
     if value is None:
         return ()
     if isinstance(value, list | tuple):
-        return [str(each) for each in value]
+        return [str(item) for item in value]
     return (str(value),)
 
 
 def _amount(text: str) -> float | None:
-    """`0.8`, `1e-5`, `50%`, `10k`, `2M`."""
+    """Value of `0.8`, `1e-5`, `50%`, `10k`, `2M`; `None` for other texts."""
     factor = {"%": 0.01, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}.get(text[-1:], 1.0)
     value = number(text if factor == 1.0 else text[:-1])
     return None if value != value else value * factor

@@ -1,4 +1,4 @@
-"""Runs below what they come from: forks below their parents, the runs of a sweep below its name. Pure."""
+"""Trees of runs: forks below their parents, the runs of a sweep below its name. Pure."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from rltui.core.runs import RunRow
 _TOP = ""
 _BETWEEN, _LAST = "├ ", "└ "
 _PASSING = {"": "", _BETWEEN: "│ ", _LAST: "  "}
-"""What stands before the lines further down, by what stands before the line above them."""
+"""Prefix of the lines further down, by the prefix of the line above them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeLine:
-    """A run, or the heading of those that were queued together."""
+    """A run, or the heading of a group of runs that were queued together."""
 
     key: str
-    """The id of the run; of a heading, its name behind a colon, which no id has."""
+    """The id of the run; of a heading, its name after a colon, which no id has."""
     row: RunRow | None
-    """`None`: it is a heading."""
+    """`None` for a heading."""
     members: tuple[RunRow, ...]
-    """Of a heading, and of a run whose tree is folded: all runs below it, in no order."""
+    """All runs below a heading, or below a run whose tree is folded, unordered."""
     is_parent: bool
     """Others stand below it, or would if it were not folded."""
     branch: str = ""
-    """What is drawn before its name: `│ ├ `; empty at the top."""
+    """Drawing before its name: `│ ├ `; empty at the top."""
 
     @property
     def group(self) -> str:
-        """Of a heading: its name."""
+        """Name of a heading."""
         return self.key[1:] if self.row is None else ""
 
 
 def run_tree(rows: Sequence[RunRow], folded: Collection[str] = ()) -> list[TreeLine]:
-    """In the order of `rows`: a tree stands where the first of its runs does. Below the keys in `folded`
-    nothing is listed.
+    """Lines in the order of `rows`: a tree stands at the position of its first run. Below the keys in
+    `folded` nothing is listed.
 
-    A run whose parent is not among them stands below its sweep; whoever has neither stands at the top. Sheets
+    A run whose parent is not among them stands below its sweep; a run with neither stands at the top. Runs
     that name each other as parents are listed all the same.
     """
     by_id: dict[str, RunRow] = {row.id: row for row in rows}
-    above: dict[str, str] = {row.id: _above(row, by_id) for row in rows}
+    above: dict[str, str] = {row.id: _parent_key(row, by_id) for row in rows}
     below: dict[str, list[str]] = {}
-    placed: set[str] = set()
+    placed_keys: set[str] = set()
     for row in rows:
         key: str = row.id
-        while key not in placed and key != _TOP:  # all above one that is placed are placed
-            placed.add(key)
+        while key not in placed_keys and key != _TOP:  # all above one that is placed are placed
+            placed_keys.add(key)
             below.setdefault(above.get(key, _TOP), []).append(key)
             key = above.get(key, _TOP)
     lines: list[TreeLine] = []
@@ -59,7 +59,7 @@ def run_tree(rows: Sequence[RunRow], folded: Collection[str] = ()) -> list[TreeL
     return lines
 
 
-def _above(row: RunRow, by_id: Mapping[str, RunRow]) -> str:
+def _parent_key(row: RunRow, by_id: Mapping[str, RunRow]) -> str:
     if row.parent in by_id and row.parent != row.id:
         return row.parent
     return f":{row.group}" if row.group else _TOP
@@ -75,28 +75,30 @@ def _list_tree(
 ) -> None:
     waiting = [(top, "", "")]
     while waiting:
-        key, before, sign = waiting.pop()
+        key, prefix, sign = waiting.pop()
         seen.add(key)
         children = [child for child in below.get(key, ()) if child not in seen]
         is_folded = key in folded
         members = _members(key, by_id, below, seen) if is_folded or key not in by_id else ()
-        lines.append(TreeLine(key, by_id.get(key), members, bool(children), before + sign))
+        lines.append(TreeLine(key, by_id.get(key), members, bool(children), prefix + sign))
         if is_folded:
             seen.update(row.id for row in members)
         else:
             signs = [_BETWEEN] * (len(children) - 1) + [_LAST] * bool(children)
-            further = before + _PASSING[sign]
-            waiting += [(child, further, each) for child, each in zip(children, signs, strict=True)][::-1]
+            further = prefix + _PASSING[sign]
+            waiting += [
+                (child, further, branch_sign) for child, branch_sign in zip(children, signs, strict=True)
+            ][::-1]
 
 
 def _members(
     key: str, by_id: Mapping[str, RunRow], below: Mapping[str, Sequence[str]], seen: Collection[str]
 ) -> tuple[RunRow, ...]:
-    found: dict[str, RunRow] = {}
+    members: dict[str, RunRow] = {}
     waiting = [*below.get(key, ())]
     while waiting:
-        each = waiting.pop()
-        if each not in found and each not in seen and each != key:
-            found[each] = by_id[each]
-            waiting += below.get(each, ())
-    return tuple(found.values())
+        key_ = waiting.pop()
+        if key_ not in members and key_ not in seen and key_ != key:
+            members[key_] = by_id[key_]
+            waiting += below.get(key_, ())
+    return tuple(members.values())

@@ -15,24 +15,25 @@ if TYPE_CHECKING:
 NO_STEP = -1
 """Step of a point that has only a time."""
 OWN_SOURCE = "rltui"
-"""Source of what rltui itself samples."""
+"""Source of rltui's own samples."""
 
 
 class SeriesKey(NamedTuple):
     source: str
-    """Who says it: a program of the framework (`trainer`, `orch`), a component, an engine of one
-    (`inference/1`), `rltui`; empty where nobody says."""
+    """The writer: a program of the framework (`trainer`, `orch`), a component, an engine of one
+    (`inference/1`), `rltui`; empty if unknown.
+    """
     name: str
-    """As the source names it: `loss/mean`, `vllm:num_requests_running`."""
+    """Name given by the source: `loss/mean`, `vllm:num_requests_running`."""
 
 
 class Rewind(NamedTuple):
-    """The run went back: what was written before `at` for steps beyond `step` is void."""
+    """The run went back: points written before `at` for steps after `step` are void."""
 
     step: int
     """The last step that counts, as the framework numbers it."""
     at: float
-    """When, in seconds since the epoch."""
+    """Time in seconds since the epoch."""
 
 
 @dataclass(slots=True)
@@ -40,18 +41,18 @@ class Series:
     """Points in the order they were written. The three arrays are of one length."""
 
     steps: array[int] = field(default_factory=lambda: array("q"))
-    """`NO_STEP` where the point has no step."""
+    """`NO_STEP` if the point has no step."""
     times: array[float] = field(default_factory=lambda: array("d"))
     """Seconds since the epoch."""
     values: array[float] = field(default_factory=lambda: array("d"))
-    """NaN and the infinities are values: what the program reported, or dropped because of them."""
+    """NaN and the infinities are values: the program reported them, or dropped a value because of them."""
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def add(self, step: int, at: float, value: float) -> None:
+    def add(self, step: int, time: float, value: float) -> None:
         self.steps.append(step)
-        self.times.append(at)
+        self.times.append(time)
         self.values.append(value)
 
     def extend(self, other: Series) -> None:
@@ -66,89 +67,87 @@ class Series:
     def lines(self, rewinds: Sequence[Rewind] = ()) -> tuple[Series, tuple[Series, ...]]:
         """The line that counts, its steps strictly ascending, and the abandoned branches, oldest first.
 
-        A rewind abandons what was written before it beyond its step. A step that falls back by itself does
+        A rewind abandons earlier points after its step. A step that falls back by itself does
         the same from there on; the same step again replaces its point. A series without steps is its line.
         """
         if not self.steps or max(self.steps) == NO_STEP:
             return self, ()
-        folding = _Folding(self, rewinds)
+        folding = _LineBuilder(self, rewinds)
         for index in range(len(self)):
             folding.take(index)
         folding.rewind_until(math.inf)
-        line = self if folding.kept == [*range(len(self))] else self._at(folding.kept)
+        line = self if folding.line == [*range(len(self))] else self._at(folding.line)
         return line, tuple(self._at(branch) for branch in folding.branches)
 
     def _at(self, indices: Iterable[int]) -> Series:
-        chosen = list(indices)
+        chosen_indices = list(indices)
         return Series(
-            array("q", [self.steps[index] for index in chosen]),
-            array("d", [self.times[index] for index in chosen]),
-            array("d", [self.values[index] for index in chosen]),
+            array("q", [self.steps[index] for index in chosen_indices]),
+            array("d", [self.times[index] for index in chosen_indices]),
+            array("d", [self.values[index] for index in chosen_indices]),
         )
 
 
-class _Folding:
-    """Walks through the points of a series, and knows which of them count so far."""
+class _LineBuilder:
+    """Walks through the points of a series, and tracks which of them count so far."""
 
     def __init__(self, series: Series, rewinds: Sequence[Rewind]) -> None:
         self._series = series
-        self._to_come = sorted(rewinds, key=lambda rewind: rewind.at, reverse=True)
+        self._pending = sorted(rewinds, key=lambda rewind: rewind.at, reverse=True)
         self._applied: list[Rewind] = []
-        self.kept: list[int] = []
+        self.line: list[int] = []
         """Indices; their steps ascend."""
         self.branches: list[list[int]] = []
 
     def take(self, index: int) -> None:
-        steps, at = self._series.steps, self._series.times[index]
+        steps, time = self._series.steps, self._series.times[index]
         step = steps[index]
-        self.rewind_until(at)
+        self.rewind_until(time)
         if step == NO_STEP or self._is_late(index):
             return
-        if not self.kept or step > steps[self.kept[-1]]:
-            self.kept.append(index)
-        elif step == steps[self.kept[-1]]:
-            self.kept[-1] = index
+        if not self.line or step > steps[self.line[-1]]:
+            self.line.append(index)
+        elif step == steps[self.line[-1]]:
+            self.line[-1] = index
         elif math.isfinite(self._series.values[index]):
             self._abandon(step - 1)
-            self.kept.append(index)
+            self.line.append(index)
         else:
-            place = bisect_left(self.kept, step, key=steps.__getitem__)
-            if steps[self.kept[place]] != step:
-                self.kept.insert(place, index)
+            position = bisect_left(self.line, step, key=steps.__getitem__)
+            if steps[self.line[position]] != step:
+                self.line.insert(position, index)
 
-    def rewind_until(self, at: float) -> None:
-        """Apply those that happened by then."""
-        while self._to_come and self._to_come[-1].at <= at:
-            rewind = self._to_come.pop()
+    def rewind_until(self, time: float) -> None:
+        """Apply the rewinds up to this time."""
+        while self._pending and self._pending[-1].at <= time:
+            rewind = self._pending.pop()
             self._abandon(rewind.step)
             self._applied.append(rewind)
 
     def _abandon(self, step: int) -> None:
-        """What counts beyond `step` does so no more."""
-        cut = bisect_right(self.kept, step, key=self._series.steps.__getitem__)
-        if cut < len(self.kept):
-            self.branches.append(self.kept[cut:])
-            del self.kept[cut:]
+        """Move the points after `step` to a branch."""
+        cut = bisect_right(self.line, step, key=self._series.steps.__getitem__)
+        if cut < len(self.line):
+            self.branches.append(self.line[cut:])
+            del self.line[cut:]
 
     def _is_late(self, index: int) -> bool:
-        """It is of a branch that was abandoned meanwhile. What is no number is told by a log, and may come
-        behind the rows of later steps.
+        """Whether the point is of a branch abandoned meanwhile. A value that is not finite comes from a log,
+        and may come after the rows of later steps.
         """
-        step, at = self._series.steps[index], self._series.times[index]
+        step, time = self._series.steps[index], self._series.times[index]
         if math.isfinite(self._series.values[index]):
             return False
-        return any(rewind.at > at and rewind.step < step for rewind in self._applied)
+        return any(rewind.at > time and rewind.step < step for rewind in self._applied)
 
 
 class SeriesSource(Protocol):
-    """The series of a run, living or ended, as of the last `look`. Calls block, for a millisecond or so
+    """The series of a run, living or finished, as of the last `look`. Calls block, for a millisecond or so
     each, and come from one thread at a time.
     """
 
     def look(self) -> LogChange:
-        """Compare with the last look. After `RESET` what was read before is void: another run, or a new
-        store.
-        """
+        """Compare with the last look. After `RESET` earlier points are void: another run, or a new store."""
         ...
 
     def keys(self) -> tuple[SeriesKey, ...]:
@@ -156,11 +155,11 @@ class SeriesSource(Protocol):
         ...
 
     def rewinds(self) -> tuple[Rewind, ...]:
-        """When the run went back, oldest first: what `Series.lines` takes."""
+        """All rewinds, oldest first: the argument of `Series.lines`."""
         ...
 
     def prepare(self, keys: Iterable[SeriesKey]) -> None:
-        """These are read next: what is far away comes at once then."""
+        """Announce keys to read next: remote ones are then fetched at once."""
         ...
 
     def read(self, key: SeriesKey, start: int = 0) -> Series:
@@ -182,13 +181,13 @@ _ORCHESTRATOR = (
 
 
 def writer_of(row: Mapping[str, Any]) -> str:
-    """Who wrote a row: as it says itself (`producer`), else by its keys; empty where neither tells.
+    """The writer of a row: its own `producer`, else by its keys; empty if neither tells.
 
     Without this, the `time/step` of two programs would be one series.
     """
-    said = row.get("producer")
-    if isinstance(said, str):
-        return said
+    producer = row.get("producer")
+    if isinstance(producer, str):
+        return producer
     for key in row:
         if key.startswith(_TRAINER):
             return "trainer"
@@ -200,7 +199,7 @@ def writer_of(row: Mapping[str, Any]) -> str:
 Points = Sequence[tuple[int, float]]
 """Step and value; the steps ascend."""
 
-_MOST_KEPT = 4096
+_MOST_POINTS = 4096
 
 
 def thinned(points: Points, most: int) -> list[tuple[int, float]]:
@@ -212,16 +211,16 @@ def thinned(points: Points, most: int) -> list[tuple[int, float]]:
     first, last = points[0], points[-1]
     spans = (most - 2) // 2
     width = (last[0] - first[0]) / spans
-    chosen, number = [first], 0
+    selected, current_index = [first], 0
     bucket: list[tuple[int, float]] = []
     for point in points[1:-1]:
-        at = min(spans - 1, int((point[0] - first[0]) / width))
-        if at != number and bucket:
-            chosen += _extremes(bucket)
+        bucket_index = min(spans - 1, int((point[0] - first[0]) / width))
+        if bucket_index != current_index and bucket:
+            selected += _extremes(bucket)
             bucket = []
-        number = at
+        current_index = bucket_index
         bucket.append(point)
-    return [*chosen, *_extremes(bucket), last]
+    return [*selected, *_extremes(bucket), last]
 
 
 def _extremes(points: Points) -> list[tuple[int, float]]:
@@ -229,28 +228,28 @@ def _extremes(points: Points) -> list[tuple[int, float]]:
 
 
 class DownsampledSeries:
-    """Takes one point after the other, for as long as a run goes on, and keeps some thousand of them."""
+    """Takes one point after the other, for as long as a run goes on, and stores some thousand of them."""
 
     def __init__(self, most: int) -> None:
-        """`most`: as in `thinned`, of what `points` gives."""
+        """`most`: the limit of `points`, as in `thinned`."""
         self._most = most
-        self._kept: list[tuple[int, float]] = []
-        self._given: tuple[tuple[int, float], ...] | None = ()
+        self._points: list[tuple[int, float]] = []
+        self._result: tuple[tuple[int, float], ...] | None = ()
 
     def add(self, step: int, value: float) -> None:
-        """The next point. One for an earlier step goes in place of all from there on."""
+        """Add the next point. One for an earlier step replaces all from there on."""
         self.cut(step - 1)
-        self._kept.append((step, value))
-        if len(self._kept) > _MOST_KEPT:
-            self._kept = thinned(self._kept, _MOST_KEPT // 2)
+        self._points.append((step, value))
+        if len(self._points) > _MOST_POINTS:
+            self._points = thinned(self._points, _MOST_POINTS // 2)
 
     def cut(self, step: int) -> None:
-        """What lies beyond `step` is void."""
-        self._given = None
-        while self._kept and self._kept[-1][0] > step:
-            self._kept.pop()
+        """Drop the points after `step`."""
+        self._result = None
+        while self._points and self._points[-1][0] > step:
+            self._points.pop()
 
     def points(self) -> tuple[tuple[int, float], ...]:
-        if self._given is None:
-            self._given = tuple(thinned(self._kept, self._most))
-        return self._given
+        if self._result is None:
+            self._result = tuple(thinned(self._points, self._most))
+        return self._result

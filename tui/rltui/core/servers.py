@@ -1,4 +1,4 @@
-"""Inference servers that no component of the experiment is: where they are, and how they stand. Pure."""
+"""External inference servers, which no component of the experiment runs: address and state. Pure."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _EXAMPLE = "use one such as http://gpu-2:8000/v1"
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where a run finds an inference server that somebody else runs, and what it will ask of it."""
+    """Address of an inference server that somebody else runs, and the run's demands on it."""
 
     url: str
-    """Of its OpenAI API, http or https: `http://gpu-2:8000/v1`."""
+    """URL of its OpenAI API, http or https: `http://gpu-2:8000/v1`."""
     key_variable: str = ""
     """Environment variable that holds the key of its API."""
     model: str | None = None
-    """That it must serve, as the run will name it."""
+    """Name of the model that it must serve."""
     is_strict: bool = True
     """The run refuses a server that does not serve the model."""
     admin_url: str = ""
-    """Where its engine is spoken to, if not at `url`: behind a router."""
+    """URL of its engine, if not `url`: behind a router."""
 
     @property
     def root(self) -> str:
-        """Where the routes of the engine are: `http://gpu-2:8000`."""
+        """Base of the engine's routes: `http://gpu-2:8000`."""
         return (self.admin_url or self.url).rstrip("/").removesuffix(_API)
 
     @property
@@ -47,62 +47,62 @@ def server_url(text: str) -> str:
         UsageError: if it is none, or holds a secret.
     """
     try:
-        parts = urlsplit(text.strip())
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        url = urlsplit(text.strip())
+        is_address = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
     except ValueError:  # no port number
-        is_address, parts = False, urlsplit("")
+        is_address, url = False, urlsplit("")
     if not is_address:
         raise UsageError(f"{text!r} is no address of an inference server", hint=_EXAMPLE)
-    if "@" in parts.netloc or parts.query or parts.fragment:
+    if "@" in url.netloc or url.query or url.fragment:
         raise UsageError(
-            f"the address of the inference server at {parts.hostname} has more than host, port and path",
+            f"the address of the inference server at {url.hostname} has more than host, port and path",
             hint="a key belongs into the environment variable that the config names as api_key_var; "
             + _EXAMPLE,
         )
-    path = parts.path.rstrip("/")
-    return f"{parts.scheme}://{parts.netloc}{path or _API}"
+    path = url.path.rstrip("/")
+    return f"{url.scheme}://{url.netloc}{path or _API}"
 
 
 def port_of(url: str) -> int:
-    """Of an address that `server_url` made."""
-    parts = urlsplit(url)
-    return parts.port or (443 if parts.scheme == "https" else 80)
+    """Port of an address that `server_url` made."""
+    parsed_url = urlsplit(url)
+    return parsed_url.port or (443 if parsed_url.scheme == "https" else 80)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said to the question which models it serves."""
+    """A server's answer to the question which models it serves."""
 
     models: tuple[str, ...] = ()
     status: int = 200
     fault: str = ""
-    """Why there is none, in words; empty where there is one."""
+    """Reason why there is none, in words; empty if there is one."""
     updates_weights: bool | None = None
-    """It has the route that a trainer's weights come by; `None`: not known."""
+    """It has the route for a trainer's weights; `None`: unknown."""
 
 
 ServerState = Literal["unknown", "ready", "down", "refused"]
 
 
 class ServerStatus(Value):
-    """An inference server that somebody else runs, as it was last seen."""
+    """Last observed state of an inference server that somebody else runs."""
 
     id: str = "inference"
-    """As metrics and plans call it; with a number where there are several."""
+    """Name in metrics and plans; with a number if there are several."""
     url: str
     state: ServerState = "unknown"
-    """`down`: it does not answer, and may yet. `refused`: it cannot serve this run, as `reason` says."""
+    """`down`: it does not answer, and may yet. `refused`: it cannot serve this run, for this `reason`."""
     reason: str | None = None
     models: tuple[str, ...] = ()
     model: str | None = None
-    """That the run asks for."""
+    """The model that the run requests."""
     source: str = "config"
-    """Who says so: `config`, `--inference`, or the experiment whose server it is."""
+    """Origin of the address: `config`, `--inference`, or the experiment whose server it is."""
     key_variable: str = ""
     """Environment variable that holds the key of its API; never the key."""
     key_is_set: bool = False
     since: float | None = None
-    """When it came into this state."""
+    """Time of the last change of state."""
     facts: tuple[str, ...] = ()
     """Short texts on its load, as in a component's title."""
 
@@ -113,7 +113,7 @@ def server_ids(count: int) -> tuple[str, ...]:
 
 
 def judged(address: ServerAddress, answer: Answer, *, key_is_set: bool) -> tuple[ServerState, str | None]:
-    """How a server stands after it was asked, and why in words."""
+    """The state of a server after its answer, and the reason in words."""
     variable = address.key_variable
     if answer.status in (401, 403):
         if not variable:
@@ -125,25 +125,25 @@ def judged(address: ServerAddress, answer: Answer, *, key_is_set: bool) -> tuple
         return "refused", f"there is no OpenAI API at {address.url} (status {answer.status} for /models)"
     if answer.fault:
         return "down", answer.fault
-    wanted = address.model
-    if wanted is not None and answer.models and wanted not in answer.models and address.is_strict:
-        return "refused", f"it serves {_few(answer.models)}, and the config asks for {wanted}"
+    model = address.model
+    if model is not None and answer.models and model not in answer.models and address.is_strict:
+        return "refused", f"it serves {_few(answer.models)}, and the config asks for {model}"
     return "ready", None
 
 
 def doubts(address: ServerAddress, answer: Answer) -> tuple[str, ...]:
-    found = []
+    warnings = []
     if answer.updates_weights is False:
-        found.append(
+        warnings.append(
             f"{address.root} has no /update_weights: its policy stays as it is, whatever the trainer learns"
             " (a plain vLLM? or a router, behind which admin_base_url must name the engine)"
         )
     if not address.is_here:
-        found.append(
+        warnings.append(
             "new weights go through files: its machine must see the output folder at the same path, and its"
             " own config say so (weight_broadcast.type filesystem)"
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def _few(names: Sequence[str]) -> str:

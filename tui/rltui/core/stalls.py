@@ -1,4 +1,4 @@
-"""Whether a living component is stuck: signs of life, progress of a start, load of a server. Pure."""
+"""Detects a stuck component: signs of life, progress of a start, load of a server. Pure."""
 
 from __future__ import annotations
 
@@ -46,12 +46,14 @@ _PHASES = tuple(
 
 
 def phase_of(lines: Sequence[str]) -> str | None:
-    """What the newest of `lines` (sanitised, oldest first) that tells a phase says: `loads weights 50 %`."""
+    """The phase named by the newest of `lines` (sanitised, oldest first): `loads weights 50 %`; `None`:
+    none.
+    """
     for line in reversed(lines):
-        for regex, words in _PHASES:
-            if found := regex.search(line[:LONGEST_LINE]):
-                percent = found.groupdict().get("percent")
-                return f"{words} {percent} %" if percent else words
+        for regex, phase in _PHASES:
+            if match := regex.search(line[:LONGEST_LINE]):
+                percent = match.groupdict().get("percent")
+                return f"{phase} {percent} %" if percent else phase
     return None
 
 
@@ -60,31 +62,31 @@ _SAMPLE = re.compile(
     rb"|kv_cache_usage_perc|gpu_cache_usage_perc)(?:\{.*\})?[ \t]+([^ \t\r\n]+)",
     re.MULTILINE,
 )
-"""Whole names only: `_created` series and `num_requests_waiting_by_reason` do not match."""
+"""Full names only: `_created` series and `num_requests_waiting_by_reason` do not match."""
 _LARGEST = 2.0**53
-"""What is more, or no number at all, is no reading."""
+"""A larger value, or NaN, is discarded."""
 
 
 @dataclass(frozen=True, slots=True)
 class InferenceActivity:
-    """One reading, all engines of the server together."""
+    """One sample, all engines of the server together."""
 
     running: int = 0
     """Requests in the running batch."""
     waiting: int = 0
     generated_tokens: int | None = None
-    """Since the server started; falls back to 0 with a new one."""
+    """Count since the server started; falls back to 0 with a new one."""
     kv_usage_frac: float | None = None
     """Share of the KV cache in use, 0 to 1, the mean of the engines."""
 
     @property
     def requests(self) -> int:
-        """Requests it has not answered yet: rollouts in flight."""
+        """Unanswered requests: rollouts in flight."""
         return self.running + self.waiting
 
 
 def parse_activity(exposition: bytes) -> InferenceActivity | None:
-    """Pick the few lines that matter out of a Prometheus text; `None` where it has none of them."""
+    """Pick the relevant lines of a Prometheus text; `None` if it has none of them."""
     values: dict[bytes, list[float]] = {}
     for name, text in _SAMPLE.findall(exposition):
         try:
@@ -113,10 +115,10 @@ def facts_of(activity: InferenceActivity) -> tuple[str, ...]:
     return (f"KV {activity.kv_usage_frac * 100:.0f} %", load)
 
 
-_REMEMBERED_PAUSES = 20
-"""The median period is taken of so many."""
+_PAUSE_COUNT = 20
+"""Number of pauses for the median period."""
 LONGEST_STEP_S = 10.0
-"""More than this between two looks is not counted: nobody watched then."""
+"""A longer time between two looks is not counted: nobody watched then."""
 
 
 class WatchClock:
@@ -139,61 +141,61 @@ class StallRule:
     silence_s: float
     """Shortest silence that counts; 0: never stalled."""
     factor: float
-    """A silence must also be so many times the median period of its sign."""
+    """A silence must also be this many times the median period of its sign."""
     output_suffices: bool = True
-    """Missing output alone is evidence. Not for a service that may just have nothing to do."""
+    """Missing output alone is evidence. False for a service that may just be idle."""
 
 
 @dataclass(frozen=True, slots=True)
 class LivenessSignals:
     pid: int | None = None
     is_stopped: bool = False
-    """By a signal: state `T` in `/proc`."""
+    """Stopped by a signal: state `T` in `/proc`."""
     log_bytes: int | None = None
-    """Size of its output; `None` where there is none to be seen."""
+    """Size of its output; `None` if there is none."""
     metric_rows: int | None = None
-    """Metric rows of its own so far; `None` where nobody knows which are its own."""
+    """Number of its own metric rows so far; `None` if unknown which are its own."""
     metric_step: int = 0
     """Step of the newest of them."""
     beat: int | None = None
-    """Changes with every step that it has done; `None` where no file tells."""
+    """Changes with every step that it has done; `None` if no file has it."""
 
 
 class LivenessSignal:
-    """One kind of sign of life. It exists once it showed; the first look only tells where it stands."""
+    """One kind of sign of life. It exists once its value changed; the first look only sets its start."""
 
     def __init__(self) -> None:
         self.newest: float | None = None
         """When it last showed; before that, when watching began."""
         self.has_shown = False
         self._value: int | None = None
-        self._pauses: deque[float] = deque(maxlen=_REMEMBERED_PAUSES)
+        self._pauses: deque[float] = deque(maxlen=_PAUSE_COUNT)
 
-    def see(self, value: int, at: float, *, beats: float = 1) -> None:
-        """Its counter reads `value`, which is `beats` periods further where it has changed.
+    def see(self, value: int, now: float, *, beats: float = 1) -> None:
+        """Record its counter `value`, which is `beats` periods further if it has changed.
 
-        0: not to be counted as periods. Infinite: nobody knows how many, for it changes at every look.
+        0: not to be counted as periods. Infinite: unknown how many, since it changes at every look.
         """
         if value == self._value:
             return
         if self._value is not None:
             if self.has_shown and self.newest is not None and beats > 0:
-                self._pauses.append((at - self.newest) / beats)
+                self._pauses.append((now - self.newest) / beats)
             self.has_shown = True
-        self._value, self.newest = value, at
+        self._value, self.newest = value, now
 
     @property
     def period_s(self) -> float | None:
-        """Median of its recent pauses; 0 where they are too short to be seen."""
+        """Median of its recent pauses; 0 if they are too short to be seen."""
         return statistics.median(self._pauses) if self._pauses else None
 
-    def silence_s(self, at: float) -> float:
-        """Since it last showed."""
-        return 0.0 if self.newest is None else at - self.newest
+    def silence_s(self, now: float) -> float:
+        """Time since its last change."""
+        return 0.0 if self.newest is None else now - self.newest
 
-    def is_silent(self, rule: StallRule, at: float) -> bool:
-        """For longer than its own rhythm allows."""
-        return self.silence_s(at) > max(rule.silence_s, rule.factor * (self.period_s or 0.0))
+    def is_silent(self, rule: StallRule, now: float) -> bool:
+        """It is silent for longer than its own rhythm allows."""
+        return self.silence_s(now) > max(rule.silence_s, rule.factor * (self.period_s or 0.0))
 
 
 class Heartbeat:
@@ -212,48 +214,48 @@ class Heartbeat:
         """Since then it has had requests and generated nothing."""
         self._unanswered_since: float | None = None
 
-    def answered(self, activity: InferenceActivity | None, at: float) -> None:
-        """The server was asked what it is busy with; `None`: no answer.
+    def answered(self, activity: InferenceActivity | None, now: float) -> None:
+        """Record the server's answer about its requests; `None`: no answer.
 
         Silence counts only once it has answered: an address may be wrong.
         """
         if activity is None:
             if self._activity is not None and self._unanswered_since is None:
-                self._unanswered_since = at
+                self._unanswered_since = now
             return
-        before = self._activity
-        moved = before is None or before.generated_tokens != activity.generated_tokens
-        if moved or not activity.requests or not (before and before.requests):
-            self._still_since = at
-        self._activity, self._answered_at, self._unanswered_since = activity, at, None
+        previous = self._activity
+        has_progress = previous is None or previous.generated_tokens != activity.generated_tokens
+        if has_progress or not activity.requests or not (previous and previous.requests):
+            self._still_since = now
+        self._activity, self._answered_at, self._unanswered_since = activity, now, None
 
-    def look(self, signs: LivenessSignals, at: float) -> str | None:
-        """Why it counts as stalled, in words; `None` where it does not."""
+    def look(self, signs: LivenessSignals, now: float) -> str | None:
+        """The reason why it counts as stalled, in words; `None` if it does not."""
         if signs.log_bytes is not None:
             grew_before = self._output.newest is not None and self._output.newest == self._looked_at
-            self._output.see(signs.log_bytes, at, beats=math.inf if grew_before else 1)
+            self._output.see(signs.log_bytes, now, beats=math.inf if grew_before else 1)
         if signs.metric_rows is not None:
             # a resume repeats steps
-            self._rows.see(signs.metric_rows, at, beats=max(0, signs.metric_step - self._step))
+            self._rows.see(signs.metric_rows, now, beats=max(0, signs.metric_step - self._step))
             self._step = signs.metric_step
         if signs.beat is not None:
-            self._beats.see(signs.beat, at)
-        self._looked_at = at
+            self._beats.see(signs.beat, now)
+        self._looked_at = now
         if self._rule.silence_s == 0:
             return None
         if signs.is_stopped:
             # what it cannot do while it is stopped is not held against it when it goes on
             for sign in (self._output, self._rows, self._beats):
                 if sign.newest is not None:
-                    sign.newest = at
-            self._still_since = self._answered_at = at
+                    sign.newest = now
+            self._still_since = self._answered_at = now
             self._unanswered_since = None
             return f"pid {signs.pid} is stopped by a signal; go on with: kill -CONT {signs.pid}"
         silences = [
-            *self._silent("no metric row", self._rows, at),
-            *self._silent("no step written down", self._beats, at),
-            *self._silent_output(at),
-            *self._silent_server(at),
+            *self._silent("no metric row", self._rows, now),
+            *self._silent("no step written down", self._beats, now),
+            *self._silent_output(now),
+            *self._silent_server(now),
         ]
         if (activity := self._activity) is not None and self._unanswered_since is None:
             if not activity.requests:
@@ -264,32 +266,36 @@ class Heartbeat:
             return None
         return ", ".join(text for text in silences if text)
 
-    def _silent(self, what: str, sign: LivenessSignal, at: float) -> list[str | None]:
+    def _silent(self, what: str, sign: LivenessSignal, now: float) -> list[str | None]:
         if not sign.has_shown:
             return []
-        return [_told(what, sign, at) if sign.is_silent(self._rule, at) else None]
+        return [_silence_text(what, sign, now) if sign.is_silent(self._rule, now) else None]
 
-    def _silent_output(self, at: float) -> list[str | None]:
-        """Never alone where output does not suffice; it counts against a stall in any case."""
+    def _silent_output(self, now: float) -> list[str | None]:
+        """Never evidence alone if output does not suffice; it counts against a stall in any case."""
         if self._output.newest is None:
             return []
-        if not self._output.is_silent(self._rule, at):
+        if not self._output.is_silent(self._rule, now):
             return [None]
-        alone = not (self._rows.has_shown or self._beats.has_shown) and self._activity is None
-        return [] if alone and not self._rule.output_suffices else [_told("no output", self._output, at)]
+        is_alone = not (self._rows.has_shown or self._beats.has_shown) and self._activity is None
+        return (
+            []
+            if is_alone and not self._rule.output_suffices
+            else [_silence_text("no output", self._output, now)]
+        )
 
-    def _silent_server(self, at: float) -> list[str | None]:
+    def _silent_server(self, now: float) -> list[str | None]:
         if self._activity is None:
             return []
         if self._unanswered_since is not None:
-            silence_s = at - self._unanswered_since
-            told = f"no answer about its requests for {duration(silence_s)}"
-            return [told if silence_s > self._rule.silence_s else None]
+            silence_s = now - self._unanswered_since
+            text = f"no answer about its requests for {duration(silence_s)}"
+            return [text if silence_s > self._rule.silence_s else None]
         return [self._stillness(self._activity) if self._is_still else None]
 
     @property
     def _is_still(self) -> bool:
-        """As far as it was asked: a coarse sampling does not lengthen a silence."""
+        """Judged by the last answers: a coarse sampling does not lengthen a silence."""
         return (
             self._activity is not None
             and self._activity.generated_tokens is not None
@@ -301,9 +307,9 @@ class Heartbeat:
         return f"no token for {silence} while {activity.running} requests run and {activity.waiting} wait"
 
 
-def _told(what: str, sign: LivenessSignal, at: float) -> str:
-    usual = f" (usually every {_period(sign.period_s)})" if sign.period_s else ""
-    return f"{what} for {duration(sign.silence_s(at))}{usual}"
+def _silence_text(what: str, sign: LivenessSignal, now: float) -> str:
+    period = f" (usually every {_period(sign.period_s)})" if sign.period_s else ""
+    return f"{what} for {duration(sign.silence_s(now))}{period}"
 
 
 def _period(seconds: float) -> str:

@@ -11,7 +11,7 @@ from rltui.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Stands for a value that the config does not give; whoever needs it learns why and what to do."""
+    """Stands for a value that the config lacks; its consumer reports the reason and the advice."""
 
     reason: str
     hint: str = ""
@@ -19,7 +19,7 @@ class Missing:
 
 TemplateValue = str | tuple[str, ...] | Missing
 GIVEN = "given."
-"""What begins the names of values that come with the request to start a manual component."""
+"""Prefix of values that come with the request to start a manual component."""
 _PLACEHOLDER = re.compile(r"\{([a-z_][A-Za-z0-9_.+/:-]*)\}")
 """Capitals and signs come with the names of instances, such as an environment's."""
 
@@ -39,8 +39,8 @@ def render_arguments(
     """Fill an argument list. An argument that is one placeholder with a tuple value is spliced in."""
     filled: list[str] = []
     for argument in arguments:
-        whole = _PLACEHOLDER.fullmatch(argument)
-        value = _lookup(whole[1], values, where) if whole else ""
+        placeholder = _PLACEHOLDER.fullmatch(argument)
+        value = _lookup(placeholder[1], values, where) if placeholder else ""
         if isinstance(value, tuple):
             filled.extend(value)
         else:
@@ -56,7 +56,7 @@ def _lookup(name: str, values: Mapping[str, TemplateValue], where: str) -> str |
     if name not in values:
         raise ConfigError(
             f"{where}: unknown placeholder {{{name}}}",
-            hint=f"known here: {', '.join('{' + known + '}' for known in sorted(values))}",
+            hint=f"known here: {', '.join('{' + name_ + '}' for name_ in sorted(values))}",
         )
     value = values[name]
     if isinstance(value, Missing):

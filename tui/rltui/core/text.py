@@ -1,8 +1,8 @@
-"""Text for people: made fit for a terminal or a JSON document, figures and durations, guesses at names.
+"""Text for people: sanitised for a terminal or a JSON document, numbers and durations, guesses at names.
 
-Names, titles, values, comments and error texts come from outside. What would act on a terminal or disguise
-other text (control characters, bidirectional overrides, invisible characters) gets a stand-in that can be
-seen. Logs are another matter: `core/lines.py` drops their escape sequences and keeps their colours.
+Names, titles, values, comments and error texts come from outside. Characters that would act on a terminal or
+disguise other text (control characters, bidirectional overrides, invisible characters) get a visible
+replacement. Logs are another matter: `core/lines.py` drops their escape sequences and keeps their colours.
 
 Imports little: `rltui status` uses it.
 """
@@ -23,9 +23,9 @@ INVISIBLE = (
 )
 """Categories Cc, Cf, Zl, Zp and Cs, for a character class; the tab is for each user to decide on."""
 
-_SEEN_INSTEAD = re.compile(f"(?!\n)[{INVISIBLE}]")
+_TO_REPLACE = re.compile(f"(?!\n)[{INVISIBLE}]")
 _NOT_UTF8 = range(0xDC80, 0xDD00)
-"""How Python keeps bytes of file names and arguments that are no UTF-8 (PEP 383)."""
+"""Code points for bytes of file names and arguments that are no UTF-8 (PEP 383)."""
 
 _ASCII = {
     **dict.fromkeys("─┄┈╌╴╶▔", "-"),
@@ -57,7 +57,7 @@ _ASCII = {
     "⚠": "!",
     "↻": "@",
 }
-"""What our own signs look like where the terminal has none of them: one cell for one."""
+"""Replacements of our own signs if the terminal lacks them: one cell for one."""
 _ASCII_WORDS = {
     **dict.fromkeys("→↗", "->"),
     "…": "...",
@@ -72,26 +72,26 @@ _ASCII_WORDS = {
     "ß": "ss",
     "␡": "^?",
 }
-"""The same where a sign may take more room."""
+"""The same if a sign may take more room."""
 
 
 def visible(text: str) -> str:
-    """`text` with a stand-in for each character that is not a visible one; line feeds and tabs stay.
+    """`text` with a visible replacement for each invisible character; line feeds and tabs stay.
 
     `␛` for an escape, `‹U+202E›` for a bidirectional override, `‹0xFF›` for a byte that is no UTF-8.
     """
-    return text if text.isprintable() else _SEEN_INSTEAD.sub(_stand_in, text)
+    return text if text.isprintable() else _TO_REPLACE.sub(_stand_in, text)
 
 
 def json_escaped(document: str) -> str:
     r"""The same JSON document, with each such character, which can only be in a string, as `\uXXXX`."""
     if document.removesuffix("\n").isprintable():
         return document
-    return _SEEN_INSTEAD.sub(lambda match: _utf16(match[0]), document)
+    return _TO_REPLACE.sub(lambda match: _utf16(match[0]), document)
 
 
 def encodable(text: str, encoding: str) -> str:
-    """`text` in characters that `encoding` has: `->` for `→`, `a` for `ä`, `?` where nothing resembles it."""
+    """`text` in characters that `encoding` has: `->` for `→`, `a` for `ä`, `?` if nothing resembles it."""
     return _encodable(text, encoding, _resembling)
 
 
@@ -111,16 +111,16 @@ def _stand_in(match: re.Match[str]) -> str:
 
 def _utf16(sign: str) -> str:
     data = sign.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{data[at : at + 2].hex()}" for at in range(0, len(data), 2))
+    return "".join(f"\\u{data[offset : offset + 2].hex()}" for offset in range(0, len(data), 2))
 
 
 def _encodable(text: str, encoding: str, stand_in: Callable[[str], str]) -> str:
-    if _has(encoding, text):
+    if _can_encode(encoding, text):
         return text
-    return "".join(sign if _has(encoding, sign) else stand_in(sign) for sign in text)
+    return "".join(sign if _can_encode(encoding, sign) else stand_in(sign) for sign in text)
 
 
-def _has(encoding: str, text: str) -> bool:
+def _can_encode(encoding: str, text: str) -> bool:
     if text.isascii():
         return True
     try:
@@ -133,15 +133,15 @@ def _has(encoding: str, text: str) -> bool:
 def _resembling(sign: str) -> str:
     import unicodedata  # rarely needed
 
-    if known := _ASCII_WORDS.get(sign) or _ASCII.get(sign) or _drawing(sign):
-        return known
+    if replacement := _ASCII_WORDS.get(sign) or _ASCII.get(sign) or _drawing(sign):
+        return replacement
     if "\u2400" <= sign < "\u2420":
         return f"^{chr(ord(sign) - 0x2400 + 0x40)}"
-    return "".join(each for each in unicodedata.normalize("NFKD", sign) if each.isascii()) or "?"
+    return "".join(letter for letter in unicodedata.normalize("NFKD", sign) if letter.isascii()) or "?"
 
 
 def _drawing(sign: str) -> str:
-    """For the corners and crossings of boxes, and for the dots of braille; empty for all else."""
+    """Replacement of box corners and crossings, and of braille dots; empty for all else."""
     if "\u2500" <= sign < "\u2580":
         return "+"
     if "\u2800" <= sign < "\u2900":
@@ -151,12 +151,12 @@ def _drawing(sign: str) -> str:
 
 
 def ascii_cell(sign: str) -> str:
-    """What resembles `sign` in ASCII and takes one cell: `>` for `→`, `a` for `ä`; `?` where nothing does."""
+    """A similar ASCII sign of one cell: `>` for `→`, `a` for `ä`; `?` if there is none."""
     return sign if sign.isascii() else (_ASCII.get(sign) or _resembling(sign))[0]
 
 
 _SSH_OPTIONS_WITH_VALUE = frozenset("BbcDEeFIiJLlmOoPpQRSWw")
-"""As in ssh(1)."""
+"""Source: ssh(1)."""
 _FOLDERS = re.compile(r"(?<!\S)/\S*/(?=[^/\s])")
 _COMMAND_WIDTH = 40
 
@@ -168,7 +168,7 @@ def short_command(command: str, width: int = _COMMAND_WIDTH) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """At most `width` characters, the last one an ellipsis where something was cut."""
+    """At most `width` characters, the last one an ellipsis if something was cut."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
@@ -178,28 +178,30 @@ def listed(names: Sequence[str], last: str = "and") -> str:
 
 
 def ssh_host(argv: Sequence[str]) -> str | None:
-    """The machine on which an ssh command runs something that cannot be seen from here; `None` for others."""
+    """The machine on which an ssh command runs something that is invisible here; `None` for other
+    commands.
+    """
     if not argv or argv[0].rpartition("/")[2] != "ssh":
         return None
-    words = iter(argv[1:])
-    for word in words:
-        if not word.startswith("-") or word == "-":
-            return word
-        if len(word) == 2 and word[1] in _SSH_OPTIONS_WITH_VALUE:
-            next(words, None)
+    arguments = iter(argv[1:])
+    for argument in arguments:
+        if not argument.startswith("-") or argument == "-":
+            return argument
+        if len(argument) == 2 and argument[1] in _SSH_OPTIONS_WITH_VALUE:
+            next(arguments, None)
     return None
 
 
 def duration(seconds: float) -> str:
-    """Two figures at most: `41s`, `1m40s`, `41m`, `2h05m`, `3d04h`."""
-    whole = max(0, int(seconds))
-    minutes, rest = divmod(whole, 60)
-    hours, minutes_left = divmod(minutes, 60)
-    days, hours_left = divmod(hours, 24)
+    """At most two units: `41s`, `1m40s`, `41m`, `2h05m`, `3d04h`."""
+    total = max(0, int(seconds))
+    minutes, rest = divmod(total, 60)
+    hours, rest_minutes = divmod(minutes, 60)
+    days, rest_hours = divmod(hours, 24)
     if days:
-        return f"{days}d{hours_left:02d}h"
+        return f"{days}d{rest_hours:02d}h"
     if hours:
-        return f"{hours}h{minutes_left:02d}m"
+        return f"{hours}h{rest_minutes:02d}m"
     if minutes >= 10:
         return f"{minutes}m"
     if minutes:
@@ -222,11 +224,11 @@ def size_text(size_bytes: int) -> str:
 
 
 _NAMED_STEPS = 3
-"""So few are named one by one."""
+"""Up to this many are named one by one."""
 
 
 def steps_text(steps: Sequence[int]) -> str:
-    """`430`, `430 and 440`, `430 to 500 (8)`: of ascending steps."""
+    """`430`, `430 and 440`, `430 to 500 (8)`, for ascending steps."""
     if len(steps) <= _NAMED_STEPS:
         return listed(tuple(map(str, steps)))
     return f"{steps[0]} to {steps[-1]} ({len(steps)})"
@@ -236,27 +238,27 @@ def figure(value: float, unit: str = "") -> str:
     """A measured value in few characters: `0.934`, `1.2e-06`, `82.1k`; in `shown_unit(unit)`."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
-    value *= _SHOWN.get(unit, ("", 1.0))[1]
+    value *= _DISPLAY_UNITS.get(unit, ("", 1.0))[1]
     for limit, suffix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
         if limit <= abs(value) < 1e15:
             return f"{value / (limit if suffix != 'k' else 1e3):.3g}{suffix}"
     return f"{value:.4g}" if abs(value) >= 1e3 else f"{value:.3g}"
 
 
-_SHOWN = {"bytes": ("GiB", 1 / 1024**3), "frac": ("%", 100.0)}
-"""Units that people read otherwise, and what a value in them is multiplied with."""
+_DISPLAY_UNITS = {"bytes": ("GiB", 1 / 1024**3), "frac": ("%", 100.0)}
+"""Unit → the unit that people read, and its factor."""
 
 
 def shown_unit(unit: str) -> str:
-    """What `figure` gives values of `unit` in."""
-    return _SHOWN.get(unit, (unit, 1.0))[0]
+    """The unit of `figure`'s text for values of `unit`."""
+    return _DISPLAY_UNITS.get(unit, (unit, 1.0))[0]
 
 
-def grouped(figure: float) -> str:
-    """`262,144`, `12,610`, `0.394`: thousands apart, below a thousand four digits that say something."""
-    if isinstance(figure, int) or figure >= 1000:
-        return f"{round(figure):,}"
-    return f"{figure:.4g}"
+def grouped(value: float) -> str:
+    """`262,144`, `12,610`, `0.394`: thousands apart, below a thousand four significant digits."""
+    if isinstance(value, int) or value >= 1000:
+        return f"{round(value):,}"
+    return f"{value:.4g}"
 
 
 def value_text(value: object) -> str:
@@ -282,18 +284,18 @@ _SPARKS = "▁▂▃▄▅▆▇█"
 def sparkline(values: tuple[float, ...], width: int) -> str:
     """The newest `width` values as blocks, scaled to all of them. Gaps (NaN) are spaces.
 
-    A run that fell is shown as low, however it wavers there.
+    A run that fell is drawn low, however it wavers there.
     """
-    shown = values[-width:] if width > 0 else ()
+    newest = values[-width:] if width > 0 else ()
     finite = [value for value in values if math.isfinite(value)]
-    if not any(math.isfinite(value) for value in shown):
+    if not any(math.isfinite(value) for value in newest):
         return ""
     low, high = min(finite), max(finite)
     span = high - low
     top = len(_SPARKS) - 1
     return "".join(
         " " if not math.isfinite(value) else _SPARKS[round((value - low) / span * top) if span else top // 2]
-        for value in shown
+        for value in newest
     )
 
 
@@ -301,12 +303,12 @@ _MOST_DIGITS = 15
 
 
 def whole_number(text: str) -> int | None:
-    """What the digits of a text say; `None` for anything else, and for more of them than anybody means."""
+    """The number that a text of digits stands for; `None` for any other text, and for very long ones."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def number(text: str) -> float:
-    """The number that a person typed; not a number where it is none."""
+    """The number that a person typed; NaN if it is none."""
     try:
         return float(text)
     except ValueError:
@@ -315,36 +317,36 @@ def number(text: str) -> float:
 
 _CLOSE = 0.7
 _CLOSE_KEY = 0.8
-"""Of dotted keys the last parts must be closer: long tables before them resemble each other anyway."""
+"""Stricter for the last segments of dotted keys: long tables before them resemble each other anyway."""
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that most resembles `name`, upper and lower case and `-` and `_` being one."""
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """The name that most resembles `name`, ignoring case and the difference of `-` and `_`."""
     import difflib  # rarely needed
 
-    wanted = _plain(name)
-    plain = {_plain(candidate): candidate for candidate in known}
-    if "." in wanted:
-        plain = {key: candidate for key, candidate in plain.items() if _ends_alike(wanted, key)}
-    matches = difflib.get_close_matches(wanted, plain, n=1, cutoff=_CLOSE)
+    query = _normalized(name)
+    plain = {_normalized(candidate): candidate for candidate in names}
+    if "." in query:
+        plain = {key: candidate for key, candidate in plain.items() if _ends_alike(query, key)}
+    matches = difflib.get_close_matches(query, plain, n=1, cutoff=_CLOSE)
     return plain[matches[0]] if matches else None
 
 
-_MOST_KNOWN = 24
+_MOST_NAMES = 24
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a name that somebody typed: the closest known one, and what others there are."""
-    known = list(known)
-    guess = did_you_mean(name, known)
-    more = f" and {len(known) - _MOST_KNOWN} more" if len(known) > _MOST_KNOWN else ""
-    there_are = f"there are: {', '.join(known[:_MOST_KNOWN])}{more}" if known else "there is none yet"
+def unknown(what: str, name: str, names: Iterable[str]) -> UsageError:
+    """The error for an unknown typed name: the closest existing one, and the others."""
+    names = list(names)
+    guess = did_you_mean(name, names)
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    there_are = f"there are: {', '.join(names[:_MOST_NAMES])}{more}" if names else "there is none yet"
     return UsageError(f"no {what} {name!r}", hint=f"{guess} {there_are}".strip())
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`did you mean X?`, or nothing where nothing is close."""
-    match = closest(name, known)
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """`did you mean X?`, or an empty text if nothing is close."""
+    match = closest(name, names)
     return f"did you mean {match}?" if match else ""
 
 
@@ -355,16 +357,16 @@ def _ends_alike(one: str, other: str) -> bool:
     return difflib.SequenceMatcher(None, *last).ratio() >= _CLOSE_KEY
 
 
-def _plain(name: str) -> str:
+def _normalized(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
 QUIET_S = 60.0
-"""Without a new byte for so long a log counts as quiet."""
+"""A log without a new byte for this long counts as quiet."""
 
 
 def quiet_s(changed_at: float | None, now: float) -> float | None:
-    """How long it has been quiet; `None` while it grows, or where there is no file."""
+    """Time since which it has been quiet; `None` while it grows, or if there is no file."""
     if changed_at is None or now - changed_at < QUIET_S:
         return None
     return now - changed_at

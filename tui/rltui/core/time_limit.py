@@ -1,4 +1,4 @@
-"""Whether a job's time limit takes more from a run than it must. Pure."""
+"""Warns if a job's time limit costs a run more than it must. Pure."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Written(NamedTuple):
     """Seconds since 1970."""
 
 
-def lost_at_limit(written: Sequence[Written], *, max_steps: int | None, ends_at: float) -> str | None:
-    """What a limit at `ends_at` would cost, in words; `None` where the next checkpoint comes before it.
+def lost_at_limit(checkpoints: Sequence[Written], *, max_steps: int | None, ends_at: float) -> str | None:
+    """The cost of a limit at `ends_at`, in words; `None` if the next checkpoint comes before it.
 
-    `written`: oldest first. The next one is expected as the last two were apart.
+    `checkpoints`: oldest first. The next one is expected after the interval of the last two.
     """
-    if len(written) < 2:
+    if len(checkpoints) < 2:
         return None
-    before, last = written[-2:]
-    apart = last.step - before.step
+    previous, last = checkpoints[-2:]
+    apart = last.step - previous.step
     if apart <= 0:
         return None
     following = last.step + apart if max_steps is None else min(last.step + apart, max_steps)
-    expected = last.at + (last.at - before.at) * (following - last.step) / apart
+    expected = last.at + (last.at - previous.at) * (following - last.step) / apart
     if following <= last.step or expected <= ends_at:
         return None
     return (
@@ -36,5 +36,5 @@ def lost_at_limit(written: Sequence[Written], *, max_steps: int | None, ends_at:
     )
 
 
-def _clock(at: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(at))
+def _clock(time_: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(time_))

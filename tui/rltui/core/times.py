@@ -1,4 +1,4 @@
-"""Times and spans as people write them. Pure: whoever asks says what time it is."""
+"""Times and spans as people write them. Pure: the caller provides the present time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS = re.compile(r"\d{9,11}(?:\.\d+)?")
 MOMENT_HINT = (
     "so long ago: 90s, 30m, 2h, 1d12h; or a time: 14:30, 2026-11-22, '2026-11-22 14:30', or an `at` of --json"
 )
-"""What `moment` takes."""
+"""Grammar of `moment`."""
 
 
 def span(text: str) -> float | None:
@@ -25,7 +25,7 @@ def span(text: str) -> float | None:
 
 
 def moment(text: str, now: float) -> float | None:
-    """Seconds since 1970 of a time, or of a span before `now`; `None` for what is neither."""
+    """Seconds since 1970 of a time, or of a span before `now`; `None` for any other text."""
     if (ago := span(text)) is not None:
         return now - ago
     if _SECONDS.fullmatch(text):
@@ -38,8 +38,10 @@ def moment(text: str, now: float) -> float | None:
     today = time.strftime("%Y-%m-%d ", time.localtime(now))
     for form in _TIMES:
         try:
-            at = time.mktime(time.strptime(today + text, f"%Y-%m-%d {form}"))
+            candidate = time.mktime(time.strptime(today + text, f"%Y-%m-%d {form}"))
         except ValueError:
             continue
-        return at if at <= now else at - _UNIT_S["d"]  # the last time that the clock showed it
+        return (
+            candidate if candidate <= now else candidate - _UNIT_S["d"]
+        )  # the last time that the clock showed it
     return None

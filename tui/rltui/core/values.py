@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 class Value(BaseModel):
     """Base of every message: frozen, unknown keys ignored so that a newer supervisor can add some.
 
-    Its validator is made when it is first used: those of all together take half of the time to load them.
+    Its validator is built on first use: building all of them takes half of the import time.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)

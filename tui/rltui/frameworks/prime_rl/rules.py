@@ -402,7 +402,7 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
     for other in (fsdp, full):
         yield _not_with_optimizer(other, optim, is_set=True, severity="error")
         yield _not_with_optimizer(other, optim, is_set=False, severity=strict(names))
-    yield make.not_both(fsdp, full, why="each moves the optimizer's state to the CPU")
+    yield make.not_both(fsdp, full, reason="each moves the optimizer's state to the CPU")
     yield make.requires(full, kind, "adamw", "sign_sgd")
     yield bad_if(lambda v: v[kind] == "muon" and v[fsdp], kind, (fsdp,),
         f"{kind} (muon) does not work with {fsdp}: turn it off, or take adamw")  # fmt: skip
