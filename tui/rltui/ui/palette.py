@@ -20,11 +20,11 @@ from rltui.ui.background import in_background
 from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
 from rltui.ui.palette_entries import Kind, PaletteEntry, at_once, carry_out, narrowed, ranked, sources
 from rltui.ui.screens.dialogs import TypingScreen
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.virtual_list import VirtualList
 
 Source = Callable[[], Coroutine[Any, Any, list[PaletteEntry]]]
-_FAINT = "$foreground 60%"
 _HINT = "> action @ component = knob ~ run # checkpoint * theme , setting / logs"
 _KIND_WIDTH = max(map(len, Kind)) + 2
 _LABEL_WIDTH = 18
@@ -49,9 +49,9 @@ def entry_line(entry: PaletteEntry, words: Sequence[str], width: int) -> Content
         detail = f"{' ' * (begin - len(label))}{shortened(entry.detail, left)}"
     gap = " " * max(0, room - len(label) - len(detail))
     return Content.assemble(
-        (f" {entry.kind}".ljust(_KIND_WIDTH), _FAINT),
+        (f" {entry.kind}".ljust(_KIND_WIDTH), FAINT),
         shown,
-        (detail, _FAINT),
+        (detail, FAINT),
         (f"{gap}  {entry.keys}" if entry.keys else "", "bold $accent"),
     )
 

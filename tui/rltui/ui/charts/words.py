@@ -14,9 +14,9 @@ from rltui.ui.charts.board import ChartModel, PlacedMark, is_loud
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.plot import LINE_COLOURS, MARK_SIGNS
 from rltui.ui.charts.view import View
+from rltui.ui.styles import FAINT
 from rltui.ui.text import age, clean_line
 
-_FAINT = "$foreground 60%"
 _ALARMS = (AnnotationKind.CRASH, AnnotationKind.ALERT)
 _MARK_WORDS = {
     AnnotationKind.CRASH: ("crash", "crashes"),
@@ -70,12 +70,12 @@ def line_below(board: ChartModel, view: View, cells: int, now: float) -> Content
     texts = [
         Content.assemble(
             (f"{MARK_SIGNS[kind]} ", _mark_style(kind)),
-            (f"{counts[kind]} {_MARK_WORDS[kind][counts[kind] != 1]}", _FAINT),
+            (f"{counts[kind]} {_MARK_WORDS[kind][counts[kind] != 1]}", FAINT),
         )
         for kind in AnnotationKind
         if counts[kind]
     ]
-    return Content.styled(" · ", _FAINT).join(texts)
+    return Content.styled(" · ", FAINT).join(texts)
 
 
 def event_lines(board: ChartModel, view: View, rows: int) -> Content:
@@ -89,7 +89,7 @@ def event_lines(board: ChartModel, view: View, rows: int) -> Content:
     for each in placed[-rows:]:
         step, _ = board.moment(each.x, view)
         where = "" if step is None else f"step {step:.0f}"
-        lines.append(Content.assemble((f"{where:>10} {_clock(each.mark.at)} ", _FAINT), _mark_text(each)))
+        lines.append(Content.assemble((f"{where:>10} {_clock(each.mark.at)} ", FAINT), _mark_text(each)))
     return Content("\n").join(lines)
 
 

@@ -16,8 +16,8 @@ from rltui.core.text import shortened
 from rltui.errors import UsageError
 from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.screens.dialogs import DialogBase, KeyHint
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
 
 _ID_CELLS = 18

@@ -21,6 +21,7 @@ from rltui.ui.config_actions import ConfigActions
 from rltui.ui.copying import CopyRequested
 from rltui.ui.plan_view import derived_lines, figures
 from rltui.ui.shared import AppState
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.knob_table import (
@@ -92,7 +93,7 @@ def columns_for(knobs: Sequence[KnobInfo], staged: Mapping[str, Any], width: int
 def heading(columns: Columns) -> Content:
     cells = ["  " + "key".ljust(columns.name), "value".ljust(columns.value)]
     cells += [column.ljust(cells_of) for column, cells_of in columns.extra.items()]
-    return Content.styled((" " * _GAP).join(cells), _FAINT)
+    return Content.styled((" " * _GAP).join(cells), FAINT)
 
 
 def config_rows(
@@ -113,7 +114,7 @@ def config_rows(
     rows: list[Row] = []
     for (file, section), knobs in sections.items():
         name = f"  {clean_line(file.rpartition('/')[2])}" if len(table.files) > 1 else ""
-        rows.append(Row(None, (Content.assemble((clean_line(section), "bold"), (name, _FAINT)),)))
+        rows.append(Row(None, (Content.assemble((clean_line(section), "bold"), (name, FAINT)),)))
         rows.extend(
             Row(knob.key, (row_filter.marked(_line(knob, columns, table, staged)),)) for knob in knobs
         )
@@ -123,7 +124,7 @@ def config_rows(
 def _line(knob: KnobInfo, columns: Columns, table: KnobTable, staged: Mapping[str, Any]) -> Content:
     name = name_cells(name_in_section(knob.key), columns.name)
     if not knob.known:
-        name = name.stylize(_FAINT)
+        name = name.stylize(FAINT)
     value = shortened(change_text(knob, staged), columns.value).ljust(columns.value)
     line = Content.assemble(
         row_mark(knob, worst_problem(knob, table.problems), staged),
@@ -133,7 +134,7 @@ def _line(knob: KnobInfo, columns: Columns, table: KnobTable, staged: Mapping[st
         (value, value_style(knob, staged)),
     )
     for column, cells in columns.extra.items():
-        line += Content.styled(" " * _GAP + shortened(_cell(knob, column, cells), cells).ljust(cells), _FAINT)
+        line += Content.styled(" " * _GAP + shortened(_cell(knob, column, cells), cells).ljust(cells), FAINT)
     return line
 
 
@@ -166,9 +167,6 @@ def problem_rows(problems: Sequence[Problem], width: int) -> tuple[Row, ...]:
         contents.extend(Content.styled(f"  {line}", style) for line in lines[1:])
         rows.append(Row(str(at), tuple(contents)))
     return tuple(rows)
-
-
-_FAINT = "$foreground 60%"
 
 
 class ConfigScreen(CursorKeys, ConfigActions):
@@ -231,7 +229,7 @@ class ConfigScreen(CursorKeys, ConfigActions):
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
         note = table_note(table, self.shared.staged, readonly=self.experiment.readonly)
         only = "only changed" if self._filter.only_changed else ""
-        self._title.update(self.shared.heading("Config", (files, _FAINT), note or "", (only, "bold")))
+        self._title.update(self.shared.heading("Config", (files, FAINT), note or "", (only, "bold")))
         width = self._rows.scrollable_content_region.width
         knobs, staged = self.shared.knobs, self.shared.staged.edits
         self._heading.update(heading(columns_for(knobs, staged, width)))
@@ -281,7 +279,7 @@ class ConfigScreen(CursorKeys, ConfigActions):
         knob = self.cursor_knob
         problem = worst_problem(knob, self.shared.table.problems) if knob is not None else None
         self._detail.border_title = Content(clean_line(knob.key)) if knob is not None else None
-        nothing = Content.styled("Nothing matches. esc shows all keys again.", _FAINT)
+        nothing = Content.styled("Nothing matches. esc shows all keys again.", FAINT)
         self._detail.update(knob_detail(knob, problem) if knob is not None else nothing)
         self.refresh_bindings()
 

@@ -23,12 +23,11 @@ from rltui.ui.background import in_background
 from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, plan_steps, problem_lines
 from rltui.ui.screens.dialogs import ButtonDialog, DialogBase, KeyHint, button
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line, value_text
 
 Answer = Literal["write", "restart", "again"]
 """again: back into the editor, with the text as it is."""
-
-_FAINT = "$foreground 60%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ def _review_content(plan: Plan, table: KnobTable, reason: str = "") -> Content:
     """What to know before writing, most important first."""
     steps = plan_steps(plan)
     if plan.start:
-        steps.insert(0, Content.styled("To make it count (ctrl+r):", _FAINT))
+        steps.insert(0, Content.styled("To make it count (ctrl+r):", FAINT))
     derived = derived_lines(plan.derived, table.derived)
     why = [Content.styled(clean_line(reason), "$text-warning")] if reason else []
     parts = [why, problem_lines(plan.problems), diff_lines(plan.diff), derived, steps]
@@ -112,7 +111,7 @@ def _key_table(keys: Sequence[KeyConflict]) -> list[Content]:
     for key in keys:
         lines.append(Content.styled(f"  {clean_line(key.key)}", "bold"))
         sides = (
-            ("you saw", key.base, _FAINT),
+            ("you saw", key.base, FAINT),
             ("now", key.theirs, "$text-error"),
             ("yours", key.yours, "$text-success"),
         )
@@ -140,7 +139,7 @@ def _conflict_content(plan: Plan) -> Content:
         parts.append(Content("\n").join(lines))
         for word, diff in (("changed meanwhile", conflict.theirs), ("your change", conflict.yours)):
             if changed := [line for line in changed_lines(diff) if not line.plain.startswith("─")]:
-                parts.append(Content("\n").join([Content.styled(word, _FAINT), *changed]))
+                parts.append(Content("\n").join([Content.styled(word, FAINT), *changed]))
     return Content("\n\n").join(parts)
 
 

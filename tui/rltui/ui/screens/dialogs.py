@@ -25,11 +25,11 @@ from rltui.ui.copying import CopyRequested
 from rltui.ui.key_names import key_text
 from rltui.ui.messages import NotifyingScreen, alert_mark
 from rltui.ui.plan_view import diff_lines, pending_lines, plan_content, plan_steps
+from rltui.ui.styles import FAINT
 from rltui.ui.text import age, clean, clean_line
 
 Answer = TypeVar("Answer")
 
-_FAINT = "$foreground 60%"
 _VERBS = {"start": "Start", "stop": "Stop", "restart": "Restart", "free": "End"}
 _WRITE = "Write"
 _LONGEST_YES = 40
@@ -211,7 +211,7 @@ class MessageDialog(ButtonDialog[None]):
         """`note` is what matters least, `style` colours the title."""
         words = _message(Content.styled(clean_line(title), f"bold {style}".strip()), lines, hint)
         if note:
-            words += Content.styled(f"\n\n{clean_line(note)}", _FAINT)
+            words += Content.styled(f"\n\n{clean_line(note)}", FAINT)
         super().__init__("", words, [button("Close", "no")], {}, is_danger=is_error)
 
     @classmethod
@@ -304,14 +304,14 @@ class PendingDialog(ButtonDialog[None]):
         ]
         parts = []
         if plan is not None:
-            differs = Content.styled("running → file, and who reads it:", _FAINT)
+            differs = Content.styled("running → file, and who reads it:", FAINT)
             parts.append([differs, *pending_lines(pending)])
             parts.append(
-                [Content.styled(f"To make it count ({key_of('knob.apply')}):", _FAINT), *plan_steps(plan)]
+                [Content.styled(f"To make it count ({key_of('knob.apply')}):", FAINT), *plan_steps(plan)]
             )
         if since_origin:
             told = "original → this run's own copy, on which edits work:"
-            parts.append([Content.styled(told, _FAINT), *diff_lines(since_origin)])
+            parts.append([Content.styled(told, FAINT), *diff_lines(since_origin)])
         words = Content("\n\n").join([Content("\n").join(lines) for lines in parts])
         title = "File and running differ" if plan is not None else "Original and own copy differ"
         super().__init__(title, words, [button("Close", "no")], {})
@@ -446,7 +446,7 @@ class ChoiceMenu(Dialog[str]):
             box.border_title = Content(self.heading)
             yield _Choices(
                 *(
-                    Option(Content.assemble((f"{label}\n", "bold"), (f"  {meaning}", _FAINT)), id=choice)
+                    Option(Content.assemble((f"{label}\n", "bold"), (f"  {meaning}", FAINT)), id=choice)
                     for choice, (label, meaning) in self.choices.items()
                 ),
                 compact=True,

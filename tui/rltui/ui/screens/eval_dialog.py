@@ -19,8 +19,8 @@ from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.messages import waiting
 from rltui.ui.screens.dialogs import Field, FieldsDialog, KeyHint
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line
-from rltui.ui.widgets.gpu_words import FAINT
 
 _WORDS = ("now", "base", "sft")
 _FIELDS = {

@@ -24,12 +24,12 @@ from rltui.ui.messages import waiting
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.shared import AppState
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.event_list import EventItem, EventList
 from rltui.ui.widgets.row_list import CursorKeys
 
-_FAINT = "$foreground 60%"
 _ALL, _MARKS = "all", "marks"
 
 
@@ -120,7 +120,7 @@ class EventScreen(CursorKeys, BaseScreen):
             self._wanted_at = None
         self._empty.set_class(not shown, "-shown")
         nothing = "Nothing matches. esc shows all events again." if self._items else "Nothing happened yet."
-        self._empty.update(Content.styled(nothing, _FAINT))
+        self._empty.update(Content.styled(nothing, FAINT))
         self._update_title()
         self.refresh_bindings()
 
@@ -138,7 +138,7 @@ class EventScreen(CursorKeys, BaseScreen):
         self._title.update(
             self.shared.heading(
                 "Events",
-                (f"{self._shown} of {count}" if self._is_filtered else str(count), _FAINT),
+                (f"{self._shown} of {count}" if self._is_filtered else str(count), FAINT),
                 *((each, "bold") for each in only),
                 problem=self._problem,
             )

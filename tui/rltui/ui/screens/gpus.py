@@ -20,20 +20,19 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings, key_of
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.paragraphs import flow, hanging
 from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.shared import AppState
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
 from rltui.ui.widgets.gpu_panel import brief_line, device_legend, dimmed
 from rltui.ui.widgets.gpu_words import (
-    FAINT,
     OTHERS,
     Marks,
     can_be_freed,
     claim_lines,
-    flow,
-    hanging,
     level_sparkline,
     memory_note,
     owner_marks,

@@ -17,10 +17,9 @@ from rltui.core import fuzzy
 from rltui.core.states import COMPONENT_STATES, STALLED
 from rltui.ui.actions import ACTIONS, Action, KeyContext, Scope, Use, bindings, uses, with_keys
 from rltui.ui.screens.dialogs import TypingScreen, keys_line
-from rltui.ui.styles import STYLES
+from rltui.ui.styles import FAINT, STYLES
 
 _KEY_WIDTH = 14
-_FAINT = "$foreground 60%"
 _NOT_NOW = "not while read-only"
 _EVERYWHERE = (Scope.GLOBAL, Scope.SCREENS)
 _RULE = "Lower case is reversible or shows its plan first; upper case asks. Leaving stops nothing."
@@ -162,17 +161,17 @@ def page(rows: Sequence[HelpRow], words: Sequence[str], width: int) -> Content:
             heading = row.heading
             lines += [*([Content("")] if lines else []), Content.styled(heading, "bold underline")]
         lines += _lines(row, fuzzy.places(words, text), width)
-    return Content("\n").join(lines) if lines else Content.styled("No key does that.", _FAINT)
+    return Content("\n").join(lines) if lines else Content.styled("No key does that.", FAINT)
 
 
 def _lines(row: HelpRow, places: Sequence[int], width: int) -> Iterator[Content]:
     """The keys at the left, the text in a column of its own."""
-    keys = Content.styled(row.keys.rjust(_KEY_WIDTH), _FAINT if row.faint else row.style)
+    keys = Content.styled(row.keys.rjust(_KEY_WIDTH), FAINT if row.faint else row.style)
     room = max(8, width - _KEY_WIDTH - 2)
     begin = len(row.keys) + 1
     for line in textwrap.wrap(row.text, room) or [""]:
         at = begin + row.text.find(line, max(0, begin - len(row.keys) - 1))
-        text = Content.styled(line, _FAINT if row.faint else "")
+        text = Content.styled(line, FAINT if row.faint else "")
         for place in places:
             if at <= place < at + len(line):
                 text = text.stylize("bold $text-accent", place - at, place - at + 1)
@@ -219,7 +218,7 @@ class HelpScreen(TypingScreen[None]):
         words = fuzzy.words_of(self.typed)
         shown = page([*rows, *symbol_rows()], words, scroll.scrollable_content_region.width - 1)
         about = "" if self._shows_all else _WORDS.get(here.pane or here.screen, "")
-        top = Content.styled(f"{with_keys(about)}\n{_RULE}\n".lstrip(), _FAINT)
+        top = Content.styled(f"{with_keys(about)}\n{_RULE}\n".lstrip(), FAINT)
         self._page.update(shown if words else Content("\n").join([top, shown]))
         box.border_title = "Keys of all screens" if self._shows_all else "Keys that work here"
         other = "those that work here" if self._shows_all else "all screens"

@@ -27,6 +27,7 @@ from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
 from rltui.ui.screens.dialogs import DialogBase, KeyHint, PlanDialog, keys_line
 from rltui.ui.shared import StagedEdits, edit_request
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line, value_text
 from rltui.ui.widgets.knob_table import origin_text
 from rltui.ui.widgets.value_fields import (
@@ -43,7 +44,6 @@ PLAN_DELAY_S = 0.15
 LAST_WORD_S = 2.0
 """A value is not written before the framework's own models have spoken, unless they take longer."""
 
-_FAINT = "$foreground 60%"
 
 Planner = Callable[[Request], Awaitable[Plan]]
 
@@ -83,22 +83,22 @@ def _draft_content(draft: EditCheck, table: KnobTable) -> Content:
     if draft.refusal is not None:
         return draft.refusal
     if draft.plan is None:
-        return Content.styled("checking…", _FAINT)
+        return Content.styled("checking…", FAINT)
     plan = draft.plan
     changes = changed_lines(plan.diff)
     if place := placed_text(plan.diff):
-        changes.append(Content.styled(place, _FAINT))
+        changes.append(Content.styled(place, FAINT))
     problems = problem_lines(plan.problems)
     if plan.asks_more:
-        problems.append(Content.styled("asking the framework's own models…", _FAINT))
+        problems.append(Content.styled("asking the framework's own models…", FAINT))
     blocks = (problems, figures(plan.derived, table.derived), changes)
     parts = [Content("\n").join(lines) for lines in blocks if lines]
     if plan.conflicts:
         parts.insert(0, Content.styled("⚠ The file was changed by somebody else meanwhile.", "$text-warning"))
     if not changes:
-        parts.append(Content.styled("No change.", _FAINT))
+        parts.append(Content.styled("No change.", FAINT))
     if steps := plan_steps(plan):
-        heading = [Content.styled("To make it count (ctrl+r):", _FAINT)] if plan.start else []
+        heading = [Content.styled("To make it count (ctrl+r):", FAINT)] if plan.start else []
         parts.append(Content("\n").join([*heading, *steps]))
     return Content("\n\n").join(parts)
 

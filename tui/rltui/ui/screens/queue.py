@@ -14,11 +14,11 @@ from rltui.core.states import ENTRY_STATES
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, bindings
 from rltui.ui.messages import waiting
+from rltui.ui.paragraphs import hanging
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.gpu_words import hanging
 from rltui.ui.widgets.resource_table import ResourceTable
 from rltui.ui.widgets.row_list import Row
 from rltui.views.queue_entry import VIEW, QueuedRun, entry_details, queue_counts, queue_notices, queued_runs

@@ -13,10 +13,10 @@ from textual.widgets import Static
 from rltui.errors import RltuiError
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.paragraphs import hanging
 from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT
 from rltui.ui.widgets.bars import KeyBar
-from rltui.ui.widgets.gpu_words import hanging
 from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
 from rltui.views.table import Arranged
 

@@ -33,9 +33,9 @@ from rltui.core.rollouts import (
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.shared import AppState, ExperimentState
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets import rollout_lines
-from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.virtual_list import VirtualList
 from rltui.views.rollout import no_rollouts_text
 

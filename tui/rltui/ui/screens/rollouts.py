@@ -26,9 +26,9 @@ from rltui.ui.messages import waiting
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.rollout_lists import RolloutLists
 from rltui.ui.shared import AppState, ExperimentState
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
-from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.rollout_lines import figure
 from rltui.ui.widgets.transcript_view import TranscriptView
 from rltui.ui.widgets.virtual_list import VirtualList

@@ -27,9 +27,9 @@ from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.run_keeping import OrganizeActions
 from rltui.ui.shared import AppState
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.bars import KeyBar
-from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.row_list import CursorKeys
 from rltui.ui.widgets.run_details import detail_lines
 from rltui.ui.widgets.run_table import Line, RunListing, RunTable, line_key

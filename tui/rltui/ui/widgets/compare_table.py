@@ -10,8 +10,9 @@ from textual.content import Content
 from rltui.core.compare import BEST, ComparedRow, Comparison
 from rltui.core.run_columns import short_names
 from rltui.ui.actions import key_of
+from rltui.ui.paragraphs import hanging
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.gpu_words import FAINT, hanging
 from rltui.ui.widgets.row_list import Row
 
 _CURSOR = "▸ "

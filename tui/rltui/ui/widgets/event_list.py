@@ -22,10 +22,10 @@ from rltui.core.events import by_whom, first_line, shown_kind, unfolded
 from rltui.core.text import duration, shortened
 from rltui.ui.copying import CopyRequested
 from rltui.ui.plan_view import diff_lines
+from rltui.ui.styles import FAINT
 from rltui.ui.text import age, clean, clean_line
 from rltui.views.event import EVENT_SIGNS
 
-_FAINT = "$foreground 60%"
 _STYLES = {
     "crash": "bold $text-error",
     "alert": "bold $text-warning",
@@ -61,7 +61,7 @@ class EventItem:
         """Sign and style: good news do not look like trouble."""
         if self.kind == "alert" and self.entry.data.get("severity") == "information":
             return "✓", "bold $text-success"
-        return EVENT_SIGNS.get(self.kind, "·"), _STYLES.get(self.kind, _FAINT)
+        return EVENT_SIGNS.get(self.kind, "·"), _STYLES.get(self.kind, FAINT)
 
     @classmethod
     def of(cls, entry: JournalEntry) -> EventItem:
@@ -195,7 +195,7 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _make(self, at: int, width: int) -> list[Content]:
         item, is_cursor = self._items[at], at == self._at
-        lines = [Content.styled(f"── {item.day} ──", _FAINT)] if self._has_day(at) else []
+        lines = [Content.styled(f"── {item.day} ──", FAINT)] if self._has_day(at) else []
         has_step = width >= _STEP_FROM
         indent = 2 + _TIME + (_STEP if has_step else 0) + _KIND
         text = clean_line(first_line(item.entry.text))
@@ -205,14 +205,14 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
         if is_cursor:
             ago = f"{age(max(0.0, self._clock() - item.entry.at))} ago"
             facts = " · ".join([*item.facts(has_step=has_step), ago])
-            lines.append(Content.styled(" " * indent + facts, _FAINT))
+            lines.append(Content.styled(" " * indent + facts, FAINT))
             return lines + [Content("    ") + line for line in item.below]
         if self.is_folded:
             return lines
         shown = item.below if len(item.below) <= _MOST_BELOW else item.below[:_MOST_BELOW]
         lines += [Content("    ") + line for line in shown]
         if more := len(item.below) - len(shown):
-            lines.append(Content.styled(f"    … {more} more lines", _FAINT))
+            lines.append(Content.styled(f"    … {more} more lines", FAINT))
         return lines
 
     def _head(self, item: EventItem, text: str, *, is_cursor: bool, has_step: bool) -> Content:
@@ -221,8 +221,8 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
         word = shortened(f"{sign} {item.kind}", _KIND - 2)
         return Content.assemble(
             "▸ " if is_cursor else "  ",
-            (time.strftime("%H:%M:%S", time.localtime(entry.at)).ljust(_TIME), _FAINT),
-            (f"{step:>{_STEP - 2}}  " if has_step else "", _FAINT),
+            (time.strftime("%H:%M:%S", time.localtime(entry.at)).ljust(_TIME), FAINT),
+            (f"{step:>{_STEP - 2}}  " if has_step else "", FAINT),
             (word.ljust(_KIND), style),
             (text, style if item.kind in ("crash", "alert", "note", "edit") else ""),
         )

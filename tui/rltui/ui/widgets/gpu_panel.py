@@ -15,20 +15,18 @@ from textual.widget import Widget
 
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuShare
 from rltui.core.text import duration, gib, shortened
+from rltui.ui.paragraphs import first_that_fits, flow, hanging
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_words import (
     BUDGET,
     CLAIMED,
-    FAINT,
     FREE,
     SHARE,
     CellMark,
     Marks,
     claim_lines,
-    first_that_fits,
-    flow,
     free_bytes,
-    hanging,
     holder_text,
     level_sparkline,
     load_texts,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -21,6 +20,8 @@ from rltui.core.gpu.report import (
     MemoryVerdict,
 )
 from rltui.core.text import gib, listed, short_command, shortened
+from rltui.ui.paragraphs import first_that_fits, hanging
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 
 
@@ -32,7 +33,6 @@ class CellMark:
     style: str
 
 
-FAINT = "$foreground 60%"
 FREE = CellMark("░", "$border-blurred")
 CLAIMED = CellMark("╌", "$text-warning")
 """Free memory that another experiment is about to take."""
@@ -212,22 +212,6 @@ def stale_age_s(report: GpuReport, now: float) -> float | None:
     return age_s if age_s > _STALE_INTERVALS * report.interval_s else None
 
 
-def first_that_fits(texts: Sequence[str], width: int) -> str:
-    """The first of `texts` that is not wider; else the last one, cut."""
-    return next((text for text in texts if len(text) <= width), shortened(texts[-1], width))
-
-
-def flow(entries: Iterable[Content], width: int, *, gap: str = "  ", indent: int = 0) -> list[Content]:
-    """Entries side by side, broken into lines between them; further lines are indented."""
-    lines: list[Content] = []
-    for entry in entries:
-        if lines and lines[-1].cell_length + len(gap) + entry.cell_length <= width:
-            lines[-1] += Content.styled(gap, "$foreground 60%") + entry
-        else:
-            lines.append(Content(" " * indent) + entry if lines else entry)
-    return lines
-
-
 def short_name(name: str) -> str:
     """Without maker and size: `NVIDIA H100 80GB HBM3` becomes `H100`."""
     return _SIZE.sub("", _MAKER.sub("", clean_line(name)))
@@ -284,20 +268,6 @@ def warning_lines(devices: Sequence[GpuDevice], width: int, *, named: bool) -> l
         where = f"GPU {', '.join(labels)}: " if named else ""
         lines.extend(hanging(f"⚠ {where}{text}", width, _WARNING))
     return lines
-
-
-def hanging(text: str, width: int, style: str) -> list[Content]:
-    """Wrapped, further lines below the text behind the symbol."""
-    return [
-        Content.styled(line, style) for line in textwrap.wrap(text, max(8, width), subsequent_indent="  ")
-    ]
-
-
-def labelled(label: str, lines: Iterable[Content], cells: int) -> Iterator[Content]:
-    """Set the lines in a column of their own behind the label, which takes `cells`."""
-    for line in lines:
-        yield Content.assemble((label.ljust(cells), FAINT), line)
-        label = ""
 
 
 def verdict_lines(verdicts: Sequence[MemoryVerdict], width: int) -> list[Content]:

@@ -9,9 +9,9 @@ from typing import Generic
 from textual.content import Content
 
 from rltui.core.text import shortened
+from rltui.ui.paragraphs import hanging, labelled
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
-from rltui.ui.widgets.gpu_words import hanging, labelled
 from rltui.ui.widgets.row_list import Row
 from rltui.views.table import Cell, Column, View
 from rltui.views.table import Row as Resource

@@ -9,8 +9,8 @@ from textual.content import Content
 
 from rltui.core.rollouts import Batch, BatchSummary, Sample, SampleGroup
 from rltui.core.text import shortened
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.gpu_words import FAINT
 from rltui.views.rollout import histogram_blocks
 
 BINS = 8

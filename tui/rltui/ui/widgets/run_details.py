@@ -12,8 +12,8 @@ from rltui.core.run_columns import gpus_text
 from rltui.core.runs import RunRow
 from rltui.core.secrets import masked
 from rltui.core.text import duration, figure, size_text, steps_text, value_text
+from rltui.ui.paragraphs import flow, hanging, labelled
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.gpu_words import flow, hanging, labelled
 from rltui.ui.widgets.run_table import Line, group_text
 
 _LABEL = 10

@@ -16,9 +16,8 @@ from rltui.core.run_columns import RunColumn, RunView
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
 from rltui.core.states import RUN_STATES
-from rltui.ui.styles import STYLES
+from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
-from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.virtual_list import VirtualList
 
 _GAP = "  "

@@ -18,8 +18,8 @@ from textual.visual import Visual
 from rltui.core.rollouts import Conversation, Message, Transcript
 from rltui.ui.actions import key_of
 from rltui.ui.copying import CopyRequested
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line
-from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.rollout_lines import figure
 
 _LONGEST = 200_000

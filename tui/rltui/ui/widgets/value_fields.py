@@ -29,6 +29,7 @@ from rltui.ui.knob_values import (
     scaled,
     stepped,
 )
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line
 
 How = Literal["write", "restart", "collect"]
@@ -301,8 +302,7 @@ def value_editor(knob: KnobInfo) -> Field:
     return FractionValue(knob) if knob.control == "fraction" else _NumberValue(knob)
 
 
-_FAINT = "$foreground 60%"
-_MARKS = {"fits": ("✓", "$text-success"), "unknown": ("?", _FAINT)}
+_MARKS = {"fits": ("✓", "$text-success"), "unknown": ("?", FAINT)}
 _BAD = ("⚠", "$text-warning")
 
 
@@ -311,7 +311,7 @@ def bar_line(fraction: float | None, safe: float | None, width: int, style: str 
     cells = max(0, width - 2)
     filled = 0 if fraction is None else round(min(1.0, max(0.0, fraction)) * cells)
     at = None if safe is None else min(cells - 1, round(safe * cells))
-    bar = Content.assemble(("█" * filled, style), ("░" * (cells - filled), _FAINT))
+    bar = Content.assemble(("█" * filled, style), ("░" * (cells - filled), FAINT))
     if at is not None and 0 <= at < cells:
         bar = bar[:at] + Content.styled("┊", "bold reverse" if at < filled else "bold") + bar[at + 1 :]
     return Content("▕") + bar + Content("▏")
