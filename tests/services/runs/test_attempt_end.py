@@ -17,8 +17,8 @@ from rltui.frameworks.prime_rl.log_lines import FAILURES
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.processes import boot_identity
 from rltui.services.runs.attempt_end import (
-    LASTED_S,
-    NEWEST_KEPT,
+    MIN_KEPT_ATTEMPTS,
+    MIN_RUNTIME_S,
     TAIL_BYTES,
     OomKills,
     cause_of_end,
@@ -57,11 +57,11 @@ def attempt(control: ControlFolder, lasted_s: float | None) -> int:
 def test_old_attempts_that_came_to_nothing_are_removed(tmp_path: Path) -> None:
     """Finding H22."""
     control = ControlFolder(tmp_path)
-    first = attempt(control, LASTED_S)
+    first = attempt(control, MIN_RUNTIME_S)
     gone = [attempt(control, 2.0) for _ in range(5)]
     unknown = attempt(control, None)
     unread = control.new_attempt("trainer")
-    newest = [attempt(control, 2.0) for _ in range(NEWEST_KEPT)]
+    newest = [attempt(control, 2.0) for _ in range(MIN_KEPT_ATTEMPTS)]
     prune_attempts(control, "trainer")
     assert control.attempts("trainer") == [first, unknown, unread, *newest]
     assert not any(control.attempt_dir("trainer", number).exists() for number in gone)

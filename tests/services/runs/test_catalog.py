@@ -153,7 +153,7 @@ def test_why_a_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, d
     assert ("not mounted?" in why_gone(place)) == (depth == 2)
     table = tmp_path / "fstab"
     table.write_text(f"# disks\n/dev/sdb1 {tmp_path / 'disk'} ext4 defaults 0 0\n")
-    monkeypatch.setattr(moved_folders, "_TABLE_OF_DISKS", table)
+    monkeypatch.setattr(moved_folders, "_FSTAB", table)
     assert why_gone(place) == f"{place} is on a disk that is not mounted: {tmp_path / 'disk'}"
 
 
@@ -302,7 +302,7 @@ def test_what_a_supervisor_puts_meanwhile_stays(
         return read(self, *arguments, **named)
 
     monkeypatch.setattr(RunReader, "row", row)
-    monkeypatch.setattr(catalog, "_AT_ONCE", 1)
+    monkeypatch.setattr(catalog, "_BATCH_ROWS", 1)
     catalog.catch_up(index, whole=True)
     assert catalog.find_run(index, "b") == b
 

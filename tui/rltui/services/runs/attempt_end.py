@@ -1,4 +1,4 @@
-"""What became of an attempt whose processes are gone: by its record, its output and the kernel."""
+"""The outcome of an attempt whose processes are gone: by its record, its output and the kernel."""
 
 from __future__ import annotations
 
@@ -28,40 +28,40 @@ _KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class OomKills:
-    """What the kernel has killed for want of memory: a counter of which only a rise means something."""
+    """The kernel's counter of processes killed for lack of memory; only an increase is meaningful."""
 
     count: int
     is_own: bool
-    """Of this process's control group, as of a container; else of the whole machine."""
+    """True for this process's control group, as of a container; else the machine's."""
 
 
 def oom_kills(root: Path = Path("/")) -> OomKills | None:
     """The control group's count (`memory.events` of version 2, `memory.oom_control` of version 1), else the
-    machine's (`/proc/vmstat`, Linux 4.13 on); `None` where the kernel does not tell.
+    machine's (`/proc/vmstat`, Linux 4.13 on); `None` if the kernel does not tell.
 
     A container often sees its own group mounted as the root of the tree, whatever `/proc/self/cgroup` says.
     """
     groups, tree = "", root / "sys/fs/cgroup"
     with suppress(OSError):
         groups = (root / "proc/self/cgroup").read_text(encoding="utf-8")
-    places: list[Path] = []
+    paths: list[Path] = []
     for _, controllers, path in (line.split(":", 2) for line in groups.splitlines()):
         if controllers == "":
-            places.append(tree / path.lstrip("/") / "memory.events")
+            paths.append(tree / path.lstrip("/") / "memory.events")
         elif "memory" in controllers.split(","):
-            places.append(tree / "memory" / path.lstrip("/") / "memory.oom_control")
-    places += [tree / "memory.events", tree / "memory/memory.oom_control"]
-    own = [file for file in places if file.exists()][:1]
+            paths.append(tree / "memory" / path.lstrip("/") / "memory.oom_control")
+    paths += [tree / "memory.events", tree / "memory/memory.oom_control"]
+    own = [file for file in paths if file.exists()][:1]
     for file in (*own, root / "proc/vmstat"):
         with suppress(OSError):
-            if found := _KILLS.search(file.read_text(encoding="ascii", errors="replace")):
-                return OomKills(int(found[1]), is_own=file in own)
+            if match := _KILLS.search(file.read_text(encoding="ascii", errors="replace")):
+                return OomKills(int(match[1]), is_own=file in own)
     return None
 
 
 def killed_since(before: OomKills | None) -> Literal["own", "machine", ""] | None:
-    """Whose count has risen since `before`: ours says why one of ours was killed, the machine's only perhaps.
-    `None`: the kernel does not tell.
+    """The counter that has increased since `before`: the own one explains why one of our processes was
+    killed, the machine's only perhaps. `None`: unknown.
     """
     now = oom_kills()
     if before is None or now is None:
@@ -70,21 +70,21 @@ def killed_since(before: OomKills | None) -> Literal["own", "machine", ""] | Non
 
 
 TAIL_BYTES = 64 * 1024
-"""Read of the log. vLLM writes 20 kB between the root cause and its end."""
+"""Size of the end of a log that is read. vLLM writes 20 kB between the root cause and its end."""
 _USAGE_ERROR = 2
-"""What argparse, tyro and click exit with for wrong arguments."""
+"""Exit code of argparse, tyro and click for wrong arguments."""
 _KILLED_CODE = 128 + 9
-"""What a shell, or `uv run`, exits with when its child was killed by SIGKILL."""
+"""Exit code of a shell, or `uv run`, whose child was killed by SIGKILL."""
 
-_FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"})
-"""Signals that others send: the output says nothing of why."""
+_OUTSIDE_SIGNALS = frozenset({"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"})
+"""Signals that others send, so that the output does not explain them."""
 _USAGE = re.compile(r"^\s*usage: |\berror: |^Error\b|^\W*Usage: ", re.MULTILINE | re.IGNORECASE)
 _ERROR_LINE = re.compile(r"^.*?\berror: (?P<what>[^\n]+)$", re.MULTILINE | re.IGNORECASE)
 _OOM = {
     "own": Cause("killed by the kernel: out of memory, the machine's or its container's", hopeless=True),
     "machine": Cause("killed, perhaps by the kernel: the machine ran out of memory", hopeless=False),
 }
-"""By `killed_since`."""
+"""Result of `killed_since` → cause."""
 
 
 def cause_of_end(
@@ -95,16 +95,18 @@ def cause_of_end(
     patterns: Sequence[FailurePattern],
     host_oom: str | None,
 ) -> Cause | None:
-    """Why it failed, `None` where nothing says. Ask only of an attempt that nobody asked to end.
+    """The cause of the failure, `None` if unknown. Call it only for an attempt that was not asked to end.
 
-    `host_oom`: as `killed_since` says it, of the time that it ran. Reads at most `TAIL_BYTES` of `log`; one
-    that cannot be read counts as empty.
+    `host_oom`: result of `killed_since` for its lifetime. Reads at most `TAIL_BYTES` of `log`; an unreadable
+    one counts as empty.
     """
     is_kill = signal == "SIGKILL" or exit_code == _KILLED_CODE
     if host_oom and is_kill:
         return _OOM[host_oom]
-    if signal in _FROM_OUTSIDE:
-        return _outside(host_oom) if is_kill else Cause("from outside", hopeless=False, from_outside=True)
+    if signal in _OUTSIDE_SIGNALS:
+        return (
+            _outside_cause(host_oom) if is_kill else Cause("from outside", hopeless=False, from_outside=True)
+        )
     lines = last_lines(log)
     output = "\n".join(lines)
     if host_oom and re.search(CHILD_KILLED, output):
@@ -112,13 +114,13 @@ def cause_of_end(
     cause = find_cause(lines, patterns)
     if exit_code == _USAGE_ERROR and not (cause and cause.hopeless) and _USAGE.search(output):
         errors = [match["what"] for match in _ERROR_LINE.finditer(output)]
-        what = f": {' '.join(errors[-1].split())[:200]}" if errors else "; see the end of the log"
-        return Cause(f"config error: wrong arguments{what}", hopeless=True)
-    return cause or (_outside(host_oom) if is_kill else None)
+        statement = f": {' '.join(errors[-1].split())[:200]}" if errors else "; see the end of the log"
+        return Cause(f"config error: wrong arguments{statement}", hopeless=True)
+    return cause or (_outside_cause(host_oom) if is_kill else None)
 
 
-def _outside(host_oom: str | None) -> Cause:
-    """Of a SIGKILL that was not the kernel's for want of memory, as far as that tells."""
+def _outside_cause(host_oom: str | None) -> Cause:
+    """The cause of a SIGKILL that did not come from the kernel for lack of memory, as far as known."""
     memory = ", not for want of memory" if host_oom is not None else ", or by the kernel for want of memory"
     return Cause(f"from outside{memory}", hopeless=False, from_outside=True)
 
@@ -126,7 +128,7 @@ def _outside(host_oom: str | None) -> Cause:
 def last_lines(log: Path, *, end: int | None = None) -> list[str]:
     """The lines within the last `TAIL_BYTES`, sanitised, oldest first; one cut at its start is left out.
 
-    `end`: where the file is taken to end.
+    `end`: size at which the file is considered to end.
     """
     try:
         with log.open("rb") as file:
@@ -144,14 +146,14 @@ def last_lines(log: Path, *, end: int | None = None) -> list[str]:
 
 logger = logging.getLogger(__name__)
 
-NEWEST_KEPT = 50
-"""Attempts of a component that are kept whatever became of them."""
-LASTED_S = 60.0
-"""An older one is kept if it ran for so long."""
+MIN_KEPT_ATTEMPTS = 50
+"""Number of newest attempts of a component that are always kept."""
+MIN_RUNTIME_S = 60.0
+"""An older attempt is kept if it ran this long."""
 
 
 def exit_info(record: AttemptRecord | None) -> ExitInfo:
-    """How it ended; unknown where nobody was there to write it down."""
+    """The recorded exit; an unknown one if nobody was there to record it."""
     if record is None or (record.ended_at is None and record.state != "exited"):
         return ExitInfo()
     return ExitInfo(
@@ -167,10 +169,10 @@ def explained(
     *,
     host_oom: str | None = None,
 ) -> ExitInfo:
-    """`exit_info` with what the end of the output says of the cause.
+    """`exit_info` with the cause from the end of the output.
 
-    An end that was wanted needs none; of a job that ended well, it may say to whom it left the work. Who
-    leaves a program in a terminal wants its end, whatever the last command's code was.
+    A requested end needs none; for a successful job, it may name who continues the work. Leaving a program in
+    a terminal is a requested end, whatever the last command's code was.
 
     `host_oom`: as in `cause_of_end`.
     """
@@ -179,11 +181,13 @@ def explained(
     if spec.tty and exit_info.code is not None and exit_info.error is None:
         return replace(exit_info, on_request=True)
     if exit_info.code == 0 and spec.outcome:
-        found = list(re.finditer(spec.outcome, "\n".join(last_lines(log))))
-        return replace(exit_info, cause=without_secrets(found[-1][0])[:LONGEST_TEXT]) if found else exit_info
+        matches = list(re.finditer(spec.outcome, "\n".join(last_lines(log))))
+        return (
+            replace(exit_info, cause=without_secrets(matches[-1][0])[:LONGEST_TEXT]) if matches else exit_info
+        )
     if exit_info.code == 0 and spec.kind == "job":
-        left = find_cause(last_lines(log), patterns, ends_well=True)
-        return exit_info if left is None else replace(exit_info, cause=without_secrets(left.text))
+        outcome = find_cause(last_lines(log), patterns, ends_well=True)
+        return exit_info if outcome is None else replace(exit_info, cause=without_secrets(outcome.text))
     try:
         cause = cause_of_end(
             log, exit_code=exit_info.code, signal=exit_info.signal, patterns=patterns, host_oom=host_oom
@@ -205,23 +209,23 @@ def explained(
 def ended_life(
     spec: ComponentSpec, record: AttemptRecord | None, log: Path, patterns: Sequence[FailurePattern]
 ) -> Lifecycle:
-    """The state to show of an attempt whose output is `log`."""
+    """The final lifecycle of an attempt whose output is `log`."""
     waiting = Lifecycle(kind=spec.kind, state=ComponentState.WAITING)
-    ended = explained(exit_info(record), spec, log, patterns)
-    return advance(advance(waiting, Spawned(epoch=0, ready=True)), Ended(epoch=0, exit=ended))
+    explained_exit = explained(exit_info(record), spec, log, patterns)
+    return advance(advance(waiting, Spawned(epoch=0, ready=True)), Ended(epoch=0, exit=explained_exit))
 
 
 def prune_attempts(control: ControlFolder, component: str) -> None:
-    """Remove old attempts that came to nothing: what a crash loop leaves would fill the disk.
+    """Remove old attempts that failed early: those of a crash loop would fill the disk.
 
-    One that lasted has a log that a person may want, and stays, as do the newest.
+    One that ran for a while has a log that a person may want, and is kept, as are the newest.
     """
-    for number in control.attempts(component)[:-NEWEST_KEPT]:
+    for number in control.attempts(component)[:-MIN_KEPT_ATTEMPTS]:
         folder = control.attempt_dir(component, number)
         record = processes.read_attempt(folder)
         if record is None or record.ended_at is None:
             continue  # unreadable, or not ended as far as is known
-        if record.ended_at - record.started_at >= LASTED_S or record.is_supervised:
+        if record.ended_at - record.started_at >= MIN_RUNTIME_S or record.is_supervised:
             continue
         try:
             shutil.rmtree(folder)

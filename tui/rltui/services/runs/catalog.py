@@ -1,6 +1,6 @@
-"""Which runs there are, and what is known of each: the index, brought up to date with the folders.
+"""The catalog of runs: the index, updated from the folders.
 
-A run is found by the user's list of experiments, and by a note that is kept of each run that was ever seen
+Runs are found by the user's list of experiments, and by a note for each run that was ever seen
 (`<state>/runs/<id>`), so that nothing is lost with the index. A run that has not changed costs a few `stat`.
 """
 
@@ -46,15 +46,15 @@ from rltui.services.runs.run_sheet import FILE_NAME, change_sheet, new_sheet, pa
 
 logger = logging.getLogger(__name__)
 
-_AT_ONCE = 50
-"""Rows that are put together."""
+_BATCH_ROWS = 50
+"""Number of rows that are written together."""
 _MOST_NAMED = 8
 _CLOCK_SLACK_S = 5.0
-"""Between two ways to reckon when a process began."""
+"""Largest difference between two computations of a process's start."""
 _QUIET_S = 900.0
-"""A run of another machine that writes nothing for so long is not believed to go on."""
+"""A run of another machine that writes nothing for so long counts as not running."""
 _LIST_SLACK_NS = 60 * 10**9
-"""An entry of the list may be written so long before it is put there."""
+"""An entry of the list may be written so long before it appears there."""
 _NOTE_KINDS: Mapping[str, Kind] = {"name": TEXT, "folder": PATH, "control": PATH, "created_at": TIME}
 
 
@@ -62,20 +62,20 @@ _NOTE_KINDS: Mapping[str, Kind] = {"name": TEXT, "folder": PATH, "control": PATH
 class Found:
     runs: int
     read: int
-    """Of those, read again from their folders."""
+    """Number of runs that were read again from their folders."""
     told: tuple[str, ...] = ()
-    """Sentences for the person: the index was made anew, a folder was moved."""
+    """Messages for the user: the index was rebuilt, a folder was moved."""
 
 
 def notes_dir() -> Path:
-    """A file for each run that was ever seen, named by its id."""
+    """The folder with a file for each run that was ever seen, named by its id."""
     return paths.state_dir() / "runs"
 
 
 def catch_up(index: RunIndex, *, whole: bool = False) -> Found:
-    """Bring the index up to date with the folders: what has changed is read again, `whole`: everything.
+    """Update the index from the folders: changed runs are read again; with `whole`, all.
 
-    Blocks. What a living supervisor puts stays. A damaged index, or a missing one, is made anew.
+    Blocks. Rows of living supervisors stay. A damaged or missing index is rebuilt.
 
     Raises:
         RltuiError: if the index can neither be read nor written.
@@ -89,25 +89,25 @@ def catch_up(index: RunIndex, *, whole: bool = False) -> Found:
 
 
 def measure(index: RunIndex, *, within_s: float) -> None:
-    """Find how much room ended runs take of which that is not known; begins none more after so long. Blocks.
+    """Measure the unknown disk usage of finished runs; starts none after `within_s`. Blocks.
 
     Raises:
         RltuiError: as `catch_up`.
     """
     from rltui.services.runs.disk import size_of  # knows the frameworks
 
-    until, marks = time.monotonic() + within_s, {each.id: each.mark for each in index.marked()}
+    until, fingerprints = time.monotonic() + within_s, {run.id: run.mark for run in index.marked()}
     for id_ in index.unmeasured():
         if time.monotonic() > until:
             return
         since, row = index.stamp(), index.row(id_)
         if row is not None:
-            measured = replace(row, disk_bytes=size_of(Path(row.folder)))
-            index.put([(measured, None)], marks={id_: marks.get(id_, b"")}, unless_since=since)
+            updated = replace(row, disk_bytes=size_of(Path(row.folder)))
+            index.put([(updated, None)], marks={id_: fingerprints.get(id_, b"")}, unless_since=since)
 
 
 def refresh(index: RunIndex, ids: Iterable[RunId]) -> None:
-    """Read these again: their sheets were changed, or their folders.
+    """Read these again: their metadata or folders have changed.
 
     Raises:
         RltuiError: as `catch_up`.
@@ -115,76 +115,78 @@ def refresh(index: RunIndex, ids: Iterable[RunId]) -> None:
     _CatchUp(index, whole=False).read_again(ids)
 
 
-def take(index: RunIndex, places: Iterable[Path]) -> tuple[str, ...]:
-    """Read the runs in these output folders, whether they were known or not. Returns sentences as `catch_up`.
+def take(index: RunIndex, folders: Iterable[Path]) -> tuple[str, ...]:
+    """Read the runs in these output folders, whether they are known or not. Returns messages as `catch_up`.
 
     Raises:
         RltuiError: as `catch_up`.
     """
-    found = _CatchUp(index, whole=False)
-    return found.take(places)
+    catch_up = _CatchUp(index, whole=False)
+    return catch_up.take(folders)
 
 
 def forget(index: RunIndex, ids: Collection[RunId]) -> None:
-    """Take runs out of the index and out of mind. Their folders, if there are any, stay."""
+    """Remove runs from the index, and their notes. Existing folders stay."""
     index.remove(ids)
     for id_ in ids:
         with suppress(OSError):
             _note_file(id_).unlink()
 
 
-def find_run(index: RunIndex, word: str) -> RunRow:
-    """The run of that id or name: of several, the experiment that has the name now.
+def find_run(index: RunIndex, name_or_id: str) -> RunRow:
+    """The run with that id or name: of several, the experiment that has the name now.
 
     Raises:
         UsageError: if there is none, with the nearest names, or several.
     """
-    rows = index.named(word)
-    if not rows and NAME_PATTERN.fullmatch(word) and find_experiment(word) is not None:
+    rows = index.named(name_or_id)
+    if not rows and NAME_PATTERN.fullmatch(name_or_id) and find_experiment(name_or_id) is not None:
         catch_up(index)
-        rows = index.named(word)
-    if (by_id := next((row for row in rows if row.id == word), None)) is not None:
+        rows = index.named(name_or_id)
+    if (by_id := next((row for row in rows if row.id == name_or_id), None)) is not None:
         return by_id
     if not rows:
         names = index.names()
-        near = closest(word, names)
-        there = f"did you mean {near}?" if near else f"{hints.RUNS} lists them all"
-        raise UsageError(f"no run {word!r}", hint=there if names else "there is none yet")
+        closest_name = closest(name_or_id, names)
+        advice = f"did you mean {closest_name}?" if closest_name else f"{hints.RUNS} lists them all"
+        raise UsageError(f"no run {name_or_id!r}", hint=advice if names else "there is none yet")
     present = [row for row in rows if row.trashed_at is None and row.state != "gone"] or rows
-    if len(present) > 1 and NAME_PATTERN.fullmatch(word):
+    if len(present) > 1 and NAME_PATTERN.fullmatch(name_or_id):
         with suppress(RltuiError):  # a damaged one: it cannot tell
-            record = find_experiment(word)
+            record = find_experiment(name_or_id)
             if record is not None:
                 control = str(ControlFolder(Path(record.output_dir)).path)
                 present = [row for row in present if row.control == control] or present
     if len(present) > 1:
-        listed = [f"{row.id}  {row.state}  {row.folder}" for row in present[:_MOST_NAMED]]
-        raise UsageError(f"{len(present)} runs are called {word}", details=listed, hint="say which by its id")
+        descriptions = [f"{row.id}  {row.state}  {row.folder}" for row in present[:_MOST_NAMED]]
+        raise UsageError(
+            f"{len(present)} runs are called {name_or_id}", details=descriptions, hint="say which by its id"
+        )
     return present[0]
 
 
 def record_of(row: RunRow) -> ExperimentRecord:
-    """What opens the run. Of one in the trash, with its paths as they are there.
+    """The record that opens the run. For a run in the trash, with its paths there.
 
     Raises:
         RltuiError: if its folder is gone, or its record cannot be read.
     """
-    place = Path(row.control).parent
-    record = ControlFolder(place).read_record() if row.control else None
+    folder = Path(row.control).parent
+    record = ControlFolder(folder).read_record() if row.control else None
     if record is None:
-        why = row.problem or f"there is no experiment in {place}"
+        reason = row.problem or f"there is no experiment in {folder}"
         raise ConfigError(
-            f"the run {row.name} cannot be opened: {why}", hint=f"{hints.RUNS} lists those there are"
+            f"the run {row.name} cannot be opened: {reason}", hint=f"{hints.RUNS} lists those there are"
         )
-    return record if same_folder(record.output_dir, str(place)) else at_its_place(record, place)
+    return record if same_folder(record.output_dir, str(folder)) else at_its_place(record, folder)
 
 
-def _by_place(sheet: RunMetadata, place: Path) -> RunMetadata:
-    """In the trash is what lies there: on a full disk the sheet cannot say since when."""
-    is_there = place.parent.name == TRASH
-    if is_there == (sheet.trashed_at is not None):
-        return sheet
-    return replace(sheet, trashed_at=place.stat().st_ctime if is_there else None)
+def _with_trashed_at(metadata: RunMetadata, folder: Path) -> RunMetadata:
+    """Correct the metadata by the location: on a full disk it could not be written."""
+    is_in_trash = folder.parent.name == TRASH
+    if is_in_trash == (metadata.trashed_at is not None):
+        return metadata
+    return replace(metadata, trashed_at=folder.stat().st_ctime if is_in_trash else None)
 
 
 # --- bringing it up to date -----------------------------------------------------------------------------
@@ -195,62 +197,62 @@ class _CatchUp:
         self._index = index
         self._since = index.stamp()
         is_new = not index.is_whole
-        self._whole = whole or is_new
-        self._marked = {each.id: each for each in index.marked()}
-        self._told: list[str] = []
+        self._is_complete_read = whole or is_new
+        self._indexed = {run.id: run for run in index.marked()}
+        self._messages: list[str] = []
         self._ready: list[tuple[RunRow, Mapping[str, Any] | None]] = []
-        self._marks: dict[str, bytes] = {}
-        self._places: dict[str, str] = {}
-        """Id → control folder, of those that were read."""
+        self._fingerprints: dict[str, bytes] = {}
+        self._controls: dict[str, str] = {}
+        """Id → control folder of the runs that were read."""
         self._gone: set[RunId] = set()
-        """Ids of runs of which nothing is left, and whose place another has."""
+        """Ids of runs without remains, whose location another run has."""
         self._has_written = False
-        """Into the control folder that is being read."""
+        """True if the control folder that is being read was changed."""
         self._finder = MovedRunFinder(
-            lambda: {str(Path(each.control).parents[1]) for each in self._marked.values()}
+            lambda: {str(Path(run.control).parents[1]) for run in self._indexed.values()}
         )
         if index.was_damaged:
-            self._told.append(f"the index of runs was damaged and is made anew: {index.was_damaged}")
+            self._messages.append(f"the index of runs was damaged and is made anew: {index.was_damaged}")
             index.was_damaged = ""
-        elif is_new and not self._marked.keys() >= frozenset(_noted_ids()):
-            self._told.append("there was no index of runs: it is made anew from the folders")
+        elif is_new and not self._indexed.keys() >= frozenset(_note_ids()):
+            self._messages.append("there was no index of runs: it is made anew from the folders")
 
     def run(self) -> Found:
-        changed_at, seen_at = _changed_ns(list_dir()), self._index.list_seen()
+        changed_at, list_seen = _changed_ns(list_dir()), self._index.list_seen()
         for id_ in [*self._stale()]:
-            self._again(id_)
-        if self._whole or changed_at != seen_at:
-            self._look_at_list(0 if self._whole else seen_at)
+            self._reread(id_)
+        if self._is_complete_read or changed_at != list_seen:
+            self._read_list(0 if self._is_complete_read else list_seen)
         self._put()
         if self._gone:
             forget(self._index, self._gone)
         self._index.set_whole(list_seen=changed_at)
-        return Found(len(self._index.ids()), len(self._places), tuple(self._told))
+        return Found(len(self._index.ids()), len(self._controls), tuple(self._messages))
 
-    def take(self, places: Iterable[Path]) -> tuple[str, ...]:
-        for place in places:
-            id_ = sheet_id(place)
-            is_known = id_ is not None and not self._is_elsewhere(id_, ControlFolder(place))
-            self._take(place, self._index.row(id_) if is_known and id_ else None, "")
+    def take(self, folders: Iterable[Path]) -> tuple[str, ...]:
+        for folder in folders:
+            id_ = sheet_id(folder)
+            is_known = id_ is not None and not self._is_copy(id_, ControlFolder(folder))
+            self._read_folder(folder, self._index.row(id_) if is_known and id_ else None, "")
         self._put()
-        return tuple(self._told)
+        return tuple(self._messages)
 
     def read_again(self, ids: Iterable[RunId]) -> None:
         for id_ in ids:
-            self._again(id_)
+            self._reread(id_)
         self._put()
 
     # --- what must be read --------------------------------------------------------------------------------
 
     def _stale(self) -> Iterator[RunId]:
-        """Ids of known runs whose rows may not hold any more, and of those that only a note tells of."""
-        for id_, marked in self._marked.items():
-            if marked.state == "running":
+        """Ids of indexed runs whose rows may be outdated, and of runs that only have a note."""
+        for id_, run in self._indexed.items():
+            if run.state == "running":
                 if not self._is_supervised(id_):
                     yield id_
-            elif self._whole or not _holds(marked.mark):
+            elif self._is_complete_read or not _is_current(run.mark):
                 yield id_
-        yield from (id_ for id_ in _noted_ids() if id_ not in self._marked)
+        yield from (id_ for id_ in _note_ids() if id_ not in self._indexed)
 
     def _is_supervised(self, id_: RunId) -> bool:
         row = self._index.row(id_)
@@ -258,14 +260,14 @@ class _CatchUp:
             return False
         if row.host and row.host != os.uname().nodename:  # which shares our files: its pids are not ours
             control = ControlFolder(Path(row.control).parent)
-            seen = max(_changed_ns(each) for each in (control.journal_file, control.series / "head"))
-            return time.time() - seen / 1e9 < _QUIET_S
+            changed_ns = max(_changed_ns(path) for path in (control.journal_file, control.series / "head"))
+            return time.time() - changed_ns / 1e9 < _QUIET_S
         return _lives(*row.supervisor)
 
-    def _look_at_list(self, since_ns: int) -> None:
-        """Take those that were put on the user's list since and are not known."""
-        known = {each.control for each in self._marked.values() if each.id not in self._gone}
-        known.update(self._places.values())
+    def _read_list(self, since_ns: int) -> None:
+        """Read unknown experiments that were put on the user's list since."""
+        known_controls = {run.control for run in self._indexed.values() if run.id not in self._gone}
+        known_controls.update(self._controls.values())
         for name in _names(list_dir()):
             try:
                 if not NAME_PATTERN.fullmatch(name) or (
@@ -274,176 +276,193 @@ class _CatchUp:
                     continue
                 content = read_own(list_dir() / name)
                 copy = copy_on_list(content)
-                place = Path(copy.output_dir if copy is not None else content.decode())
+                folder = Path(copy.output_dir if copy is not None else content.decode())
             except (OSError, ValueError) as error:
                 logger.warning("%s is left out: %s", list_dir() / name, error)
                 continue
-            if str(ControlFolder(place).path) not in known and ControlFolder(place).path.is_dir():
-                self._take(place, None, name)
+            if str(ControlFolder(folder).path) not in known_controls and ControlFolder(folder).path.is_dir():
+                self._read_folder(folder, None, name)
 
     # --- reading ------------------------------------------------------------------------------------------
 
-    def _again(self, id_: RunId) -> None:
-        """A run of which a row or a note tells where it was."""
+    def _reread(self, id_: RunId) -> None:
+        """Read a run at the location in its row or note."""
         before = self._index.row(id_)
-        control = before.control if before is not None else _noted(id_).get("control", "")
+        control = before.control if before is not None else _read_note(id_).get("control", "")
         if not control:
             return
-        place = Path(control).parent
-        there = sheet_id(place)
-        if there == id_ or (there is None and _may_be_there(Path(control))):
-            self._take(place, before, _noted(id_).get("name", ""))
-        elif (found := self._finder.find(id_, place)) is not None:
-            self._take(found, before, "")
-        elif there is not None:
+        folder = Path(control).parent
+        id_there = sheet_id(folder)
+        if id_there == id_ or (id_there is None and _may_exist(Path(control))):
+            self._read_folder(folder, before, _read_note(id_).get("name", ""))
+        elif (moved_to := self._finder.find(id_, folder)) is not None:
+            self._read_folder(moved_to, before, "")
+        elif id_there is not None:
             self._gone.add(id_)
-            if str(place / paths.STATE_FOLDER) not in self._places.values():
-                self._take(place, None, "")
+            if str(folder / paths.STATE_FOLDER) not in self._controls.values():
+                self._read_folder(folder, None, "")
         else:
-            self._keep_gone(id_, before, place)
+            self._add_gone(id_, before, folder)
 
-    def _take(self, place: Path, before: RunRow | None, name: str) -> None:
-        """Read the run at `place`, whatever is wrong with it. `name`: as it was called."""
-        if not is_text(place):
-            self._told.append(f"{place} is left out: its path is not UTF-8")
+    def _read_folder(self, folder: Path, before: RunRow | None, name: str) -> None:
+        """Read the run in `folder`, whatever is wrong with it. `name`: its former name."""
+        if not is_text(folder):
+            self._messages.append(f"{folder} is left out: its path is not UTF-8")
             return
-        control = ControlFolder(place)
-        mark = [_state(path) for path in _control_files(control)]
-        sheet, self._has_written = None, False
+        control = ControlFolder(folder)
+        fingerprint = [_file_state(path) for path in _control_files(control)]
+        metadata, self._has_written = None, False
         try:
             record = control.read_record()
             if record is None:
                 raise ConfigError(f"{control.record_file} is missing")
-            sheet = _by_place(self._sheet(control, record, before), place)
-            record = self._at_its_place(record, place, sheet)
+            metadata = _with_trashed_at(self._sheet(control, record, before), folder)
+            record = self._relocated(record, folder, metadata)
             if self._has_written:
-                mark = [_state(path) for path in _control_files(control)]
-            if before is not None and not self._is_as_large(before, mark):
+                fingerprint = [_file_state(path) for path in _control_files(control)]
+            if before is not None and not self._has_same_size(before, fingerprint):
                 before = replace(before, disk_bytes=None)
-            self._read(record, sheet, before, mark)
+            self._read(record, metadata, before, fingerprint)
         except RltuiError as error:
-            self._keep_damaged(control, sheet, before, name, str(error.title), mark)
+            self._add_damaged(control, metadata, before, name, str(error.title), fingerprint)
         except Exception as error:  # one that cannot be understood must not hide all others
-            logger.exception("cannot read the run in %s", place)
-            self._keep_damaged(control, sheet, before, name, f"{type(error).__name__}: {error}", mark)
+            logger.exception("cannot read the run in %s", folder)
+            self._add_damaged(
+                control, metadata, before, name, f"{type(error).__name__}: {error}", fingerprint
+            )
 
     def _read(
-        self, record: ExperimentRecord, sheet: RunMetadata, before: RunRow | None, mark: list[_State]
+        self,
+        record: ExperimentRecord,
+        metadata: RunMetadata,
+        before: RunRow | None,
+        fingerprint: list[_FileState],
     ) -> None:
         from rltui.services.runs.run_row import RunReader  # knows the frameworks: only where one has changed
 
         reader = RunReader(record)
-        mark += [_state(path) for path in reader.sources()]
-        parent = self._index.configs([sheet.parent])[sheet.parent] if sheet.parent else None
-        row = reader.row(sheet, parent=parent or None, before=before)
-        self._add(row, reader.config, mark)
+        fingerprint += [_file_state(path) for path in reader.sources()]
+        parent = self._index.configs([metadata.parent])[metadata.parent] if metadata.parent else None
+        row = reader.row(metadata, parent=parent or None, before=before)
+        self._add(row, reader.config, fingerprint)
 
-    def _is_as_large(self, before: RunRow, mark: list[_State]) -> bool:
-        """Nothing but its sheet has changed."""
-        known = self._marked.get(before.id)
-        seen = [tuple(each) for each in orjson.loads(known.mark)] if known is not None and known.mark else []
-        return bool(seen) and all(
-            each in mark or each[0].endswith(f"/{FILE_NAME}") or each == _state(each[0]) for each in seen
+    def _has_same_size(self, before: RunRow, fingerprint: list[_FileState]) -> bool:
+        """True if nothing but its metadata has changed."""
+        indexed = self._indexed.get(before.id)
+        old_states = (
+            [tuple(state) for state in orjson.loads(indexed.mark)]
+            if indexed is not None and indexed.mark
+            else []
+        )
+        return bool(old_states) and all(
+            state in fingerprint or state[0].endswith(f"/{FILE_NAME}") or state == _file_state(state[0])
+            for state in old_states
         )
 
     def _sheet(self, control: ControlFolder, record: ExperimentRecord, before: RunRow | None) -> RunMetadata:
-        """Its sheet; a new one where it has none, or that of the run it is a copy of."""
-        sheet = read_sheet(control.path)
-        if sheet is not None and not self._is_elsewhere(sheet.id, control):
-            return sheet
-        known = RunOrigin() if sheet is None else RunOrigin(parent=sheet.id)
-        made = new_sheet(record.created_at, known)
-        if sheet is None and before is not None:
-            made = replace(made, **{each.name: getattr(before, each.name) for each in fields(RunMetadata)})
+        """The run's metadata; new ones if it has none, or those of the run it is a copy of."""
+        metadata = read_sheet(control.path)
+        if metadata is not None and not self._is_copy(metadata.id, control):
+            return metadata
+        origin = RunOrigin() if metadata is None else RunOrigin(parent=metadata.id)
+        new = new_sheet(record.created_at, origin)
+        if metadata is None and before is not None:
+            new = replace(new, **{field.name: getattr(before, field.name) for field in fields(RunMetadata)})
         self._has_written = True
-        wrong = sheet.id if sheet is not None else ""
+        copied_id = metadata.id if metadata is not None else ""
         try:  # others may make one at the same time
-            return change_sheet(control.path, lambda there: made if there.id == wrong else there, first=made)
+            return change_sheet(
+                control.path, lambda current: new if current.id == copied_id else current, first=new
+            )
         except RltuiError as error:
             logger.info("%s", error)
-            return replace(made, id=path_id(control.path))
+            return replace(new, id=path_id(control.path))
 
-    def _is_elsewhere(self, id_: RunId, control: ControlFolder) -> bool:
-        """Another folder has that id by right: this one is a copy of it."""
-        known = self._marked.get(id_)
-        place = self._places.get(id_) or (
-            known.control if known is not None else _noted(id_).get("control", "")
+    def _is_copy(self, id_: RunId, control: ControlFolder) -> bool:
+        """True if another folder has that id by right, so that this one is a copy of it."""
+        indexed = self._indexed.get(id_)
+        original = self._controls.get(id_) or (
+            indexed.control if indexed is not None else _read_note(id_).get("control", "")
         )
-        if not place or same_folder(place, str(control.path)):
+        if not original or same_folder(original, str(control.path)):
             return False
-        return sheet_id(Path(place).parent) == id_
+        return sheet_id(Path(original).parent) == id_
 
-    def _at_its_place(self, record: ExperimentRecord, place: Path, sheet: RunMetadata) -> ExperimentRecord:
-        if same_folder(record.output_dir, str(place)):
+    def _relocated(self, record: ExperimentRecord, folder: Path, metadata: RunMetadata) -> ExperimentRecord:
+        if same_folder(record.output_dir, str(folder)):
             return record
         from rltui.services.runs.leases import living  # knows the frameworks
 
-        moved = at_its_place(record, place)
-        if sheet.trashed_at is not None or place.parent.name == TRASH or living(moved):
-            return moved
+        relocated = at_its_place(record, folder)
+        if metadata.trashed_at is not None or folder.parent.name == TRASH or living(relocated):
+            return relocated
         is_copy = Path(record.output_dir, paths.STATE_FOLDER, FILE_NAME).exists()
-        moved, self._has_written = take_over(moved), True
+        relocated, self._has_written = take_over(relocated), True
         if is_copy:
-            self._told.append(f"{place} is a copy of {record.output_dir}: it is called {moved.name}")
-            return moved
-        as_what = "" if moved.name == record.name else f", as {moved.name}"
-        self._told.append(f"{record.name} was moved from {record.output_dir} to {place}{as_what}")
-        return moved
+            self._messages.append(f"{folder} is a copy of {record.output_dir}: it is called {relocated.name}")
+            return relocated
+        new_name_text = "" if relocated.name == record.name else f", as {relocated.name}"
+        self._messages.append(f"{record.name} was moved from {record.output_dir} to {folder}{new_name_text}")
+        return relocated
 
     # --- what is kept -------------------------------------------------------------------------------------
 
-    def _keep_gone(self, id_: RunId, before: RunRow | None, place: Path) -> None:
+    def _add_gone(self, id_: RunId, before: RunRow | None, folder: Path) -> None:
         if before is None:
-            note = _noted(id_)
+            note = _read_note(id_)
             before = RunRow(
                 id=id_,
                 name=note.get("name", id_),
-                folder=note.get("folder", str(place)),
-                control=str(ControlFolder(place).path),
+                folder=note.get("folder", str(folder)),
+                control=str(ControlFolder(folder).path),
                 created_at=note.get("created_at", 0.0),
             )
-        row = replace(before, state="gone", problem=why_gone(place), supervisor=None)
-        self._add(row, None, [_state(place), _state(place.parent)])
+        row = replace(before, state="gone", problem=why_gone(folder), supervisor=None)
+        self._add(row, None, [_file_state(folder), _file_state(folder.parent)])
 
-    def _keep_damaged(
+    def _add_damaged(
         self,
         control: ControlFolder,
-        sheet: RunMetadata | None,
+        metadata: RunMetadata | None,
         before: RunRow | None,
         name: str,
         problem: str,
-        mark: list[_State],
+        fingerprint: list[_FileState],
     ) -> None:
-        place = control.path.parent
+        folder = control.path.parent
         if before is None:
-            id_ = sheet.id if sheet is not None else sheet_id(place)
-            if id_ is None or self._is_elsewhere(id_, control):
+            id_ = metadata.id if metadata is not None else sheet_id(folder)
+            if id_ is None or self._is_copy(id_, control):
                 id_ = path_id(control.path)
-            at = sheet.created_at if sheet is not None else _changed_ns(control.path) / 1e9
+            created_at = metadata.created_at if metadata is not None else _changed_ns(control.path) / 1e9
             before = RunRow(
-                id=id_, name=name or place.name, folder=str(place), control=str(control.path), created_at=at
+                id=id_,
+                name=name or folder.name,
+                folder=str(folder),
+                control=str(control.path),
+                created_at=created_at,
             )
-        self._add(replace(before, state="damaged", problem=problem, supervisor=None), None, mark)
+        self._add(replace(before, state="damaged", problem=problem, supervisor=None), None, fingerprint)
 
-    def _add(self, row: RunRow, config: Mapping[str, Any] | None, mark: list[_State]) -> None:
-        self._places[row.id] = row.control
+    def _add(self, row: RunRow, config: Mapping[str, Any] | None, fingerprint: list[_FileState]) -> None:
+        self._controls[row.id] = row.control
         self._gone.discard(row.id)
         self._ready.append((row, config))
-        self._marks[row.id] = orjson.dumps(mark)
+        self._fingerprints[row.id] = orjson.dumps(fingerprint)
         note(row)
-        if len(self._ready) >= _AT_ONCE:
+        if len(self._ready) >= _BATCH_ROWS:
             self._put()
 
     def _put(self) -> None:
-        self._index.put(self._ready, marks=self._marks, unless_since=self._since)
+        self._index.put(self._ready, marks=self._fingerprints, unless_since=self._since)
         self._ready.clear()
 
 
-_State = tuple[str, int, int, int]
-"""Path, number, time of change and size of a file; zeros where there is none."""
+_FileState = tuple[str, int, int, int]
+"""Path, inode, modification time and size of a file; zeros if there is none."""
 
 
-def _state(path: Path | str) -> _State:
+def _file_state(path: Path | str) -> _FileState:
     try:
         info = os.stat(path)  # noqa: PTH116 - a third faster, and there are thousands
     except OSError as error:
@@ -451,9 +470,11 @@ def _state(path: Path | str) -> _State:
     return str(path), info.st_ino, info.st_mtime_ns, info.st_size
 
 
-def _holds(mark: bytes) -> bool:
-    """Nothing that the row was made of has changed."""
-    return bool(mark) and all(_state(each[0]) == tuple(each) for each in orjson.loads(mark))
+def _is_current(fingerprint: bytes) -> bool:
+    """True if nothing that the row was made from has changed."""
+    return bool(fingerprint) and all(
+        _file_state(state[0]) == tuple(state) for state in orjson.loads(fingerprint)
+    )
 
 
 def _control_files(control: ControlFolder) -> tuple[Path, ...]:
@@ -474,8 +495,8 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _may_be_there(path: Path) -> bool:
-    """False only where it is certainly gone."""
+def _may_exist(path: Path) -> bool:
+    """False only if it is certainly gone."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -495,9 +516,9 @@ def _lives(pid: int, started: float) -> bool:
 
 
 def note(row: RunRow) -> None:
-    """Keep where a run is, beside the index. Where that cannot be written, the index alone has it."""
+    """Write down where a run is, apart from the index. If that is not writable, the index alone has it."""
     values = {"name": row.name, "folder": row.folder, "control": row.control, "created_at": row.created_at}
-    if _noted(row.id) != values:
+    if _read_note(row.id) != values:
         with suppress(RltuiError):
             make_folder(notes_dir(), mode=0o700)
             write_atomically(_note_file(row.id), orjson.dumps(values))
@@ -507,12 +528,12 @@ def _note_file(id_: RunId) -> Path:
     return notes_dir() / id_
 
 
-def _noted_ids() -> list[RunId]:
+def _note_ids() -> list[RunId]:
     return [id_ for name in _names(notes_dir()) if (id_ := run_id(name)) is not None]
 
 
-def _noted(id_: RunId) -> dict[str, Any]:
-    """What `note` wrote; empty where it cannot be read."""
+def _read_note(id_: RunId) -> dict[str, Any]:
+    """Content that `note` wrote; empty if it cannot be read."""
     try:
         return checked(orjson.loads(read_own(_note_file(id_))), _NOTE_KINDS, frozenset())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What the disk under a run has left, and whether the checkpoints to come fit."""
+"""Free space on the disk of a run, and whether its future checkpoints fit."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from rltui.core.text import GIB, duration, size_text
 from rltui.services.runs.run_folder import RunFolder
 
 _LEAST_FREE_BYTES = GIB
-"""With less, logs and metrics are at risk as well."""
-_KEPT = 3
-"""As many as `rltui checkpoints --prune` keeps of the newest, where nothing else is said."""
-_WISHED_CHECKPOINTS = 2
-"""With room for fewer, there is little time left to react."""
+"""Below this, logs and metrics are at risk as well."""
+_KEPT_BY_PRUNE = 3
+"""Number of newest checkpoints that `rltui checkpoints --prune` keeps by default."""
+_MIN_FITTING = 2
+"""If fewer checkpoints fit, there is little time left to react."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """The complete checkpoints of a run, as they lie there."""
+    """The complete checkpoints of a run on disk."""
 
     steps: tuple[int, ...] = ()
-    """Ascending."""
+    """Steps in ascending order."""
     newest_bytes: int | None = None
     pause_s: float | None = None
-    """Median time between two of them."""
+    """Median time between two checkpoints."""
     newest_age_s: float | None = None
     pruned: bool = False
-    """Old ones are removed as new ones come, so that the number stays."""
+    """True if old ones are removed as new ones come, so that their number stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +47,22 @@ class DiskForecast:
 
 
 def is_pruned(before: Sequence[int], steps: Sequence[int]) -> bool:
-    """Whether old checkpoints go when new ones come, judged by two looks, `before` being the earlier one.
+    """True if old checkpoints are removed when new ones come, judged by two readings, `before` being the
+    earlier one.
 
-    The first steps of the run being gone says so as well: what lies there does not begin with the interval.
+    Missing first steps of the run prove it as well: then the existing steps do not start with the interval.
     """
     if not steps:
         return False
-    went = any(step not in steps and step < steps[-1] for step in before)
+    has_removed = any(step not in steps and step < steps[-1] for step in before)
     interval = _interval(steps)
-    return went or (len(steps) > 1 and interval is not None and steps[0] > interval)
+    return has_removed or (len(steps) > 1 and interval is not None and steps[0] > interval)
 
 
 def still_to_come(steps: Sequence[int], max_steps: int | None) -> int | None:
-    """How many checkpoints the run has yet to write, a last one at its end included; `None`: nobody knows."""
+    """Number of checkpoints that the run has yet to write, including a last one at its end; `None`:
+    unknown.
+    """
     interval = _interval(steps)
     if interval is None or max_steps is None:
         return None
@@ -69,25 +72,25 @@ def still_to_come(steps: Sequence[int], max_steps: int | None) -> int | None:
 def disk_forecast(
     folder: str, free_bytes: int, checkpoints: Checkpoints, max_steps: int | None, name: str | None = None
 ) -> DiskForecast:
-    """An error where the next checkpoint does not fit; a warning where fewer than two do, or little is free.
+    """An error if the next checkpoint does not fit; a warning if fewer than two do, or little is free.
 
-    Where old checkpoints are pruned, room for one is enough: it is written before the oldest goes. `name`: of
-    the experiment, where a command has to say it.
+    If old checkpoints are pruned, room for one is enough: it is written before the oldest goes. `name`: of
+    the experiment, if a command has to name it.
     """
     size = checkpoints.newest_bytes
-    left = still_to_come(checkpoints.steps, max_steps)
+    remaining = still_to_come(checkpoints.steps, max_steps)
     fitting = free_bytes // size if size else None
-    wished = 1 if checkpoints.pruned else _WISHED_CHECKPOINTS
-    needed = wished if left is None else min(wished, left)
+    minimum = 1 if checkpoints.pruned else _MIN_FITTING
+    required = minimum if remaining is None else min(minimum, remaining)
     state = f"{folder}: {size_text(free_bytes)} free"
     if size is not None:
         state += f", a checkpoint takes {size_text(size)}"
-    if left is not None:
-        state += f", {left} more to come" if left else ", no more to come"
-    advice = _advice(folder, max(0, len(checkpoints.steps) - _KEPT) * (size or 0), name)
-    if size is not None and fitting == 0 and needed:
+    if remaining is not None:
+        state += f", {remaining} more to come" if remaining else ", no more to come"
+    advice = _advice(folder, max(0, len(checkpoints.steps) - _KEPT_BY_PRUNE) * (size or 0), name)
+    if size is not None and fitting == 0 and required:
         return DiskForecast("error", "the next checkpoint does not fit on the disk", f"{state}. {advice}")
-    if fitting is not None and fitting < needed:
+    if fitting is not None and fitting < required:
         state += _when(fitting, checkpoints)
     elif free_bytes >= _LEAST_FREE_BYTES:
         return DiskForecast("ok")
@@ -95,7 +98,7 @@ def disk_forecast(
 
 
 def _interval(steps: Sequence[int]) -> float | None:
-    """Steps from one checkpoint to the next."""
+    """Number of steps between checkpoints."""
     if len(steps) > 1:
         pairs = itertools.pairwise(steps)
         return statistics.median(after - before for before, after in pairs) or None
@@ -105,8 +108,8 @@ def _interval(steps: Sequence[int]) -> float | None:
 def _when(fitting: int, checkpoints: Checkpoints) -> str:
     if checkpoints.pause_s is None or checkpoints.newest_age_s is None:
         return ""
-    left_s = max(0.0, (fitting + 1) * checkpoints.pause_s - checkpoints.newest_age_s)
-    return f": full in about {duration(left_s)}"
+    remaining_s = max(0.0, (fitting + 1) * checkpoints.pause_s - checkpoints.newest_age_s)
+    return f": full in about {duration(remaining_s)}"
 
 
 def _advice(folder: str, prunable_bytes: int, name: str | None) -> str:
@@ -120,42 +123,42 @@ def _advice(folder: str, prunable_bytes: int, name: str | None) -> str:
 @dataclass(frozen=True, slots=True)
 class DiskReading:
     free_bytes: int
-    """What this user may still write where the checkpoints lie."""
+    """Bytes that this user may still write where the checkpoints are."""
     checkpoints: Checkpoints
 
 
 class DiskMeter:
     """Measures a run's folder. Blocks for as long as the file system does: call from a thread.
 
-    The size of a checkpoint is added up once.
+    The size of a checkpoint is computed once.
     """
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
-        self._measured: tuple[Path, float, int] | None = None
+        self._cached_size: tuple[Path, float, int] | None = None
         self._steps: tuple[int, ...] = ()
         self._pruned = False
 
     def newest_step(self) -> int | None:
-        """Of the newest complete checkpoint; one look at their folder."""
+        """Step of the newest complete checkpoint; reads its folder once."""
         return max(self._folder.checkpoint_folders(), default=None)
 
     def archived(self) -> tuple[Path, int]:
-        """What restarts moved aside, and its size."""
+        """The archive of restarts, and its size."""
         return self._folder.archive, size_of(self._folder.archive)
 
     def read(self) -> DiskReading:
-        """Free space and checkpoints as of now.
+        """Current free space and checkpoints.
 
         Raises:
             OSError: The output folder cannot be read.
         """
-        found = self._folder.checkpoint_folders()
-        steps = tuple(sorted(found))
+        folders = self._folder.checkpoint_folders()
+        steps = tuple(sorted(folders))
         self._pruned = self._pruned or is_pruned(self._steps, steps)
         self._steps = steps
-        made_at = [found[step].stat().st_mtime for step in steps]
-        newest = found[steps[-1]] if steps else None
+        made_at = [folders[step].stat().st_mtime for step in steps]
+        newest = folders[steps[-1]] if steps else None
         pauses = [after - before for before, after in itertools.pairwise(made_at)]
         return DiskReading(
             free_bytes=shutil.disk_usage(newest or self._folder.path).free,
@@ -169,18 +172,18 @@ class DiskMeter:
         )
 
     def _size(self, folder: Path, made_at: float) -> int:
-        if self._measured is None or self._measured[:2] != (folder, made_at):
-            self._measured = (folder, made_at, size_of(folder))
-        return self._measured[2]
+        if self._cached_size is None or self._cached_size[:2] != (folder, made_at):
+            self._cached_size = (folder, made_at, size_of(folder))
+        return self._cached_size[2]
 
 
 def size_of(folder: Path) -> int:
     """Bytes on the disk of all files below `folder`, hard links counted once. Links are not followed."""
     blocks: dict[tuple[int, int], int] = {}
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             try:
-                info = (Path(place) / name).lstat()
+                info = (Path(parent) / name).lstat()
             except FileNotFoundError:  # removed meanwhile
                 continue
             blocks[info.st_dev, info.st_ino] = info.st_blocks * 512

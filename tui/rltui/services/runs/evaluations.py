@@ -1,4 +1,4 @@
-"""Evaluations on disk: `<control folder>/evals/`, a folder for each. No resume touches them."""
+"""Evaluations on disk: `<control folder>/evals/`, with a folder for each. A resume does not touch them."""
 
 from __future__ import annotations
 
@@ -23,48 +23,50 @@ logger = logging.getLogger(__name__)
 
 _RECORD = "evaluation.json"
 _RESULTS = ("results.jsonl", "traces.jsonl")
-"""Files with a line for each rollout that has ended."""
+"""Files with a line for each finished rollout."""
 _DEEPEST = 6
-"""Folders between an evaluation and its samples: `reverse_text/outputs/evals/ENV--MODEL/1a2b3c4d`."""
+"""Number of folders between an evaluation and its samples:
+`reverse_text/outputs/evals/ENV--MODEL/1a2b3c4d`.
+"""
 _TAIL_BYTES = 8192
-_COUNTED = re.compile(r"(?<![\d/.])(\d{1,7})/(\d{1,7})(?![\d/.])")
+_PROGRESS = re.compile(r"(?<![\d/.])(\d{1,7})/(\d{1,7})(?![\d/.])")
 
 
 class EvalQueue(Value):
-    """What is to be evaluated, and what is being: kept for the next supervisor."""
+    """Waiting and running evaluations, stored for the next supervisor."""
 
     waiting: tuple[QueuedEval, ...] = ()
     running: QueuedEval | None = None
     begun: Evaluation | None = None
-    """Of the running one, once its evaluator was started: what is known before it ends."""
+    """The running evaluation once its evaluator was started, with what is known before it ends."""
     every: int = 0
-    """The standing order: every so many checkpoints."""
+    """A standing order: evaluate one of this many checkpoints; 0: none."""
     order: EvalRequest = EvalRequest()
     seen: int = 0
-    """Checkpoints since it was given."""
+    """Number of checkpoints since the standing order was given."""
 
 
 class EvalFolder:
-    """Of one experiment. Every call may block, for some milliseconds."""
+    """The evaluations of one experiment. Every call may block, for some milliseconds."""
 
     def __init__(self, control: ControlFolder) -> None:
         self._control = control
         self.path = control.path / "evals"
         self._queue_file = self.path / "queue.json"
-        self._known: dict[Path, Evaluation] = {}
+        self._cached: dict[Path, Evaluation] = {}
 
     def ended(self) -> tuple[Evaluation, ...]:
-        """Those that have ended, oldest first. One whose record is damaged is left out."""
-        found = {}
+        """The finished evaluations, oldest first. One whose record is damaged is left out."""
+        by_number = {}
         for number, folder in self._folders():
-            if folder not in self._known and (record := _read(folder / _RECORD)) is not None:
-                self._known[folder] = record
-            if folder in self._known:
-                found[number] = self._known[folder]
-        return tuple(found.values())
+            if folder not in self._cached and (record := _read(folder / _RECORD)) is not None:
+                self._cached[folder] = record
+            if folder in self._cached:
+                by_number[number] = self._cached[folder]
+        return tuple(by_number.values())
 
     def queue(self) -> EvalQueue:
-        """As it was last kept; an empty one where it cannot be read."""
+        """The stored queue; an empty one if it cannot be read."""
         try:
             return EvalQueue.model_validate_json(read_own(self._queue_file))
         except FileNotFoundError:
@@ -74,7 +76,7 @@ class EvalFolder:
             return EvalQueue()
 
     def report(self, experiment: str, queue: EvalQueue | None = None) -> EvalReport:
-        """All of them. `queue`: as it is now, where somebody knows better than the file."""
+        """Report all evaluations. `queue`: the current queue, if it is newer than the file."""
         queue = queue or self.queue()
         running = () if queue.running is None else (queue.running,)
         return EvalReport(
@@ -85,7 +87,7 @@ class EvalFolder:
         )
 
     def keep_queue(self, queue: EvalQueue) -> None:
-        """In place of the one before.
+        """Replace the stored queue.
 
         Raises:
             RltuiError: if it cannot be written.
@@ -94,20 +96,20 @@ class EvalFolder:
         write_atomically(self._queue_file, queue.model_dump_json().encode())
 
     def cancel(self, id_: str) -> None:
-        """Take one from the queue of an experiment that has no supervisor.
+        """Remove one from the queue of an experiment that has no supervisor.
 
         Raises:
-            UsageError: if there is none of that id.
+            UsageError: if there is none with that id.
         """
         queue = self.queue()
-        queued = [each for each in (queue.running, *queue.waiting) if each is not None]
-        if id_ not in (ids := [each.id for each in queued]):
+        queued = [evaluation for evaluation in (queue.running, *queue.waiting) if evaluation is not None]
+        if id_ not in (ids := [evaluation.id for evaluation in queued]):
             raise unknown("evaluation in the queue", id_, ids)
-        waiting = tuple(each for each in queued if each.id != id_)
+        waiting = tuple(evaluation for evaluation in queued if evaluation.id != id_)
         self.keep_queue(queue.model_copy(update={"waiting": waiting, "running": None, "begun": None}))
 
     def keep(self, evaluation: Evaluation) -> None:
-        """For good.
+        """Store a finished evaluation permanently.
 
         Raises:
             RltuiError: if it cannot be written.
@@ -118,14 +120,16 @@ class EvalFolder:
 
     def new(self, queue: EvalQueue) -> str:
         """An id that no other evaluation has or had."""
-        taken = [int(each.id) for each in (queue.running, *queue.waiting) if each is not None]
-        return str(max([0, *taken, *(number for number, _ in self._folders())]) + 1)
+        queued_ids = [
+            int(evaluation.id) for evaluation in (queue.running, *queue.waiting) if evaluation is not None
+        ]
+        return str(max([0, *queued_ids, *(number for number, _ in self._folders())]) + 1)
 
     def results(self, id_: str) -> Path:
-        """The folder for the samples of an evaluation, empty and there.
+        """Create an empty folder for the samples of an evaluation.
 
         Raises:
-            RltuiError: if it cannot be made.
+            RltuiError: if it cannot be created.
         """
         self._make()
         folder = self.path / id_ / "results"
@@ -160,12 +164,14 @@ def _read(path: Path) -> Evaluation | None:
 
 
 def measured(results: Path) -> tuple[Figures, Path]:
-    """What an evaluator left there, in figures, and the folder below that has the samples. For a thread."""
+    """Metrics of what an evaluator wrote, and the folder below `results` that has the samples. For a
+    thread.
+    """
     for folder in _sample_folders(results):
         source = open_rollouts(folder)
         source.look()
-        found = [batch.key for batch in source.batches() if batch.key.kind == "eval"]
-        rows = [row for key in found if key.part != ALL for row in _rows(source, key)]
+        keys = [batch.key for batch in source.batches() if batch.key.kind == "eval"]
+        rows = [row for key in keys if key.part != ALL for row in _rows(source, key)]
         if rows:
             return figures(rows), folder
     return Figures(), results
@@ -179,50 +185,50 @@ def _rows(source: RolloutSource, key: BatchKey) -> Iterator[tuple[str, float, bo
         name = sample.group or sample.task or str(sample.where)
         if name not in digests:
             # an example is named by its prompt, since numbers depend on how many were asked
-            told = prompt_text(source.open(key, sample)) or sample.task or sample.group
+            prompt = prompt_text(source.open(key, sample)) or sample.task or sample.group
             digests[name] = hashlib.blake2b(
-                f"{sample.env}\0{told}".encode("utf-8", "replace"), digest_size=8
+                f"{sample.env}\0{prompt}".encode("utf-8", "replace"), digest_size=8
             ).hexdigest()
         yield digests[name], sample.reward, sample.truncated, sample.failed, sample.input_tokens
 
 
 def _sample_folders(results: Path) -> Iterator[Path]:
-    """Where samples may be: beside their files first."""
+    """Candidate folders of samples: those with sample files first."""
     yield from dict.fromkeys(path.parent for path in _sample_files(results))
     yield from dict.fromkeys(path.parents[3] for path in results.glob("**/monitors/file/traces/stream"))
 
 
 def _sample_files(results: Path) -> list[Path]:
-    found = []
+    files = []
     for root, folders, names in os.walk(results):
         if len(Path(root).relative_to(results).parts) >= _DEEPEST:
             folders.clear()
-        found += [Path(root, name) for name in names if name in _RESULTS]
-    return sorted(found)
+        files += [Path(root, name) for name in names if name in _RESULTS]
+    return sorted(files)
 
 
 def done_so_far(results: Path, log: Path | None, request: EvalRequest) -> int:
-    """How many rollouts have ended: by the lines of its results, else by what it prints (`24/60`)."""
-    written = 0
+    """Number of finished rollouts: by the lines of the results, else by the printed progress (`24/60`)."""
+    line_count = 0
     for path in _sample_files(results):
         try:
             with path.open("rb") as file:
-                written += sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+                line_count += sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
         except OSError:
             continue
-    return written or (_printed(log, request) if log is not None else 0)
+    return line_count or (_printed_progress(log, request) if log is not None else 0)
 
 
-def _printed(log: Path, request: EvalRequest) -> int:
+def _printed_progress(log: Path, request: EvalRequest) -> int:
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return 0
-    for done, total in reversed(_COUNTED.findall(text)):
+    for finished, total in reversed(_PROGRESS.findall(text)):
         if int(total) == request.rollouts:
-            return int(done)
+            return int(finished)
         if int(total) == request.num_examples:  # by groups
-            return int(done) * request.rollouts_per_example
+            return int(finished) * request.rollouts_per_example
     return 0

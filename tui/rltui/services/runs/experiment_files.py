@@ -1,4 +1,4 @@
-"""What rltui keeps of an experiment in `<output_dir>/.rltui/`, and the user's list of experiments."""
+"""rltui's files of an experiment in `<output_dir>/.rltui/`, and the user's list of experiments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ATTEMPT = re.compile(r"attempt-(\d{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRecord:
-    """What makes an experiment. All paths are absolute."""
+    """The definition of an experiment. All paths are absolute."""
 
     name: str
     output_dir: str
@@ -33,27 +33,29 @@ class ExperimentRecord:
     framework: str
     created_at: float
     overrides: Mapping[str, int | str] = field(default_factory=dict)
-    """By knob name: what rltui chose because the config's value cannot be used, such as a busy port."""
+    """Knob name → value that rltui chose because the config's cannot be used, such as a busy port."""
     overridden: Mapping[str, int | str] = field(default_factory=dict)
-    """By knob name: what the config said then. Once it says something else, the config counts again."""
+    """Knob name → value in the config at that time. Once it changes, the config counts again."""
     run_dir: str = ""
-    """The folder that the framework writes the run into. Left out: the output folder."""
+    """The folder that the framework writes the run into; by default the output folder."""
     instances: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What `each` in the layout means for this experiment, as its framework said when it was created."""
+    """Names that `each` in the layout stands for, as the framework determined them at creation."""
     external: tuple[str, ...] = ()
-    """Components of the layout that somebody else runs, as was known when it was created: `inference`."""
+    """Components of the layout that somebody else runs, as known at creation: `inference`."""
     inference: tuple[str, ...] = ()
-    """Where its inference servers are, as a person said; empty: where the config says."""
+    """Addresses of its inference servers, as given by a person; empty: as in the config."""
     inference_of: str = ""
-    """The experiment whose inference server that is."""
+    """Name of the experiment that owns the inference server."""
     devices: str = ""
-    """Those that it uses, as `CUDA_VISIBLE_DEVICES` lists them. Left out: all that its supervisor sees."""
+    """The devices that it uses, as `CUDA_VISIBLE_DEVICES` lists them; by default all that its supervisor
+    sees.
+    """
     forced: bool = False
-    """No rule of ours refuses its config: what we know against it are warnings."""
+    """True: rules of ours are only warnings about its config."""
     slurm: Mapping[str, str | bool | tuple[str, ...]] = field(default_factory=dict)
-    """What a command line said of its SLURM jobs: goes before what the layout says."""
+    """Options for its SLURM jobs from a command line, which take precedence over the layout's."""
     observed: bool = False
-    """Somebody else runs it: only its files are looked at, and nothing can be started or stopped."""
+    """True: somebody else runs it, so its files are only read, and nothing can be started or stopped."""
 
     def __post_init__(self) -> None:
         if not self.run_dir:
@@ -61,12 +63,12 @@ class ExperimentRecord:
 
     @property
     def tag(self) -> str:
-        """What its processes carry as `RLTUI_EXPERIMENT`: unlike the name, never used twice on a box."""
+        """Value of `RLTUI_EXPERIMENT` in its processes: unlike the name, never used twice on a box."""
         return f"{self.name}@{self.output_dir}"
 
     @property
     def resume_command(self) -> str:
-        """What makes it anew once it is down: with the layout and the components of by then."""
+        """The command that starts it again once it is down, with the then current layout."""
         return hints.UP_AGAIN(
             configs=self.config_files,
             name=self.name,
@@ -76,7 +78,7 @@ class ExperimentRecord:
 
 
 class ControlFolder:
-    """`<output_dir>/.rltui`: record, journal, attempts."""
+    """The folder `<output_dir>/.rltui` with record, journal and attempts."""
 
     def __init__(self, output_dir: Path) -> None:
         self.path = output_dir / paths.STATE_FOLDER
@@ -95,32 +97,32 @@ class ControlFolder:
 
     @property
     def archive(self) -> Path:
-        """What restarts moved aside: never removed by rltui, since checkpoints may be among it."""
+        """The folder that restarts move files to: never removed by rltui, since it may hold checkpoints."""
         return self.path / "archive"
 
     @property
     def series(self) -> Path:
-        """The series of the run: `services/metrics/store.py`."""
+        """Folder of the metric series of the run: `services/metrics/store.py`."""
         return self.path / "metrics"
 
     @property
     def series_lock(self) -> Path:
-        """Held by who writes them."""
+        """Held by the process that writes the series."""
         return self.path / "metrics.lock"
 
     @property
     def run_id_file(self) -> Path:
-        """Names the run, from its beginning on over all resumes."""
+        """Contains the id of the run, which stays the same over all resumes."""
         return self.path / "run_id"
 
     @property
     def lock_file(self) -> Path:
-        """Held by its supervisor."""
+        """Held by the experiment's supervisor."""
         return self.path / "supervisor.lock"
 
     @property
     def socket_file(self) -> Path:
-        """Holds the path of the supervisor's socket."""
+        """Contains the path of the supervisor's socket."""
         return self.path / "supervisor.socket"
 
     @property
@@ -149,7 +151,7 @@ class ControlFolder:
         return [self.attempt_dir(name, numbers[-1]) for name in names if (numbers := self.attempts(name))]
 
     def log_file(self, component: str, attempt: int) -> Path:
-        """What one start printed, stdout and stderr."""
+        """Output of one attempt, stdout and stderr."""
         return self.attempt_dir(component, attempt) / "output.log"
 
     def new_attempt(self, component: str) -> int:
@@ -167,7 +169,7 @@ class ControlFolder:
 
         Raises:
             RltuiError: if a folder or file cannot be written.
-            ConflictError: if what lies there is not the user's own.
+            ConflictError: if an existing folder is not the user's own.
         """
         import tomlkit  # takes 30 ms, which `status` need not pay
 
@@ -180,16 +182,16 @@ class ControlFolder:
                     self.record_file.with_name(f"{self.record_file.name}.{time.time_ns()}")
                 )
         write_atomically(self.record_file, content)
-        listed = list_dir() / record.name
-        make_folder(listed.parent)
-        write_atomically(listed, b"# " + json.dumps(asdict(record)).encode() + b"\n" + content)
+        list_entry = list_dir() / record.name
+        make_folder(list_entry.parent)
+        write_atomically(list_entry, b"# " + json.dumps(asdict(record)).encode() + b"\n" + content)
 
     def make(self) -> None:
-        """Make the folder, for the user alone.
+        """Create the folder, for the user alone.
 
         Raises:
-            RltuiError: if it cannot be made.
-            ConflictError: if what lies there is not the user's own.
+            RltuiError: if it cannot be created.
+            ConflictError: if an existing folder is not the user's own.
         """
         self.refuse_foreign()
         make_folder(self.path.parent)
@@ -201,7 +203,7 @@ class ControlFolder:
             self.path.chmod(0o700)
 
     def refuse_foreign(self) -> None:
-        """Before anything in it is believed, written or run.
+        """Check the owner before anything in the folder is trusted, written or run.
 
         Raises:
             ConflictError: if the folder is a link, another user's, or one that others may write to.
@@ -213,20 +215,20 @@ class ControlFolder:
                 f"if all in it is yours: chmod -R go-w {self.path}",
             )
 
-    def holds(self, listed: bytes) -> bool:
-        """The record says what this entry of the list says: it need not be parsed.
+    def holds(self, list_entry: bytes) -> bool:
+        """True if the record equals this entry of the list, so that it need not be parsed.
 
         Raises:
             ConflictError: if the folder is not the user's own.
         """
         self.refuse_foreign()
         try:
-            return read_own(self.record_file) == listed.partition(b"\n")[2]
+            return read_own(self.record_file) == list_entry.partition(b"\n")[2]
         except OSError:
             return False
 
     def read_record(self) -> ExperimentRecord | None:
-        """The record, `None` where there is none. Keys that a newer version wrote are passed over.
+        """The record, `None` if there is none. Keys of a newer version are ignored.
 
         Raises:
             ConfigError: if it is damaged or cannot be read.
@@ -250,34 +252,34 @@ class ControlFolder:
 def copy_on_list(content: bytes) -> ExperimentRecord | None:
     """The record in an entry of the list; `None` for an older version's, which is the folder's path.
 
-    Its first line has it once more as JSON, which is read fifty times as fast.
+    Its first line repeats it as JSON, which is read fifty times as fast.
     """
     if content.startswith(b"/"):
         return None
     first = content.partition(b"\n")[0]
     if first.startswith(b"# {"):
         with contextlib.suppress(ValueError, RecursionError):  # damaged: the rest may not be
-            return _validated(json.loads(first[2:]))
+            return _validate(json.loads(first[2:]))
     return _record(content)
 
 
 def _record(content: bytes) -> ExperimentRecord:
-    """Raises ValueError, saying what is wrong, where it is not one."""
+    """Raises ValueError with the reason if it is no record."""
     try:
-        return _validated(tomllib.loads(content.decode()))
+        return _validate(tomllib.loads(content.decode()))
     except RecursionError:
         raise ValueError("its values are nested too deeply") from None
 
 
-def _validated(data: object) -> ExperimentRecord:
-    known = checked(data, _KINDS, _REQUIRED)
-    known["config_files"] = tuple(known["config_files"])
+def _validate(data: object) -> ExperimentRecord:
+    values = checked(data, _KINDS, _REQUIRED)
+    values["config_files"] = tuple(values["config_files"])
     for key in ("external", "inference"):
-        known[key] = tuple(known.get(key, ()))
-    known["instances"] = {key: tuple(names) for key, names in known.get("instances", {}).items()}
-    asked = known.get("slurm", {}).items()
-    known["slurm"] = {key: tuple(item) if isinstance(item, list) else item for key, item in asked}
-    return ExperimentRecord(**known)
+        values[key] = tuple(values.get(key, ()))
+    values["instances"] = {key: tuple(names) for key, names in values.get("instances", {}).items()}
+    slurm_options = values.get("slurm", {}).items()
+    values["slurm"] = {key: tuple(item) if isinstance(item, list) else item for key, item in slurm_options}
+    return ExperimentRecord(**values)
 
 
 _OPTIONS = table_of(Kind(lambda value: isinstance(value, int | str), ""), "a table of numbers and texts")
@@ -304,15 +306,15 @@ _KINDS: Mapping[str, Kind] = {
     ),
     "observed": FLAG,
 }
-"""By key of a record: what its value must be."""
+"""Key of a record → kind of its value."""
 _REQUIRED = frozenset(
     {"name", "output_dir", "workspace", "config_files", "layout_file", "framework", "created_at"}
 )
 
 
-def same_folder(one: str, other: str) -> bool:
-    """Whether two paths lead to one folder, through links too. It need not exist."""
-    return Path(one).resolve() == Path(other).resolve()
+def same_folder(path: str, other_path: str) -> bool:
+    """True if two paths lead to one folder, through links too. It need not exist."""
+    return Path(path).resolve() == Path(other_path).resolve()
 
 
 def list_dir() -> Path:
@@ -333,9 +335,9 @@ class KeptFiles:
         self._exports = control_folder / "exports"
 
     def pins(self) -> tuple[str, ...]:
-        """Charts that were pinned, in order; none where the file cannot be used."""
+        """Pinned charts, in order; empty if the file cannot be used."""
         try:
-            found = json.loads(read_own(self._pins_file))
+            document = json.loads(read_own(self._pins_file))
         except FileNotFoundError:
             return ()
         except (OSError, ValueError) as error:
@@ -344,21 +346,21 @@ class KeptFiles:
             logging.getLogger(__name__).warning("%s is left out: %s", self._pins_file, error)
             return ()
         return (
-            tuple(pin for pin in found if isinstance(pin, str))[:_MOST_PINS]
-            if isinstance(found, list)
+            tuple(pin for pin in document if isinstance(pin, str))[:_MOST_PINS]
+            if isinstance(document, list)
             else ()
         )
 
     def keep_pins(self, pins: Sequence[str]) -> None:
-        """Take the place of those that were kept.
+        """Replace the stored pins.
 
         Raises:
-            RltuiError: if that cannot be written.
+            RltuiError: if they cannot be written.
         """
         self._write(self._pins_file, json.dumps(list(pins)))
 
     def save(self, name: str, text: str) -> Path:
-        """Write `text` to a new file whose name is like `name`, and return where it is.
+        """Write `text` to a new file whose name resembles `name`, and return its path.
 
         Raises:
             RltuiError: if it cannot be written.
@@ -374,7 +376,7 @@ class KeptFiles:
 
 
 def free_file(folder: Path, name: str) -> Path:
-    """A file in `folder` that is not there, whose name is like `name`."""
+    """Path of a new file in `folder` whose name resembles `name`."""
     stem, dot, suffix = _NOT_IN_NAMES.sub("-", name).strip("-.")[-_LONGEST_NAME:].rpartition(".")
     if not dot:
         stem, suffix = suffix or "export", "txt"

@@ -1,4 +1,4 @@
-"""The user's list of experiments, and where their supervisors listen."""
+"""The user's list of experiments, and the sockets of their supervisors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from rltui.services.runs.experiment_files import (
 )
 
 _SOCKET_NAME = re.compile(r"(.+)-[0-9a-f]{8}\.sock")
-_USUAL = frozenset({"rl", "sft"})
-"""Names of files that tell nothing of what is in them."""
+_GENERIC_STEMS = frozenset({"rl", "sft"})
+"""File names that say nothing about their content."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenExperiment:
-    """One on the user's list of which nothing can be said but why."""
+    """An experiment on the user's list that cannot be read."""
 
     name: str
     output_dir: str | None
@@ -40,23 +40,25 @@ class BrokenExperiment:
 
 
 def listed_experiments() -> list[ExperimentRecord | BrokenExperiment]:
-    """The user's list without those whose folder is another's by now: broken ones, then the newest first."""
+    """The user's list without experiments whose folder belongs to another by now: broken ones, then the
+    newest first.
+    """
     folder = list_dir()
     names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    lives = _living_check()
-    found = [_listed(name, lives) for name in names if NAME_PATTERN.fullmatch(name)]
-    broken = [one for one in found if isinstance(one, BrokenExperiment)]
-    records = [one for one in found if isinstance(one, ExperimentRecord)]
+    is_running = _running_check()
+    entries = [_read_listed(name, is_running) for name in names if NAME_PATTERN.fullmatch(name)]
+    broken = [experiment for experiment in entries if isinstance(experiment, BrokenExperiment)]
+    records = [experiment for experiment in entries if isinstance(experiment, ExperimentRecord)]
     return [*broken, *sorted(records, key=lambda record: record.created_at, reverse=True)]
 
 
 def known_experiments() -> list[ExperimentRecord]:
     """All experiments on the user's list whose record can be read, newest first."""
-    return [one for one in listed_experiments() if isinstance(one, ExperimentRecord)]
+    return [entry for entry in listed_experiments() if isinstance(entry, ExperimentRecord)]
 
 
 def name_if_needed(name: str) -> str | None:
-    """`name` for a command that a message advises; `None` where it is the only one on the list anyway."""
+    """`name` for a command in a message; `None` if it is the only one on the list anyway."""
     with contextlib.suppress(OSError):
         if any(entry.name != name for entry in list_dir().iterdir()):
             return name
@@ -67,49 +69,49 @@ def find_experiment(name: str) -> ExperimentRecord | None:
     """The experiment of that name, if it is on the list and its folder is still its own.
 
     Raises:
-        RltuiError: if it is, and cannot be read.
+        RltuiError: if it is listed, and cannot be read.
     """
-    found = _listed(name, _living_check()) if NAME_PATTERN.fullmatch(name) else None
-    if isinstance(found, BrokenExperiment):
-        raise found.problem
-    return found
+    entry = _read_listed(name, _running_check()) if NAME_PATTERN.fullmatch(name) else None
+    if isinstance(entry, BrokenExperiment):
+        raise entry.problem
+    return entry
 
 
 def experiment_in(folder: Path) -> ExperimentRecord | None:
-    """The experiment on the list whose output folder it is."""
+    """The experiment on the list with this output folder."""
     record = ControlFolder(folder).read_record() if (folder / paths.STATE_FOLDER).is_dir() else None
-    known = find_experiment(record.name) if record is not None else None
-    return known if known is not None and same_folder(known.output_dir, str(folder)) else None
+    listed = find_experiment(record.name) if record is not None else None
+    return listed if listed is not None and same_folder(listed.output_dir, str(folder)) else None
 
 
-def _listed(name: str, lives: Callable[[str], bool]) -> ExperimentRecord | BrokenExperiment | None:
-    """What the list and the folder say together.
+def _read_listed(name: str, is_running: Callable[[str], bool]) -> ExperimentRecord | BrokenExperiment | None:
+    """Combine the list and the folder.
 
-    The copy on the list stands in for a damaged record; for a deleted one only while something of the
-    experiment lives, since a deleted folder is how people forget an experiment.
+    The copy on the list replaces a damaged record; a deleted one only while something of the experiment
+    lives, since people forget an experiment by deleting its folder.
     """
-    listed, output_dir = list_dir() / name, None
+    list_entry, output_dir = list_dir() / name, None
     try:
-        content = read_own(listed)
+        content = read_own(list_entry)
         copy = copy_on_list(content)
         output_dir = copy.output_dir if copy is not None else content.decode()
-        record = _believed(ControlFolder(Path(output_dir)), copy, content)
+        record = _trusted_record(ControlFolder(Path(output_dir)), copy, content)
     except FileNotFoundError:
         return None
     except RltuiError as error:
         return BrokenExperiment(name, output_dir, error)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        return BrokenExperiment(name, output_dir, ConfigError(f"cannot read {listed}: {reason}"))
-    if record is None and copy is not None and lives(copy.output_dir):
+        return BrokenExperiment(name, output_dir, ConfigError(f"cannot read {list_entry}: {reason}"))
+    if record is None and copy is not None and is_running(copy.output_dir):
         record = copy
     return record if record is not None and record.name == name else None
 
 
-def _believed(
-    control: ControlFolder, copy: ExperimentRecord | None, listed: bytes
+def _trusted_record(
+    control: ControlFolder, copy: ExperimentRecord | None, list_entry: bytes
 ) -> ExperimentRecord | None:
-    if copy is not None and control.holds(listed):
+    if copy is not None and control.holds(list_entry):
         return copy
     try:
         return control.read_record()
@@ -119,8 +121,8 @@ def _believed(
         return copy
 
 
-def _living_check() -> Callable[[str], bool]:
-    """Whether anything of the experiment in this folder runs. Looks at the processes when first asked."""
+def _running_check() -> Callable[[str], bool]:
+    """A function that tells whether an experiment in a folder runs. Reads the processes on first use."""
 
     @functools.cache
     def folders() -> frozenset[str]:
@@ -132,13 +134,13 @@ def _living_check() -> Callable[[str], bool]:
 
 
 def forget(record: ExperimentRecord) -> None:
-    """Take an experiment off the user's list, where it stands there with this folder. Its files stay."""
-    listed = list_dir() / record.name
+    """Remove an experiment from the user's list, if it is there with this folder. Its files stay."""
+    list_entry = list_dir() / record.name
     with contextlib.suppress(FileNotFoundError):
-        content = read_own(listed)
+        content = read_own(list_entry)
         copy = copy_on_list(content)
         if same_folder(copy.output_dir if copy is not None else content.decode(), record.output_dir):
-            listed.unlink()
+            list_entry.unlink()
 
 
 def new_record(
@@ -193,7 +195,7 @@ def new_record(
 
 
 def check_name(name: str, output_dir: Path) -> None:
-    """For a new experiment in this folder.
+    """Check the name of a new experiment in this folder.
 
     Raises:
         ConfigError: for a name that does not suit files and tmux.
@@ -215,67 +217,69 @@ def check_name(name: str, output_dir: Path) -> None:
 def default_output_dir(config_files: Sequence[Path]) -> str:
     """Output folder of a config that names none, relative to the workspace: `outputs/reverse-text`.
 
-    Named for the file; for its folder where all such files have that name (`reverse-text/rl.toml`), or where
+    Named after the file; after its folder if all such files have that name (`reverse-text/rl.toml`), or if
     there are several, in whatever order they are given.
     """
     folder = config_files[0].parent.name
     stems = {path.stem for path in config_files}
     stem = stems.pop() if len(stems) == 1 else "rl"
-    if not folder or stem not in _USUAL:
+    if not folder or stem not in _GENERIC_STEMS:
         return f"outputs/{stem}"
     return f"outputs/{folder}" if stem == "rl" else f"outputs/{folder}-{stem}"
 
 
 def free_name(name: str, output_dir: Path) -> str:
-    """`name`, or `name-2` and so on where an experiment in another folder has that already."""
-    lives = _living_check()
+    """`name`, or `name-2` and so on if an experiment in another folder has that already."""
+    is_running = _running_check()
     candidates = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(
         candidate
         for candidate in candidates
-        if (other := _listed(candidate, lives)) is None
-        or (other.output_dir is not None and same_folder(other.output_dir, str(output_dir)))
+        if (listed := _read_listed(candidate, is_running)) is None
+        or (listed.output_dir is not None and same_folder(listed.output_dir, str(output_dir)))
     )
 
 
 def place_socket(record: ExperimentRecord) -> Path:
-    """Where the supervisor of `record` is to listen, written down for clients with another environment.
+    """The path of the socket of `record`'s supervisor, written down for clients with another environment.
 
     Raises:
         RltuiError: if there is no private folder for it. On a full disk, only the note is missing.
     """
     path = paths.socket_path(record.name, record.output_dir)
-    for other in paths.socket_places(record.name, record.output_dir):
-        if other != path and _is_own_socket(other):  # of a dead supervisor, or where nobody came any more
-            other.unlink(missing_ok=True)
+    for old_path in paths.socket_places(record.name, record.output_dir):
+        if old_path != path and _is_own_socket(
+            old_path
+        ):  # of a dead supervisor, or where nobody came any more
+            old_path.unlink(missing_ok=True)
     with contextlib.suppress(RltuiError):
         write_atomically(ControlFolder(Path(record.output_dir)).socket_file, str(path).encode())
     return path
 
 
 def find_socket(record: ExperimentRecord) -> Path:
-    """Where the supervisor of `record` listens, or would if it were started from here.
+    """The socket of `record`'s supervisor, or the path that it would have if started from here.
 
-    Its environment may be another than ours: cron, `su` and `docker exec` set no `XDG_RUNTIME_DIR`, and that
-    folder goes when its user's last session ends. A socket of another user is not believed in.
+    Its environment may differ from ours: cron, `su` and `docker exec` set no `XDG_RUNTIME_DIR`, and that
+    folder is removed with the user's last session. A socket of another user is ignored.
     """
-    places = paths.socket_places(record.name, record.output_dir)
+    candidates = paths.socket_places(record.name, record.output_dir)
     with contextlib.suppress(OSError, ValueError):
         note = read_own(ControlFolder(Path(record.output_dir)).socket_file)
-        places.insert(0, Path(note.decode()))
-    return next(filter(_is_own_socket, places), paths.socket_places(record.name, record.output_dir)[0])
+        candidates.insert(0, Path(note.decode()))
+    return next(filter(_is_own_socket, candidates), paths.socket_places(record.name, record.output_dir)[0])
 
 
 def names_with_socket() -> frozenset[str]:
-    """Of experiments whose supervisors listen, or did until they were killed."""
-    found = {
+    """Names of experiments whose supervisors listen, or did until they were killed."""
+    names = {
         match[1]
         for folder in paths.socket_dirs()
         if folder.is_dir()
         for entry in folder.iterdir()
         if (match := _SOCKET_NAME.fullmatch(entry.name))
     }
-    return frozenset(found)
+    return frozenset(names)
 
 
 def _is_own_socket(path: Path) -> bool:

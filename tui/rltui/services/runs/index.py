@@ -1,7 +1,8 @@
-"""The index of all runs: an sqlite file in the user's state folder, made again from the folders at any time.
+"""The index of all runs: an sqlite file in the user's state folder that can be rebuilt from the folders at
+any time.
 
-Supervisors, command lines and screens write to it at once; each write is one short transaction. It is never
-the only place where something is kept.
+Supervisors, command lines and screens write to it concurrently; each write is one short transaction. Nothing
+is stored in it alone.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rltui.services.own_files import make_folder
 logger = logging.getLogger(__name__)
 
 _SCHEMA = 4
-"""In the name of the file, and in the file."""
+"""Version of the tables, in the name of the file and in the file."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS run (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL, control TEXT NOT NULL,
@@ -42,119 +43,125 @@ CREATE TABLE IF NOT EXISTS head (
 );
 INSERT INTO head SELECT 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM head);
 """
-_USUAL_PATIENCE_S = 5.0
-_OURS = (sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.IntegrityError)
-"""Errors that tell of what was asked, not of the file."""
+_DEFAULT_TIMEOUT_S = 5.0
+_CALLER_ERRORS = (sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.IntegrityError)
+"""Errors caused by the statement, not by the file."""
 _NEVER = (1 << 63) - 1
 
 
 def index_file() -> Path:
-    """Where it lies. Another version of rltui, with other tables, has one of its own."""
+    """Path of the index. A version of rltui with other tables has an index of its own."""
     return paths.state_dir() / f"runs-{_SCHEMA}.sqlite"
 
 
 class FingerprintedRun(NamedTuple):
-    """What must be known of a run to see whether its row still holds."""
+    """A run with the data that tell whether its row is still valid."""
 
     id: RunId
     folder: str
     control: str
     state: RunState
     mark: bytes
-    """As it was put; empty: the row was not made from the folder."""
+    """Fingerprint given to `put`; empty: the row was not made from the folder."""
 
 
 class IndexBusyError(RltuiError):
-    """Somebody else has held it for longer than we wait."""
+    """Another process held the lock for longer than the timeout."""
 
 
 class RunIndex:
-    """One connection, for one thread at a time. A damaged file is set aside, and an empty one takes its place
+    """One connection, for one thread at a time. A damaged file is moved aside and replaced by an empty one
     (`is_whole` is false then, until `set_whole`).
     """
 
-    def __init__(self, path: Path | None = None, *, patience_s: float = _USUAL_PATIENCE_S) -> None:
-        """Raises RltuiError where it can neither be opened nor made."""
+    def __init__(self, path: Path | None = None, *, patience_s: float = _DEFAULT_TIMEOUT_S) -> None:
+        """Raises RltuiError if it can neither be opened nor created."""
         self.path = path or index_file()
-        self._patience_s = patience_s
+        self._timeout_s = patience_s
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self.was_damaged = ""
-        """Why the file that was there was set aside, and where it is; empty where it was sound."""
+        """Reason why an earlier file was moved aside, and its new path; empty if it was sound."""
 
     # --- reading ------------------------------------------------------------------------------------------
 
     @property
     def is_whole(self) -> bool:
-        """It was made from all folders once; without that, those of living supervisors alone may be in it."""
-        with self._trying() as connection:
+        """True once it was built from all folders; until then it may only contain runs with a living
+        supervisor.
+        """
+        with self._connection_or_error() as connection:
             return bool(connection.execute("SELECT is_whole FROM head").fetchone()[0])
 
     def list_seen(self) -> int:
-        """As `set_whole` was told last; 0: nothing."""
-        with self._trying() as connection:
+        """The last value given to `set_whole`; 0: none."""
+        with self._connection_or_error() as connection:
             return int(connection.execute("SELECT list_seen FROM head").fetchone()[0])
 
     def stamp(self) -> int:
-        """Grows with every change."""
-        with self._trying() as connection:
+        """A number that grows with every change."""
+        with self._connection_or_error() as connection:
             return int(connection.execute("SELECT stamp FROM head").fetchone()[0])
 
     def rows(self, since: int = -1) -> list[RunRow]:
-        """All, or those that changed after `stamp` was `since`. In no order. A damaged row is left out."""
-        with self._trying() as connection:
-            found = connection.execute("SELECT row FROM run WHERE stamp > ?", (since,)).fetchall()
-        return list(_parsed(found))
+        """All rows, or those that changed after `stamp` was `since`. Unordered. A damaged row is left out."""
+        with self._connection_or_error() as connection:
+            records = connection.execute("SELECT row FROM run WHERE stamp > ?", (since,)).fetchall()
+        return list(_parse_rows(records))
 
     def ids(self) -> frozenset[RunId]:
-        with self._trying() as connection:
-            found = connection.execute("SELECT id FROM run").fetchall()
-        return frozenset(id_ for (text,) in found if (id_ := run_id(text)) is not None)
+        with self._connection_or_error() as connection:
+            records = connection.execute("SELECT id FROM run").fetchall()
+        return frozenset(id_ for (text,) in records if (id_ := run_id(text)) is not None)
 
     def marked(self) -> list[FingerprintedRun]:
-        """All runs, in no order."""
-        with self._trying() as connection:
-            found = connection.execute("SELECT id, folder, control, state, mark FROM run").fetchall()
-        return [FingerprintedRun(id_, *rest) for text, *rest in found if (id_ := run_id(text)) is not None]
+        """All runs with their fingerprints, unordered."""
+        with self._connection_or_error() as connection:
+            records = connection.execute("SELECT id, folder, control, state, mark FROM run").fetchall()
+        return [
+            FingerprintedRun(id_, *values) for text, *values in records if (id_ := run_id(text)) is not None
+        ]
 
     def unmeasured(self) -> list[RunId]:
-        """Ids of those that have ended, and whose disk use is not known."""
-        with self._trying() as connection:
-            found = connection.execute("SELECT id, state FROM run WHERE disk IS NULL").fetchall()
-        ended = {state for state, badge in RUN_STATES.items() if badge.has_ended}
-        return [id_ for text, state in found if state in ended and (id_ := run_id(text)) is not None]
+        """Ids of finished runs with unknown disk usage."""
+        with self._connection_or_error() as connection:
+            records = connection.execute("SELECT id, state FROM run WHERE disk IS NULL").fetchall()
+        finished_states = {state for state, badge in RUN_STATES.items() if badge.has_ended}
+        return [
+            id_ for text, state in records if state in finished_states and (id_ := run_id(text)) is not None
+        ]
 
-    def named(self, word: str) -> list[RunRow]:
-        """Those of that name or id."""
-        with self._trying() as connection:
-            found = connection.execute(
-                "SELECT row FROM run WHERE id = ? OR name = ?", (word, word)
+    def named(self, name_or_id: str) -> list[RunRow]:
+        """The runs with that name or id."""
+        with self._connection_or_error() as connection:
+            records = connection.execute(
+                "SELECT row FROM run WHERE id = ? OR name = ?", (name_or_id, name_or_id)
             ).fetchall()
-        return list(_parsed(found))
+        return list(_parse_rows(records))
 
     def row(self, id_: str) -> RunRow | None:
-        with self._trying() as connection:
-            found = connection.execute("SELECT row FROM run WHERE id = ?", (id_,)).fetchall()
-        return next(_parsed(found), None)
+        with self._connection_or_error() as connection:
+            records = connection.execute("SELECT row FROM run WHERE id = ?", (id_,)).fetchall()
+        return next(_parse_rows(records), None)
 
     def names(self) -> list[str]:
-        """Of all runs, for a nearest match."""
-        with self._trying() as connection:
+        """Names of all runs, to find the closest match."""
+        with self._connection_or_error() as connection:
             return sorted({name for (name,) in connection.execute("SELECT name FROM run")})
 
     def in_folder(self, folder: str) -> RunRow | None:
-        with self._trying() as connection:
-            found = connection.execute("SELECT row FROM run WHERE folder = ?", (folder,)).fetchall()
-        return next(_parsed(found), None)
+        with self._connection_or_error() as connection:
+            records = connection.execute("SELECT row FROM run WHERE folder = ?", (folder,)).fetchall()
+        return next(_parse_rows(records), None)
 
     def configs(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """By id of a run: its config as it last ran, flat, by knob name."""
-        found: dict[str, dict[str, Any]] = {}
-        with self._trying() as connection:
+        """Id of a run → its config as it last ran, flat, by knob name."""
+        configs: dict[str, dict[str, Any]] = {}
+        with self._connection_or_error() as connection:
             for id_ in ids:
                 row = connection.execute("SELECT config FROM run WHERE id = ?", (id_,)).fetchone()
-                found[id_] = _document(row[0]) if row is not None else {}
-        return found
+                configs[id_] = _document(row[0]) if row is not None else {}
+        return configs
 
     # --- writing ------------------------------------------------------------------------------------------
 
@@ -165,19 +172,19 @@ class RunIndex:
         marks: Mapping[str, bytes] = MappingProxyType({}),
         unless_since: int | None = None,
     ) -> int:
-        """Add these or replace them, all or none. With no config the one there is stays.
+        """Add or replace these rows, all or none. Without a config the existing one stays.
 
-        `marks`: by id, what the rows were made from. `unless_since`: a stamp; what others have put after it
-        stays, since they know better.
+        `marks`: id → fingerprint of what the row was made from. `unless_since`: a stamp; rows that others
+        wrote after it stay, since they are newer.
 
         Returns:
-            How many were put.
+            Number of written rows.
         """
         documents = [
             {
                 **{name: getattr(row, name) for name in ("id", "name", "folder", "control", "state")},
                 "row": orjson.dumps(row),
-                "config": None if config is None else _dumped(config),
+                "config": None if config is None else _dump(config),
                 "mark": marks.get(row.id, b""),
                 "disk": row.disk_bytes,
             }
@@ -200,21 +207,23 @@ class RunIndex:
             )
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Forget these. Their folders stay."""
+        """Delete these rows. The folders stay."""
         with self._writing() as (connection, _):
             connection.executemany("DELETE FROM run WHERE id = ?", [(id_,) for id_ in ids])
 
     def set_whole(self, list_seen: int | None = None) -> None:
-        """It has been made from all folders; those of the user's list as that was when it had this mark."""
-        with self._trying() as connection:
-            known = connection.execute("SELECT is_whole, list_seen FROM head").fetchone()
-        seen = known[1] if list_seen is None else list_seen
-        if known != (1, seen):
+        """Record that it was built from all folders; `list_seen`: modification time of the user's list at
+        that moment.
+        """
+        with self._connection_or_error() as connection:
+            current = connection.execute("SELECT is_whole, list_seen FROM head").fetchone()
+        new_list_seen = current[1] if list_seen is None else list_seen
+        if current != (1, new_list_seen):
             with self._writing() as (connection, _):
-                connection.execute("UPDATE head SET is_whole = 1, list_seen = ?", (seen,))
+                connection.execute("UPDATE head SET is_whole = 1, list_seen = ?", (new_list_seen,))
 
     def close(self) -> None:
-        """A later call opens it again."""
+        """Close the connection. A later call opens it again."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -223,7 +232,7 @@ class RunIndex:
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[sqlite3.Connection, int]]:
-        with self._trying() as connection:
+        with self._connection_or_error() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 connection.execute("UPDATE head SET stamp = stamp + 1")
@@ -236,14 +245,14 @@ class RunIndex:
             connection.execute("COMMIT")
 
     @contextmanager
-    def _trying(self) -> Iterator[sqlite3.Connection]:
-        """The errors of sqlite as ours. A damaged file is set aside before the error is raised: the next call
-        finds an empty one.
+    def _connection_or_error(self) -> Iterator[sqlite3.Connection]:
+        """Convert errors of sqlite to ours. A damaged file is moved aside before the error is raised: the
+        next call finds an empty one.
         """
         try:
-            yield self._opened()
+            yield self._open()
         except sqlite3.DatabaseError as error:
-            if isinstance(error, _OURS):
+            if isinstance(error, _CALLER_ERRORS):
                 raise
             if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
                 self.close()
@@ -254,24 +263,24 @@ class RunIndex:
                 f"the index of runs was damaged ({error})", hint=str(hints.RUNS_REBUILD)
             ) from error
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._inode == _inode(self.path):
             return self._connection
         self.close()
         make_folder(self.path.parent, mode=0o700)
         try:
-            self._connection = self._connected()
+            self._connection = self._connect()
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
                 raise
             self._set_aside(str(error))
-            self._connection = self._connected()
+            self._connection = self._connect()
         self._inode = _inode(self.path)
         return self._connection
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self.path, timeout=self._patience_s, isolation_level=None, check_same_thread=False
+            self.path, timeout=self._timeout_s, isolation_level=None, check_same_thread=False
         )
         try:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -290,11 +299,11 @@ class RunIndex:
 
     def _set_aside(self, reason: str) -> None:
         self.close()
-        aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
+        target = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
         with suppress(OSError):
-            self.path.rename(aside)
+            self.path.rename(target)
             self.path.with_name(f"{self.path.name}-journal").unlink(missing_ok=True)
-            self.was_damaged = f"{reason}; it lies in {aside}"
+            self.was_damaged = f"{reason}; it lies in {target}"
             logger.warning("the index of runs was set aside: %s", self.was_damaged)
 
 
@@ -306,14 +315,14 @@ def _inode(path: Path) -> int:
 
 
 def _is_damage(error: sqlite3.OperationalError) -> bool:
-    """Rather than a lock or a full disk, which are operational errors as well."""
+    """False for a lock or a full disk, which are operational errors as well."""
     return any(
-        word in str(error) for word in ("malformed", "no such table", "no such column", "not a database")
+        phrase in str(error) for phrase in ("malformed", "no such table", "no such column", "not a database")
     )
 
 
-def _parsed(found: Iterable[tuple[bytes]]) -> Iterator[RunRow]:
-    for (row,) in found:
+def _parse_rows(records: Iterable[tuple[bytes]]) -> Iterator[RunRow]:
+    for (row,) in records:
         try:
             yield RunRow.parsed(orjson.loads(row))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -322,12 +331,12 @@ def _parsed(found: Iterable[tuple[bytes]]) -> Iterator[RunRow]:
 
 def _document(data: bytes) -> dict[str, Any]:
     try:
-        found = orjson.loads(data)
+        document = orjson.loads(data)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
-def _dumped(config: Mapping[str, Any]) -> bytes:
-    """TOML has dates, and numbers larger than JSON's."""
+def _dump(config: Mapping[str, Any]) -> bytes:
+    """Serialise a config: TOML has dates, and larger numbers than JSON."""
     return orjson.dumps(dict(config), default=str, option=orjson.OPT_NON_STR_KEYS)

@@ -1,6 +1,6 @@
-"""What the supervisor has in hand, on disk: should it be killed, the next one finishes it.
+"""The supervisor's pending work on disk: if it is killed, the next one finishes it.
 
-Clocks: failures are kept by the wall clock, since a monotonic one means nothing to another process.
+Failures are stored by the wall clock, since a monotonic one means nothing to another process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class Pending(BaseModel):
-    """A transaction whose starts have not all been handed over."""
+    """A transaction whose starts have not all been executed."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -37,38 +37,38 @@ class AppliedEdit(BaseModel):
     model_config = ConfigDict(frozen=True, defer_build=True)
 
     number: int = 0
-    """Of its record."""
+    """Number of the edit's record."""
     words: str
     components: tuple[str, ...]
     ready_at: dict[str, float] = {}
-    """When each became ready, in seconds since the epoch."""
+    """Component → time at which it became ready, in seconds since the epoch."""
     offer: RollbackOffer | None = None
-    """One of them did not survive it."""
+    """Set if one of the components failed after the edit."""
 
 
 class Intent(BaseModel):
-    """The state of `intent.json`."""
+    """The content of `intent.json`."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
     boot: str = ""
-    """Of the machine and container it was written in. In another one, nothing of it holds any more."""
+    """Boot and container in which it was written. In another one it is void."""
     alive: tuple[str, ...] = ()
-    """Components that had a process: one that has none now ended unseen."""
+    """Components that had a process: one without a process now ended unseen."""
     waiting: tuple[str, ...] = ()
-    """Components whose start had begun."""
+    """Components whose start was in progress."""
     backoff: tuple[str, ...] = ()
-    """Components that were to be started again by their restart policy."""
+    """Components that their restart policy was about to start again."""
     failed_at: dict[str, tuple[float, ...]] = {}
-    """Failures that count, in seconds since the epoch, oldest first."""
+    """Component → failures that count, in seconds since the epoch, oldest first."""
     transaction: Pending | None = None
     rollback: AppliedEdit | None = None
     down: Down | None = None
-    """Set from the moment it is asked to be taken down. The next supervisor finishes that, or begins anew."""
+    """Set once the experiment is asked to go down. The next supervisor finishes that, or starts again."""
 
     @property
     def is_unfinished(self) -> bool:
-        """Something was to be started, or is to be stopped, that no process reminds of."""
+        """True if a start or stop is pending that no process reveals."""
         return bool(self.transaction or self.waiting or self.backoff)
 
 
@@ -104,18 +104,18 @@ def failures(intent: Intent, component: str) -> tuple[float, ...]:
 
 
 class IntentFile:
-    """`intent.json`, written when it changed."""
+    """The file `intent.json`, written when the intent changes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._written: Intent | None = None
-        self._stamp: tuple[int, int, int] | None = None
-        """Of the file as it was written."""
+        self._fingerprint: tuple[int, int, int] | None = None
+        """Fingerprint of the file as it was written."""
         self._problem = ""
-        """Told last."""
+        """The last error that was logged."""
 
     def read(self) -> Intent:
-        """What an earlier supervisor had in hand; nothing where there is no sound file of this boot."""
+        """The intent of an earlier supervisor; an empty one if there is no valid file of this boot."""
         try:
             intent = Intent.model_validate_json(read_own(self._path))
         except (FileNotFoundError, NotADirectoryError):
@@ -126,8 +126,8 @@ class IntentFile:
         return intent if intent.boot == boot_identity() else Intent()
 
     def write(self, intent: Intent) -> None:
-        """Keep it; again where the file was damaged. A full disk costs only that, should we die now."""
-        if intent == self._written and self._stamp == self._file_stamp():
+        """Store it; again if the file was damaged. A full disk has no other effect, unless we are killed."""
+        if intent == self._written and self._fingerprint == self._file_fingerprint():
             return
         try:
             write_atomically(self._path, intent.model_dump_json().encode())
@@ -136,9 +136,9 @@ class IntentFile:
                 logger.error("%s", error)
             self._problem = str(error)
         else:
-            self._written, self._stamp, self._problem = intent, self._file_stamp(), ""
+            self._written, self._fingerprint, self._problem = intent, self._file_fingerprint(), ""
 
-    def _file_stamp(self) -> tuple[int, int, int] | None:
+    def _file_fingerprint(self) -> tuple[int, int, int] | None:
         try:
             info = self._path.lstat()
         except OSError:

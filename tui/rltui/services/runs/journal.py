@@ -1,4 +1,4 @@
-"""The journal: everything that happened to an experiment, appended line by line, never rewritten."""
+"""The journal: all events of an experiment, appended line by line, never rewritten."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rltui.services.own_files import open_own
 if TYPE_CHECKING:
     from rltui.core.api import JournalEntry  # pydantic takes 60 ms, which `rltui events` need not pay
 
-_LATEST = 1e11
-"""Seconds since 1970 that still are a date."""
+_LATEST_TIME = 1e11
+"""Largest number of seconds since 1970 that counts as a date."""
 
 
 def read_entries(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield all whole entries, oldest first, as JSON has them. What is no whole entry is passed over."""
+    """Yield all complete entries, oldest first, as JSON objects. Other lines are skipped."""
     try:
         descriptor = open_own(path, os.O_RDONLY)
     except OSError:  # none, or not the user's own
@@ -38,12 +38,12 @@ def read_entries(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_journal(path: Path) -> list[JournalEntry]:
-    """As `read_entries`, as values; lines that are no such value are passed over too."""
+    """Parse all entries; other lines are skipped."""
     return list(JournalFeed(path).read())
 
 
 class JournalFeed:
-    """A journal that others append to: read as far as it has grown. From any thread."""
+    """A journal that others append to, read as far as it has grown. From any thread."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class JournalFeed:
         self._entries: list[JournalEntry] = []
 
     def read(self) -> tuple[JournalEntry, ...]:
-        """All whole entries up to now, oldest first. Only what was appended is read."""
+        """All complete entries up to now, oldest first. Only appended lines are read."""
         with self._lock:
             return self._read()
 
@@ -68,31 +68,31 @@ class JournalFeed:
                 continue
         if self._rows.restarted:
             self._entries.clear()
-        self._entries += (entry for entry in new if 0 <= entry.at < _LATEST)
+        self._entries += (entry for entry in new if 0 <= entry.at < _LATEST_TIME)
         return tuple(self._entries)
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
-    """With all that every entry has, of the kind it should be."""
+    """A line with all required fields of the right types, else `None`."""
     try:
         entry = json.loads(line)
-        whole = 0 <= entry["at"] < _LATEST and isinstance(entry["kind"] + entry["text"], str)
+        is_complete = 0 <= entry["at"] < _LATEST_TIME and isinstance(entry["kind"] + entry["text"], str)
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
-    return entry if whole else None
+    return entry if is_complete else None
 
 
 logger = logging.getLogger(__name__)
 
 LONGEST_LINE = 1 << 20
-"""So far back the end of the last whole line is looked for, in bytes."""
+"""Limit of the search for the end of the last complete line, in bytes."""
 
 
 class Journal:
-    """Appends to `path`, of which it is the only writer. A line is whole or absent: what a full disk or a
-    killed supervisor cut short is taken back.
+    """Appends to `path`, whose only writer it is. A line is complete or absent: one that a full disk or a
+    killed supervisor cut short is removed.
 
-    A disk that is full does not stop anything: the entry still reaches the listeners, and the log says so.
+    A full disk stops nothing: the entry still reaches the listeners, and the log says so.
     """
 
     def __init__(
@@ -107,7 +107,9 @@ class Journal:
         self._listener = listener
         self._lock = threading.Lock()
         self.step: Callable[[], int | None] = lambda: None
-        """Steps that the run has completed by now, for the entries: set by who reads its metrics."""
+        """Function that returns the number of completed steps, for the entries; set by the reader of its
+        metrics.
+        """
 
     def add(
         self,
@@ -118,9 +120,9 @@ class Journal:
         attempt: int | None = None,
         **data: object,
     ) -> JournalEntry:
-        """Record an event that happened now. From any thread; the listener hears it there.
+        """Record an event that happened now. From any thread; the listener is called there.
 
-        `data` may say a `step` of its own.
+        `data` may contain a `step` of its own.
         """
         entry = self._entry(kind, text, component=component, attempt=attempt, data=data)
         try:
@@ -131,11 +133,11 @@ class Journal:
         return entry
 
     def note(self, text: str) -> JournalEntry:
-        """Record a person's words. As `add`, but they are kept or refused.
+        """Record a person's note. As `add`, but it is stored or refused.
 
         Raises:
-            UsageError: if they are none, or too many.
-            RltuiError: if they cannot be written.
+            UsageError: if it is empty or too long.
+            RltuiError: if it cannot be written.
         """
         entry = self._entry("note", note_text(text), component=None, attempt=None, data={})
         try:
@@ -177,7 +179,7 @@ class Journal:
 
 
 def _end_of_whole_lines(descriptor: int) -> int:
-    """Size of the file, without the beginning of a line that its writer did not live to finish."""
+    """Size of the file, after removal of a line that its writer did not finish."""
     size = os.fstat(descriptor).st_size
     if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
         return size

@@ -1,7 +1,7 @@
 """Experiments that use the inference server of another one.
 
-Who uses it has that in its record (`inference_of`); whose it is has a file for each of them, so that both
-sides see it. It counts while something of the user lives.
+The user's record names the owner (`inference_of`); the owner has a file for each user, so that both sides
+know. A lease is valid while something of the user lives.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FOLDER = "leases"
 
 
 def keep_lease(owner: ExperimentRecord, user: ExperimentRecord) -> None:
-    """Let `owner` know that `user` uses its server.
+    """Record that `user` uses the server of `owner`.
 
     Raises:
         RltuiError: if it cannot be written.
@@ -33,38 +33,43 @@ def keep_lease(owner: ExperimentRecord, user: ExperimentRecord) -> None:
 
 
 def users_of(owner: ExperimentRecord) -> tuple[ExperimentRecord, ...]:
-    """The experiments that use its server now: something of each of them lives."""
-    found = []
+    """The experiments that use its server now and have a living process."""
+    users = []
     for name in _lease_names(owner):
         with suppress(RltuiError):  # a damaged record uses nothing
             user = find_experiment(name)
             if user is not None and user.inference_of == owner.name and living(user):
-                found.append(user)
-    return tuple(found)
+                users.append(user)
+    return tuple(users)
 
 
 def trained_by(owner: ExperimentRecord) -> str | None:
-    """Whose weights its server has: the run that began last since it started, its own or a user's; `None`: it
-    has those it started with.
+    """Name of the run whose weights the server has: the run that started last since the server did, its own
+    or a user's; `None`: it has the weights that it started with.
 
     Raises:
         RltuiError: if one of their layouts or records cannot be read any more.
     """
-    since = max(map(_began, _newest_of(owner, ("inference",))), default=0.0)
+    since = max(map(_start_time, _newest_attempts(owner, ("inference",))), default=0.0)
     users = (find_experiment(name) for name in _lease_names(owner))
-    began = {
-        one.name: max(map(_began, _newest_of(one, _run_jobs(one))), default=0.0)
-        for one in (owner, *(user for user in users if user is not None and user.inference_of == owner.name))
+    start_times = {
+        experiment.name: max(
+            map(_start_time, _newest_attempts(experiment, _run_jobs(experiment))), default=0.0
+        )
+        for experiment in (
+            owner,
+            *(user for user in users if user is not None and user.inference_of == owner.name),
+        )
     }
-    newest = max(began, key=began.__getitem__)
-    return newest if began[newest] > since else None
+    newest = max(start_times, key=start_times.__getitem__)
+    return newest if start_times[newest] > since else None
 
 
 def living(record: ExperimentRecord, components: Collection[str] | None = None) -> tuple[str, ...]:
-    """Those of these components, or of all, that have a process."""
+    """The components, of these or of all, that have a process."""
     return tuple(
         folder.parent.name
-        for folder in _newest_of(record, components)
+        for folder in _newest_attempts(record, components)
         if (attempt := read_attempt(folder)) is not None
         and (attempt.is_supervised or attempt.living_main is not None)
     )
@@ -83,12 +88,12 @@ def _run_jobs(record: ExperimentRecord) -> frozenset[str]:
     return layout_files.load_for(record).run_jobs(framework_of(record).run_roles)
 
 
-def _newest_of(record: ExperimentRecord, components: Collection[str] | None) -> list[Path]:
+def _newest_attempts(record: ExperimentRecord, components: Collection[str] | None) -> list[Path]:
     folders = ControlFolder(Path(record.output_dir)).newest_attempts()
-    return [each for each in folders if components is None or each.parent.name in components]
+    return [folder for folder in folders if components is None or folder.parent.name in components]
 
 
-def _began(folder: Path) -> float:
+def _start_time(folder: Path) -> float:
     attempt = read_attempt(folder)
     return 0.0 if attempt is None or attempt.started_at is None else attempt.started_at
 

@@ -1,4 +1,4 @@
-"""Folders of runs that are not where they were: found again by the id in them, or why they are gone."""
+"""Folders of runs that are not where they were: found again by the id in them, or explained."""
 
 from __future__ import annotations
 
@@ -19,105 +19,109 @@ from rltui.services.runs.experiments import find_experiment, free_name
 from rltui.services.runs.run_sheet import FILE_NAME
 
 TRASH = ".rltui-trash"
-"""Beside a run: the folder that it is put into when it is thrown away."""
-_MOST_LOOKED_AT = 5000
-"""Entries of one folder."""
-_TABLE_OF_DISKS = Path("/etc/fstab")
+"""Name of the trash folder next to a run."""
+_MAX_ENTRIES = 5000
+"""Limit of entries that are read of one folder."""
+_FSTAB = Path("/etc/fstab")
 
 
-def sheet_id(place: Path) -> RunId | None:
-    """Id of the run in that output folder; `None` where there is none, or it cannot be read."""
+def sheet_id(folder: Path) -> RunId | None:
+    """Id of the run in that output folder; `None` if there is none, or it cannot be read."""
     try:
-        return run_id(orjson.loads(read_own(place / paths.STATE_FOLDER / FILE_NAME))["id"])
+        return run_id(orjson.loads(read_own(folder / paths.STATE_FOLDER / FILE_NAME))["id"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
 
 class MovedRunFinder:
-    """Looks for runs near where they were. What a folder holds is looked at once."""
+    """Searches for runs near their former locations. Each folder is read once."""
 
     def __init__(self, parents: Callable[[], Iterable[str]]) -> None:
-        """`parents`: folders that other runs lie in."""
+        """`parents`: folders that contain other runs."""
         self._parents = parents
         self._others: tuple[Path, ...] | None = None
-        self._held: dict[Path, dict[str, Path]] = {}
+        self._runs_in: dict[Path, dict[str, Path]] = {}
 
-    def find(self, id_: str, place: Path) -> Path | None:
-        """The output folder that the run with that id lies in now; it was at `place`."""
-        for folder in self._near(place):
-            if (found := self._in(folder).get(id_)) is not None:
-                return found
+    def find(self, id_: str, old_folder: Path) -> Path | None:
+        """The current output folder of the run with that id; it was at `old_folder`."""
+        for folder in self._near(old_folder):
+            if (new_folder := self._in(folder).get(id_)) is not None:
+                return new_folder
         # a folder above it may have got another name
-        there = _nearest(place)
-        below = place.relative_to(there).parts[1:]
-        if not below:
+        nearest = _nearest(old_folder)
+        relative_parts = old_folder.relative_to(nearest).parts[1:]
+        if not relative_parts:
             return None
-        places = (there.joinpath(name, *below) for name in _names(there))
-        return next((each for each in places if sheet_id(each) == id_), None)
+        candidates = (nearest.joinpath(name, *relative_parts) for name in _names(nearest))
+        return next((candidate for candidate in candidates if sheet_id(candidate) == id_), None)
 
-    def _near(self, place: Path) -> Iterable[Path]:
-        yield place.parent
-        yield place.parent / TRASH
-        if place.parent.name == TRASH:
-            yield place.parent.parent
+    def _near(self, old_folder: Path) -> Iterable[Path]:
+        yield old_folder.parent
+        yield old_folder.parent / TRASH
+        if old_folder.parent.name == TRASH:
+            yield old_folder.parent.parent
         if self._others is None:
             self._others = tuple(map(Path, sorted(self._parents())))
-        for other in self._others:
-            yield other
-            yield other / TRASH
+        for parent in self._others:
+            yield parent
+            yield parent / TRASH
 
     def _in(self, folder: Path) -> dict[str, Path]:
-        if folder not in self._held:
-            held: dict[str, Path] = {}
-            self._held[folder] = held
+        if folder not in self._runs_in:
+            by_id: dict[str, Path] = {}
+            self._runs_in[folder] = by_id
             for name in _names(folder):
                 if (id_ := sheet_id(folder / name)) is not None:
-                    held.setdefault(id_, folder / name)
-        return self._held[folder]
+                    by_id.setdefault(id_, folder / name)
+        return self._runs_in[folder]
 
 
 def _names(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return [entry.name for entry, _ in zip(entries, range(_MOST_LOOKED_AT), strict=False)]
+            return [entry.name for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False)]
     except OSError:  # not there, or not for us to read
         return []
 
 
-def _nearest(place: Path) -> Path:
-    return next((parent for parent in place.parents if parent.is_dir()), Path("/"))
+def _nearest(path: Path) -> Path:
+    return next((parent for parent in path.parents if parent.is_dir()), Path("/"))
 
 
-def why_gone(place: Path) -> str:
-    """Why there is no such folder any more, as far as that can be told."""
+def why_gone(path: Path) -> str:
+    """The reason why there is no such folder any more, as far as known."""
     try:
-        place.stat()
+        path.stat()
     except OSError as error:
         if isinstance(error, PermissionError):
-            return f"{place} cannot be looked at: permission denied"
+            return f"{path} cannot be looked at: permission denied"
     for disk in _disks():
-        if place.is_relative_to(disk) and not disk.is_mount():
-            return f"{place} is on a disk that is not mounted: {disk}"
-    there = _nearest(place)
-    if there == place.parent:
-        return f"{place} was deleted or moved away"
+        if path.is_relative_to(disk) and not disk.is_mount():
+            return f"{path} is on a disk that is not mounted: {disk}"
+    nearest = _nearest(path)
+    if nearest == path.parent:
+        return f"{path} was deleted or moved away"
     return (
-        f"{place} is gone, and all of {there / place.relative_to(there).parts[0]}: deleted, or not mounted?"
+        f"{path} is gone, and all of {nearest / path.relative_to(nearest).parts[0]}: deleted, or not mounted?"
     )
 
 
 def _disks() -> list[Path]:
-    """Where disks belong that are not always there."""
+    """Mount points of disks that are not always mounted."""
     with suppress(OSError, UnicodeDecodeError):
-        lines = (line.split() for line in _TABLE_OF_DISKS.read_text().splitlines())
-        found = (words[1] for words in lines if len(words) > 2 and not words[0].startswith("#"))
-        return [Path(each) for each in found if each.startswith("/") and each != "/"]
+        lines = (line.split() for line in _FSTAB.read_text().splitlines())
+        mount_points = (fields[1] for fields in lines if len(fields) > 2 and not fields[0].startswith("#"))
+        return [
+            Path(mount_point)
+            for mount_point in mount_points
+            if mount_point.startswith("/") and mount_point != "/"
+        ]
     return []
 
 
-def at_its_place(record: ExperimentRecord, place: Path) -> ExperimentRecord:
-    """The record of an experiment that was at another place: its own paths as they are now."""
-    old, new = record.output_dir, str(place)
+def at_its_place(record: ExperimentRecord, folder: Path) -> ExperimentRecord:
+    """The record of an experiment that was moved to `folder`, with its own paths adjusted."""
+    old, new = record.output_dir, str(folder)
 
     def moved(path: str) -> str:
         return new + path[len(old) :] if path == old or path.startswith(f"{old}/") else path
@@ -133,16 +137,16 @@ def at_its_place(record: ExperimentRecord, place: Path) -> ExperimentRecord:
 
 
 def take_over(record: ExperimentRecord) -> ExperimentRecord:
-    """Write down, there and on the user's list, that an experiment lies where `record` says. Where another
-    has its name, it gets a new one.
+    """Register, there and on the user's list, that an experiment is where `record` says. If another has its
+    name, it gets a new one.
 
     Raises:
         RltuiError: if that cannot be written.
     """
-    place = Path(record.output_dir)
+    folder = Path(record.output_dir)
     with suppress(RltuiError):  # one that is damaged has the name all the same
-        other = find_experiment(record.name)
-        if other is not None and not same_folder(other.output_dir, record.output_dir):
-            record = replace(record, name=free_name(record.name, place))
-    ControlFolder(place).write_record(record)
+        listed = find_experiment(record.name)
+        if listed is not None and not same_folder(listed.output_dir, record.output_dir):
+            record = replace(record, name=free_name(record.name, folder))
+    ControlFolder(folder).write_record(record)
     return record

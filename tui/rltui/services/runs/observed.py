@@ -1,4 +1,4 @@
-"""Runs that somebody else started: what is known of their framework without a config."""
+"""Runs that somebody else started: finding them, and what is known of their framework without a config."""
 
 from __future__ import annotations
 
@@ -38,15 +38,17 @@ _FILES: tuple[tuple[str, Callable[[str], Any]], ...] = (
     ("configs/sft.toml", tomllib.loads),
     ("run_default/control/orch.toml", tomllib.loads),
 )
-"""Relative to the folder of the run: prime-rl of today, then of spring 2026, which wrote resolved configs."""
+"""Paths relative to the run's folder: of current prime-rl, then of spring 2026, which wrote resolved
+configs.
+"""
 
 
-_CONFIG_PLACES = ("configs/latest/resolved", "configs/resolved", "configs")
-"""The first with files counts."""
+_CONFIG_FOLDERS = ("configs/latest/resolved", "configs/resolved", "configs")
+"""The first folder with files counts."""
 
 
 def written_max_steps(run_dir: Path) -> int | None:
-    """`max_steps` of the first of those files that has one; `None` where it is not written down."""
+    """`max_steps` of the first of those files that has one; `None` if none has."""
     for name, parse in _FILES:
         try:
             data = parse(content_of(run_dir / name).decode())
@@ -59,29 +61,31 @@ def written_max_steps(run_dir: Path) -> int | None:
 
 
 def written_config(run_dir: Path) -> dict[str, Any]:
-    """What a framework wrote down of the config that it ran with, flat: `trainer.optim.lr`; empty where it
-    did not.
+    """The config that a framework wrote down for its run, flat: `trainer.optim.lr`; empty if it wrote
+    none.
     """
-    for place in _CONFIG_PLACES:
-        found: dict[str, Any] = {}
-        for name in sorted(_entries(run_dir / place)):
+    for folder in _CONFIG_FOLDERS:
+        config: dict[str, Any] = {}
+        for name in sorted(_entries(run_dir / folder)):
             parse = {".json": json.loads, ".toml": tomllib.loads}.get(Path(name).suffix)
             if parse is None:
                 continue
             try:
-                data = parse(content_of(run_dir / place / name).decode())
+                data = parse(content_of(run_dir / folder / name).decode())
             except (OSError, ValueError, RecursionError, ConfigError):
                 continue
             if isinstance(data, Mapping):
                 stem = Path(name).stem
-                found |= {key if stem == "rl" else f"{stem}.{key}": value for key, value in leaves(data)}
-        if found:
-            return {key: value for key, value in found.items() if value not in (None, {}, [])}
+                config |= {key if stem == "rl" else f"{stem}.{key}": value for key, value in leaves(data)}
+        if config:
+            return {key: value for key, value in config.items() if value not in (None, {}, [])}
     return {}
 
 
 def framework_of(record: ExperimentRecord) -> Framework:
-    """The framework of an experiment. Of an observed one, only what its files mean: it has no config here."""
+    """The framework of an experiment. For an observed one, only the meaning of its files: it has no config
+    here.
+    """
     framework = registry.get(record.framework)
     if not record.observed:
         if record.inference:
@@ -91,7 +95,7 @@ def framework_of(record: ExperimentRecord) -> Framework:
 
 
 class _Observed(Generic):
-    """What the files of a run mean that has no config here."""
+    """The framework of a run without a config here."""
 
     def __init__(self, framework: Framework, run_dir: Path) -> None:
         super().__init__()
@@ -109,12 +113,12 @@ class _Observed(Generic):
 
 
 def title_of(record: ExperimentRecord, layout: Layout, framework: Framework) -> str:
-    """What the experiment is called for people: an observed run as its framework, whatever the layout."""
+    """The experiment's title for people: an observed run's framework, whatever the layout."""
     return framework.title if record.observed else layout.title or framework.title
 
 
 def refuse_observed(record: ExperimentRecord) -> None:
-    """For everything that would change something.
+    """Guard for everything that would change something.
 
     Raises:
         UsageError: if somebody else runs the experiment.
@@ -128,30 +132,30 @@ def refuse_observed(record: ExperimentRecord) -> None:
 
 
 def is_growing(logs: Iterable[FollowedLog], now: float) -> bool:
-    """Somebody still writes to one of them."""
+    """True if somebody still writes to one of them."""
     return any(log.changed_at is not None and now - log.changed_at < QUIET_S for log in logs)
 
 
 _RESULTS = frozenset({"results.jsonl", "traces.jsonl"})
-"""Of `vf-eval`, before 0.4 and since, beside what it was told."""
+"""Result files of `vf-eval`, before 0.4 and since."""
 EVALUATOR = "verifiers"
-"""Id of the framework whose program leaves such results."""
+"""Id of the framework whose program writes such results."""
 _MOST_FOLDERS = 20_000
 _MOST_ENTRIES = 500
-"""Of each folder; those that tell are few."""
+"""Limit per folder; relevant entries are few."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
     path: Path
-    """Absolute, without links."""
+    """An absolute path without links."""
     framework: str
 
 
 def find_run(folder: Path, framework: str | None = None) -> FoundRun:
-    """The run in `folder`, or the only one in a folder of that.
+    """The run in `folder`, or the only one in a subfolder.
 
-    With `framework`, the folder is taken as a run of it, whatever it holds.
+    With `framework`, the folder is taken as a run of it, whatever it contains.
 
     Raises:
         UsageError: if there is none, or several: names them, the one written to last first.
@@ -162,9 +166,9 @@ def find_run(folder: Path, framework: str | None = None) -> FoundRun:
     folder = folder.resolve()
     if framework is not None:
         return FoundRun(folder, framework)
-    if (found := _run_at(folder)) is not None:
-        return found
-    inside = [run for entry in _folders(folder) if (run := _run_at(entry)) is not None]
+    if (run := _detect_run(folder)) is not None:
+        return run
+    inside = [candidate for entry in _folders(folder) if (candidate := _detect_run(entry)) is not None]
     if len(inside) == 1:
         return inside[0]
     if not inside:
@@ -173,48 +177,48 @@ def find_run(folder: Path, framework: str | None = None) -> FoundRun:
             hint="name the folder that has logs/ in it; if the run is just beginning, say which framework "
             "with --framework",
         )
-    inside.sort(key=lambda run: run.path.stat().st_mtime, reverse=True)
+    inside.sort(key=lambda candidate: candidate.path.stat().st_mtime, reverse=True)
     raise UsageError(
         f"{folder} holds {len(inside)} runs: say which",
-        details=[hints.WATCH_RUN(folder=run.path) for run in inside],
+        details=[hints.WATCH_RUN(folder=candidate.path) for candidate in inside],
         hint="the one that changed last comes first",
     )
 
 
 def holds_results(folder: Path) -> bool:
-    """It is what an evaluator left, of one evaluation, and no run."""
+    """True for results of one evaluation without a run."""
     names = frozenset(_entries(folder))
     return not names.isdisjoint(_RESULTS) and framework_of_tree([*_names(folder)]) is None
 
 
 def runs_below(folder: Path) -> Iterator[FoundRun]:
-    """All runs, and all results of evaluators, in `folder` and below; what lies within one is part of it. The
-    framework of the user's own experiments is not looked for.
+    """All runs, and all results of evaluators, in `folder` and below; runs inside a run are part of it. For
+    the user's own experiments the framework is not determined.
 
-    Goes through the first 20,000 folders, and not into hidden ones.
+    Visits the first 20,000 folders, without hidden ones.
     """
-    waiting, left = [folder.resolve()], _MOST_FOLDERS
-    while waiting and (left := left - 1):
-        here = waiting.pop()
-        if is_own(here):
-            yield FoundRun(here, GENERIC.id)
-        elif (found := _run_at(here)) is not None:
-            yield found
-        elif holds_results(here):
-            yield FoundRun(here, EVALUATOR)
+    waiting, remaining = [folder.resolve()], _MOST_FOLDERS
+    while waiting and (remaining := remaining - 1):
+        current = waiting.pop()
+        if is_own(current):
+            yield FoundRun(current, GENERIC.id)
+        elif (run := _detect_run(current)) is not None:
+            yield run
+        elif holds_results(current):
+            yield FoundRun(current, EVALUATOR)
         else:
-            inside = (each for each in _folders(here) if not each.name.startswith("."))
-            waiting += sorted((each for each in inside if not each.is_symlink()), reverse=True)
+            inside = (child for child in _folders(current) if not child.name.startswith("."))
+            waiting += sorted((child for child in inside if not child.is_symlink()), reverse=True)
 
 
 def is_own(folder: Path) -> bool:
-    """It is the output folder of an experiment of the user's own, whether that can be read or not."""
+    """True for the output folder of an experiment of the user's own, whether that can be read or not."""
     control = folder / paths.STATE_FOLDER
     return (control / "experiment.toml").is_file() and why_folder_is_foreign(control) is None
 
 
-def _run_at(folder: Path) -> FoundRun | None:
-    """The run that was written to just this folder."""
+def _detect_run(folder: Path) -> FoundRun | None:
+    """The run that was written to exactly this folder."""
     if (folder / paths.STATE_FOLDER / "experiment.toml").is_file():
         record = ControlFolder(folder).read_record()
         if record is not None:  # another person's rltui runs it, maybe in another place of the file system

@@ -1,8 +1,8 @@
-"""What people do with runs once they are there: tags, notes, marks, the archive, the trash.
+"""Annotations of runs by people (tags, notes, best), and the archive and the trash.
 
-Each writes the sheet in the run's folder first, then the index, which is made again from the folders anyway.
-The trash lies beside the run, on its own disk: what is put there is renamed, and frees nothing until it is
-emptied.
+Each change is written to the metadata in the run's folder first, then to the index, which can be rebuilt from
+the folders. The trash is a folder next to the run, on the same disk: a run is renamed into it, which frees
+nothing until it is emptied.
 """
 
 from __future__ import annotations
@@ -34,23 +34,25 @@ logger = logging.getLogger(__name__)
 _LONGEST_TAG = 48
 _LONGEST_NOTE = 4000
 _CLOCK_SLACK_S = 60.0
-_SHEET_FIELDS = tuple(each.name for each in fields(RunMetadata))
+_METADATA_FIELDS = tuple(each.name for each in fields(RunMetadata))
 
 
 # --- words --------------------------------------------------------------------------------------------------
 
 
 def set_tags(index: RunIndex, row: RunRow, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> RunRow:
-    """Add and remove tags; one that is already there, or is not, is no mistake.
+    """Add and remove tags; adding an existing one or removing a missing one is no error.
 
     Raises:
-        UsageError: for what cannot be a tag.
-        ConflictError: if its folder is not there.
-        RltuiError: if the sheet cannot be written.
+        UsageError: for an invalid tag.
+        ConflictError: if its folder does not exist.
+        RltuiError: if the metadata cannot be written.
     """
-    adding, removing = frozenset(map(_checked_tag, add)), frozenset(remove)
-    return _changed(
-        index, row, lambda sheet: replace(sheet, tags=tuple(sorted((adding | {*sheet.tags}) - removing)))
+    adding, removing = frozenset(map(_check_tag, add)), frozenset(remove)
+    return _change_metadata(
+        index,
+        row,
+        lambda metadata: replace(metadata, tags=tuple(sorted((adding | {*metadata.tags}) - removing))),
     )
 
 
@@ -59,25 +61,27 @@ def set_note(index: RunIndex, row: RunRow, note: str) -> RunRow:
     note = note.strip()
     if len(note) > _LONGEST_NOTE:
         raise UsageError(f"the note has {len(note)} characters, {_LONGEST_NOTE} are the most")
-    return _changed(index, row, lambda sheet: replace(sheet, note=note))
+    return _change_metadata(index, row, lambda metadata: replace(metadata, note=note))
 
 
 def set_best(index: RunIndex, row: RunRow, is_best: bool) -> RunRow:
-    """Mark it, or take the mark away. Raises as `set_tags`."""
-    return _changed(index, row, lambda sheet: replace(sheet, is_best=is_best))
+    """Mark it as best, or remove the mark. Raises as `set_tags`."""
+    return _change_metadata(index, row, lambda metadata: replace(metadata, is_best=is_best))
 
 
 def archive(index: RunIndex, row: RunRow) -> RunRow:
-    """List it only where the archived are asked for. Raises as `set_tags`."""
-    return _changed(index, row, lambda sheet: replace(sheet, archived_at=sheet.archived_at or time.time()))
+    """Hide it from lists unless archived runs are requested. Raises as `set_tags`."""
+    return _change_metadata(
+        index, row, lambda metadata: replace(metadata, archived_at=metadata.archived_at or time.time())
+    )
 
 
 def unarchive(index: RunIndex, row: RunRow) -> RunRow:
     """List it again. Raises as `set_tags`."""
-    return _changed(index, row, lambda sheet: replace(sheet, archived_at=None))
+    return _change_metadata(index, row, lambda metadata: replace(metadata, archived_at=None))
 
 
-def _checked_tag(tag: str) -> str:
+def _check_tag(tag: str) -> str:
     if not tag or len(tag) > _LONGEST_TAG or not tag.isprintable() or any(sign in tag for sign in " ,()+'\""):
         raise UsageError(
             f"{tag!r} cannot be a tag",
@@ -86,24 +90,24 @@ def _checked_tag(tag: str) -> str:
     return tag
 
 
-def _changed(index: RunIndex, row: RunRow, change: Callable[[RunMetadata], RunMetadata]) -> RunRow:
+def _change_metadata(index: RunIndex, row: RunRow, change: Callable[[RunMetadata], RunMetadata]) -> RunRow:
     if not row.control or not Path(row.control).is_dir():
         raise ConflictError(f"{row.name}: its folder is not there: {row.folder}", hint="nothing was changed")
 
-    def checked(sheet: RunMetadata) -> RunMetadata:
-        if sheet.id != row.id:
+    def check_and_change(metadata: RunMetadata) -> RunMetadata:
+        if metadata.id != row.id:
             raise ConflictError(
                 f"the run in {row.folder} is another one by now",
                 hint=f"{hints.RUNS_REBUILD}; nothing was changed",
             )
-        return change(sheet)
+        return change(metadata)
 
-    sheet = change_sheet(Path(row.control), checked)
-    return _kept(index, replace(row, **{name: getattr(sheet, name) for name in _SHEET_FIELDS}))
+    metadata = change_sheet(Path(row.control), check_and_change)
+    return _save_row(index, replace(row, **{name: getattr(metadata, name) for name in _METADATA_FIELDS}))
 
 
-def _kept(index: RunIndex, row: RunRow) -> RunRow:
-    """The sheet is the truth: an index that cannot be written now is brought up to date later."""
+def _save_row(index: RunIndex, row: RunRow) -> RunRow:
+    """Write the row to the index. The metadata counts: an index that cannot be written is updated later."""
     try:
         index.put([(row, None)])
     except RltuiError as error:
@@ -115,44 +119,44 @@ def _kept(index: RunIndex, row: RunRow) -> RunRow:
 
 
 def kept_in(row: RunRow) -> Path | None:
-    """The folder that goes into the trash: the run's own; of one that rltui was only shown, what rltui keeps
-    of it. `None` where there is none any more.
+    """The folder that goes into the trash: the run's own; for an observed run, rltui's folder of it. `None`
+    if there is none any more.
     """
     return Path(row.control).parent if row.control else None
 
 
 def is_in_trash(row: RunRow) -> bool:
-    """Its folder lies there, whatever its sheet says."""
+    """True if its folder is in a trash, whatever its metadata says."""
     folder = kept_in(row)
     return folder is not None and folder.parent.name == TRASH
 
 
 def lives(row: RunRow) -> ConflictError:
-    """For whoever would put it into the trash."""
+    """The error for putting a running run into the trash."""
     return ConflictError(
         f"{row.name} runs", hint=f"end it first: {hints.DOWN(name=row.name)}; nothing was moved"
     )
 
 
 def there_before(row: RunRow) -> list[str]:
-    """Names of what lay in its folder before it began, and would go with it. Unlike the time of a file, which
-    a copy keeps, that of its inode is never before it was put there.
+    """Names of entries in its folder that are older than the run, and would go with it. Unlike the
+    modification time, which a copy keeps, the change time of an inode is never before it was put there.
     """
-    folder, before_s = kept_in(row), row.created_at - _CLOCK_SLACK_S
+    folder, run_start_s = kept_in(row), row.created_at - _CLOCK_SLACK_S
     if folder is None or row.observed or row.created_at > time.time():  # the clock was set back
         return []
     with suppress(OSError):
-        others = (entry for entry in folder.iterdir() if entry.name != STATE_FOLDER)
-        return sorted(entry.name for entry in others if entry.lstat().st_ctime < before_s)
+        entries = (entry for entry in folder.iterdir() if entry.name != STATE_FOLDER)
+        return sorted(entry.name for entry in entries if entry.lstat().st_ctime < run_start_s)
     return []
 
 
 def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
-    """Put its folder into the trash beside it; one without a folder is forgotten. `with_others`: also what
-    was there before it.
+    """Move its folder into the trash next to it; a run without a folder is forgotten. `with_others`: include
+    entries that are older than the run.
 
     Raises:
-        ConflictError: if it lives, if other runs lie in its folder, or what was there before.
+        ConflictError: if it lives, if its folder contains other runs or older entries.
         RltuiError: if it cannot be moved.
     """
     folder = kept_in(row)
@@ -163,48 +167,49 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
         return row
     folder = folder.resolve()
     _refuse_others_inside(index, row, folder)
-    if not with_others and (others := there_before(row)):
+    if not with_others and (older_entries := there_before(row)):
         raise ConflictError(
-            f"the folder of {row.name} holds what was there before it: {listed(_some(others))}",
+            f"the folder of {row.name} holds what was there before it: {listed(_first_names(older_entries))}",
             hint=f"{hints.RM(run=row.name)} asks whether that goes as well; nothing was moved",
         )
-    with _held(row, folder):
+    with _locked(row, folder):
         make_folder(folder.parent / TRASH, mode=0o700)
         if reason := why_folder_is_foreign(folder.parent / TRASH):
             raise ConflictError(
                 f"{folder.parent / TRASH} is not trusted: {reason}",
                 hint="what lies there is not safe from others; move that folder away; nothing was moved",
             )
-        moved = _moved(row, folder, folder.parent / TRASH / f"{row.id}-{folder.name}")
-    return _settled(index, moved, time.time())
+        moved_row = _move(row, folder, folder.parent / TRASH / f"{row.id}-{folder.name}")
+    return _record_trashed_at(index, moved_row, time.time())
 
 
 def restore(index: RunIndex, row: RunRow) -> RunRow:
-    """Put its folder back where it was.
+    """Move its folder back.
 
     Raises:
-        ConflictError: if its place is taken, or it is not in the trash any more.
+        ConflictError: if its old path is occupied, or it is not in the trash any more.
         RltuiError: if it cannot be moved.
     """
     folder = kept_in(row)
     if folder is None or not is_in_trash(row):
-        return _settled(index, row, None)
-    place = folder.parent.parent / folder.name.removeprefix(f"{row.id}-")
-    if os.path.lexists(place):
+        return _record_trashed_at(index, row, None)
+    target = folder.parent.parent / folder.name.removeprefix(f"{row.id}-")
+    if os.path.lexists(target):
         raise ConflictError(
-            f"{row.name} cannot come back: something else is at {place}", hint="move that away, and ask again"
+            f"{row.name} cannot come back: something else is at {target}",
+            hint="move that away, and ask again",
         )
-    moved = _moved(row, folder, place)
+    moved_row = _move(row, folder, target)
     _remove_empty(folder.parent)
-    return _settled(index, moved, None)
+    return _record_trashed_at(index, moved_row, None)
 
 
 def delete_for_good(index: RunIndex, row: RunRow) -> None:
-    """Delete a folder that lies in the trash.
+    """Delete a folder in the trash.
 
     Raises:
-        UsageError: if it does not.
-        RltuiError: if not all of it can be deleted; it can be tried again.
+        UsageError: if it is not in the trash.
+        RltuiError: if not all of it can be deleted; then it can be tried again.
     """
     from rltui.services.runs.checkpoints import delete  # pydantic takes 60 ms
 
@@ -217,11 +222,11 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
         entries = []
     except OSError as error:
         raise RltuiError(f"cannot delete {folder}: {error.strerror}") from error
-    for each in (
+    for path in (
         *entries,
         folder,
     ):  # the sheet goes last: until then it is in the list, and can be tried again
-        delete([each])
+        delete([path])
     _remove_empty(folder.parent)
     catalog.forget(index, [row.id])
 
@@ -232,23 +237,25 @@ def _remove_empty(folder: Path) -> None:
 
 
 def _refuse_others_inside(index: RunIndex, row: RunRow, folder: Path) -> None:
-    others = [
-        other.name for other in index.rows() if other.id != row.id and folder in Path(other.folder).parents
+    run_names = [
+        row_inside.name
+        for row_inside in index.rows()
+        if row_inside.id != row.id and folder in Path(row_inside.folder).parents
     ]
-    if others:
+    if run_names:
         raise ConflictError(
-            f"other runs lie in the folder of {row.name}: {listed(_some(others))}",
+            f"other runs lie in the folder of {row.name}: {listed(_first_names(run_names))}",
             hint="put those into the trash first; nothing was moved",
         )
 
 
-def _some(names: Sequence[str], most: int = 5) -> list[str]:
+def _first_names(names: Sequence[str], most: int = 5) -> list[str]:
     return [*names[:most], f"{len(names) - most} more"] if len(names) > most else list(names)
 
 
 @contextmanager
-def _held(row: RunRow, folder: Path) -> Iterator[None]:
-    """Nobody starts it meanwhile, and nothing of it lives."""
+def _locked(row: RunRow, folder: Path) -> Iterator[None]:
+    """Keep others from starting the run. Refuses if something of it lives."""
     if str(folder) in living_output_dirs() or row.folder in living_output_dirs():
         raise lives(row)
     lock = FileLock(ControlFolder(folder).lock_file)
@@ -260,14 +267,14 @@ def _held(row: RunRow, folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _moved(row: RunRow, folder: Path, place: Path) -> RunRow:
-    inside = {
+def _move(row: RunRow, folder: Path, target: Path) -> RunRow:
+    relative_paths = {
         name: path.relative_to(folder.resolve())
         for name in ("folder", "control", "run_dir")
         if (value := getattr(row, name)) and (path := Path(value).resolve()).is_relative_to(folder.resolve())
     }
     try:
-        folder.rename(place)
+        folder.rename(target)
     except FileNotFoundError:
         raise ConflictError(
             f"{row.name}: its folder is not there: {folder}", hint="nothing was moved"
@@ -276,20 +283,20 @@ def _moved(row: RunRow, folder: Path, place: Path) -> RunRow:
         raise RltuiError(
             f"cannot move {folder}: {error.strerror}", hint="it may be mounted, or in use; nothing was moved"
         ) from error
-    places: dict[str, Any] = {name: str(place / path) for name, path in inside.items()}
-    return replace(row, **places)
+    new_paths: dict[str, Any] = {name: str(target / path) for name, path in relative_paths.items()}
+    return replace(row, **new_paths)
 
 
-def _settled(index: RunIndex, row: RunRow, trashed_at: float | None) -> RunRow:
-    """Where the folder lies is what counts: on a full disk the sheet cannot say since when."""
+def _record_trashed_at(index: RunIndex, row: RunRow, trashed_at: float | None) -> RunRow:
+    """Update the metadata. The folder's location decides: on a full disk the metadata cannot be written."""
     try:
-        changed = _changed(index, row, lambda sheet: replace(sheet, trashed_at=trashed_at))
+        changed_row = _change_metadata(index, row, lambda metadata: replace(metadata, trashed_at=trashed_at))
     except RltuiError as error:
         logger.warning("%s: %s", row.name, error)
-        changed = _kept(index, replace(row, trashed_at=trashed_at))
+        changed_row = _save_row(index, replace(row, trashed_at=trashed_at))
     with suppress(RltuiError):  # the next `catch_up` finds it as well
         catalog.refresh(index, [row.id])
-    return changed
+    return changed_row
 
 
 # --- retention ----------------------------------------------------------------------------------------------
@@ -297,35 +304,35 @@ def _settled(index: RunIndex, row: RunRow, trashed_at: float | None) -> RunRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRetention:
-    """What to keep; nothing is asked for by its absence. Living and marked runs are kept by every rule."""
+    """Rules for which runs to keep; each is optional. Running and marked runs are always kept."""
 
     keep_best: int = 0
-    """So many with the best mean reward of ten successive steps that they had at any time."""
+    """Number of runs to keep by their best mean reward of ten successive steps."""
     keep_last: int = 0
-    """So many that ended last."""
+    """Number of runs to keep that ended last."""
     keep_tags: tuple[str, ...] = ()
     older_than_s: float | None = None
-    """Only what ended so long ago goes."""
+    """Only runs that ended so long ago may go."""
 
     @property
     def says_something(self) -> bool:
-        """Without that, all would go."""
+        """True if a rule is set; without any, all runs would go."""
         return bool(self.keep_best or self.keep_last or self.keep_tags or self.older_than_s is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     keep: tuple[tuple[RunRow, str], ...]
-    """With the reason."""
+    """Runs to keep, with the reason."""
     go: tuple[RunRow, ...]
 
 
 def retention_plan(rows: Sequence[RunRow], retention: RunRetention, now: float) -> RunPlan:
-    """What of `rows` is kept and why, and what goes, both in the order of `rows`."""
+    """The rows to keep with reasons, and those that go, both in the order of `rows`."""
     best = _ids(_by_reward(rows)[: retention.keep_best])
-    last = _ids(sorted(rows, key=_ended, reverse=True)[: retention.keep_last])
+    last = _ids(sorted(rows, key=_end_time, reverse=True)[: retention.keep_last])
 
-    def why(row: RunRow) -> str:
+    def keep_reason(row: RunRow) -> str:
         if row.is_running:
             return "lives"
         if row.is_best:
@@ -334,13 +341,13 @@ def retention_plan(rows: Sequence[RunRow], retention: RunRetention, now: float) 
             return f"among the {retention.keep_best} best" if retention.keep_best > 1 else "the best"
         if row.id in last:
             return f"among the last {retention.keep_last}" if retention.keep_last > 1 else "the last"
-        if kept_by := next((tag for tag in row.tags if tag in retention.keep_tags), ""):
-            return f"tagged {kept_by}"
-        if retention.older_than_s is not None and now - _ended(row) < retention.older_than_s:
-            return f"ended {duration(now - _ended(row))} ago"
+        if kept_tag := next((tag for tag in row.tags if tag in retention.keep_tags), ""):
+            return f"tagged {kept_tag}"
+        if retention.older_than_s is not None and now - _end_time(row) < retention.older_than_s:
+            return f"ended {duration(now - _end_time(row))} ago"
         return ""
 
-    reasons = [(row, why(row)) for row in rows]
+    reasons = [(row, keep_reason(row)) for row in rows]
     return RunPlan(
         tuple((row, reason) for row, reason in reasons if reason),
         tuple(row for row, reason in reasons if not reason),
@@ -349,11 +356,11 @@ def retention_plan(rows: Sequence[RunRow], retention: RunRetention, now: float) 
 
 def _by_reward(rows: Iterable[RunRow]) -> list[RunRow]:
     rewards = ((row.metrics.get("reward", (None, None))[1], row) for row in rows)
-    known = [(reward, row) for reward, row in rewards if reward is not None and reward == reward]
-    return [row for _, row in sorted(known, key=lambda each: each[0], reverse=True)]
+    rewarded = [(reward, row) for reward, row in rewards if reward is not None and reward == reward]
+    return [row for _, row in sorted(rewarded, key=lambda pair: pair[0], reverse=True)]
 
 
-def _ended(row: RunRow) -> float:
+def _end_time(row: RunRow) -> float:
     return row.ended_at or row.started_at or row.created_at
 
 

@@ -1,4 +1,4 @@
-"""What a run was started with besides its config: found as it starts, kept in its folder start by start."""
+"""Provenance of each start of a run besides its config (code, versions, data), stored in its folder."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ logger = logging.getLogger(__name__)
 FILE_NAME = "provenance.jsonl"
 _DIFFS = "diffs"
 _MOST_DIFF_BYTES = 1 << 20
-"""Kept of the changes of a workspace."""
+"""Limit of the stored changes of a workspace."""
 _MOST_UNTRACKED = 100
 _TAIL_BYTES = 1 << 18
-"""Read of the end of the file: far more than one record."""
-_GIT_S = 30.0
-"""A workspace on a slow disk: what git has not said by then stays unknown."""
+"""Size of the end of the file that is read: far more than one record."""
+_GIT_TIMEOUT_S = 30.0
+"""Limit for git in a workspace on a slow disk: later answers stay unknown."""
 _GIT_VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-"""It never takes the lock of the person's own git."""
+"""Variables that keep git from taking the lock of the person's own git."""
 _PACKAGE_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _PACKAGES = ("prime-rl", "verifiers", "verifiers-rl", "vllm", "torch", "transformers", "rltui")
 _ENVIRONMENT_KEYS = frozenset({"id", "env_id"})
-"""Last part of keys that name an environment, which is a package."""
+"""Last segment of keys that name an environment, which is a package."""
 _DATA_KEYS = frozenset({"data", "dataset", "datasets"})
 _NAME_KEYS = frozenset({"name", "path", "repo", "dir", "file", "files"})
 _MODEL_KEYS = frozenset({"model", "base_model"})
 _DATA_SUFFIXES = frozenset({".json", ".jsonl", ".parquet", ".csv", ".tsv", ".txt", ".arrow", ".gz", ".zst"})
 _HASHED_BYTES = 8 << 20
-"""The content of a larger file is not read."""
+"""Larger files are not hashed."""
 _OWN_PYTHON = "{python}"
 _MOST_FILES = 10_000
-"""Looked at in a folder of data."""
+"""Limit of files that are read in a folder of data."""
 
 
 def latest(control: Path) -> Provenance | None:
-    """Of the last start of the run's jobs; `control` is rltui's own folder of it.
+    """Provenance of the last start of the run's jobs; `control` is rltui's own folder of it.
 
-    `None`: nothing was kept, or nothing that can be understood.
+    `None`: none is stored, or it cannot be parsed.
     """
     try:
         with os.fdopen(open_own(control / FILE_NAME, os.O_RDONLY), "rb") as file:
@@ -80,34 +80,34 @@ class ProvenanceCollector:
     control: Path
     workspace: Path
     output_dir: Path
-    """What lies there is made by the run."""
+    """Files in it were made by the run."""
     framework: Framework
     layout: Layout
     config_files: Sequence[Path]
 
     async def keep(self, files: ConfigFiles, gpus: Mapping[str, str], driver: str | None) -> Provenance:
-        """Find it and append it to what is kept, with the changes of the workspace beside it.
+        """Collect provenance and append it to the stored ones, with the changes of the workspace.
 
-        `gpus`: names of the devices by label. `driver`: its version, where known.
+        `gpus`: device label → name. `driver`: its version, if known.
 
         Raises:
             RltuiError: if it cannot be written.
         """
-        found, patch = await self._found(files, gpus, driver)
-        await asyncio.to_thread(self._write, found, patch)
-        return found
+        provenance, patch = await self._collect(files, gpus, driver)
+        await asyncio.to_thread(self._write, provenance, patch)
+        return provenance
 
     async def survey(self, files: ConfigFiles, gpus: Mapping[str, str], driver: str | None) -> Provenance:
-        """What it would be now, as `keep`. Writes nothing."""
-        return (await self._found(files, gpus, driver))[0]
+        """Collect the current provenance, as `keep`. Writes nothing."""
+        return (await self._collect(files, gpus, driver))[0]
 
-    async def _found(
+    async def _collect(
         self, files: ConfigFiles, gpus: Mapping[str, str], driver: str | None
     ) -> tuple[Provenance, bytes]:
         code = await _git_state(self.workspace, besides=made_from(self.config_files))
-        theirs = await self._checkout_state()
-        if theirs is not None and theirs.root == code.root:
-            theirs = None
+        framework_code = await self._checkout_state()
+        if framework_code is not None and framework_code.root == code.root:
+            framework_code = None
         versions, data = await asyncio.to_thread(self._versions_and_data, files)
         if driver:
             versions["driver"] = driver
@@ -117,9 +117,9 @@ class ProvenanceCollector:
             name
             for name in code.untracked
             if code.root / name not in configs
-            if not _is_around(code.root / name, own) and not _has_run(code.root / name)
+            if not _overlaps(code.root / name, own) and not _has_run(code.root / name)
         )
-        found = Provenance(
+        provenance = Provenance(
             at=time.time(),
             commit=code.commit,
             branch=code.branch,
@@ -127,18 +127,18 @@ class ProvenanceCollector:
             diff=code.changes.sha256,
             diff_bytes=code.changes.size,
             untracked=tuple(sorted(names)[:_MOST_UNTRACKED]),
-            checkout_commit=theirs.commit if theirs is not None else "",
-            checkout_is_dirty=theirs is not None and theirs.changes.size > 0,
+            checkout_commit=framework_code.commit if framework_code is not None else "",
+            checkout_is_dirty=framework_code is not None and framework_code.changes.size > 0,
             versions=versions,
             host=os.uname().nodename,
             gpus=tuple(gpus),
             gpu_names=tuple(gpus.values()),
             data=data,
         )
-        return found, code.changes.kept
+        return provenance, code.changes.kept
 
     async def _checkout_state(self) -> _Repository | None:
-        """Of the framework's own checkout; `None` where there is none."""
+        """State of the framework's own checkout; `None` if there is none."""
         if self.framework.checkout is None:
             return None
         try:
@@ -149,23 +149,23 @@ class ProvenanceCollector:
             return None
         return None if folder is None else await _git_state(folder)
 
-    def _write(self, found: Provenance, patch: bytes) -> None:
-        if found.diff:
+    def _write(self, provenance: Provenance, patch: bytes) -> None:
+        if provenance.diff:
             make_folder(self.control / _DIFFS)
-            path = self.control / _DIFFS / f"{found.diff}.patch"
+            path = self.control / _DIFFS / f"{provenance.diff}.patch"
             if not path.exists():
                 write_atomically(path, patch)
         path = self.control / FILE_NAME
         try:
             with os.fdopen(open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as file:
-                file.write(b"\n" * (not _ends_with_line(path)) + orjson.dumps(found) + b"\n")
+                file.write(b"\n" * (not _ends_with_line(path)) + orjson.dumps(provenance) + b"\n")
         except OSError as error:
             raise RltuiError(f"cannot write {path}: {error.strerror}", hint="is the disk full?") from error
 
     # --- versions and data, in a thread -------------------------------------------------------------------
 
     def _versions_and_data(self, files: ConfigFiles) -> tuple[dict[str, str], dict[str, DataPrint]]:
-        leaves = [leaf for file in files.values() for leaf in _texts(file.data)]
+        leaves = [leaf for file in files.values() for leaf in _strings(file.data)]
         environments = [
             value.partition("@")[0].rpartition("/")[2]
             for key, value in leaves
@@ -177,57 +177,61 @@ class ProvenanceCollector:
         versions = checkout.installed(programs, tuple(dict.fromkeys(filter(_PACKAGE_NAME.fullmatch, names))))
         if python := _python_of(programs):
             versions["python"] = python
-        return versions, dict(self._prints(leaves))
+        return versions, dict(self._fingerprints(leaves))
 
     def _programs(self) -> Path:
-        """Of the environment that its programs run in: its checkout's, rltui's where the layout says so, else
-        the workspace's.
+        """Program folder of the environment that its programs run in: its checkout's, rltui's if the layout
+        says so, else the workspace's.
         """
-        found = None
+        folder = None
         if self.framework.checkout is not None:
             try:
-                found = checkout.programs(
+                folder = checkout.programs(
                     self.framework.checkout, workspace=self.workspace, config_files=self.config_files
                 )
             except ConfigError:
-                found = None
+                folder = None
         elif not any(_OWN_PYTHON in spec.command for spec in self.layout.automatic):
             python = checkout.interpreter(self.workspace)
-            found = Path(python[0]).parent if python is not None else None
-        return found or Path(OWN_PYTHON).parent
+            folder = Path(python[0]).parent if python is not None else None
+        return folder or Path(OWN_PYTHON).parent
 
-    def _prints(self, leaves: Sequence[tuple[str, str]]) -> Iterator[tuple[str, DataPrint]]:
+    def _fingerprints(self, leaves: Sequence[tuple[str, str]]) -> Iterator[tuple[str, DataPrint]]:
         for key, value in dict.fromkeys(leaves):
             path = self.workspace / Path(value).expanduser()
             if "\0" in value or path.is_relative_to(self.output_dir) or self.workspace.is_relative_to(path):
                 continue  # its own, or all there is
-            parts = key.split(".")
-            is_model = parts[-1] in _MODEL_KEYS or (parts[-1] == "name" and parts[-2:-1] == ["model"])
+            segments = key.split(".")
+            is_model = segments[-1] in _MODEL_KEYS or (
+                segments[-1] == "name" and segments[-2:-1] == ["model"]
+            )
             is_data = bool(_DATA_KEYS.intersection(re.split(r"[._]", key))) and (
-                parts[-1] in _NAME_KEYS or bool(_DATA_KEYS.intersection(parts[-1].split("_")))
+                segments[-1] in _NAME_KEYS or bool(_DATA_KEYS.intersection(segments[-1].split("_")))
             )
             if not (path.suffix in _DATA_SUFFIXES or is_model or is_data):
                 continue
-            if (found := _print_of(path, value, "models" if is_model else "datasets")) is not None:
-                yield value, found
+            if (
+                fingerprint := _fingerprint_of(path, value, "models" if is_model else "datasets")
+            ) is not None:
+                yield value, fingerprint
 
 
-def _is_around(place: Path, folder: Path) -> bool:
-    """`folder` lies in `place`, is it, or has it."""
-    return folder.is_relative_to(place) or place.is_relative_to(folder)
+def _overlaps(path: Path, folder: Path) -> bool:
+    """True if one of the two contains the other, or they are equal."""
+    return folder.is_relative_to(path) or path.is_relative_to(folder)
 
 
 def _has_run(folder: Path) -> bool:
-    """It is the output folder of an experiment, or one of such folders."""
+    """True if it is the output folder of an experiment, or contains such folders."""
     return any(any(folder.glob(f"{above}{paths.STATE_FOLDER}")) for above in ("", "*/"))
 
 
-def _texts(data: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Every text in a config, by its dotted key."""
+def _strings(data: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Dotted key and value of every string in a config."""
     for key, value in deep_leaves(data).items():
-        for each in value if isinstance(value, list) else (value,):
-            if isinstance(each, str) and each:
-                yield key, each
+        for item in value if isinstance(value, list) else (value,):
+            if isinstance(item, str) and item:
+                yield key, item
 
 
 def _python_of(programs: Path) -> str:
@@ -237,20 +241,20 @@ def _python_of(programs: Path) -> str:
         text = (programs.parent / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    found = re.search(r"^version(?:_info)?\s*=\s*(\S+)", text, re.MULTILINE)
-    return found[1] if found is not None else ""
+    match = re.search(r"^version(?:_info)?\s*=\s*(\S+)", text, re.MULTILINE)
+    return match[1] if match is not None else ""
 
 
 def _ends_with_line(path: Path) -> bool:
-    """Also an empty one: what was cut short by a full disk stays a line of its own."""
+    """True also for an empty file. A record that a full disk cut short stays on a line of its own."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 1))
         return size == 0 or file.read(1) == b"\n"
 
 
-def _print_of(path: Path, name: str, kind: HubKind) -> DataPrint | None:
-    """`None` for what is neither there nor a name of the hub."""
+def _fingerprint_of(path: Path, name: str, kind: HubKind) -> DataPrint | None:
+    """`None` for something that is neither a path nor a name of the hub."""
     try:
         if path.is_file():
             info = path.stat()
@@ -259,7 +263,7 @@ def _print_of(path: Path, name: str, kind: HubKind) -> DataPrint | None:
                 digest = hashlib.sha256(path.read_bytes()).hexdigest()
             return DataPrint(size=info.st_size, mtime=info.st_mtime, sha256=digest)
         if path.is_dir():
-            return _print_of_folder(path)
+            return _fingerprint_of_folder(path)
     except OSError:
         return DataPrint()
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
@@ -267,7 +271,7 @@ def _print_of(path: Path, name: str, kind: HubKind) -> DataPrint | None:
     return DataPrint(revision=hub_commit(name, kind, os.environ))
 
 
-def _print_of_folder(folder: Path) -> DataPrint:
+def _fingerprint_of_folder(folder: Path) -> DataPrint:
     digest, total, newest, count = hashlib.sha256(), 0, 0.0, 0
     for inner, folders, names in os.walk(folder):
         folders.sort()
@@ -287,15 +291,15 @@ def _print_of_folder(folder: Path) -> DataPrint:
 @dataclass(frozen=True, slots=True)
 class _Changes:
     kept: bytes = b""
-    """Its beginning."""
+    """The beginning of the diff."""
     size: int = 0
     sha256: str = ""
-    """Of all of it; empty where there are none."""
+    """Hash of the complete diff; empty if there are no changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Repository:
-    """A git repository as it is now. Without one all is empty."""
+    """The current state of a git repository. Without one all is empty."""
 
     root: Path
     commit: str = ""
@@ -305,39 +309,42 @@ class _Repository:
 
 
 async def _git_state(folder: Path, *, besides: Collection[Path] = ()) -> _Repository:
-    """Of the repository around `folder`. Changes of the files `besides` do not count."""
+    """State of the repository around `folder`. Changes of the files `besides` do not count."""
     git = ("git", "-C", str(folder), "-c", "core.fsmonitor=false")
-    said = await _said((*git, "rev-parse", "--show-toplevel", "HEAD"))
-    root, _, commit = said.strip().partition("\n")
+    output = await _output((*git, "rev-parse", "--show-toplevel", "HEAD"))
+    root, _, commit = output.strip().partition("\n")
     if not commit:
         return _Repository(Path(root or folder))
-    inside = (path.resolve() for path in besides if path.resolve().is_relative_to(root))
-    where = (":(top)", *(f":(top,exclude,literal){path.relative_to(root)}" for path in inside))
+    excluded = (path.resolve() for path in besides if path.resolve().is_relative_to(root))
+    pathspecs = (":(top)", *(f":(top,exclude,literal){path.relative_to(root)}" for path in excluded))
     changes = await _changes(
-        (*git, "diff", "--no-ext-diff", "--no-textconv", "--no-color"), ("HEAD", "--", *where)
+        (*git, "diff", "--no-ext-diff", "--no-textconv", "--no-color"), ("HEAD", "--", *pathspecs)
     )
-    others = await _said(
+    untracked = await _output(
         (*git, "ls-files", "--others", "--exclude-standard", "--directory", "--full-name", "-z")
     )
     return _Repository(
         root=Path(root),
         commit=commit,
-        branch=(await _said((*git, "symbolic-ref", "--short", "-q", "HEAD"))).strip(),
+        branch=(await _output((*git, "symbolic-ref", "--short", "-q", "HEAD"))).strip(),
         changes=changes,
-        untracked=tuple(filter(None, others.split("\0"))),
+        untracked=tuple(filter(None, untracked.split("\0"))),
     )
 
 
 async def _changes(diff: Sequence[str], of: Sequence[str]) -> _Changes:
-    """By a file, which may be large: what is read of a pipe is slowed down."""
+    """The diff goes through a file, since it may be large: reading from a pipe is throttled."""
     with TemporaryDirectory(prefix="rltui-") as folder:
         path = Path(folder) / "patch"
-        done = await subprocesses.run(
-            (*diff, f"--output={path}", *of), timeout_s=_GIT_S, variables=_GIT_VARIABLES, leaves_nothing=True
+        outcome = await subprocesses.run(
+            (*diff, f"--output={path}", *of),
+            timeout_s=_GIT_TIMEOUT_S,
+            variables=_GIT_VARIABLES,
+            leaves_nothing=True,
         )
-        if done.code != 0:
+        if outcome.code != 0:
             logger.warning(
-                "the changes of the workspace are not known: git diff %s", done.failure or "takes long"
+                "the changes of the workspace are not known: git diff %s", outcome.failure or "takes long"
             )
             return _Changes()
         return await asyncio.to_thread(_read_changes, path)
@@ -345,18 +352,18 @@ async def _changes(diff: Sequence[str], of: Sequence[str]) -> _Changes:
 
 def _read_changes(path: Path) -> _Changes:
     with path.open("rb") as file:
-        kept = file.read(_MOST_DIFF_BYTES)
+        beginning = file.read(_MOST_DIFF_BYTES)
         file.seek(0)
-        digest = hashlib.file_digest(file, "sha256").hexdigest() if kept else ""
-        return _Changes(kept, file.tell(), digest)
+        digest = hashlib.file_digest(file, "sha256").hexdigest() if beginning else ""
+        return _Changes(beginning, file.tell(), digest)
 
 
-async def _said(command: Sequence[str]) -> str:
-    """Empty where it fails, or there is no git."""
+async def _output(command: Sequence[str]) -> str:
+    """Empty if it fails, or there is no git."""
     try:
-        done = await subprocesses.run(
-            command, timeout_s=_GIT_S, variables=_GIT_VARIABLES, leaves_nothing=True
+        outcome = await subprocesses.run(
+            command, timeout_s=_GIT_TIMEOUT_S, variables=_GIT_VARIABLES, leaves_nothing=True
         )
     except RltuiError:
         return ""
-    return done.output.decode(errors="replace") if done.code == 0 else ""
+    return outcome.output.decode(errors="replace") if outcome.code == 0 else ""

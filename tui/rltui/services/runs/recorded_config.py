@@ -1,4 +1,4 @@
-"""The config files of a run as it last read them, whatever became of the files since."""
+"""The config files of a run as it last read them, even if the files have changed since."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from rltui.services.runs.run_row import content_file
 
 @contextmanager
 def recorded_config(row: RunRow) -> Iterator[Staged]:
-    """Copies of them, as long as the context lasts, for a run that has them as its own. What they inherit
-    from is named by its whole path.
+    """Provide copies of them while the context lasts, for a new run with its own config. Inherited files are
+    named by their absolute paths.
 
     Raises:
-        ConfigError: if there is no record of one of them, or it cannot be read.
+        ConfigError: if one of them is not recorded, or cannot be read.
     """
     if not row.configs:
         raise ConfigError(
@@ -35,22 +35,22 @@ def recorded_config(row: RunRow) -> Iterator[Staged]:
     make_folder(paths.state_dir())
     with TemporaryDirectory(prefix="config-", dir=paths.state_dir()) as name:
         folder = Path(name).resolve()
-        texts: dict[Path, str] = {}
+        contents: dict[Path, str] = {}
         notes: dict[str, ConfigOrigin] = {}
         for file in row.configs:
             path = Path(file.path)
             copy = folder / path.name
-            if copy in texts:  # two of them may have one name
+            if copy in contents:  # two of them may have one name
                 copy = folder / f"{path.parent.name}-{path.name}"
-            texts[copy] = _text(file, copy)
-            known = origins.origin(Path(file.path))
-            notes[copy.name] = known or ConfigOrigin((file.path,), texts[copy])
+            contents[copy] = _self_contained_text(file, copy)
+            source = origins.origin(Path(file.path))
+            notes[copy.name] = source or ConfigOrigin((file.path,), contents[copy])
         origins.keep(folder, notes)
-        yield Staged(tuple(texts), {path.name: text for path, text in texts.items()})
+        yield Staged(tuple(contents), {path.name: text for path, text in contents.items()})
 
 
 def changed_files(row: RunRow) -> tuple[str, ...]:
-    """Those of them that say something else by now, or are gone."""
+    """The files whose content differs by now, or which are gone."""
     return tuple(file.path for file in row.configs if _sha_now(Path(file.path)) != file.sha256)
 
 
@@ -61,8 +61,8 @@ def _sha_now(path: Path) -> str:
         return ""
 
 
-def _text(file: RunConfigFile, copy: Path) -> str:
-    """Its content, which is left in `copy`, too."""
+def _self_contained_text(file: RunConfigFile, copy: Path) -> str:
+    """The file's content, which is also written to `copy`."""
     try:
         content = read_own(content_file(file.sha256))
     except OSError as error:

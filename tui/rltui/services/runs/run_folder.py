@@ -1,4 +1,6 @@
-"""A run's folder: is it used, what can be resumed, what must be moved aside. Nothing is deleted."""
+"""A run's folder: whether it is used, where it can be resumed, and what must be archived. Nothing is
+deleted.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +23,19 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
 _NUMBER = r"(0|[1-9]\d{0,14})"
-"""Behind the prefix, the whole name of a folder that a framework makes: `best_step_400` and `step_0400` are a
-person's."""
+"""Follows the prefix in the complete name of a folder that a framework makes: `best_step_400` and `step_0400`
+are a person's.
+"""
 
 
 ARCHIVED_SERIES = "metrics"
-"""In what a restart moved aside, the series of the run: no file of the framework's."""
+"""Name of the run's series in an archive: no file of the framework's."""
 
 
 class RunFolder:
-    """The folder `path` of a framework that lays its files out as `files` says.
+    """The folder `path` of a framework whose files are described by `files`.
 
-    rltui's own folder is in `output_dir`, by default in the same.
+    rltui's own folder is in `output_dir`, by default the same.
     """
 
     def __init__(self, path: Path, files: RunFiles, output_dir: Path | None = None) -> None:
@@ -43,27 +46,27 @@ class RunFolder:
 
     @property
     def metrics(self) -> tuple[Path, ...]:
-        """Where the metrics may be: the first file that exists counts."""
-        return tuple(self.path / place for place in self.files.metrics)
+        """Possible paths of the metrics file: the first that exists counts."""
+        return tuple(self.path / name for name in self.files.metrics)
 
     def beat(self, component: str) -> int | None:
-        """Changes with every step that the component has done; `None` where no file tells."""
+        """A number that changes with every step of the component; `None` if no file shows it."""
         try:
             return (self.path / self.files.beats[component]).stat().st_mtime_ns
         except (KeyError, OSError):
             return None
 
     def artifacts(self) -> list[str]:
-        """Names of what an earlier run left here: an empty folder, too, is refused by some launchers."""
-        named = (
+        """Names of what an earlier run left here: even an empty folder is refused by some launchers."""
+        matches = (
             sorted(entry.name for entry in self.path.glob(name)) if "*" in name else [name]
             for name in self.files.artifacts
         )
-        return [name for names in named for name in names if self._is_left(self.path / name)]
+        return [name for names in matches for name in names if self._has_content(self.path / name)]
 
-    def _is_left(self, path: Path) -> bool:
-        made = self.files.made_by_rltui
-        if made and (self.path / made).is_relative_to(path):
+    def _has_content(self, path: Path) -> bool:
+        own_path = self.files.made_by_rltui
+        if own_path and (self.path / own_path).is_relative_to(path):
             return any(files for _, _, files in os.walk(path))
         return path.exists()
 
@@ -72,52 +75,52 @@ class RunFolder:
         return [] if self.files.no_resume else sorted(self.checkpoint_folders())
 
     def checkpoint_folders(self) -> dict[int, Path]:
-        """Step → folder of the complete checkpoints, in no order."""
+        """Step → folder of the complete checkpoints, unordered."""
         folder = self.path / self.files.checkpoints
         return {step: entry for step, entry in self._steps(folder) if self._is_complete(step, entry)}
 
     def _is_complete(self, step: int, entry: Path) -> bool:
-        parts = (self.path / part.format(step=step) for part in self.files.checkpoint_parts)
-        return (entry / self.files.checkpoint_marker).exists() and all(part.exists() for part in parts)
+        required = (self.path / path.format(step=step) for path in self.files.checkpoint_parts)
+        return (entry / self.files.checkpoint_marker).exists() and all(path.exists() for path in required)
 
     def checkpoint_roots(self) -> tuple[Path, ...]:
-        """The folders of the folders that the parts of checkpoints lie in; the main one first."""
-        halves = (part.partition("/step_{step}/")[0] for part in self.files.checkpoint_parts)
+        """The parent folders of the parts of checkpoints; the main one first."""
+        halves = (path.partition("/step_{step}/")[0] for path in self.files.checkpoint_parts)
         return tuple(self.path / name for name in dict.fromkeys((self.files.checkpoints, *halves)))
 
     def belonging_to(self, step: int) -> list[Path]:
-        """The folders of one checkpoint, relative to this one: what a run in another folder needs of it."""
+        """The folders of one checkpoint, relative to this one, that a run in another folder needs."""
         name = f"{self.files.checkpoint_prefix}{step}"
-        beside = (self.path / place for place in self.files.beside_checkpoint)
-        roots = dict.fromkeys((*self.checkpoint_roots(), *beside))
+        extra_roots = (self.path / root_name for root_name in self.files.beside_checkpoint)
+        roots = dict.fromkeys((*self.checkpoint_roots(), *extra_roots))
         return [(root / name).relative_to(self.path) for root in roots if (root / name).is_dir()]
 
     def checkpoint_files(self) -> list[CheckpointFiles]:
-        """All checkpoints, whole or not, by step, ascending."""
-        found: dict[int, list[Path]] = {}
+        """All checkpoints, complete or not, by step, ascending."""
+        by_step: dict[int, list[Path]] = {}
         for root in self.checkpoint_roots():
             for step, entry in self._steps(root):
-                found.setdefault(step, []).append(entry)
-        return [self._files_of(step, found[step]) for step in sorted(found)]
+                by_step.setdefault(step, []).append(entry)
+        return [self._files_of(step, by_step[step]) for step in sorted(by_step)]
 
     def _files_of(self, step: int, folders: list[Path]) -> CheckpointFiles:
         main = self.path / self.files.checkpoints / f"{self.files.checkpoint_prefix}{step}"
-        needed = [self.path / part.format(step=step) for part in self.files.checkpoint_parts]
+        needed = [self.path / required.format(step=step) for required in self.files.checkpoint_parts]
         needed += [main / self.files.checkpoint_marker] if self.files.checkpoint_marker else []
-        missing = [self._first_missing(path) for path in needed if not path.exists()]
-        names = [each.name for folder in folders for each in sorted(folder.iterdir()) if each.is_dir()]
+        missing_names = [self._first_missing(path) for path in needed if not path.exists()]
+        names = [entry.name for folder in folders for entry in sorted(folder.iterdir()) if entry.is_dir()]
         names += [self.files.checkpoint_marker] if (main / self.files.checkpoint_marker).is_file() else []
         if "weights" in self.files.artifacts and (self.path / "weights" / main.name).is_dir():
             names.append("weights")
         names += ["adapters"] if (main / "adapter_config.json").is_file() else []
-        parts = tuple(name for name in dict.fromkeys(names) if name and not name.startswith("."))
-        whole = [path for path in needed if path.exists()]
-        return CheckpointFiles(step, tuple(folders), parts, tuple(dict.fromkeys(missing)), tuple(whole))
+        names_found = tuple(name for name in dict.fromkeys(names) if name and not name.startswith("."))
+        existing = [path for path in needed if path.exists()]
+        return CheckpointFiles(
+            step, tuple(folders), names_found, tuple(dict.fromkeys(missing_names)), tuple(existing)
+        )
 
     def archives(self) -> dict[str, list[int]]:
-        """Name of each folder in which a restart moved files aside → steps of the checkpoints in it,
-        ascending; the oldest first.
-        """
+        """Name of each archive of a restart → steps of the checkpoints in it, ascending; the oldest first."""
         folders = sorted(self.archive.iterdir()) if self.archive.is_dir() else ()
         return {
             folder.name: sorted(step for step, _ in self._steps(folder / self.files.checkpoints))
@@ -130,40 +133,40 @@ class RunFolder:
         return max(self.checkpoints(), default=None)
 
     def stale(self, resume_step: int | None) -> list[Path]:
-        """What processes that resume from there must not see.
+        """Entries that processes resuming from there must not see.
 
-        Resuming: `step_<N>` entries beyond the step, or all of them, in the folders that the framework names.
-        From the beginning: everything an earlier run left. What a person laid beside the `step_<N>` folders
-        stays.
+        For a resume: `step_<N>` entries beyond the step, or all of them, in the folders that the framework
+        names. From the beginning: everything an earlier run left. What a person put next to the `step_<N>`
+        folders stays.
         """
         if resume_step is None:
-            return [entry for name in self.artifacts() for entry in self._left_in(name)]
+            return [entry for name in self.artifacts() for entry in self._stale_entries(name)]
         files, last_done = self.files, resume_step - 1 + self.files.first_step
-        kept = {
+        last_kept = {
             **dict.fromkeys(files.stale_after_resume, resume_step),
             **dict.fromkeys(files.stale_batches, last_done),
             **dict.fromkeys(files.stale_always, -1),
         }
         return [
             entry
-            for name, last in kept.items()
+            for name, last in last_kept.items()
             for step, entry in self._steps(self.path / name)
             if step > last
         ]
 
     def archived(self, resume_step: int | None) -> tuple[Archived, ...]:
-        """What `move_stale_aside` would move, by folder, in words for a plan."""
-        found: dict[str, list[int]] = {}
+        """The entries that `move_stale_aside` would move, by folder, for a plan."""
+        by_folder: dict[str, list[int]] = {}
         for entry in self.stale(resume_step):
             name, match = str(entry.relative_to(self.path)), self._name.fullmatch(entry.name)
             if match is not None:
-                found.setdefault(name.rpartition("/")[0] or "checkpoints", []).append(int(match[1]))
+                by_folder.setdefault(name.rpartition("/")[0] or "checkpoints", []).append(int(match[1]))
             else:
-                found[name] = [step for step, _ in self._steps(entry)]
-        return tuple(Archived(folder=name, steps=tuple(sorted(steps))) for name, steps in found.items())
+                by_folder[name] = [step for step, _ in self._steps(entry)]
+        return tuple(Archived(folder=name, steps=tuple(sorted(steps))) for name, steps in by_folder.items())
 
     def move_stale_aside(self, resume_step: int | None) -> Path | None:
-        """Before a start: move what `stale` names. Returns the folder it went to; `None`: there was nothing.
+        """Archive what `stale` names, before a start. Returns the folder; `None`: there was nothing.
 
         Raises:
             RltuiError: if they cannot be moved.
@@ -171,24 +174,24 @@ class RunFolder:
         stale = self.stale(resume_step)
         if not stale:
             return None
-        aside = self._new_archive()
+        archive = self._new_archive()
         for entry in stale:
-            target = aside / entry.relative_to(self.path)
+            target = archive / entry.relative_to(self.path)
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 entry.rename(target)
             except OSError as error:
                 raise RltuiError(f"cannot move {entry} aside: {error.strerror}") from error
-        return aside
+        return archive
 
     def bring_back(self, name: str, resume_step: int | None) -> Path | None:
-        """Move what lies in one of `archives` to where it came from. To be called while nothing runs.
+        """Move an archive's files back to where they were. Call it while nothing runs.
 
-        `resume_step`: the run went on from there when it was moved aside. What the run has written since
-        takes its place: the folder of that is returned, `None` where there is nothing.
+        `resume_step`: the run was resumed from there when they were archived. What the run has written since
+        is archived in exchange: that folder is returned, `None` if there is nothing.
 
         Raises:
-            ConflictError: if something else lies there now; nothing was moved.
+            ConflictError: if something else is there now; nothing was moved.
             RltuiError: if they cannot be moved.
         """
         source = self.archive / name
@@ -197,15 +200,15 @@ class RunFolder:
         def moves() -> list[tuple[Path, Path]]:
             return [move for entry in entries for move in _moves(entry, self.path / entry.name)]
 
-        going = set(self.stale(resume_step))
-        there = [target for _, target in moves() if target.exists()]
-        if taken := [target for target in there if going.isdisjoint((target, *target.parents))]:
-            names = listed([str(target.relative_to(self.path)) for target in taken])
+        leaving = set(self.stale(resume_step))
+        existing = [target for _, target in moves() if target.exists()]
+        if occupied := [target for target in existing if leaving.isdisjoint((target, *target.parents))]:
+            names = listed([str(target.relative_to(self.path)) for target in occupied])
             raise ConflictError(
                 f"{names} cannot be brought back: something of that name lies in {self.path}",
                 hint="move that elsewhere, and ask again; nothing was moved",
             )
-        aside = self.move_stale_aside(resume_step)
+        archive = self.move_stale_aside(resume_step)
         for entry, target in moves():
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -215,10 +218,10 @@ class RunFolder:
         for folder, _, _ in os.walk(source, topdown=False):
             with contextlib.suppress(OSError):  # something is left in it
                 Path(folder).rmdir()
-        return aside
+        return archive
 
-    def _left_in(self, name: str) -> list[Path]:
-        """An artifact as a whole, or only its steps where a person keeps something beside them."""
+    def _stale_entries(self, name: str) -> list[Path]:
+        """A complete artifact, or only its steps if a person keeps something next to them."""
         artifact = self.path / name
         if name not in (self.files.checkpoints, *self.files.stale_after_resume) or not artifact.is_dir():
             return [artifact]
@@ -233,7 +236,9 @@ class RunFolder:
                 yield int(match[1]), entry
 
     def _first_missing(self, path: Path) -> str:
-        """`orchestrator` of `…/step_5/orchestrator/progress.pt` where the folder is missing."""
+        """Shortest missing path: `orchestrator` of `…/step_5/orchestrator/progress.pt` if the folder is
+        missing.
+        """
         name = path.name
         for parent in path.parents:
             if self._name.fullmatch(parent.name):
@@ -242,9 +247,9 @@ class RunFolder:
         return name
 
     def _new_archive(self) -> Path:
-        stamp = time.strftime("%Y%m%d-%H%M%S")
+        time_text = time.strftime("%Y%m%d-%H%M%S")
         for number in range(1, 1000):
-            candidate = self.archive / (stamp if number == 1 else f"{stamp}-{number}")
+            candidate = self.archive / (time_text if number == 1 else f"{time_text}-{number}")
             if not candidate.exists():
                 return candidate
         raise RltuiError(f"too many archived runs in {self.archive}", hint="remove the ones you do not need")
@@ -254,15 +259,15 @@ class RunFolder:
 class CheckpointFiles:
     step: int
     folders: tuple[Path, ...]
-    """The main one first, where it is there."""
+    """Existing folders of the checkpoint, the main one first."""
     parts: tuple[str, ...]
     missing: tuple[str, ...]
-    """Of what makes it complete: `orchestrator`, or `trainer/.metadata` where only that is not there yet."""
+    """Names that make it incomplete: `orchestrator`, or `trainer/.metadata` if only that is not there yet."""
     marks: tuple[Path, ...]
-    """Files that are written last, as far as they are there."""
+    """Existing files that are written last."""
 
     def written_at(self) -> float | None:
-        """When its last part was; `None` where it is gone meanwhile."""
+        """Time at which its last part was written; `None` if it is gone meanwhile."""
         times = []
         for path in self.marks or self.folders:
             with contextlib.suppress(OSError):  # gone since
@@ -271,7 +276,7 @@ class CheckpointFiles:
 
 
 def run_folder_of(record: ExperimentRecord) -> RunFolder:
-    """Where the run of an experiment lies, by its config where that can be read."""
+    """The folder of an experiment's run, by its config if that can be read."""
     framework = framework_of(record)
     try:
         files = framework.run_files(load_files([Path(name) for name in record.config_files], framework).files)
@@ -289,43 +294,43 @@ def next_free(path: Path) -> Path:
 
 
 def _moves(entry: Path, target: Path) -> Iterator[tuple[Path, Path]]:
-    """The fewest renames that bring `entry` to `target`, where a folder may be already."""
+    """The fewest renames that bring `entry` to `target`, which may be an existing folder."""
     if entry.is_dir() and target.is_dir() and not entry.is_symlink():
-        for part in sorted(entry.iterdir()):
-            yield from _moves(part, target / part.name)
+        for child in sorted(entry.iterdir()):
+            yield from _moves(child, target / child.name)
     else:
         yield entry, target
 
 
-_NAMED = 12
-"""Of many checkpoints, so many are named: those nearest to the one that is not there."""
+_MAX_NAMED = 12
+"""Number of checkpoints to name in a message: those nearest to the missing one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
     step: int | None
-    """A complete checkpoint; `None`: the beginning."""
+    """Step of a complete checkpoint; `None`: the beginning."""
     asked: int | None = None
-    """The step that somebody asked for, 0 for the beginning; `None`: the newest will do."""
+    """The requested step, 0 for the beginning; `None`: the newest is wanted."""
     because: str = ""
-    """Who asks, where that is the config."""
+    """Reason for the request, if the config makes it."""
     passed_over: str = ""
-    """What the config asks for, where something else counts, and why."""
+    """Note on a step in the config that does not count, and why."""
     problem: Problem | None = None
-    """Why what was asked for cannot be had; `step` is then meaningless."""
+    """Problem with the requested step; `step` is then meaningless."""
 
 
 @dataclass(frozen=True, slots=True)
-class _WantedStep:
+class _RequestedStep:
     step: int
     key: str = ""
-    """Of the config, with the file that holds it; empty: a person said so on the command line or screen."""
+    """Key of the config that requests it; empty: a person did, on the command line or screen."""
     file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumePoints:
-    """Of the experiment in `control`, whose run lies in `folder` and is written by `run_jobs`."""
+    """Resume points of the experiment in `control`, whose run is in `folder` and written by `run_jobs`."""
 
     framework: Framework
     control: ControlFolder
@@ -339,85 +344,99 @@ class ResumePoints:
         *,
         edited: Mapping[str, Collection[str]] | None = None,
     ) -> ResumePoint:
-        """Where `request` continues with the config `files`. `edited`: role → keys that it sets there.
+        """The point at which `request` continues with the config `files`. `edited`: role → keys that it sets
+        there.
 
-        A step in the config counts once: when it is edited, or is not the one that the run was last started
-        with. A later start takes the newest checkpoint again, or the run would never get beyond it.
+        A step in the config counts once: when it is edited, or differs from the one that the run was last
+        started with. A later start uses the newest checkpoint again, or the run would never get beyond it.
         """
-        named = _named(self.framework, files)
-        is_new = named is not None and self._is_new(named, edited or {})
-        asked = _WantedStep(request.resume_step) if request.resume_step is not None else None
-        if asked is None and named is not None and is_new and request.resume == "latest":
-            asked = _WantedStep(named.step, named.key, files[named.role].path)
-        there = self.folder.checkpoints()
-        if asked is None:
-            step = there[-1] if there and request.resume == "latest" else None
-            return ResumePoint(step, passed_over=self._passed_over(named, step, is_new=is_new))
-        because = f"{asked.key} = {asked.step} asks for that checkpoint" if asked.key else ""
-        if asked.step in there or asked.step == 0:
-            step = asked.step if asked.step in there else None
-            passed_over = "" if asked.key else self._passed_over(named, step, is_new=is_new)
-            return ResumePoint(step, asked.step, because, passed_over)
-        return ResumePoint(None, asked.step, because, problem=self._missing(asked, there))
+        configured = _configured_step(self.framework, files)
+        is_new = configured is not None and self._is_new(configured, edited or {})
+        requested = _RequestedStep(request.resume_step) if request.resume_step is not None else None
+        if requested is None and configured is not None and is_new and request.resume == "latest":
+            requested = _RequestedStep(configured.step, configured.key, files[configured.role].path)
+        steps = self.folder.checkpoints()
+        if requested is None:
+            step = steps[-1] if steps and request.resume == "latest" else None
+            return ResumePoint(step, passed_over=self._ignored_step_text(configured, step, is_new=is_new))
+        because = f"{requested.key} = {requested.step} asks for that checkpoint" if requested.key else ""
+        if requested.step in steps or requested.step == 0:
+            step = requested.step if requested.step in steps else None
+            passed_over = "" if requested.key else self._ignored_step_text(configured, step, is_new=is_new)
+            return ResumePoint(step, requested.step, because, passed_over)
+        return ResumePoint(None, requested.step, because, problem=self._missing_problem(requested, steps))
 
-    def _is_new(self, named: _Named, edited: Mapping[str, Collection[str]]) -> bool:
-        """Nothing was started with it yet, or somebody writes it just now."""
-        return named.key in edited.get(named.role, ()) or named.step not in self._started_with()
+    def _is_new(self, configured: _ConfiguredStep, edited: Mapping[str, Collection[str]]) -> bool:
+        """True if nothing was started with it yet, or the request sets it."""
+        return (
+            configured.key in edited.get(configured.role, ())
+            or configured.step not in self._last_configured_steps()
+        )
 
-    def _passed_over(self, named: _Named | None, step: int | None, *, is_new: bool) -> str:
-        """That the step of the config is not the one to go on from, and how it would be; or that none is."""
+    def _ignored_step_text(
+        self, configured: _ConfiguredStep | None, step: int | None, *, is_new: bool
+    ) -> str:
+        """A note that the step of the config does not count, and how it would; or that there is no resume."""
         if self.folder.files.no_resume and self.folder.checkpoint_folders():
             return f"it begins at step 0 again: {self.folder.files.no_resume}"
-        if named is None or named.step == (step or 0):
+        if configured is None or configured.step == (step or 0):
             return ""
-        what = f"{named.key} = {named.step} is passed over"
+        statement = f"{configured.key} = {configured.step} is passed over"
         if is_new:
-            return f"{what}: another start was asked for"
-        again = f"; --from {named.step} goes back to it" if named.step in self.folder.checkpoints() else ""
-        return f"{what}: the run was started with it before{again}"
+            return f"{statement}: another start was asked for"
+        advice = (
+            f"; --from {configured.step} goes back to it"
+            if configured.step in self.folder.checkpoints()
+            else ""
+        )
+        return f"{statement}: the run was started with it before{advice}"
 
-    def _started_with(self) -> list[int]:
-        """What the config named when each job of the run was last started."""
+    def _last_configured_steps(self) -> list[int]:
+        """The step in the config of each of the run's jobs at its last start."""
         folders = [folder for folder in self.control.newest_attempts() if folder.parent.name in self.run_jobs]
         steps = []
         for folder in folders:
             try:
-                named = _named(self.framework, load_snapshot(folder / "config", self.framework))
+                configured = _configured_step(
+                    self.framework, load_snapshot(folder / "config", self.framework)
+                )
             except ConfigError:  # damaged since: it tells nothing
                 continue
-            steps.extend([named.step] if named is not None else [])
+            steps.extend([configured.step] if configured is not None else [])
         return steps
 
-    def _missing(self, asked: _WantedStep, there: Sequence[int]) -> Problem:
+    def _missing_problem(self, requested: _RequestedStep, available: Sequence[int]) -> Problem:
         if self.folder.files.no_resume:
-            what = f"there is no going on from checkpoint {asked.step}: {self.folder.files.no_resume}"
-            return Problem(key=asked.key or None, file=asked.file or None, message=what)
-        nearest = sorted(sorted(there, key=lambda step: abs(step - asked.step))[:_NAMED])
+            statement = (
+                f"there is no going on from checkpoint {requested.step}: {self.folder.files.no_resume}"
+            )
+            return Problem(key=requested.key or None, file=requested.file or None, message=statement)
+        nearest = sorted(sorted(available, key=lambda step: abs(step - requested.step))[:_MAX_NAMED])
         names = ", ".join(map(str, nearest)) or "none"
-        more = f" and {len(there) - len(nearest)} others" if len(there) > len(nearest) else ""
-        what = f"{asked.key} = {asked.step}" if asked.key else f"checkpoint {asked.step}"
+        more = f" and {len(available) - len(nearest)} others" if len(available) > len(nearest) else ""
+        statement = f"{requested.key} = {requested.step}" if requested.key else f"checkpoint {requested.step}"
         return Problem(
-            key=asked.key or None,
-            file=asked.file or None,
-            message=f"{what}: {self.folder.path} has no complete checkpoint of that step; "
+            key=requested.key or None,
+            file=requested.file or None,
+            message=f"{statement}: {self.folder.path} has no complete checkpoint of that step; "
             f"it has: {names}{more}",
         )
 
 
 def named_step(framework: Framework, files: ConfigFiles) -> int | None:
-    """Of the checkpoint of this run that a config names; `None`: none, or the newest."""
-    named = _named(framework, files)
-    return named.step if named is not None else None
+    """Step of the checkpoint of this run that a config names; `None`: none, or the newest."""
+    configured = _configured_step(framework, files)
+    return configured.step if configured is not None else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _ConfiguredStep:
     role: str
     key: str
     step: int
 
 
-def _named(framework: Framework, files: ConfigFiles) -> _Named | None:
+def _configured_step(framework: Framework, files: ConfigFiles) -> _ConfiguredStep | None:
     """The checkpoint of this run that a config names; below 0 means the newest, as if it named none."""
     for role, file in files.items():
         if any(value_at(file.data, key) is not None for key in framework.resume_elsewhere):
@@ -425,5 +444,5 @@ def _named(framework: Framework, files: ConfigFiles) -> _Named | None:
         for key in framework.resume_keys:
             step = value_at(file.data, key)
             if isinstance(step, int) and not isinstance(step, bool) and step >= 0:
-                return _Named(role, key, step)
+                return _ConfiguredStep(role, key, step)
     return None

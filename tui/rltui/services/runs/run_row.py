@@ -1,4 +1,4 @@
-"""One run as the index has it, read from its files alone."""
+"""Builds the index row of one run from its files alone."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ from rltui.services.runs.run_folder import run_folder_of
 
 _LONGEST_PROBLEM = 300
 _SPEC = "spec.json"
-"""What an attempt was started with, as `daemon/attempt.py` writes it."""
+"""File with the arguments of an attempt's start, as `daemon/attempt.py` writes it."""
 _FAMILY = "prime-rl"
-"""Ids of frameworks that begin so are generations of one."""
+"""Prefix of the ids of frameworks that are generations of one."""
 _FOLDER_KEY = "output_dir"
-"""Two runs always differ in it."""
+"""A key in which two runs always differ."""
 
 
 class RunReader:
-    """Reads one run, again and again while it lives. Blocking, for one thread."""
+    """Reads one run, repeatedly while it lives. Blocking, for one thread."""
 
     def __init__(self, record: ExperimentRecord) -> None:
-        """Raises RltuiError if its layout or its framework cannot be understood any more."""
+        """Raises RltuiError if its layout or its framework cannot be read any more."""
         self._record = record
         self._control = ControlFolder(Path(record.output_dir))
         self._framework = framework_of(record)
@@ -66,33 +66,33 @@ class RunReader:
         self.read_config()
 
     def read_config(self) -> None:
-        """Read again what it was last started with."""
-        self._loaded = _as_last_run(self._control, self._record, self._framework, self._jobs)
+        """Read again the config that it was last started with."""
+        self._loaded = _last_run_files(self._control, self._record, self._framework, self._jobs)
         if self._record.observed:
             written = written_config(Path(self._record.run_dir))
             self.config = _plain({key: masked(key, value) for key, value in written.items()})
         else:
             self.config = self._flat(self._loaded.files)
-        self._config_files = _kept(self._loaded, self._record, self._framework)
+        self._config_files = _save_config_files(self._loaded, self._record, self._framework)
 
     def sources(self) -> tuple[Path, ...]:
-        """What the row changes with, besides rltui's own files of the run."""
+        """Paths that the row depends on, besides rltui's own files of the run."""
         folder = Path(self._record.run_dir)
-        places = (folder, folder / "logs", self._folder.path / self._folder.files.checkpoints)
-        return (*places, *self._folder.metrics[:1]) if self._record.observed else (places[0], places[2])
+        watched = (folder, folder / "logs", self._folder.path / self._folder.files.checkpoints)
+        return (*watched, *self._folder.metrics[:1]) if self._record.observed else (watched[0], watched[2])
 
     def row(
         self,
-        sheet: RunMetadata,
+        metadata: RunMetadata,
         *,
         parent: Mapping[str, Any] | None = None,
         before: RunRow | None = None,
         state: RunState | None = None,
     ) -> RunRow:
-        """As of now.
+        """The current row.
 
-        `parent`: the flat config of the run that it was forked from. `before`: what the index had, of which
-        stays what is costly to measure. `state`: by who knows better than the files.
+        `parent`: the flat config of the run that it was forked from. `before`: the last index row; expensive
+        fields are reused. `state`: overrides what the files say.
         """
         record, attempts = self._record, [*self._attempts()]
         is_evaluation = record.observed and holds_results(Path(record.run_dir))
@@ -104,20 +104,22 @@ class RunReader:
         )
         problem = ""
         if state is None:
-            state, problem = self._ended(attempts, is_evaluation, max_steps)
-        metrics = _of_evaluation(Path(record.run_dir)) if is_evaluation else self.digest.metrics
+            state, problem = self._finished_state(attempts, is_evaluation, max_steps)
+        metrics = _evaluation_metrics(Path(record.run_dir)) if is_evaluation else self.digest.metrics
         started = latest(self._control.path)
-        own = [each for each in attempts if not self._is_manual(each.component)]
-        spans = [(each.begin, each.end) for each in own] or [*self._seen(is_evaluation)]
+        own_attempts = [attempt for attempt in attempts if not self._is_manual(attempt.component)]
+        spans = [(attempt.begin, attempt.end) for attempt in own_attempts] or [
+            *self._observed_spans(is_evaluation)
+        ]
         # against the parent; else what its own copy of the config was made of; else the defaults
-        base = parent if parent is not None else self._begun_as()
+        base = parent if parent is not None else self._original_config()
         if base is not None:
             keys = dict.fromkeys((*base, *self.config))
             pairs = {key: (base.get(key), self.config.get(key)) for key in keys}
         else:
-            pairs = _against_defaults(self._framework, self._loaded.files)
+            pairs = _diff_with_defaults(self._framework, self._loaded.files)
         return RunRow(
-            **{each.name: getattr(sheet, each.name) for each in fields(RunMetadata)},
+            **{attempt.name: getattr(metadata, attempt.name) for attempt in fields(RunMetadata)},
             name=record.name,
             folder=record.run_dir if record.observed else record.output_dir,
             control=str(self._control.path),
@@ -130,9 +132,9 @@ class RunReader:
             problem=problem[:_LONGEST_PROBLEM],
             started_at=min((begin for begin, _ in spans), default=None),
             ended_at=None if state == "running" else max((end for _, end in spans), default=None),
-            seconds=_together(spans),
-            gpu_seconds=sum((each.end - each.begin) * each.devices for each in attempts),
-            attempts=max((each.number for each in own), default=0),
+            seconds=_union_seconds(spans),
+            gpu_seconds=sum((attempt.end - attempt.begin) * attempt.devices for attempt in attempts),
+            attempts=max((attempt.number for attempt in own_attempts), default=0),
             step=self.digest.step,
             max_steps=max_steps,
             metrics=metrics,
@@ -162,13 +164,13 @@ class RunReader:
             for number in self._control.attempts(name):
                 path = self._control.attempt_dir(name, number)
                 if (record := read_attempt(path)) is not None:
-                    yield _PastAttempt(name, number, path, record, _end(path, record), _devices(path))
+                    yield _PastAttempt(name, number, path, record, _attempt_end(path, record), _devices(path))
 
     def _is_manual(self, component: str) -> bool:
         return any(spec.id == component and spec.is_manual for spec in self._layout.component)
 
-    def _seen(self, is_evaluation: bool) -> Iterator[tuple[float, float]]:
-        """When somebody else's run went on, as far as its files tell."""
+    def _observed_spans(self, is_evaluation: bool) -> Iterator[tuple[float, float]]:
+        """Time spans of another user's run, as far as its files show them."""
         if not self._record.observed:
             return
         if self.digest.span is not None:
@@ -187,29 +189,33 @@ class RunReader:
 
     # --- how it ended -------------------------------------------------------------------------------------
 
-    def _ended(
+    def _finished_state(
         self, attempts: Sequence[_PastAttempt], is_evaluation: bool, max_steps: int | None
     ) -> tuple[RunState, str]:
-        """Its state where no supervisor tells, and what went wrong."""
+        """The run's state without a supervisor, and what went wrong."""
         step = self.digest.step
-        is_whole = is_evaluation or (max_steps is not None and step is not None and step >= max_steps)
+        is_complete = is_evaluation or (max_steps is not None and step is not None and step >= max_steps)
         if self._record.observed:
             if not is_evaluation and is_growing(self._logs(), time.time()):
                 return "running", ""
-            return ("done" if is_whole else "stopped"), ""
+            return ("done" if is_complete else "stopped"), ""
         if living(self._record):
             return "running", ""
-        newest = {each.component: each for each in attempts}
+        newest = {attempt.component: attempt for attempt in attempts}
         jobs = [newest.get(name) for name in sorted(self._jobs)]
-        started = [job for job in jobs if job is not None]
-        unseen = [job.component for job in started if job.record.ended_at is None]
-        reasons = [text for job in started if job.component not in unseen and (text := self._failure(job))]
+        started_jobs = [job for job in jobs if job is not None]
+        unseen_jobs = [job.component for job in started_jobs if job.record.ended_at is None]
+        reasons = [
+            text for job in started_jobs if job.component not in unseen_jobs and (text := self._failure(job))
+        ]
         if reasons:
             return "failed", "; ".join(reasons)
-        if is_whole or (started and not unseen and all(job is not None and job.is_well for job in jobs)):
+        if is_complete or (
+            started_jobs and not unseen_jobs and all(job is not None and job.is_well for job in jobs)
+        ):
             return "done", ""
-        if unseen:
-            return "stopped", f"nobody saw {listed(unseen)} end: killed, or the machine was restarted"
+        if unseen_jobs:
+            return "stopped", f"nobody saw {listed(unseen_jobs)} end: killed, or the machine was restarted"
         return "stopped", ""
 
     def _failure(self, attempt: _PastAttempt) -> str:
@@ -217,29 +223,29 @@ class RunReader:
         if spec is None:
             return ""
         log = self._control.log_file(attempt.component, attempt.number)
-        life = ended_life(spec, attempt.record, log, self._framework.failures)
-        return f"{attempt.component}: {life.reason}" if life.state is ComponentState.FAILED else ""
+        lifecycle = ended_life(spec, attempt.record, log, self._framework.failures)
+        return f"{attempt.component}: {lifecycle.reason}" if lifecycle.state is ComponentState.FAILED else ""
 
     # --- its config ---------------------------------------------------------------------------------------
 
-    def _begun_as(self) -> Mapping[str, Any] | None:
-        """What its own copy of the config said at first; `None` where it has none."""
+    def _original_config(self) -> Mapping[str, Any] | None:
+        """The first content of its run config; `None` if it has none."""
         sources: dict[str, Source] = {}
         for path in map(Path, self._record.config_files):
-            if (known := origins.origin(path)) is not None:
+            if (original := origins.origin(path)) is not None:
                 with suppress(ConfigError):
-                    source = parse_file(path, known.text.encode())
+                    source = parse_file(path, original.text.encode())
                     sources[self._framework.role(str(path), source.data) or path.stem] = source
         return self._flat(LoadedFiles(sources).files) if sources else None
 
     def _flat(self, files: ConfigFiles) -> dict[str, Any]:
-        """With what launchers pass; but for what rltui itself chose, such as a free port."""
-        written, found = _flat(self._framework, files), _flat(self._framework, as_passed(files))
+        """The config with the options of launchers, without values that rltui chose, such as a free port."""
+        written, config = _flat(self._framework, files), _flat(self._framework, as_passed(files))
         for key in (*self._record.overrides, *self._framework.resume_keys):
-            found.pop(key, None)
+            config.pop(key, None)
             if key in written:
-                found[key] = written[key]
-        return found
+                config[key] = written[key]
+        return config
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +255,9 @@ class _PastAttempt:
     folder: Path
     record: AttemptRecord
     end: float
-    """Now, while it runs."""
+    """The current time, while it runs."""
     devices: int
-    """As far as it was told which to use."""
+    """Number of assigned devices, 0 if unknown."""
 
     @property
     def begin(self) -> float:
@@ -259,33 +265,33 @@ class _PastAttempt:
 
     @property
     def is_well(self) -> bool:
-        """It came to its end by itself."""
+        """True if it ended by itself with success."""
         return self.record.exit_code == 0 and not self.record.stop_requested
 
 
-def _end(folder: Path, record: AttemptRecord) -> float:
+def _attempt_end(folder: Path, record: AttemptRecord) -> float:
     if record.ended_at is not None:
         return max(record.started_at, record.ended_at)
     if record.is_supervised or record.living_main is not None:
         return max(record.started_at, time.time())
-    seen = [record.started_at]
+    times = [record.started_at]
     for name in ("attempt.json", "output.log"):
         with suppress(OSError):
-            seen.append((folder / name).stat().st_mtime)
-    return max(seen)
+            times.append((folder / name).stat().st_mtime)
+    return max(times)
 
 
 def _devices(folder: Path) -> int:
     try:
         spec = orjson.loads(read_own(folder / _SPEC))
-        told = spec["env"].get(VISIBLE_DEVICES) or (spec.get("gpus") or {}).get("text") or ""
-        return len([each for each in str(told).split(",") if each.strip()])
+        choice = spec["env"].get(VISIBLE_DEVICES) or (spec.get("gpus") or {}).get("text") or ""
+        return len([device for device in str(choice).split(",") if device.strip()])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return 0
 
 
-def _together(spans: Sequence[tuple[float, float]]) -> float:
-    """Seconds in at least one of them."""
+def _union_seconds(spans: Sequence[tuple[float, float]]) -> float:
+    """Seconds that are in at least one of the spans."""
     total, until = 0.0, 0.0
     for begin, end in sorted(spans):
         total += max(0.0, end - max(begin, until))
@@ -293,17 +299,19 @@ def _together(spans: Sequence[tuple[float, float]]) -> float:
     return total
 
 
-def _of_evaluation(folder: Path) -> Mapping[str, tuple[float | None, float | None]]:
-    found, _ = measured(folder)
+def _evaluation_metrics(folder: Path) -> Mapping[str, tuple[float | None, float | None]]:
+    results, _ = measured(folder)
     return (
-        {} if found.mean is None else {"eval": (found.mean, found.mean), "reward": (found.mean, found.mean)}
+        {}
+        if results.mean is None
+        else {"eval": (results.mean, results.mean), "reward": (results.mean, results.mean)}
     )
 
 
-def _as_last_run(
+def _last_run_files(
     control: ControlFolder, record: ExperimentRecord, framework: Framework, jobs: Collection[str]
 ) -> LoadedFiles:
-    """As its newest attempt had them, one of the run itself if there is any; else as they are now."""
+    """The files of its newest attempt, of the run itself if there is any; else the current files."""
     folders = sorted(
         control.newest_attempts(),
         key=lambda folder: (
@@ -314,38 +322,40 @@ def _as_last_run(
     )
     for folder in folders:
         with suppress(ConfigError):
-            if (found := read_snapshot(folder / "config", framework)).sources:
-                return found
+            if (snapshot := read_snapshot(folder / "config", framework)).sources:
+                return snapshot
     with suppress(ConfigError):
         return load_files([Path(name) for name in record.config_files], framework)
     return LoadedFiles({})
 
 
-def _kept(loaded: LoadedFiles, record: ExperimentRecord, framework: Framework) -> tuple[RunConfigFile, ...]:
-    """The files, with their content kept under its name."""
-    places = {}
+def _save_config_files(
+    loaded: LoadedFiles, record: ExperimentRecord, framework: Framework
+) -> tuple[RunConfigFile, ...]:
+    """The config files, with their contents stored by hash."""
+    paths_by_role = {}
     for name in record.config_files:
         with suppress(ConfigError):
             source = read_file(Path(name))
-            places[framework.role(name, source.data) or source.path.stem] = name
-    found = []
+            paths_by_role[framework.role(name, source.data) or source.path.stem] = name
+    files = []
     for role, source in loaded.sources.items():
         with suppress(RltuiError):  # no room: the attempt has a copy
             keep_content(source.sha, source.content)
-        lone = record.config_files[0] if len(record.config_files) == 1 else str(source.path)
+        default_path = record.config_files[0] if len(record.config_files) == 1 else str(source.path)
         if (companion := framework.companions.get(role)) is not None:
-            lone = str(Path(lone).with_name(companion))
-        found.append(RunConfigFile(path=places.get(role, lone), sha256=source.sha))
-    return tuple(found)
+            default_path = str(Path(default_path).with_name(companion))
+        files.append(RunConfigFile(path=paths_by_role.get(role, default_path), sha256=source.sha))
+    return tuple(files)
 
 
 def content_file(sha256: str) -> Path:
-    """Where the content of a config file of a run is kept, whatever became of the run."""
+    """Path of the stored content of a run's config file, which survives the run."""
     return paths.state_dir() / "configs" / sha256[:2] / sha256
 
 
 def keep_content(sha256: str, content: bytes) -> None:
-    """Keep it there, for the user alone: it may hold secrets.
+    """Store the content, for the user alone: it may hold secrets.
 
     Raises:
         RltuiError: if it cannot be written.
@@ -357,39 +367,39 @@ def keep_content(sha256: str, content: bytes) -> None:
 
 
 def _flat(framework: Framework, files: ConfigFiles) -> dict[str, Any]:
-    """By knob name: what the files set, and of the main knobs the defaults."""
+    """Knob name → value that the files set, or the default for a main knob."""
     if not files:
         return {}
-    found: dict[str, Any] = {}
-    for knob, held, default in _held(framework, files):
-        value = held if held is not None else default if knob.main else None
+    values: dict[str, Any] = {}
+    for knob, set_value, default in _knob_values(framework, files):
+        value = set_value if set_value is not None else default if knob.main else None
         if value is not None:
-            found[knob.name] = masked(knob.name, value)
-    return _plain(found)
+            values[knob.name] = masked(knob.name, value)
+    return _plain(values)
 
 
 def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
-    """As the index has it: TOML has dates, and numbers larger than JSON's."""
+    """The config as JSON has it: TOML has dates, and larger numbers."""
     try:
         text = orjson.dumps(config, default=str, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # more than 64 bits
         text = orjson.dumps({key: str(value) for key, value in config.items()})
-    found: dict[str, Any] = orjson.loads(text)
-    return found
+    document: dict[str, Any] = orjson.loads(text)
+    return document
 
 
-def _against_defaults(framework: Framework, files: ConfigFiles) -> dict[str, tuple[Any, Any]]:
-    held = {knob.name: (value, default) for knob, value, default in _held(framework, files)}
-    values = _plain({name: masked(name, value) for name, (value, _) in held.items() if value is not None})
-    defaults = _plain({name: masked(name, held[name][1]) for name in values})
+def _diff_with_defaults(framework: Framework, files: ConfigFiles) -> dict[str, tuple[Any, Any]]:
+    pairs = {knob.name: (value, default) for knob, value, default in _knob_values(framework, files)}
+    values = _plain({name: masked(name, value) for name, (value, _) in pairs.items() if value is not None})
+    defaults = _plain({name: masked(name, pairs[name][1]) for name in values})
     return {name: (defaults[name], value) for name, value in values.items()}
 
 
-def _held(framework: Framework, files: ConfigFiles) -> Iterator[tuple[Knob, Any, Any]]:
-    """Each knob with what the files set it to, and its default; `None` where there is none."""
+def _knob_values(framework: Framework, files: ConfigFiles) -> Iterator[tuple[Knob, Any, Any]]:
+    """Each knob with the value in the files, and its default; `None` if there is none."""
     if not files:
         return
     knobs, defaults = framework.knobs(files), framework.defaults(files)
     for knob in (*knobs, *other_knobs(files, knobs)):
-        held = value_at(files[knob.file].data, knob.key) if knob.file in files else None
-        yield knob, held, defaults.get(knob.name, knob.default)
+        set_value = value_at(files[knob.file].data, knob.key) if knob.file in files else None
+        yield knob, set_value, defaults.get(knob.name, knob.default)

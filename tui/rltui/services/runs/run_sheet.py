@@ -1,4 +1,4 @@
-"""The sheet of a run: `run.json` in rltui's own folder of it. Changed under a lock, since several may."""
+"""The metadata of a run: `run.json` in rltui's own folder of it. Changed under a lock, since several may."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _ID_LETTERS = string.ascii_lowercase + string.digits
 
 
 def new_sheet(created_at: float, origin: RunOrigin = RunOrigin()) -> RunMetadata:  # noqa: B008 - frozen
-    """The sheet of a run that has none, with an id that no run has."""
+    """Metadata for a run without any, with a new id."""
     id_ = RunId("".join(secrets.choice(_ID_LETTERS) for _ in range(ID_LENGTH)))
     return RunMetadata(id=id_, created_at=created_at, **asdict(origin))
 
 
 def path_id(control: Path) -> RunId:
-    """The id of a run in whose folder nothing can be written: always the same for that folder."""
+    """The id of a run whose folder is not writable: always the same for that folder."""
     number = int.from_bytes(hashlib.sha256(os.fsencode(control)).digest())
-    return RunId("".join(_ID_LETTERS[number // 36**place % 36] for place in range(ID_LENGTH)))
+    return RunId("".join(_ID_LETTERS[number // 36**digit % 36] for digit in range(ID_LENGTH)))
 
 
 def read_sheet(control: Path) -> RunMetadata | None:
-    """The sheet in a control folder, `None` where there is none yet.
+    """The metadata in a control folder, `None` if there is none yet.
 
     Raises:
         ConfigError: if it is damaged or cannot be read.
@@ -54,23 +54,23 @@ def read_sheet(control: Path) -> RunMetadata | None:
         ) from error
 
 
-def keep_sheet(control: Path, sheet: RunMetadata) -> None:
-    """Write a sheet in place of the one there is.
+def keep_sheet(control: Path, metadata: RunMetadata) -> None:
+    """Replace the metadata.
 
     Raises:
         RltuiError: if it cannot be written.
     """
-    write_atomically(control / FILE_NAME, orjson.dumps(sheet))
+    write_atomically(control / FILE_NAME, orjson.dumps(metadata))
 
 
 def change_sheet(
     control: Path, change: Callable[[RunMetadata], RunMetadata], *, first: RunMetadata | None = None
 ) -> RunMetadata:
-    """Replace the sheet by what `change` makes of it; where there is none, by what it makes of `first`, or of
-    a new one. Nothing is written where that is what is there.
+    """Replace the metadata by what `change` makes of it; without metadata, of `first` or of new ones. Nothing
+    is written if nothing changes.
 
     Raises:
-        ConflictError: if another holds it for long.
+        ConflictError: if another holds the lock for long.
         RltuiError: if it is damaged or cannot be written.
     """
     lock = FileLock(control / f"{FILE_NAME}.lock")
@@ -81,9 +81,9 @@ def change_sheet(
         time.sleep(_LOCK_POLL_S)
     try:
         before = read_sheet(control)
-        sheet = change(before or first or new_sheet(time.time()))
-        if sheet != before:
-            keep_sheet(control, sheet)
+        metadata = change(before or first or new_sheet(time.time()))
+        if metadata != before:
+            keep_sheet(control, metadata)
     finally:
         lock.release()
-    return sheet
+    return metadata

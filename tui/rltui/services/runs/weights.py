@@ -1,4 +1,4 @@
-"""Weights that a run has left, as other programs load them: a folder like those on the hub."""
+"""Weights of a run in the form that other programs load: a folder like those on the hub."""
 
 from __future__ import annotations
 
@@ -21,75 +21,77 @@ from rltui.services.own_files import read_regular
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
-_PLACES = ("weights/step_{step}", "checkpoints/step_{step}/weights", "checkpoint-{step}")
-"""Where the frameworks write them; the second is where they are made for those that do not."""
+_FOLDERS = ("weights/step_{step}", "checkpoints/step_{step}/weights", "checkpoint-{step}")
+"""Folders that the frameworks write them to; the second is the target of conversions."""
 _MARKER = "STABLE"
-_CONFIG, _OF_ADAPTERS = "config.json", "adapter_config.json"
+_CONFIG, _ADAPTER_CONFIG = "config.json", "adapter_config.json"
 _LARGEST_HEADER = 100 << 20
-_TOLD = 5
-"""Of what a failed program printed, so many lines."""
+_OUTPUT_LINES = 5
+"""Number of last lines of a failed program's output in an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """The program that makes the weights of a checkpoint, without a GPU. It takes a minute and more."""
+    """The program that converts a checkpoint to weights, without a GPU. It takes a minute and more."""
 
     argv: tuple[str, ...]
     workspace: str
     env: Mapping[str, str]
     folder: Path
-    """Is there once they are whole."""
+    """Exists once the weights are complete."""
 
     def check(self, returncode: int | None, output: str) -> Path:
         """The folder, after the program has ended.
 
         Raises:
-            RltuiError: if it is not there.
+            RltuiError: if it does not exist.
         """
         if returncode == 0 and self.folder.is_dir():
             return self.folder
-        said = [line for line in plain_text(output).splitlines() if line.strip()]
+        lines = [line for line in plain_text(output).splitlines() if line.strip()]
         raise RltuiError(
             f"{self.folder.parent} has the state of the trainer alone, and no weights could be made of it",
-            details=said[-_TOLD:],
+            details=lines[-_OUTPUT_LINES:],
             hint="its last words tell why; it was run in the environment of the framework",
         )
 
 
 def of_step(record: ExperimentRecord, step: int, *, only_look: bool = False, adapters: bool = False) -> Path:
-    """The folder with the weights of that step, whole. They are made where the checkpoint has none; with
-    `only_look`, the folder is named in which they would be. `adapters`: these will do.
+    """The folder with the complete weights of that step. They are converted if the checkpoint has none; with
+    `only_look`, the folder that they would be in is returned. `adapters`: these suffice.
 
     Raises:
-        ConfigError: if there are none, or not all of them; says which steps there are.
-        RltuiError: if they cannot be made.
+        ConfigError: if there are none, or they are incomplete; names the existing steps.
+        RltuiError: if they cannot be converted.
     """
     run_dir = Path(record.run_dir)
-    folder = next((path for each in _PLACES if (path := run_dir / each.format(step=step)).is_dir()), None)
+    folder = next(
+        (path for pattern in _FOLDERS if (path := run_dir / pattern.format(step=step)).is_dir()), None
+    )
     if folder is not None:
         return whole(folder, adapters=adapters)
-    making = making_of(record, step)
-    if making is None:
-        hint = f"there are: {', '.join(map(str, there))}" if (there := _steps(run_dir)) else "name a folder"
+    conversion = making_of(record, step)
+    if conversion is None:
+        hint = f"there are: {', '.join(map(str, steps))}" if (steps := _steps(run_dir)) else "name a folder"
         raise ConfigError(f"there are no weights of step {step} in {run_dir}", hint=hint)
     if only_look:
-        return making.folder
+        return conversion.folder
     try:
-        done = subprocess.run(
-            making.argv,
-            cwd=making.workspace,
-            env=making.env,
+        completed = subprocess.run(
+            conversion.argv,
+            cwd=conversion.workspace,
+            env=conversion.env,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,
         )
     except OSError as error:
-        raise RltuiError(f"cannot run {making.argv[0]}: {error.strerror}") from error
-    return making.check(done.returncode, done.stdout.decode(errors="replace"))
+        raise RltuiError(f"cannot run {conversion.argv[0]}: {error.strerror}") from error
+    return conversion.check(completed.returncode, completed.stdout.decode(errors="replace"))
 
 
 def making_of(record: ExperimentRecord, step: int) -> Making | None:
-    """How the weights of a checkpoint are made; `None` where there is nothing to make them of.
+    """The conversion for the weights of a checkpoint; `None` if there is nothing to convert.
 
     Raises:
         ConfigError: if the framework's programs are not found.
@@ -107,23 +109,23 @@ def making_of(record: ExperimentRecord, step: int) -> Making | None:
 
 
 def whole(folder: Path, *, adapters: bool = False) -> Path:
-    """`folder`, absolute; with `adapters`, also one that holds these alone.
+    """Check that `folder` is a complete model, and return it absolute; with `adapters`, these alone suffice.
 
     Raises:
-        ConfigError: if it is no folder of a model, or one that is not complete.
+        ConfigError: if it is no folder of a model, or an incomplete one.
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder} is no folder", hint="name the folder of a model, or a step of a run")
     if not adapters and _holds_adapters(folder):
         hint = f"merge them into the model first; {hints.PUBLISH} takes them as they are"
-        raise ConfigError(f"{folder} holds adapters ({_OF_ADAPTERS}), which are no model alone", hint=hint)
+        raise ConfigError(f"{folder} holds adapters ({_ADAPTER_CONFIG}), which are no model alone", hint=hint)
     if reason := why_incomplete(folder):
         raise ConfigError(f"{folder} is not complete: {reason}", hint="is it still being written?")
     return folder.absolute()
 
 
 def why_incomplete(folder: Path) -> str:
-    """What is missing for programs to load the model, in words; empty where nothing is."""
+    """A description of what is missing to load the model; empty if nothing is."""
     if not (folder / _CONFIG).is_file() and not _holds_adapters(folder):
         return f"it has no {_CONFIG}"
     names = _files(folder)
@@ -133,20 +135,20 @@ def why_incomplete(folder: Path) -> str:
         path = folder / name
         if not path.is_file():
             return f"{name} is missing"
-        if path.suffix == ".safetensors" and not _is_whole(path):
+        if path.suffix == ".safetensors" and not _is_complete(path):
             return f"{name} is cut short"
-    marked = any((beside / _MARKER).exists() for beside in folder.parent.glob("step_*"))
-    if marked and not (folder / _MARKER).exists():
+    uses_marker = any((sibling / _MARKER).exists() for sibling in folder.parent.glob("step_*"))
+    if uses_marker and not (folder / _MARKER).exists():
         return f"it has no {_MARKER}, which is written last"
     return ""
 
 
 def _holds_adapters(folder: Path) -> bool:
-    return (folder / _OF_ADAPTERS).is_file() and not (folder / _CONFIG).is_file()
+    return (folder / _ADAPTER_CONFIG).is_file() and not (folder / _CONFIG).is_file()
 
 
 def _files(folder: Path) -> set[str]:
-    """Names of those that hold weights: what an index lists, or what is there."""
+    """Names of the files that hold weights: those in an index, or the existing ones."""
     for index in sorted(folder.glob("*.index.json")):
         try:
             names = set(map(str, json.loads(read_regular(index))["weight_map"].values()))
@@ -159,22 +161,22 @@ def _files(folder: Path) -> set[str]:
     return {path.name for kind in kinds for path in folder.glob(kind) if path.name != "training_args.bin"}
 
 
-def _is_whole(path: Path) -> bool:
-    """As long as its header says."""
+def _is_complete(path: Path) -> bool:
+    """True if the file is as long as its header says."""
     try:
         with path.open("rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))
             if length > _LARGEST_HEADER:
                 return False
             header = json.loads(file.read(length))
-        ends = (each["data_offsets"][1] for name, each in header.items() if name != "__metadata__")
+        ends = (entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__")
         return bool(path.stat().st_size >= 8 + length + max(ends, default=0))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error, RecursionError):
         return False
 
 
 def _steps(run_dir: Path) -> list[int]:
-    """Of which there are weights, or a checkpoint."""
+    """Steps that have weights, or a checkpoint."""
     folders = (path for name in ("weights", "checkpoints") for path in (run_dir / name).glob("step_*"))
     steps = {whole_number(path.name.removeprefix("step_")) for path in folders}
     return sorted(step for step in steps if step is not None)

@@ -1,4 +1,4 @@
-"""The rollouts of a run or a folder, whichever generation wrote them, behind one face."""
+"""The rollouts of a run or a folder behind one interface, whichever generation wrote them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from rltui.services.runs.rollouts.stream import TraceStream
 
 
 def open_rollouts(folder: Path) -> RolloutSource:
-    """Those in the folder of a run, of an evaluation, or in a single file. Reads nothing yet."""
+    """The rollouts in the folder of a run, of an evaluation, or in a single file. Reads nothing yet."""
     return _Rollouts(folder)
 
 
 class _Rollouts:
-    """Reads on when it is asked to. One thread at a time: the others wait, which is never long."""
+    """Reads more on request. One thread at a time: the others wait, which is never long."""
 
     def __init__(self, folder: Path) -> None:
         self._lock = threading.Lock()
@@ -43,21 +43,21 @@ class _Rollouts:
         self._readers: tuple[BatchFiles | TraceStream, ...] = (*self._files, self._stream)
         self.problem = ""
 
-    def look(self, shown: BatchKey | None = None, budget_s: float = 0.05) -> bool:
-        """Look for news, and read on in the batch `shown`, for about so long."""
+    def look(self, displayed: BatchKey | None = None, budget_s: float = 0.05) -> bool:
+        """Check for changes, and read on in the batch `displayed`, for about this long."""
         until = time.monotonic() + budget_s
         while True:
             with self._lock:
-                is_behind = max(reader.look(shown) for reader in self._readers)
+                is_behind = max(reader.look(displayed) for reader in self._readers)
                 self.problem = self._stream.problem
             if not is_behind or time.monotonic() >= until:
                 return is_behind
 
     def batches(self) -> list[Batch]:
-        """Live ones first, then the newest step; evaluations without a step last."""
+        """Live batches first, then the newest step; evaluations without a step last."""
         with self._lock:
-            found = [batch for reader in self._readers for batch in reader.batches()]
-        return sorted(found, key=_rank)
+            batches = [batch for reader in self._readers for batch in reader.batches()]
+        return sorted(batches, key=_rank)
 
     def table(self, key: BatchKey) -> SampleTable:
         with self._lock:
@@ -72,8 +72,8 @@ class _Rollouts:
         raise RltuiError(f"there are no rollouts of {key.label} any more", hint="they were moved aside")
 
     def search(self, key: BatchKey, samples: Iterable[Sample], pattern: Pattern[str]) -> Iterator[bool]:
-        """Tell for each of the samples whether its text matches. Only records that have the pattern's words
-        in them are parsed.
+        """Yield for each of the samples whether its text matches. Only records that contain the pattern's
+        literals are parsed.
         """
         candidates = Query(pattern, pattern.pattern).candidates
         samples, same = tee(samples)
@@ -82,11 +82,11 @@ class _Rollouts:
             yield may_match and pattern.search(self._as_written(key, sample).text) is not None
 
     def _lines(self, key: BatchKey, samples: Iterable[Sample]) -> Iterator[bytes | None]:
-        """Read the line of each sample; `None` for one under way, which lies in several."""
+        """Read the line of each sample; `None` for one in progress, which has several."""
         with self._lock:
-            of_file = next((reader for reader in self._files if reader.table(key) is not None), None)
-        if of_file is not None:
-            yield from of_file.lines(key, samples)
+            file_reader = next((reader for reader in self._files if reader.table(key) is not None), None)
+        if file_reader is not None:
+            yield from file_reader.lines(key, samples)
             return
         for sample in samples:
             with self._lock:
@@ -94,7 +94,7 @@ class _Rollouts:
             yield line
 
     def _as_written(self, key: BatchKey, sample: Sample) -> Transcript:
-        """Without what the annotations say, which takes a look through all of them."""
+        """The transcript without annotations, which need a search through all of them."""
         with self._lock:
             if key.kind != "live" and self._stream.table(key) is not None:
                 return self._stream.as_written(sample)
@@ -103,24 +103,24 @@ class _Rollouts:
     def same_prompt(self, key: BatchKey, transcript: Transcript) -> Iterator[tuple[BatchKey, Sample | None]]:
         """The prompt in other batches, the nearest step first."""
         task = transcript.sample.task or self._task(key, transcript.sample)
-        others = [batch.key for batch in self.batches() if batch.key != key and batch.key.kind == key.kind]
-        others = [other for other in others if other.part == key.part or other.step == NO_STEP]
-        for other in sorted(others, key=lambda other: abs(other.step - key.step)) if task else ():
-            while self._reads_on(other):
-                yield other, None
+        keys = [batch.key for batch in self.batches() if batch.key != key and batch.key.kind == key.kind]
+        keys = [other_key for other_key in keys if other_key.part == key.part or other_key.step == NO_STEP]
+        for other_key in sorted(keys, key=lambda other_key: abs(other_key.step - key.step)) if task else ():
+            while self._read_more(other_key):
+                yield other_key, None
             groups = set()
-            found = None
-            for sample in self.table(other):
+            match = None
+            for sample in self.table(other_key):
                 if not sample.task and sample.group in groups:
                     continue
                 groups.add(sample.group)
-                if (sample.task or self._task(other, sample)) == task:
-                    found = sample
+                if (sample.task or self._task(other_key, sample)) == task:
+                    match = sample
                     break
-            yield other, found
+            yield other_key, match
 
-    def _reads_on(self, key: BatchKey) -> bool:
-        """In the file of that batch, where it has one. False: all is read."""
+    def _read_more(self, key: BatchKey) -> bool:
+        """Read more of that batch's file, if it has one. False: all is read."""
         with self._lock:
             return any(reader.look(key) for reader in self._files if reader.table(key) is not None)
 
@@ -132,12 +132,12 @@ class _Rollouts:
         export_transcripts(transcripts, path)
 
     def keep(self, transcripts: Sequence[Transcript], ending: str) -> Path:
-        """As `export`, into a file of its own in the working folder: its path."""
+        """Export to a new file in the working folder and return its path."""
         return keep_transcripts(transcripts, ending)
 
 
 def export_transcripts(transcripts: Sequence[Transcript], path: Path) -> None:
-    """Write them into a new file: as Markdown where its name ends in `.md`, else as JSONL. Without secrets.
+    """Write them to a new file: as Markdown if its name ends in `.md`, else as JSONL. Without secrets.
 
     Raises:
         ConflictError: if it exists.
@@ -154,7 +154,7 @@ def export_transcripts(transcripts: Sequence[Transcript], path: Path) -> None:
 
 
 def keep_transcripts(transcripts: Sequence[Transcript], ending: str) -> Path:
-    """As `export_transcripts`, into a file of its own in the working folder: its path."""
+    """Export to a new file in the working folder and return its path."""
     path = Path.cwd() / f"rollouts-{time.strftime('%Y%m%d-%H%M%S')}.{ending}"
     export_transcripts(transcripts, path)
     return path
@@ -176,18 +176,18 @@ def _as_line(transcript: Transcript) -> str:
 
 def _as_markdown(transcript: Transcript) -> str:
     sample = transcript.sample
-    head = f"reward {sample.reward:g} · advantage {sample.advantage:g} · {sample.output_tokens} tokens"
-    parts = [f"## {' '.join(part for part in (sample.env, sample.group) if part) or 'sample'}", head]
+    summary = f"reward {sample.reward:g} · advantage {sample.advantage:g} · {sample.output_tokens} tokens"
+    blocks = [f"## {' '.join(text for text in (sample.env, sample.group) if text) or 'sample'}", summary]
     if sample.stop or sample.truncated:
-        parts.append(f"ended: {sample.stop or 'not told'}{', truncated' if sample.truncated else ''}")
+        blocks.append(f"ended: {sample.stop or 'not told'}{', truncated' if sample.truncated else ''}")
     if transcript.facts:
-        parts.append("\n".join(f"- {name}: {value}" for name, value in transcript.facts))
-    parts += [_fenced("error", error) for error in transcript.errors]
+        blocks.append("\n".join(f"- {name}: {value}" for name, value in transcript.facts))
+    blocks += [_fenced("error", error) for error in transcript.errors]
     for conversation in transcript.conversations:
         if conversation.title:
-            parts.append(f"### {conversation.title}")
-        parts += [part for message in conversation.messages for part in _message_parts(message)]
-    return "\n\n".join(parts) + "\n\n"
+            blocks.append(f"### {conversation.title}")
+        blocks += [text for message in conversation.messages for text in _message_parts(message)]
+    return "\n\n".join(blocks) + "\n\n"
 
 
 def _message_parts(message: Message) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Files of records, a line each: read by offset, plain or zstandard, or from their newest line backwards."""
+"""Files of records, one per line: read by offset, plain or zstandard, or from their newest line backwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rltui.services.logs.growing_file import json_value
 BLOCK_BYTES = 4 << 20
 _LONGEST_LINE = 256 << 20
 _LARGEST_FRAME = 256 << 20
-_KEPT_FRAMES = 3
+_CACHED_FRAMES = 3
 _SEEK_FOOTER = struct.Struct("<IBI")
 _SEEK_MAGIC = 0x8F92EAB1
 _SKIPPABLE = 0x184D2A5E
@@ -26,13 +26,13 @@ _SKIPPABLE = 0x184D2A5E
 
 
 def record(line: bytes) -> dict[str, Any] | None:
-    """The object of a line, `None` where it is none."""
+    """The object of a line, `None` if it is none."""
     value = json_value(line)
     return value if isinstance(value, dict) else None
 
 
-def opened(path: Path) -> BufferedReader | None:
-    """A regular file to be read; `None` where there is none, or it is not for us to read."""
+def open_regular(path: Path) -> BufferedReader | None:
+    """A regular file opened for reading; `None` if there is none, or it is not readable for us."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not hang us
     except OSError:
@@ -44,29 +44,29 @@ def opened(path: Path) -> BufferedReader | None:
 
 
 class NewestFirst:
-    """Lines of a file that grows: those at its end first, block by block to its start, then what is appended.
+    """Lines of a growing file: those at its end first, block by block to its start, then appended ones.
 
-    Holds no descriptor between two reads. A file that was replaced, or got shorter, begins anew.
+    Holds no descriptor between two reads. After the file was replaced or got shorter, reading starts again.
     """
 
     def __init__(self, path: Path, *, forward: bool = False, block_bytes: int = BLOCK_BYTES) -> None:
-        """`forward`: from its start on instead."""
+        """`forward`: read from its start on instead."""
         self.path = path
         self._forward, self._block_bytes = forward, block_bytes
         self._identity: tuple[int, int] | None = None
         self._start = self._stop = self._size = 0
         self.restarted = False
-        """The last `read` found another file: what came before is void."""
+        """True if the last `read` found another file: earlier lines are void."""
 
     @property
     def is_behind(self) -> bool:
-        """There was more to read, as of the last one."""
+        """True if there was more to read, as of the last `read`."""
         return self._start > 0 or (self._forward and self._stop < self._size)
 
     def read(self) -> list[tuple[int, bytes]]:
-        """The next whole lines with their offsets, in the order of the file; empty where there is none."""
+        """The next complete lines with their offsets, in the order of the file; empty if there is none."""
         self.restarted = False
-        with opened(self.path) or open(os.devnull, "rb") as file:  # noqa: PTH123 - as `opened`
+        with open_regular(self.path) or open(os.devnull, "rb") as file:  # noqa: PTH123 - as `open_regular`
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 self.restarted, self._identity = self._identity is not None, None
@@ -82,10 +82,10 @@ class NewestFirst:
         length = self._block_bytes
         while self._stop < self._size:
             data = os.pread(file.fileno(), length, self._stop)
-            whole = data.rfind(b"\n") + 1
-            if whole:
-                at, self._stop = self._stop, self._stop + whole
-                return _with_offsets(data[:whole], at)
+            complete_length = data.rfind(b"\n") + 1
+            if complete_length:
+                start, self._stop = self._stop, self._stop + complete_length
+                return _with_offsets(data[:complete_length], start)
             if len(data) < length or length >= _LONGEST_LINE:
                 self._size = self._stop if len(data) < length else self._size  # an unfinished line is no news
                 break
@@ -105,11 +105,11 @@ class NewestFirst:
         return []
 
 
-def _with_offsets(data: bytes, at: int) -> list[tuple[int, bytes]]:
+def _with_offsets(data: bytes, offset: int) -> list[tuple[int, bytes]]:
     lines = []
     for line in data.split(b"\n")[:-1]:
-        lines.append((at, line))
-        at += len(line) + 1
+        lines.append((offset, line))
+        offset += len(line) + 1
     return lines
 
 
@@ -117,16 +117,16 @@ def _last_line_end(file: BinaryIO, size: int) -> int:
     stop = size
     while stop > 0:
         begin = max(0, stop - BLOCK_BYTES)
-        found = os.pread(file.fileno(), stop - begin, begin).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
+        newline = os.pread(file.fileno(), stop - begin, begin).rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1
         stop = begin
     return 0
 
 
 def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[bytes | None]:
-    """The lines that begin there, `None` where there is no file or no whole line."""
-    with opened(path) or open(os.devnull, "rb") as file:  # noqa: PTH123 - as `opened`
+    """The lines that begin there, `None` if there is no file or no complete line."""
+    with open_regular(path) or open(os.devnull, "rb") as file:  # noqa: PTH123 - as `open_regular`
         for offset in offsets:
             file.seek(offset)
             yield file.readline(_LONGEST_LINE) or None
@@ -138,12 +138,12 @@ class Chunks:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._frames: OrderedDict[tuple[int, int], bytes] = OrderedDict()
-        """Decompressed frames that were read last, by chunk and number."""
+        """(Chunk, frame number) → the newest decompressed frames."""
         self._tables: dict[int, list[tuple[int, int, int, int]]] = {}
-        """Chunk → of each frame: offset and size in the file, offset and size decompressed."""
+        """Chunk → for each frame: offset and size in the file, offset and size decompressed."""
 
     def numbers(self) -> list[int]:
-        """Of all chunks, ascending."""
+        """Numbers of all chunks, ascending."""
         try:
             names = [name.partition(".") for name in os.listdir(self._folder)]  # noqa: PTH208 - names only
         except OSError:
@@ -152,7 +152,7 @@ class Chunks:
         return sorted(number for number in numbers if number is not None)
 
     def line(self, chunk: int, offset: int) -> bytes | None:
-        """The record there, `None` where there is none.
+        """The record at this offset, `None` if there is none.
 
         Raises:
             RltuiError: if a sealed chunk is damaged.
@@ -160,21 +160,21 @@ class Chunks:
         plain = next(lines_at(self._plain(chunk), [offset]))
         if plain is not None or not self._sealed(chunk).is_file():
             return plain
-        found = b""
+        line = b""
         for number, (_, _, start, size) in enumerate(self._frame_table(chunk)):
-            if start + size <= offset or (start > offset and not found):
+            if start + size <= offset or (start > offset and not line):
                 continue
             data = self._frame(chunk, number)
             piece = data[max(0, offset - start) :]
             end = piece.find(b"\n")
-            found += piece if end < 0 else piece[:end]
-            if end >= 0 or len(found) > _LONGEST_LINE:
+            line += piece if end < 0 else piece[:end]
+            if end >= 0 or len(line) > _LONGEST_LINE:
                 break
-        return found or None
+        return line or None
 
     def lines(self, chunk: int, offset: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Every whole line from `offset` on, with the offset where it begins."""
-        file = opened(self._plain(chunk))
+        """Every complete line from `offset` on, with the offset of its start."""
+        file = open_regular(self._plain(chunk))
         if file is not None:
             with file:
                 file.seek(offset)
@@ -186,17 +186,17 @@ class Chunks:
             return
         if not self._sealed(chunk).is_file():
             return
-        rest, at = b"", 0
+        unfinished, position = b"", 0
         for number, (_, _, start, size) in enumerate(self._frame_table(chunk)):
             if start + size <= offset:
                 continue
-            if start < offset or not rest:
-                at = max(start, offset)
-            data = rest + self._frame(chunk, number)[max(0, offset - start) :]
-            *whole, rest = data.split(b"\n")
-            for line in whole:
-                yield at, line
-                at += len(line) + 1
+            if start < offset or not unfinished:
+                position = max(start, offset)
+            data = unfinished + self._frame(chunk, number)[max(0, offset - start) :]
+            *complete, unfinished = data.split(b"\n")
+            for line in complete:
+                yield position, line
+                position += len(line) + 1
 
     def _plain(self, chunk: int) -> Path:
         return self._folder / f"{chunk:05d}.jsonl"
@@ -208,11 +208,11 @@ class Chunks:
         table = self._tables.get(chunk)
         if table is None:
             path = self._sealed(chunk)
-            file = opened(path)
+            file = open_regular(path)
             if file is None:
                 return []
             with file:
-                table = _seek_table(file) or [_whole(file, path)]
+                table = _seek_table(file) or [_single_frame(file, path)]
             self._tables[chunk] = table
         return table
 
@@ -222,11 +222,11 @@ class Chunks:
             self._frames.move_to_end(key)
             return self._frames[key]
         path = self._sealed(chunk)
-        at, _, _, size = self._frame_table(chunk)[number]
-        file = opened(path)
-        data = b"" if file is None else _decompressed(file, at, size, path)
+        position, _, _, size = self._frame_table(chunk)[number]
+        file = open_regular(path)
+        data = b"" if file is None else _decompress(file, position, size, path)
         self._frames[key] = data
-        while len(self._frames) > _KEPT_FRAMES:
+        while len(self._frames) > _CACHED_FRAMES:
             self._frames.popitem(last=False)
         return data
 
@@ -235,7 +235,7 @@ _KINDS = ("jsonl", "jsonl.zst")
 
 
 def _seek_table(file: BinaryIO) -> list[tuple[int, int, int, int]]:
-    """The frames that the file lists itself; empty where it has no such list, or one that cannot be."""
+    """The frames that the file lists itself; empty if it has no such list, or an invalid one."""
     size = os.fstat(file.fileno()).st_size
     footer = os.pread(file.fileno(), _SEEK_FOOTER.size, max(0, size - _SEEK_FOOTER.size))
     if len(footer) < _SEEK_FOOTER.size:
@@ -246,16 +246,16 @@ def _seek_table(file: BinaryIO) -> list[tuple[int, int, int, int]]:
     if magic != _SEEK_MAGIC or begin < 8:
         return []
     kind, _ = struct.unpack("<II", os.pread(file.fileno(), 8, begin - 8))
-    listed = os.pread(file.fileno(), count * entry, begin)
-    table, at, start = [], 0, 0
+    entries = os.pread(file.fileno(), count * entry, begin)
+    table, position, start = [], 0, 0
     for number in range(count):
-        length, decompressed = struct.unpack_from("<II", listed, number * entry)
-        table.append((at, length, start, decompressed))
-        at, start = at + length, start + decompressed
-    return table if kind == _SKIPPABLE and at <= begin - 8 else []
+        length, decompressed = struct.unpack_from("<II", entries, number * entry)
+        table.append((position, length, start, decompressed))
+        position, start = position + length, start + decompressed
+    return table if kind == _SKIPPABLE and position <= begin - 8 else []
 
 
-def _whole(file: BinaryIO, path: Path) -> tuple[int, int, int, int]:
+def _single_frame(file: BinaryIO, path: Path) -> tuple[int, int, int, int]:
     """A file that is not seekable, as one frame."""
     import zstandard  # only where something is sealed
 
@@ -271,7 +271,7 @@ def _whole(file: BinaryIO, path: Path) -> tuple[int, int, int, int]:
     return 0, os.fstat(file.fileno()).st_size, 0, size
 
 
-def _decompressed(file: BinaryIO, at: int, size: int, path: Path) -> bytes:
+def _decompress(file: BinaryIO, position: int, size: int, path: Path) -> bytes:
     import zstandard
 
     with file:
@@ -280,7 +280,7 @@ def _decompressed(file: BinaryIO, at: int, size: int, path: Path) -> bytes:
                 f"{path} is compressed in one piece of {size >> 20} MiB",
                 hint="decompress it beside itself: zstd -d --keep",
             )
-        file.seek(at)
+        file.seek(position)
         try:
             with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as reader:
                 return reader.read(size)

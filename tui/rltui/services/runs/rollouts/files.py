@@ -18,7 +18,7 @@ from rltui.services.runs.rollouts.chunks import NewestFirst, lines_at, record
 
 _STEP = re.compile(r"step_(\d{1,15})")
 _ROOTS = ("rollouts", "run_default/rollouts")
-_PLACES: tuple[tuple[str, Kind, str], ...] = (
+_STEP_FILES: tuple[tuple[str, Kind, str], ...] = (
     ("train_rollouts.jsonl", "train", ""),
     ("eval_rollouts.jsonl", "eval", ""),
     ("train/effective/traces.jsonl", "train", ""),
@@ -26,7 +26,9 @@ _PLACES: tuple[tuple[str, Kind, str], ...] = (
     ("eval/effective/traces.jsonl", "eval", ""),
     ("eval/all/traces.jsonl", "eval", ALL),
 )
-"""In the folder of a step: prime-rl until July 2026 and tinyrl, then prime-rl until the end of August."""
+"""Paths in the folder of a step: prime-rl until July 2026 and tinyrl, then prime-rl until the end of
+August.
+"""
 _EVALUATIONS = (
     "results.jsonl",
     "traces.jsonl",
@@ -37,12 +39,12 @@ _EVALUATIONS = (
     "outputs/evals/*/*/results.jsonl",
     "environments/*/outputs/evals/*/*/results.jsonl",
 )
-"""What `vf-eval` saves, before 0.4 and since, from the folder that it was run in or any one below."""
+"""Files that `vf-eval` saves, before 0.4 and since, below the folder that it was run in."""
 _MOST_EVALUATIONS = 1000
-_LOOK_AGAIN_S = 5.0
-"""For new evaluations."""
+_POLL_S = 5.0
+"""Interval of the search for new evaluations."""
 _GROWING_STEPS = 3
-"""The newest ones may get further files."""
+"""Number of newest steps that may get further files."""
 
 
 class RolloutFile:
@@ -55,7 +57,7 @@ class RolloutFile:
         self._lines = NewestFirst(path, forward=True)
 
     def read(self) -> bool:
-        """Read some more. True: there is more still."""
+        """Read some more. Returns True if there is more still."""
         lines = self._lines.read()
         if self._lines.restarted:
             self.table = SampleTable()
@@ -79,8 +81,8 @@ class RolloutFile:
         return rollout_rows.flat_transcript(row, sample)
 
 
-def _found_file(path: Path) -> RolloutFile | None:
-    """The file there; `None` where there is none."""
+def _open_file(path: Path) -> RolloutFile | None:
+    """The file at this path; `None` if there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -89,26 +91,28 @@ def _found_file(path: Path) -> RolloutFile | None:
 
 
 class BatchFiles:
-    """Batches in a file each. Only names are read until one is asked for."""
+    """Batches in a file each. Only names are read until a batch is requested."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[BatchKey, RolloutFile] = {}
 
-    def look(self, shown: BatchKey | None) -> bool:
-        """Look for files that came or went, and read on in `shown`. True: there is more of it."""
+    def look(self, displayed: BatchKey | None) -> bool:
+        """Check for added and removed files, and read on in `displayed`. Returns True if there is more of
+        it.
+        """
         self._find()
-        file = None if shown is None else self._files.get(shown)
+        file = None if displayed is None else self._files.get(displayed)
         return file is not None and file.read()
 
     def _find(self) -> None:
         raise NotImplementedError
 
     def _add(self, key: BatchKey, path: Path) -> bool:
-        """Unless it is known, or there is no file."""
-        if key in self._files or (found := _found_file(path)) is None:
+        """Add the file unless its key is known, or it does not exist."""
+        if key in self._files or (file := _open_file(path)) is None:
             return False
-        self._files[key] = found
+        self._files[key] = file
         return True
 
     def batches(self) -> Iterator[Batch]:
@@ -127,23 +131,25 @@ class BatchFiles:
 
 
 class StepFiles(BatchFiles):
-    """In `rollouts/step_<N>/` of a run's folder."""
+    """Batches in `rollouts/step_<N>/` of a run's folder."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._steps: dict[Path, set[BatchKey]] = {}
 
     def _find(self) -> None:
-        found = dict(self._step_folders())
-        for path in [path for path in self._steps if path not in found]:
+        folders = dict(self._step_folders())
+        for path in [path for path in self._steps if path not in folders]:
             for key in self._steps.pop(path):
                 del self._files[key]
-        newest = sorted(found.values())[-_GROWING_STEPS:]
-        for path, step in found.items():
+        newest = sorted(folders.values())[-_GROWING_STEPS:]
+        for path, step in folders.items():
             if path not in self._steps or not self._steps[path] or step in newest:
                 keys = self._steps.setdefault(path, set())
-                places = ((BatchKey(kind, step, part), path / place) for place, kind, part in _PLACES)
-                keys.update(key for key, place in places if self._add(key, place))
+                candidates = (
+                    (BatchKey(kind, step, part), path / file_path) for file_path, kind, part in _STEP_FILES
+                )
+                keys.update(key for key, file_path in candidates if self._add(key, file_path))
 
     def _step_folders(self) -> Iterator[tuple[Path, int]]:
         for root in _ROOTS:
@@ -158,24 +164,24 @@ class StepFiles(BatchFiles):
 
 
 class Evaluations(BatchFiles):
-    """That `vf-eval` saved, a folder each, or one file that somebody named."""
+    """Evaluations that `vf-eval` saved, a folder each, or one file that somebody named."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._next_look = 0.0
-        self._known: set[Path] = set()
+        self._next_poll = 0.0
+        self._found_paths: set[Path] = set()
 
     def _find(self) -> None:
-        if time.monotonic() < self._next_look:
+        if time.monotonic() < self._next_poll:
             return
-        self._next_look = time.monotonic() + _LOOK_AGAIN_S
-        for path in islice(self._places(), _MOST_EVALUATIONS):
-            if path not in self._known:
-                self._known.add(path)
+        self._next_poll = time.monotonic() + _POLL_S
+        for path in islice(self._evaluation_files(), _MOST_EVALUATIONS):
+            if path not in self._found_paths:
+                self._found_paths.add(path)
                 name = BatchKey("eval", part=self._name(path))
                 self._add(name if name not in self._files else name._replace(part=str(path)), path)
 
-    def _places(self) -> Iterator[Path]:
+    def _evaluation_files(self) -> Iterator[Path]:
         if self._folder.is_file():
             yield self._folder
             return
@@ -183,10 +189,10 @@ class Evaluations(BatchFiles):
             yield from sorted(self._folder.glob(pattern))
 
     def _name(self, path: Path) -> str:
-        """Of the folder that the evaluation has to itself, without those that all are in."""
+        """Name of the folder that the evaluation has to itself, without common parents."""
         if path == self._folder:
             return path.name
-        parts = path.relative_to(self._folder).parts[:-1] or (self._folder.name,)
-        if "evals" in parts:
-            return "/".join(parts[parts.index("evals") + 1 :])
-        return "/".join(parts[1:] if len(parts) > 1 and parts[0] == "outputs" else parts)
+        segments = path.relative_to(self._folder).parts[:-1] or (self._folder.name,)
+        if "evals" in segments:
+            return "/".join(segments[segments.index("evals") + 1 :])
+        return "/".join(segments[1:] if len(segments) > 1 and segments[0] == "outputs" else segments)

@@ -1,4 +1,4 @@
-"""Rollouts in one stream with an index beside it: prime-rl since September 2026."""
+"""Rollouts in one stream with a separate index: prime-rl since September 2026."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from rltui.core import rollout_rows
 from rltui.core.metrics import LARGEST_STEP
 from rltui.core.rollouts import ABANDONED, ALL, NO_STEP, Batch, BatchKey, Sample, SampleTable, Transcript
 from rltui.errors import RltuiError
-from rltui.services.runs.rollouts.chunks import Chunks, NewestFirst, opened, record
+from rltui.services.runs.rollouts.chunks import Chunks, NewestFirst, open_regular, record
 
 FOLDER = "monitors/file/traces"
 _OFFSET_BITS = 40
-"""Of `Sample.where` in a stream: the rest is the chunk's number."""
+"""Bits of the offset in `Sample.where` for a stream: the others are the chunk's number."""
 _SAME_SHIP_S = 60.0
 """A step that ships again later than this was trained again, after a resume."""
 _MOST_WAITING = 8000
-"""Of the samples that came last, any may still get into a batch."""
+"""Number of newest samples that may still get into a batch."""
 _MOST_LIVE = 2000
 _DERIVED_AT_A_TIME = 200
 _BLOCK_BYTES = 1 << 20
-"""Some 3,000 rows: read and shown in a few hundredths of a second."""
+"""About 3,000 rows, which are read and displayed in a few hundredths of a second."""
 
 
 @dataclass(slots=True)
 class _Ship:
-    """A batch that left for the trainer, and what came in before it did."""
+    """A batch that was sent to the trainer, and what arrived before it."""
 
     step: int
     at: float
     shipped: SampleTable = field(default_factory=SampleTable)
     left: SampleTable = field(default_factory=SampleTable)
-    """Came in before it, behind the one before, and no batch took them."""
+    """Samples that arrived between the previous batch and this one, and are in no batch."""
     evaluated: SampleTable = field(default_factory=SampleTable)
-    """Asked for before it, behind the one before: with the policy of that step."""
+    """Evaluations requested between the previous batch and this one: with the policy of that step."""
 
 
 class TraceStream:
     """Batches of a stream of episodes. Its index is read from the newest row backwards.
 
-    The index does not tell the step of a sample: the orchestrator's annotations do, once a batch took it.
-    They are read as far back as the rows, so that each row finds its own.
+    The index does not contain the step of a sample: the orchestrator's annotations do, once a batch contains
+    it. They are read as far back as the rows, so that each row finds its own.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -64,21 +64,21 @@ class TraceStream:
             self._folder / "annotations" / "orch.index.jsonl", block_bytes=_BLOCK_BYTES
         )
         self._ships: list[_Ship] = []
-        """By time."""
-        self._of_step: dict[int, list[_Ship]] = {}
-        self._to_come = _Ship(NO_STEP, math.inf)
+        """Batches in the order of their times."""
+        self._ships_by_step: dict[int, list[_Ship]] = {}
+        self._unfinished_ship = _Ship(NO_STEP, math.inf)
         self._shipped: dict[str, tuple[_Ship, float]] = {}
-        """Trace → its batch and advantage, of rows that were not read yet."""
+        """Trace → its batch and advantage, for rows that were not read yet."""
         self._waiting: OrderedDict[str, Sample] = OrderedDict()
-        """The newest rows that no batch has taken yet, by trace."""
+        """Trace → the newest rows that are in no batch yet."""
         self._derived: Iterator[tuple[dict[str, Any], int]] | None = None
         self._tasks: dict[tuple[BatchKey, str], str] = {}
-        self._counted: dict[BatchKey, int] | None = None
-        """As of the last row."""
+        self._cached_counts: dict[BatchKey, int] | None = None
+        """Valid for the rows read so far; `None` after a change."""
 
-    def look(self, shown: BatchKey | None) -> bool:
-        """Read some of the index, or what came since; without an index, of the stream itself."""
-        if shown is not None and shown.kind == "live":
+    def look(self, displayed: BatchKey | None) -> bool:
+        """Read some of the index, or new rows; without an index, of the stream itself."""
+        if displayed is not None and displayed.kind == "live":
             self._live.look()
         if not (self._folder / "stream.index.jsonl").exists():
             return self._derive()
@@ -86,20 +86,21 @@ class TraceStream:
         if self._index.restarted or self._derived is not None:
             self._begin()
             rows = self._index.read()
-        self._take_annotations(rows)
+        self._read_annotations(rows)
         for row in [row for _, line in rows if (row := record(line)) is not None]:
             chunk, offset = row.get("chunk"), row.get("offset")
             if not isinstance(chunk, int) or not 0 <= chunk < 1 << 22:
                 chunk = 0
             if not isinstance(offset, int) or not 0 <= offset < 1 << _OFFSET_BITS:
                 offset = 0
-            self._take(row, chunk << _OFFSET_BITS | offset)
+            self._add_sample(row, chunk << _OFFSET_BITS | offset)
         return bool(rows) and (self._index.is_behind or self._annotations.is_behind)
 
-    def _take_annotations(self, rows: list[tuple[int, bytes]]) -> None:
-        """As far back as the oldest of the rows."""
+    def _read_annotations(self, rows: list[tuple[int, bytes]]) -> None:
+        """Read annotations as far back as the oldest of the rows."""
         oldest = next(
-            (found["arrival"] for _, line in rows if "arrival" in (found := record(line) or {})), None
+            (parsed_row["arrival"] for _, line in rows if "arrival" in (parsed_row := record(line) or {})),
+            None,
         )
         while True:
             lines = self._annotations.read()
@@ -116,42 +117,42 @@ class TraceStream:
         trace = row.get("trace_id")
         if not isinstance(info, Mapping) or not isinstance(ship, Mapping) or not isinstance(trace, str):
             return
-        step, at, advantage = ship.get("step"), ship.get("time"), info.get("advantage")
+        step, shipped_at, advantage = ship.get("step"), ship.get("time"), info.get("advantage")
         if not isinstance(step, int) or not 0 <= step <= LARGEST_STEP:
             return
-        self._counted = None
-        batch = self._ship(step, float(at) if isinstance(at, int | float) else 0.0)
-        known = float(advantage) if isinstance(advantage, int | float) else math.nan
+        self._cached_counts = None
+        batch = self._ship(step, float(shipped_at) if isinstance(shipped_at, int | float) else 0.0)
+        advantage_value = float(advantage) if isinstance(advantage, int | float) else math.nan
         if (sample := self._waiting.pop(trace, None)) is not None:
-            batch.shipped.append(_with_advantage(sample, known))
+            batch.shipped.append(_with_advantage(sample, advantage_value))
         else:
-            self._shipped[trace] = (batch, known)
+            self._shipped[trace] = (batch, advantage_value)
 
-    def _ship(self, step: int, at: float) -> _Ship:
-        ships = self._of_step.setdefault(step, [])
+    def _ship(self, step: int, shipped_at: float) -> _Ship:
+        ships = self._ships_by_step.setdefault(step, [])
         for ship in ships:
-            if abs(ship.at - at) < _SAME_SHIP_S:
+            if abs(ship.at - shipped_at) < _SAME_SHIP_S:
                 return ship
-        ship = _Ship(step, at)
-        if not self._ships or at >= self._ships[-1].at:  # what was to come has come
-            ship.left, self._to_come.left = self._to_come.left, SampleTable()
-            ship.evaluated, self._to_come.evaluated = self._to_come.evaluated, SampleTable()
+        ship = _Ship(step, shipped_at)
+        if not self._ships or shipped_at >= self._ships[-1].at:  # what was to come has come
+            ship.left, self._unfinished_ship.left = self._unfinished_ship.left, SampleTable()
+            ship.evaluated, self._unfinished_ship.evaluated = self._unfinished_ship.evaluated, SampleTable()
         ships.append(ship)
-        bisect.insort(self._ships, ship, key=lambda each: each.at)
+        bisect.insort(self._ships, ship, key=lambda item: item.at)
         return ship
 
-    def _take(self, row: Mapping[str, Any], where: int) -> None:
+    def _add_sample(self, row: Mapping[str, Any], where: int) -> None:
         sample = rollout_rows.index_sample(row, where)
-        self._counted = None
+        self._cached_counts = None
         if row.get("kind") != "train":
-            asked = row.get("dispatch")
-            at = float(asked) if isinstance(asked, int | float) else sample.at
-            self._next_ship(at).evaluated.append(sample)
+            dispatched_at = row.get("dispatch")
+            request_time = float(dispatched_at) if isinstance(dispatched_at, int | float) else sample.at
+            self._next_ship(request_time).evaluated.append(sample)
             return
         names = [name for name in row.get("trace_ids") or () if isinstance(name, str)]
-        found = [ship for name in names if (ship := self._shipped.pop(name, None)) is not None]
-        if found:
-            batch, advantage = found[0]
+        ships = [ship for name in names if (ship := self._shipped.pop(name, None)) is not None]
+        if ships:
+            batch, advantage = ships[0]
             sample = _with_advantage(sample, advantage)
             batch.shipped.append(sample)
         elif not names or (len(self._waiting) >= _MOST_WAITING and self._index.is_behind):
@@ -159,25 +160,25 @@ class TraceStream:
         else:
             self._waiting[names[0]] = sample
             if len(self._waiting) > _MOST_WAITING:
-                _, lost = self._waiting.popitem(last=False)
-                self._next_ship(lost.at).left.append(lost)
+                _, dropped = self._waiting.popitem(last=False)
+                self._next_ship(dropped.at).left.append(dropped)
 
-    def _next_ship(self, at: float) -> _Ship:
-        """The first batch that left after that."""
-        if not math.isfinite(at):
-            return self._to_come
-        place = bisect.bisect_left(self._ships, at, key=lambda each: each.at)
-        return self._ships[place] if place < len(self._ships) else self._to_come
+    def _next_ship(self, moment: float) -> _Ship:
+        """The first batch that was sent after that time."""
+        if not math.isfinite(moment):
+            return self._unfinished_ship
+        position = bisect.bisect_left(self._ships, moment, key=lambda ship: ship.at)
+        return self._ships[position] if position < len(self._ships) else self._unfinished_ship
 
     def _derive(self) -> bool:
-        """Rows like those of the index, of some more episodes of the stream."""
+        """Make rows like those of the index from more episodes of the stream."""
         if self._derived is None:
             self._begin()
             self._derived = self._episodes()
-            self._take_annotations([])
+            self._read_annotations([])
         for count, (row, where) in enumerate(self._derived):
             sample = rollout_rows.episode_sample(row, where)
-            self._take(
+            self._add_sample(
                 {
                     "kind": rollout_rows.episode_kind(row),
                     "trace_ids": rollout_rows.trace_ids(row),
@@ -203,9 +204,9 @@ class TraceStream:
                 self.problem = str(error)
 
     def batches(self) -> Iterator[Batch]:
-        if self._counted is None:
-            self._counted = self._counts()
-        for key, count in self._counted.items():
+        if self._cached_counts is None:
+            self._cached_counts = self._counts()
+        for key, count in self._cached_counts.items():
             yield Batch(key, count)
         if (count := self._live.count()) > 0:
             yield Batch(BatchKey("live"), count)
@@ -213,7 +214,7 @@ class TraceStream:
     def table(self, key: BatchKey) -> SampleTable | None:
         if key.kind == "live":
             return self._live.table
-        ship = self._named().get(key)
+        ship = self._ships_by_key().get(key)
         if ship is None:
             return None
         if key.kind == "eval":
@@ -231,7 +232,7 @@ class TraceStream:
             name = id(self._next_ship(sample.at))
             late[name] = late.get(name, 0) + 1
         counts = {}
-        for key, ship in self._named().items():
+        for key, ship in self._ships_by_key().items():
             if key.kind == "eval":
                 counts[key] = len(ship.evaluated)
             else:
@@ -239,9 +240,9 @@ class TraceStream:
                 counts[key] = len(ship.shipped) + more
         return {key: count for key, count in counts.items() if count}
 
-    def _named(self) -> dict[BatchKey, _Ship]:
-        """By key; where two have the same, the later one counts."""
-        found: dict[BatchKey, _Ship] = {}
+    def _ships_by_key(self) -> dict[BatchKey, _Ship]:
+        """Key → batch; of two with the same key, the later one counts."""
+        by_key: dict[BatchKey, _Ship] = {}
         lowest, abandoned = math.inf, set[int]()
         for ship in reversed(self._ships):
             if ship.step >= lowest:
@@ -249,24 +250,24 @@ class TraceStream:
             lowest = min(lowest, ship.step)
         before = NO_STEP
         for ship in self._ships:
-            part = ABANDONED if id(ship) in abandoned else ""
-            found[BatchKey("train", ship.step, part)] = ship
-            if not part:
-                found[BatchKey("train", ship.step, ALL)] = ship
-            found[BatchKey("eval", ship.step - 1 if before == NO_STEP else before, part)] = ship
+            suffix = ABANDONED if id(ship) in abandoned else ""
+            by_key[BatchKey("train", ship.step, suffix)] = ship
+            if not suffix:
+                by_key[BatchKey("train", ship.step, ALL)] = ship
+            by_key[BatchKey("eval", ship.step - 1 if before == NO_STEP else before, suffix)] = ship
             before = ship.step
-        found[BatchKey("train", before + 1 if self._ships else NO_STEP, ALL)] = self._to_come
-        found[BatchKey("eval", before)] = self._to_come
-        return found
+        by_key[BatchKey("train", before + 1 if self._ships else NO_STEP, ALL)] = self._unfinished_ship
+        by_key[BatchKey("eval", before)] = self._unfinished_ship
+        return by_key
 
     def open(self, key: BatchKey, sample: Sample) -> Transcript:
-        """The sample in full, with what the annotations say."""
+        """The complete sample, with its annotations."""
         if key.kind == "live":
             return self._live.open(sample)
         row = self._record(sample)
         for trace in row["traces"] if isinstance(row["traces"], list) else ():
             if isinstance(trace, dict) and isinstance(trace.get("id"), str):
-                for info in self._annotated(trace["id"]):
+                for info in self._annotations_of(trace["id"]):
                     trace["info"] = rollout_rows.merged(trace.get("info") or {}, info)
         return rollout_rows.episode_transcript(row, sample)
 
@@ -287,24 +288,24 @@ class TraceStream:
             )
         return row
 
-    def _annotated(self, trace: str) -> Iterator[Mapping[str, Any]]:
-        """What all producers say of a trace, in the order in which each wrote it."""
+    def _annotations_of(self, trace: str) -> Iterator[Mapping[str, Any]]:
+        """The annotations of a trace by all producers, in the order in which each wrote them."""
         for path in sorted((self._folder / "annotations").glob("*.index.jsonl")):
-            file = opened(path)
+            file = open_regular(path)
             if file is None or not os.fstat(file.fileno()).st_size:
                 continue
             with file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
-                needle, at = f'"{trace}"'.encode(), 0
-                while (at := data.find(needle, at)) >= 0:
-                    begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+                needle, position = f'"{trace}"'.encode(), 0
+                while (position := data.find(needle, position)) >= 0:
+                    begin, end = data.rfind(b"\n", 0, position) + 1, data.find(b"\n", position)
                     row = record(data[begin : end if end >= 0 else len(data)])
                     if row is not None and row.get("trace_id") == trace:
                         info = row.get("info")
                         yield info if isinstance(info, Mapping) else {}
-                    at += len(needle)
+                    position += len(needle)
 
     def task(self, key: BatchKey, sample: Sample) -> str:
-        """What tells its prompt again. Of a group, one sample is read."""
+        """A name for its prompt. One sample of a group is read."""
         name = (key, sample.group or str(sample.where))
         if name not in self._tasks:
             self._tasks[name] = rollout_rows.episode_sample(self._record(sample), 0).task
@@ -316,12 +317,12 @@ def _with_advantage(sample: Sample, advantage: float) -> Sample:
 
 
 class _LiveTraces:
-    """Rollouts under way: a file of deltas each, folded as they come."""
+    """Rollouts in progress: a file of deltas each, folded as they arrive."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._folds: dict[Path, tuple[NewestFirst, dict[str, Any]]] = {}
-        self._shown: list[dict[str, Any]] = []
+        self._open_traces: list[dict[str, Any]] = []
         self.table = SampleTable()
 
     def count(self) -> int:
@@ -339,32 +340,37 @@ class _LiveTraces:
         files = self._files("", ".jsonl")
         self._folds = {path: self._folds.get(path) or (NewestFirst(path, forward=True), {}) for path in files}
         for lines, trace in self._folds.values():
-            found = lines.read()
+            new_lines = lines.read()
             if lines.restarted:
                 trace.clear()
-            for _, line in found:
+            for _, line in new_lines:
                 if (delta := record(line)) is not None:
                     rollout_rows.fold_delta(trace, delta)
-        traces = [trace for _, trace in self._folds.values() if trace]
-        streaming = {_dispatched(trace) for trace in traces}
+        live_traces = [trace for _, trace in self._folds.values() if trace]
+        streaming = {_dispatch_id(trace) for trace in live_traces}
         for path in self._files("pending", ".json"):
-            file = opened(path)
+            file = open_regular(path)
             if file is not None:
                 with file:
                     pending = record(file.read(1 << 20))
                 if pending is not None and pending.get("id") not in streaming:
-                    traces.append(pending)
-        samples = [rollout_rows.live_sample(trace, 0) for trace in traces]
-        order = sorted(range(len(traces)), key=lambda at: samples[at].at if samples[at].at > 0 else math.inf)
-        self._shown = [traces[at] for at in order]
-        self.table = SampleTable(samples[at]._replace(where=place) for place, at in enumerate(order))
+                    live_traces.append(pending)
+        samples = [rollout_rows.live_sample(trace, 0) for trace in live_traces]
+        order = sorted(
+            range(len(live_traces)),
+            key=lambda index: samples[index].at if samples[index].at > 0 else math.inf,
+        )
+        self._open_traces = [live_traces[index] for index in order]
+        self.table = SampleTable(
+            samples[index]._replace(where=position) for position, index in enumerate(order)
+        )
 
     def open(self, sample: Sample) -> Transcript:
-        if not 0 <= sample.where < len(self._shown):
+        if not 0 <= sample.where < len(self._open_traces):
             raise RltuiError("this rollout has ended", hint="it is among those of its step now")
-        return rollout_rows.live_transcript(self._shown[sample.where], sample)
+        return rollout_rows.live_transcript(self._open_traces[sample.where], sample)
 
 
-def _dispatched(trace: Mapping[str, Any]) -> object:
+def _dispatch_id(trace: Mapping[str, Any]) -> object:
     dispatch = trace.get("dispatch")
     return dispatch.get("id") if isinstance(dispatch, Mapping) else None
