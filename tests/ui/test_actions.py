@@ -1,4 +1,4 @@
-"""The table of actions: one key with one meaning, and everything that it says is there."""
+"""The table of actions: collected from the classes that declare them, one key with one meaning."""
 
 from __future__ import annotations
 
@@ -7,55 +7,31 @@ from pkgutil import resolve_name
 
 import pytest
 from textual.actions import parse
-from textual.dom import DOMNode
-from textual.widgets import Input
 
-from rltui.ui.actions import ACTIONS, PANES, SCREENS, KeyContext, Use, changing_keys, offered_on, uses
+from rltui.ui.action_table import as_json, collected, declaring_classes
+from rltui.ui.actions import (
+    ACTIONS,
+    PANES,
+    SCREENS,
+    TABLE,
+    InPalette,
+    KeyContext,
+    Scope,
+    Use,
+    changing_keys,
+    offered_in,
+    offered_on,
+    uses,
+)
 from rltui.ui.app import RltuiApp
 from rltui.ui.base_screen import BaseScreen
-from rltui.ui.logs.view import LogView
-from rltui.ui.palette import Palette
+from rltui.ui.key_bindings import key_bindings, keys, own
 from rltui.ui.screens import SCREENS as ON_TOP
-from rltui.ui.screens.arranging import ArrangeLine
-from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.compare import CompareScreen
-from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
-from rltui.ui.screens.dialogs import Dialog, DialogBase, NoteDialog
-from rltui.ui.screens.eval_dialog import EvalDialog
-from rltui.ui.screens.fork_dialog import ForkDialog
 from rltui.ui.screens.help import HelpScreen, all_rows, page, symbol_rows
-from rltui.ui.screens.knob_editor import KnobEditor
-from rltui.ui.screens.message_list import MessageList
 from rltui.ui.screens.overview import Overview
-from rltui.ui.widgets.knob_table import KnobRows
-from rltui.ui.widgets.value_fields import ChosenValue, FractionValue, ListValue, TypedValue
 
 MAIN: tuple[type[BaseScreen], ...] = (Overview, CompareScreen, *map(resolve_name, ON_TOP.values()))
-OWNERS: dict[KeyContext, tuple[type[DOMNode], ...]] = {
-    **{screen.place: (screen,) for screen in MAIN},
-    KeyContext.KNOB_TABLE: (KnobRows,),
-    KeyContext.LOG: (LogView,),
-    KeyContext.NOTE: (NoteDialog,),
-    KeyContext.EVALUATE: (EvalDialog,),
-    KeyContext.FORK: (ForkDialog,),
-    KeyContext.ARRANGE: (ArrangeLine,),
-    KeyContext.COLUMNS: (ColumnDialog,),
-    KeyContext.BOX: (DialogBase,),
-    KeyContext.DIALOG: (Dialog,),
-    KeyContext.REVIEW: (ConfigReview,),
-    KeyContext.HELP: (HelpScreen,),
-    KeyContext.HELP_LINE: (Input,),
-    KeyContext.MESSAGES: (MessageList,),
-    KeyContext.PALETTE: (Palette,),
-    KeyContext.TOUR: (Overview,),
-    KeyContext.CONVERTER: (ConverterDialog,),
-    KeyContext.EDITOR: (KnobEditor,),
-    KeyContext.FIELD: (TypedValue, ListValue, ChosenValue),
-    KeyContext.NUMBER: (FractionValue,),
-    KeyContext.FRACTION: (FractionValue,),
-    KeyContext.CHOICE: (ChosenValue,),
-    KeyContext.LIST: (ListValue,),
-}
 ON_MAIN = {*SCREENS, *(pane for panes in PANES.values() for pane in panes)}
 SETTLED = {
     "question_mark": "help",
@@ -108,18 +84,37 @@ def test_ids_are_unique_and_no_use_is_told_twice() -> None:
         assert len(told) == len(set(told)), action.id
 
 
-@pytest.mark.parametrize("place", list(KeyContext))
-def test_every_use_has_a_method_where_it_works(place: KeyContext) -> None:
-    found = list(uses(place))
-    assert found
-    for use in found:
-        namespace, _, _ = parse(use.name)
-        owners = {"app": (RltuiApp,), "screen": (*MAIN, HelpScreen), "": OWNERS[place]}[namespace]
-        method = f"action_{use.call[0]}"
-        if namespace == "screen":
-            assert any(hasattr(owner, method) for owner in owners), use.id
-        else:
-            assert all(hasattr(owner, method) for owner in owners), use.id
+def test_the_table_is_what_the_classes_declare() -> None:
+    found = collected([vars(cls)["BINDINGS"] for cls in declaring_classes()])
+    assert as_json(found) == TABLE.read_text("utf-8"), "python -m rltui.ui.action_table writes it anew"
+
+
+def test_every_binding_has_a_method_where_it_is_declared() -> None:
+    seen = set()
+    for owner in declaring_classes():
+        for binding in key_bindings(vars(owner)["BINDINGS"]):
+            namespace, method, _ = parse(binding.action)
+            where = {"app": RltuiApp, "screen": HelpScreen, "": owner}[namespace]
+            assert hasattr(where, f"action_{method}"), (owner, binding.id)
+            seen.add(binding.context)
+    assert seen == {*KeyContext}
+
+
+def test_a_new_action_comes_last_in_its_scope_and_a_new_use_last_in_its_action() -> None:
+    first = own("a", "a", "a", "a", "", Scope.CHARTS)
+    other = own("a", "a", "z", "a", "", Scope.CHARTS)
+    new = own("b", "b", "b", "b", "", Scope.CHARTS)
+    last = own("c", "c", "c", "c", "", Scope.EDITOR)
+    old = collected([keys(KeyContext.RUNS, first, last)], ())
+    lists = [keys(KeyContext.QUEUE, new, other), keys(KeyContext.RUNS, last, first)]
+    found = collected(lists, old)
+    assert [action.id for action in found] == ["a", "b", "c"]
+    assert [(use.name, use.places) for use in found[0].uses] == [
+        ("a", (KeyContext.RUNS,)),
+        ("z", (KeyContext.QUEUE,)),
+    ]
+    with pytest.raises(ValueError, match="declared twice"):
+        collected([*lists, keys(KeyContext.RUNS, own("c", "x", "c", "c", "", Scope.EDITOR))])
 
 
 def test_every_screen_on_top_has_a_key_and_is_there() -> None:
@@ -167,3 +162,7 @@ def test_a_palette_offers_what_its_screen_has() -> None:
     offered = {use.id for use in offered_on(KeyContext.OVERVIEW)}
     assert {"component.start", "component.shell", "edit", "zoom", "write"} <= offered
     assert not {"cursor.down", "palette", "dialog.yes", "chart.smooth"} & offered
+    in_log = {use.id for use in offered_in(KeyContext.LOG)}
+    assert {"log.wrap", "search", "select"} <= in_log
+    assert not {"cursor.down", "back"} & in_log
+    assert all(use.palette is not InPalette.WHILE_FOCUSED for use in offered_on(KeyContext.OVERVIEW))

@@ -17,10 +17,12 @@ from textual.widgets import Input
 
 from rltui.client.protocol import Experiment
 from rltui.errors import RltuiError
-from rltui.ui.actions import CHANGING_CALLS, KeyContext, Use, changing_keys
+from rltui.ui import verbs
+from rltui.ui.actions import CHANGING_CALLS, Footer, InPalette, KeyContext, Scope, Use, changing_keys
 from rltui.ui.background import in_background
 from rltui.ui.commands.experiment import ExperimentCommands
 from rltui.ui.copying import Copyable, CopyRequested
+from rltui.ui.key_bindings import bind, own
 from rltui.ui.keymap import idle_key
 from rltui.ui.messages import MessageLine, NotifyingApp, NotifyingScreen, waiting
 from rltui.ui.requests import OPENS_AGAIN, READONLY_TEXT, readonly_text
@@ -32,6 +34,52 @@ _WORK = "request"
 """Group of the worker that carries out what a key asks for."""
 SEARCH_AIM = "/"
 """Has the log screen ask what to search for; with words behind it, search for them."""
+
+
+SCREEN_KEYS = (
+    own("help", "question_mark", "show_help", "help", "Show which keys work here, and what the symbols mean",
+        Scope.GLOBAL, footer=Footer.LAST_TO_GO),
+    own("palette", "colon,ctrl+p", "app.command_palette", "command",
+        "Find anything by a few letters: an action, a knob, a run", Scope.GLOBAL, footer=Footer.LAST_TO_GO,
+        palette=InPalette.NO),
+    own("screen.overview", "1", "show_overview", "overview", "Go to the overview, all panes", Scope.SCREENS),
+    own("screen.logs", "2", "show_screen('logs')", "logs",
+        "Open the log screen: all components merged by time, or one in full width", Scope.SCREENS),
+    own("screen.gpus", "3", "show_screen('gpus')", "GPUs",
+        "Open the GPU screen: figures, processes, memory over time", Scope.SCREENS),
+    own("screen.metrics", "4", "show_screen('metrics')", "metrics",
+        "Open the metrics screen: charts of the whole run", Scope.SCREENS),
+    bind(verbs.SCREEN_ROLLOUTS, "show_screen('rollouts')"),
+    own("screen.config", "6", "show_screen('config')", "config",
+        "Open the config screen: every key with its meaning, default and running value", Scope.SCREENS),
+    own("screen.runs", "7", "show_screen('runs')", "runs",
+        "Open the runs screen: all runs there are, to look at another one", Scope.SCREENS),
+    own("screen.events", "8", "show_screen('events')", "events",
+        "Open the events screen: starts, crashes, edits with their diffs, alerts, notes", Scope.SCREENS),
+    own("screen.checkpoints", "9", "show_screen('checkpoints')", "checkpoints",
+        "Open the checkpoint screen: what the run can go back to, and what may go", Scope.SCREENS),
+    own("screen.evals", "V", "show_screen('evals')", "evaluations",
+        "Open the evaluation screen: base, SFT, checkpoints, runs", Scope.SCREENS),
+    bind(verbs.SCREEN_QUEUE, "show_screen('queue')"),
+    bind(verbs.MESSAGES, "show_messages"),
+    own("theme", "ctrl+t", "app.command_palette('*')", "theme", "Change the colours", Scope.GLOBAL),
+    own("detach", "q", "app.detach", "detach", "Leave; everything keeps running", Scope.GLOBAL,
+        footer=Footer.LAST_TO_GO),
+    own("interrupt", "ctrl+c", "app.explain_interrupt", "interrupt", "Stops nothing: says how to leave",
+        Scope.GLOBAL, palette=InPalette.NO),
+)  # fmt: skip
+"""What every main screen has."""
+EXPERIMENT_KEYS = (
+    *SCREEN_KEYS,
+    bind(verbs.NOTE),
+    own("logs.search-all", "ctrl+f", "search_all", "search all",
+        "Search the logs of all components and attempts", Scope.LOGS),
+    own("links", "O", "open_links", "links",
+        "Open or copy the address of a page about the run: W&B, a dashboard", Scope.GLOBAL,
+        footer=Footer.FIRST_TO_GO),
+    own("tour", "", "show_tour", "tour", "Show the five steps for who is new here", Scope.GLOBAL),
+)  # fmt: skip
+"""What every screen of one experiment has."""
 
 
 class BaseScreen(NotifyingScreen[None]):

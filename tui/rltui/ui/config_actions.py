@@ -9,12 +9,36 @@ from rltui.core.api import Request
 from rltui.core.config_report import KnobInfo
 from rltui.core.states import ALIVE_STATES
 from rltui.core.toml.values import format_value
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, Scope
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.copying import CopyRequested
+from rltui.ui.key_bindings import bind, own
 from rltui.ui.requests import ConfirmableRequest
 
 if TYPE_CHECKING:
     from rltui.ui.config_work import ConfigWork
+
+
+CONFIG_KEYS = (
+    own("knob.apply", "A", "apply_knobs", "apply",
+        "Write what was collected and restart what reads the changed knobs, so that they count", Scope.KNOBS,
+        footer=Footer.YES, changes=True),
+    bind(verbs.UNDO, "undo_edit", footer=Footer.YES),
+    own("redo", "U,ctrl+y", "redo_edit", "redo", "Make the edit again that was taken back", Scope.KNOBS,
+        changes=True),
+    own("knob.roll-back", "B", "roll_back", "roll back",
+        "Take back the edit that a component or the run did not survive, and restart: after a collapse "
+        "from the last good checkpoint", Scope.KNOBS, footer=Footer.YES, changes=True),
+    own("knob.editor", "dollar_sign", "edit_outside", "editor",
+        "Edit a config file in $VISUAL or $EDITOR; what comes back is checked first", Scope.KNOBS,
+        changes=True),
+    bind(verbs.COPY, help="Copy the knob under the cursor, as a line of a TOML file"),
+    bind(verbs.WRITE, "review_edits", help="Review the collected edits as one diff, and write them",
+         footer=Footer.YES, changes=True),
+    bind(verbs.REMOVE, "drop_edit", "drop", "Forget the collected edit under the cursor", footer=Footer.YES),
+)  # fmt: skip
+"""What the overview and the config screen both have."""
 
 
 class ConfigActions(BaseScreen):

@@ -15,9 +15,10 @@ from textual.widgets import Input
 from rltui.core import fuzzy
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings
+from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
+from rltui.ui.key_bindings import keys, own
 from rltui.ui.palette_entries import Kind, PaletteEntry, at_once, carry_out, narrowed, ranked, sources
 from rltui.ui.screens.dialogs import TypingScreen
 from rltui.ui.styles import FAINT
@@ -63,7 +64,15 @@ class Palette(TypingScreen[PaletteEntry]):
     """
 
     CSS_PATH: ClassVar = ["screens/palette.tcss"]
-    BINDINGS = bindings(KeyContext.PALETTE)
+    BINDINGS = keys(
+        KeyContext.PALETTE,
+        own("palette.choose", "enter", "choose", "choose", "", Scope.DIALOG),
+        own("palette.cancel", "escape", "cancel", "cancel", "", Scope.DIALOG),
+        own("palette.down", "down,ctrl+n", "cursor(1)", "down", "", Scope.DIALOG),
+        own("palette.up", "up,ctrl+p", "cursor(-1)", "up", "", Scope.DIALOG),
+        own("palette.page-down", "pagedown", "page(1)", "page down", "", Scope.DIALOG),
+        own("palette.page-up", "pageup", "page(-1)", "page up", "", Scope.DIALOG),
+    )  # fmt: skip
 
     def __init__(
         self,

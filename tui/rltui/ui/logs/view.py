@@ -20,9 +20,11 @@ from textual.widget import Widget
 from rltui.core.lines import LogSource, plain_text
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, InPalette, KeyContext, Scope, key_of
 from rltui.ui.background import is_in_front
 from rltui.ui.copying import CopyRequested
+from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.logs.model import LogModel, VisibleRow
 from rltui.ui.logs.painter import PARTS, LogPainter
 from rltui.ui.logs.search import LogSearch, OpenSearch
@@ -70,7 +72,51 @@ class LogView(Widget, can_focus=True):
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"log-pane--{part}" for part in PARTS}
-    BINDINGS = bindings(KeyContext.LOG)
+    BINDINGS = keys(
+        KeyContext.LOG,
+        bind(verbs.FILTER, "cycle_level", "level", "Only warnings and errors, only errors, or all lines",
+             palette=InPalette.WHILE_FOCUSED),
+        bind(verbs.SEARCH, help="Search the log: text or a regular expression, in a thread; esc ends it",
+             footer=Footer.YES, palette=InPalette.WHILE_FOCUSED),
+        bind(verbs.GROUP, "toggle('raw')", "unfold",
+             "Every line, also repeated ones, states of progress bars, what is said at every step, "
+             "tracebacks of more ranks", palette=InPalette.WHILE_FOCUSED),
+        bind(verbs.MARK, help="Mark the line, or take its mark away", palette=InPalette.WHILE_FOCUSED),
+        bind(verbs.MARK_GO, "next_mark", help="To the mark above, round and round",
+             palette=InPalette.WHILE_FOCUSED),
+        own("select", "v", "select", "select", "Select lines: up and down, then copy or write them",
+            Scope.PICKING, palette=InPalette.WHILE_FOCUSED),
+        bind(verbs.COPY, help="Copy what is selected, or the lines in view", palette=InPalette.WHILE_FOCUSED),
+        bind(verbs.WRITE, "save", help="Write the selected lines, or those in view, into a file",
+             palette=InPalette.WHILE_FOCUSED),
+        bind(verbs.CURSOR_DOWN, "move_rows(1)"),
+        bind(verbs.CURSOR_UP, "move_rows(-1)"),
+        bind(verbs.CURSOR_LEFT, "move_sideways(-1)"),
+        bind(verbs.CURSOR_RIGHT, "move_sideways(1)"),
+        bind(verbs.PAGE_DOWN, "move_pages(1)"),
+        bind(verbs.PAGE_UP, "move_pages(-1)"),
+        bind(verbs.PAGE_HALF_DOWN, "move_pages(0.5)"),
+        bind(verbs.PAGE_HALF_UP, "move_pages(-0.5)"),
+        bind(verbs.CURSOR_FIRST, "to_start"),
+        bind(verbs.CURSOR_LAST, "to_end", help="To the newest line, and stick to those to come"),
+        bind(verbs.EARLIER, "attempt(-1)", "earlier attempt", "The log of the attempt before"),
+        bind(verbs.LATER, "attempt(1)", "later attempt", "The log of the attempt after"),
+        bind(verbs.FIND_NEXT, "next_match(1)", help="To the next match below"),
+        bind(verbs.FIND_PREVIOUS, "next_match(-1)", help="To the match above"),
+        own("find.only", "ampersand", "toggle_only", "only matches", "Only the lines that match, or all",
+            Scope.LOGS, palette=InPalette.WHILE_FOCUSED),
+        bind(verbs.FIND_ERRORS, footer=Footer.FIRST_TO_GO, palette=InPalette.WHILE_FOCUSED),
+        bind(verbs.WHOLE, "toggle('whole')", "whole lines",
+             "Lines as they were written, or a narrow column before messages and figures by short names",
+             palette=InPalette.WHILE_FOCUSED),
+        own("log.wrap", "w", "toggle('wrap')", "wrap", "Break long lines or cut them", Scope.LOGS,
+            footer=Footer.FIRST_TO_GO, palette=InPalette.WHILE_FOCUSED),
+        own("log.follow", "ctrl+g", "toggle_follow", "follow", "Stick to the newest lines, or stay",
+            Scope.LOGS, palette=InPalette.WHILE_FOCUSED),
+        own("log.pager", "P", "pager", "pager", "Open the log's file in $PAGER", Scope.LOGS,
+            palette=InPalette.WHILE_FOCUSED),
+        bind(verbs.BACK, "leave", "all lines", "End the search, show all lines, forget the matches"),
+    )  # fmt: skip
     ALLOW_SELECT = False  # Textual's own selection knows nothing of rows that were never painted
     place: ClassVar = KeyContext.LOG
 

@@ -1,6 +1,6 @@
 """The screens on top of the overview: a line each, loaded when it is first opened.
 
-A key for one is a row of `rltui.ui.actions`: `show_screen('name')`. Its styles lie beside it.
+A key for one is in `SCREEN_KEYS` of `rltui.ui.base_screen`: `show_screen('name')`. Its styles lie beside it.
 """
 
 SCREENS = {

@@ -10,9 +10,10 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui.actions import KeyContext, Scope, key_of
 from rltui.ui.arrangement import CHARTS, Arrangement, Direction
 from rltui.ui.borders import border_of, dragged
+from rltui.ui.key_bindings import keys, own
 from rltui.ui.shared import UiStateStore
 from rltui.ui.widgets.body import Body, PaneActions
 
@@ -86,7 +87,28 @@ class ArrangeLine(ModalScreen[None]):
     """A line that says the keys, over the panels they are for."""
 
     CSS_PATH: ClassVar = ["arranging.tcss"]
-    BINDINGS = bindings(KeyContext.ARRANGE)
+    BINDINGS = keys(
+        KeyContext.ARRANGE,
+        own("arrange.left", "h,left", "move('left')", "left", "To the column at the left", Scope.ARRANGE),
+        own("arrange.down", "j,down", "move('down')", "down", "Carry it further down", Scope.ARRANGE),
+        own("arrange.up", "k,up", "move('up')", "up", "Carry it further up", Scope.ARRANGE),
+        own("arrange.right", "l,right", "move('right')", "right", "To the column at the right",
+            Scope.ARRANGE),
+        own("arrange.higher", "plus", "resize(0, 1)", "higher", "More rows for it", Scope.ARRANGE),
+        own("arrange.lower", "minus", "resize(0, -1)", "lower", "Fewer rows", Scope.ARRANGE),
+        own("arrange.wider", "greater_than_sign", "resize(1, 0)", "wider", "A wider column", Scope.ARRANGE),
+        own("arrange.narrower", "less_than_sign", "resize(-1, 0)", "narrower", "A narrower one",
+            Scope.ARRANGE),
+        own("arrange.hide", "x", "hide", "hide", "Hide it", Scope.ARRANGE),
+        own("arrange.charts", "c", "charts", "charts", "Show charts beside the others, or no more",
+            Scope.ARRANGE),
+        own("arrange.all", "a", "show_all", "all", "Show what was hidden", Scope.ARRANGE),
+        own("arrange.usual", "0,equals_sign", "usual", "as usual", "As the layout has them", Scope.ARRANGE),
+        own("arrange.next", "tab,w", "focus_beside(1)", "next", "Go on with the next panel", Scope.ARRANGE),
+        own("arrange.previous", "shift+tab", "focus_beside(-1)", "previous", "The panel before",
+            Scope.ARRANGE),
+        own("arrange.end", "escape,enter,ctrl+w,q", "end", "end", "That is all", Scope.ARRANGE),
+    )  # fmt: skip
 
     def __init__(self, panes: ArrangedPanes) -> None:
         super().__init__()

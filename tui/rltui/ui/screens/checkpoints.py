@@ -10,8 +10,11 @@ from rltui.core.api import JournalEntry, Publication, Request
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, Retention
 from rltui.core.text import size_text
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, KeyContext, key_of
+from rltui.ui.base_screen import EXPERIMENT_KEYS
 from rltui.ui.copying import CopyRequested
+from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, MessageDialog, NoteDialog, button
@@ -22,7 +25,7 @@ from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.resource_table import ResourceTable, detail_lines
-from rltui.ui.widgets.row_list import Row
+from rltui.ui.widgets.row_list import LIST_KEYS, Row
 from rltui.views.checkpoint import (
     VIEW,
     aside_text,
@@ -123,7 +126,31 @@ def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]
 
 
 class CheckpointScreen(ResourceScreen, EvaluateActions, ForkActions):
-    BINDINGS = bindings(KeyContext.CHECKPOINTS)
+    BINDINGS = keys(
+        KeyContext.CHECKPOINTS, *EXPERIMENT_KEYS, *LIST_KEYS,
+        bind(verbs.OPEN, "go_back_to", "go back",
+             "Restart the run from the checkpoint under the cursor, plan first", footer=Footer.YES,
+             changes=True),
+        bind(verbs.COMPONENT_START, "evaluate", "evaluate",
+             "Start an evaluation of the checkpoint under the cursor", footer=Footer.YES),
+        bind(verbs.UNDO, "bring_back", "bring back",
+             "Bring back what a restart has set aside: choose which, plan first", footer=Footer.FIRST_TO_GO),
+        bind(verbs.FILTER, "narrow",
+             help="Only complete ones, only those that something is said of, and all again",
+             footer=Footer.FIRST_TO_GO),
+        bind(verbs.SORT, "sort(1)", help="The newest first, or the highest reward, evaluation or size first",
+             footer=Footer.FIRST_TO_GO),
+        bind(verbs.SORT_BACK, "sort(-1)"),
+        bind(verbs.COPY, help="Copy the folder of what is under the cursor"),
+        bind(verbs.WRITE, "publish", "publish",
+             "Upload the weights of the step under the cursor to the hub: asks where, shows what",
+             changes=True),
+        bind(verbs.REMOVE, "prune", "prune", "Delete old checkpoints: choose what to keep, plan first",
+             footer=Footer.YES),
+        bind(verbs.FORK,
+             help="Start another run from the checkpoint under the cursor; this one is left alone"),
+        bind(verbs.BACK, "show_overview", "overview", "Back to the overview", footer=Footer.YES),
+    )  # fmt: skip
     place = KeyContext.CHECKPOINTS
 
     part = "checkpoint"

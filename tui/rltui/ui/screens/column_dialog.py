@@ -14,7 +14,8 @@ from textual.widgets import Input, Static
 from rltui.core.run_columns import DEFAULT_COLUMNS, RunColumn, column_of, known_columns
 from rltui.core.text import shortened
 from rltui.errors import UsageError
-from rltui.ui.actions import KeyContext, bindings
+from rltui.ui.actions import KeyContext, Scope
+from rltui.ui.key_bindings import keys, own
 from rltui.ui.screens.dialogs import DialogBase, KeyHint
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
@@ -27,7 +28,22 @@ class ColumnDialog(CursorKeys, DialogBase[tuple[str, ...]]):
     """Those that are shown stand first, in their order. `None` where it is cancelled."""
 
     CSS_PATH: ClassVar = ["dialogs.tcss", "column_dialog.tcss"]
-    BINDINGS = bindings(KeyContext.COLUMNS)
+    BINDINGS = keys(
+        KeyContext.COLUMNS,
+        own("columns.toggle", "space", "show_column", "show or not", "Show the column, or no more",
+            Scope.COLUMNS),
+        own("columns.left", "shift+up", "carry(-1)", "left", "Further to the left", Scope.COLUMNS),
+        own("columns.right", "shift+down", "carry(1)", "right", "Further to the right", Scope.COLUMNS),
+        own("columns.usual", "backspace", "usual", "usual", "The usual ones", Scope.COLUMNS),
+        own("columns.field", "tab,shift+tab", "other_field", "add",
+            "A line for a metric or a config key, and back", Scope.COLUMNS),
+        own("columns.keep", "enter", "keep", "keep", "These columns", Scope.COLUMNS),
+        own("columns.cancel", "escape", "cancel", "cancel", "The columns as they were", Scope.COLUMNS),
+        own("columns.down", "down,j", "cursor(1)", "down", "", Scope.COLUMNS),
+        own("columns.up", "up,k", "cursor(-1)", "up", "", Scope.COLUMNS),
+        own("columns.page-down", "pagedown", "page(1)", "page down", "", Scope.COLUMNS),
+        own("columns.page-up", "pageup", "page(-1)", "page up", "", Scope.COLUMNS),
+    )  # fmt: skip
 
     def __init__(self, chosen: Sequence[str]) -> None:
         super().__init__()

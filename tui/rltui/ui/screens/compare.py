@@ -12,8 +12,11 @@ from textual.widgets import Static
 from rltui.core.compare import Comparison
 from rltui.core.rollouts import BatchKey, RolloutSource, Transcript, same_prompt_in
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, KeyContext
+from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.charts.board import Run
+from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.resource_screen import ResourceScreen
@@ -22,7 +25,7 @@ from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.compare_table import compare_table
-from rltui.ui.widgets.row_list import Row
+from rltui.ui.widgets.row_list import LIST_KEYS, Row
 
 _OF_THESE = ("metrics", "rollouts")
 """Screens that are shown of the runs that are compared."""
@@ -33,7 +36,20 @@ _OF_ONE_RUN = frozenset(("show_screen", "search_all", "note", "open_links", "pin
 class CompareScreen(ResourceScreen):
     """In place of the runs screen, and back to it."""
 
-    BINDINGS = bindings(KeyContext.COMPARE)
+    BINDINGS = keys(
+        KeyContext.COMPARE, *SCREEN_KEYS, *LIST_KEYS,
+        bind(verbs.OPEN, "curves", "curves",
+             "Lay the curves of these runs over each other: x by step or by time", footer=Footer.YES),
+        bind(verbs.FILTER, "toggle_all_keys", "all keys",
+             "Only the config keys that differ, or also those that are alike", footer=Footer.YES),
+        bind(verbs.COPY),
+        bind(verbs.SCREEN_ROLLOUTS, "show_screen('rollouts')",
+             help="The rollouts of the first run; compared there with the same prompt in another run",
+             footer=Footer.YES),
+        bind(verbs.CURSOR_LEFT, "shift(-1)", help="The runs further left"),
+        bind(verbs.CURSOR_RIGHT, "shift(1)", help="The runs further right"),
+        bind(verbs.BACK, label="runs", help="Back to the runs", footer=Footer.YES),
+    )  # fmt: skip
     place = KeyContext.COMPARE
     is_of_all_runs = True
 

@@ -16,9 +16,12 @@ from textual.widgets import Input, Static
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.knobs import pattern, rank
 from rltui.core.text import shortened
-from rltui.ui.actions import KeyContext, bindings
-from rltui.ui.config_actions import ConfigActions
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, InPalette, KeyContext
+from rltui.ui.base_screen import EXPERIMENT_KEYS
+from rltui.ui.config_actions import CONFIG_KEYS, ConfigActions
 from rltui.ui.copying import CopyRequested
+from rltui.ui.key_bindings import bind, keys
 from rltui.ui.plan_view import derived_lines, figures
 from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT
@@ -37,7 +40,7 @@ from rltui.ui.widgets.knob_table import (
     value_style,
     worst_problem,
 )
-from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
+from rltui.ui.widgets.row_list import LIST_KEYS, CursorKeys, Row, RowList
 
 _GAP = 2
 _EXTRA = (("default", 10), ("running", 10), ("unit", 9), ("readers", 12), ("meaning", 24))
@@ -175,7 +178,23 @@ class ConfigScreen(CursorKeys, ConfigActions):
     place = KeyContext.CONFIG
 
     CSS_PATH: ClassVar = ["config.tcss"]
-    BINDINGS = bindings(KeyContext.CONFIG)
+    BINDINGS = keys(
+        KeyContext.CONFIG, *EXPERIMENT_KEYS, *LIST_KEYS, *CONFIG_KEYS,
+        bind(verbs.OPEN, "edit", "edit", "Edit the knob; from a problem, go to its knob",
+             palette=InPalette.NO,
+             changes=True),
+        bind(verbs.EDIT, "edit_knob", footer=Footer.YES),
+        bind(verbs.KNOB_DIFF, "show_pending", footer=Footer.YES),
+        bind(verbs.KNOB_CONVERT, "convert_batch", footer=Footer.YES),
+        bind(verbs.FILTER, "toggle_changed", "only changed",
+             "Only what is changed, collected or wrong, and all again", footer=Footer.YES),
+        bind(verbs.SEARCH, help="Search keys, meanings and values, also of keys outside the knob table",
+             footer=Footer.YES),
+        bind(verbs.PANE_NEXT, "switch_list", "problems",
+             "To the problems, where enter jumps to the knob, and back", footer=Footer.YES),
+        bind(verbs.PANE_PREVIOUS, "switch_list"),
+        bind(verbs.BACK, label="overview", help="End the search; back to the overview", footer=Footer.YES),
+    )  # fmt: skip
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
 
     def __init__(self, home: AppState) -> None:

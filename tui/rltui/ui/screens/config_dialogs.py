@@ -18,8 +18,9 @@ from rltui.core.api import Plan
 from rltui.core.config_report import Conversion, KeyConflict, KnobTable
 from rltui.core.text import number, shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings
+from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background
+from rltui.ui.key_bindings import keys, own
 from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, plan_steps, problem_lines
 from rltui.ui.screens.dialogs import ButtonDialog, DialogBase, KeyHint, button
@@ -57,7 +58,11 @@ def _review_content(plan: Plan, table: KnobTable, reason: str = "") -> Content:
 class ConfigReview(ButtonDialog[Answer]):
     """`None`: leave the files as they are."""
 
-    BINDINGS: ClassVar = bindings(KeyContext.REVIEW)
+    BINDINGS: ClassVar = keys(
+        KeyContext.REVIEW,
+        own("review.restart", "ctrl+r", "restart", "write + restart",
+            "In a review: write, and restart what reads it", Scope.DIALOG),
+    )  # fmt: skip
 
     def __init__(self, plan: Plan, question: Question, table: KnobTable) -> None:
         """`table`: what the files say now."""
@@ -188,7 +193,10 @@ def _conversion_content(conversion: Conversion) -> Content:
 class ConverterDialog(DialogBase[Conversion]):
     """The conversion to review, with its edits. `None` when left."""
 
-    BINDINGS = bindings(KeyContext.CONVERTER)
+    BINDINGS = keys(
+        KeyContext.CONVERTER,
+        own("converter.cancel", "escape", "cancel", "cancel", "", Scope.DIALOG),
+    )  # fmt: skip
 
     def __init__(self, first: Conversion, convert: Converter) -> None:
         """`first`: from what was measured."""

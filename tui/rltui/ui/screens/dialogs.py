@@ -20,8 +20,9 @@ from rltui.core.api import Alert, Link, Plan
 from rltui.core.config_report import KnobInfo, PendingKnob, Problem
 from rltui.core.events import LONGEST_NOTE
 from rltui.errors import RltuiError
-from rltui.ui.actions import ACTION_IDS, KeyContext, bindings, key_of, label_of
+from rltui.ui.actions import ACTION_IDS, KeyContext, Scope, key_of, label_of
 from rltui.ui.copying import CopyRequested
+from rltui.ui.key_bindings import keys, own
 from rltui.ui.key_names import key_text
 from rltui.ui.messages import NotifyingScreen, alert_mark
 from rltui.ui.plan_view import diff_lines, pending_lines, plan_content, plan_steps
@@ -90,7 +91,11 @@ class DialogBase(ResultScreen[Answer], Generic[Answer]):
     """A box in the middle, whose words scroll."""
 
     CSS_PATH: ClassVar = ["dialogs.tcss"]
-    BINDINGS = bindings(KeyContext.BOX)
+    BINDINGS = keys(
+        KeyContext.BOX,
+        own("dialog.scroll-down", "down,pagedown", "scroll_lines(4)", "down", "Scroll down", Scope.DIALOG),
+        own("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", Scope.DIALOG),
+    )  # fmt: skip
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012 - as Textual declares it
 
     def __init__(self) -> None:
@@ -119,7 +124,13 @@ class DialogBase(ResultScreen[Answer], Generic[Answer]):
 class Dialog(DialogBase[Answer], Generic[Answer]):
     """`esc` leaves it without an answer."""
 
-    BINDINGS = bindings(KeyContext.DIALOG)
+    BINDINGS = keys(
+        KeyContext.DIALOG,
+        own("dialog.yes", "y", "yes", "yes", "Do it", Scope.DIALOG),
+        own("dialog.no", "escape,n", "no", "no", "Leave things as they are", Scope.DIALOG),
+        own("dialog.other", "left,right", "other", "other button", "The other button; enter presses it",
+            Scope.DIALOG),
+    )  # fmt: skip
 
     def action_no(self) -> None:
         self.dismiss(None)
@@ -320,7 +331,10 @@ class PendingDialog(ButtonDialog[None]):
 class NoteDialog(DialogBase[str]):
     """A line to type; `None` where it is cancelled, or empty where it must not be."""
 
-    BINDINGS = bindings(KeyContext.NOTE)
+    BINDINGS = keys(
+        KeyContext.NOTE,
+        own("note.cancel", "escape", "cancel", "cancel", "", Scope.DIALOG),
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -377,6 +391,13 @@ class Field(NamedTuple):
     label: str
     placeholder: str = ""
     value: str = ""
+
+
+FIELDS_KEYS = (
+    own("evaluate.cancel", "escape", "cancel", "cancel", "", Scope.DIALOG),
+    own("evaluate.next", "down", "step(1)", "next", "", Scope.DIALOG),
+    own("evaluate.previous", "up", "step(-1)", "previous", "", Scope.DIALOG),
+)  # fmt: skip
 
 
 class FieldsDialog(DialogBase[str]):

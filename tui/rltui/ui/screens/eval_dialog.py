@@ -14,11 +14,12 @@ from textual.widgets import Input, Static
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.core.text import whole_number
 from rltui.errors import RltuiError, UsageError
-from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui.actions import KeyContext, key_of
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.key_bindings import keys
 from rltui.ui.messages import waiting
-from rltui.ui.screens.dialogs import Field, FieldsDialog, KeyHint
+from rltui.ui.screens.dialogs import FIELDS_KEYS, Field, FieldsDialog, KeyHint
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line
 
@@ -63,7 +64,7 @@ def target_of(text: str) -> EvalTarget:
 class EvalDialog(FieldsDialog):
     """Asks until it is done or refused no more."""
 
-    BINDINGS: ClassVar = bindings(KeyContext.EVALUATE)
+    BINDINGS: ClassVar = keys(KeyContext.EVALUATE, *FIELDS_KEYS)
 
     def __init__(self, choices: Sequence[str], ask: Ask, *, target: str = "now") -> None:
         """`choices`: what up and down go through, as `targets`."""

@@ -8,7 +8,10 @@ from rltui.core import hints
 from rltui.core.evals import EvalReport, Evaluation, QueuedEval
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, KeyContext, key_of
+from rltui.ui.base_screen import EXPERIMENT_KEYS
+from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.screens.eval_dialog import EvaluateActions
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
@@ -17,7 +20,7 @@ from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.resource_table import CURSOR, ResourceTable, detail_lines
-from rltui.ui.widgets.row_list import Row
+from rltui.ui.widgets.row_list import LIST_KEYS, Row
 from rltui.views.evaluation import (
     VIEW,
     ComparedEvaluation,
@@ -83,7 +86,24 @@ def _queued_row(each: QueuedEval, width: int, is_selected: bool, now: float) -> 
 
 
 class EvalScreen(ResourceScreen, EvaluateActions):
-    BINDINGS = bindings(KeyContext.EVALS)
+    BINDINGS = keys(
+        KeyContext.EVALS, *EXPERIMENT_KEYS, *LIST_KEYS,
+        bind(verbs.OPEN, "read_samples", "samples", "Read the samples of the evaluation under the cursor",
+             footer=Footer.YES),
+        bind(verbs.COMPONENT_START, "evaluate", "evaluate",
+             "Start an evaluation: of the newest weights, a checkpoint, the base model or any other",
+             footer=Footer.YES),
+        bind(verbs.COMPONENT_STOP, "cancel_eval", "cancel",
+             "Take the evaluation under the cursor from the queue, or end it", footer=Footer.YES),
+        bind(verbs.SORT, "sort(1)",
+             help="By what was evaluated, the newest first, or the highest reward first", footer=Footer.YES),
+        bind(verbs.SORT_BACK, "sort(-1)"),
+        bind(verbs.COMPARE, "choose_baseline", "baseline",
+             "Compare all with the evaluation under the cursor; again, with the base model",
+             footer=Footer.YES),
+        bind(verbs.COPY),
+        bind(verbs.BACK, "show_overview", "overview", "Back to the overview", footer=Footer.YES),
+    )  # fmt: skip
     place = KeyContext.EVALS
 
     part = "evals"

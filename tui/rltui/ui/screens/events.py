@@ -17,9 +17,11 @@ from rltui.core.api import JournalEntry
 from rltui.core.events import EventFilter
 from rltui.core.marks import mark_kind
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, KeyContext
 from rltui.ui.background import in_background
-from rltui.ui.base_screen import BaseScreen
+from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
+from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu
@@ -28,7 +30,7 @@ from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.event_list import EventItem, EventList
-from rltui.ui.widgets.row_list import CursorKeys
+from rltui.ui.widgets.row_list import LIST_KEYS, CursorKeys
 
 _ALL, _MARKS = "all", "marks"
 
@@ -39,7 +41,27 @@ class EventScreen(CursorKeys, BaseScreen):
     place = KeyContext.EVENTS
 
     CSS_PATH: ClassVar = ["events.tcss"]
-    BINDINGS = bindings(KeyContext.EVENTS)
+    BINDINGS = keys(
+        KeyContext.EVENTS, *EXPERIMENT_KEYS, *LIST_KEYS,
+        bind(verbs.OPEN, "jump", "go there", "To that moment: in the log of the component, or on the charts",
+             footer=Footer.YES),
+        bind(verbs.COMPONENT_FULL_LOG, "jump_to('logs')", "log", "To that moment in the log",
+             footer=Footer.YES),
+        bind(verbs.FILTER, "choose_kind", "kind",
+             "Only events of one kind or component, only what the charts mark, or all again",
+             footer=Footer.YES),
+        bind(verbs.SEARCH, help="Only events with some words, also in the diffs of edits", footer=Footer.YES),
+        bind(verbs.GROUP, "fold", "fold",
+             "Hide what stands below the events, diffs and stacks, and show it again",
+             footer=Footer.FIRST_TO_GO),
+        bind(verbs.MARK_GO, "jump_to('metrics')", "chart",
+             "To that moment on the charts, where it is a mark", footer=Footer.YES),
+        bind(verbs.COPY),
+        bind(verbs.NOTE, footer=Footer.YES),
+        bind(verbs.CURSOR_LAST, "cursor_to_end(True)", help="To the newest event, and those to come"),
+        bind(verbs.BACK, label="overview", help="End the search, show all again; back to the overview",
+             footer=Footer.YES),
+    )  # fmt: skip
 
     def __init__(self, home: AppState) -> None:
         super().__init__(home)

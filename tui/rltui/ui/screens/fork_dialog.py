@@ -18,11 +18,12 @@ from rltui.core.knobs import split_assignments
 from rltui.core.runs import RunRow
 from rltui.core.text import listed
 from rltui.errors import RltuiError, UsageError
-from rltui.ui.actions import KeyContext, bindings
+from rltui.ui.actions import KeyContext
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.key_bindings import keys
 from rltui.ui.messages import waiting
-from rltui.ui.screens.dialogs import Field, FieldsDialog, KeyHint
+from rltui.ui.screens.dialogs import FIELDS_KEYS, Field, FieldsDialog, KeyHint
 from rltui.ui.text import clean, clean_line
 from rltui.views.run import fork_lines
 
@@ -39,7 +40,7 @@ Start = Callable[[ForkRequest], Awaitable[str]]
 class ForkDialog(FieldsDialog):
     """Shows what it comes to, and asks until it is done or cancelled."""
 
-    BINDINGS: ClassVar = bindings(KeyContext.FORK)
+    BINDINGS: ClassVar = keys(KeyContext.FORK, *FIELDS_KEYS)
 
     def __init__(self, row: RunRow, plan: Plan, start: Start, *, begin: str = "") -> None:
         """`begin`: the checkpoint, as a person types it."""

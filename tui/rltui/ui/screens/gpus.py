@@ -17,9 +17,11 @@ from rltui.core.api import Request
 from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport, GpuShare
 from rltui.core.text import duration, gib, short_command, shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.background import in_background
-from rltui.ui.base_screen import BaseScreen
+from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
+from rltui.ui.key_bindings import bind, keys
 from rltui.ui.paragraphs import flow, hanging
 from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.shared import AppState
@@ -43,7 +45,7 @@ from rltui.ui.widgets.gpu_words import (
     verdict_lines,
     warning_lines,
 )
-from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
+from rltui.ui.widgets.row_list import LIST_KEYS, CursorKeys, Row, RowList
 
 _CURSOR = "▸ "
 _WIDE_DEVICE = 100
@@ -263,7 +265,19 @@ class GpuScreen(CursorKeys, BaseScreen):
     """
 
     CSS_PATH: ClassVar = ["gpus.tcss"]
-    BINDINGS = bindings(KeyContext.GPUS)
+    BINDINGS = keys(
+        KeyContext.GPUS, *EXPERIMENT_KEYS, *LIST_KEYS,
+        bind(verbs.PROCESS_FREE, "free_process", "end",
+             "End the process under the cursor, if it is nobody else's: names it, and asks",
+             footer=Footer.YES),
+        bind(verbs.COPY),
+        bind(verbs.PANE_NEXT, "app.focus_next"),
+        bind(verbs.PANE_PREVIOUS, "app.focus_previous"),
+        bind(verbs.ALL, "scale(2)", help="Memory over all the time that is known"),
+        bind(verbs.SCALE_CLOSER, "scale(0.5)", help="Memory over the last ten minutes", footer=Footer.YES),
+        bind(verbs.SCALE_WIDER, "scale(2)", help="Memory over all the time that is known", footer=Footer.YES),
+        bind(verbs.BACK, "show_overview", "overview", "Back to the overview", footer=Footer.YES),
+    )  # fmt: skip
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
 
     place = KeyContext.GPUS

@@ -15,7 +15,9 @@ from textual.widgets import Input, Static
 
 from rltui.core import fuzzy
 from rltui.core.states import COMPONENT_STATES, STALLED
-from rltui.ui.actions import ACTIONS, Action, KeyContext, Scope, Use, bindings, uses, with_keys
+from rltui.ui import verbs
+from rltui.ui.actions import ACTIONS, Action, KeyContext, Scope, Use, uses, with_keys
+from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.screens.dialogs import TypingScreen, keys_line
 from rltui.ui.styles import FAINT, STYLES
 
@@ -182,14 +184,22 @@ def _lines(row: HelpRow, places: Sequence[int], width: int) -> Iterator[Content]
 class _HelpLine(Input):
     """Takes letters, but for the key that shows all: a line hides keys of its screen that can be typed."""
 
-    BINDINGS = bindings(KeyContext.HELP_LINE, priority=True)
+    BINDINGS = keys(KeyContext.HELP_LINE, bind(verbs.HELP_ALL, "screen.show_all"), priority=True)
 
 
 class HelpScreen(TypingScreen[None]):
     """What applies here; typing searches it, `?` shows all there is."""
 
     CSS_PATH = ["dialogs.tcss"]  # noqa: RUF012 - as Textual declares it
-    BINDINGS = bindings(KeyContext.HELP)
+    BINDINGS = keys(
+        KeyContext.HELP,
+        bind(verbs.HELP_ALL, "screen.show_all"),
+        own("help.close", "escape", "close", "close", "", Scope.DIALOG),
+        own("help.down", "down", "scroll_page(2)", "down", "", Scope.DIALOG),
+        own("help.up", "up", "scroll_page(-2)", "up", "", Scope.DIALOG),
+        own("help.page-down", "pagedown", "scroll_page(16)", "page down", "", Scope.DIALOG),
+        own("help.page-up", "pageup", "scroll_page(-16)", "page up", "", Scope.DIALOG),
+    )  # fmt: skip
 
     def __init__(self, situation: HelpContext) -> None:
         super().__init__(

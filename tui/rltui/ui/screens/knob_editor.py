@@ -20,8 +20,9 @@ from rltui.core.api import Plan, Request
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.consent import agreed, is_warned
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings
+from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background
+from rltui.ui.key_bindings import keys, own
 from rltui.ui.knob_values import typed_value
 from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
@@ -107,7 +108,10 @@ class KnobEditor(DialogBase[Decision]):
     """What to do: write, write and restart, or collect. `None` when left."""
 
     CSS_PATH: ClassVar = ["dialogs.tcss", "knob_editor.tcss"]
-    BINDINGS = bindings(KeyContext.EDITOR)
+    BINDINGS = keys(
+        KeyContext.EDITOR,
+        own("editor.cancel", "escape", "cancel", "cancel", "Leave the file as it is", Scope.EDITOR),
+    )  # fmt: skip
 
     def __init__(
         self,

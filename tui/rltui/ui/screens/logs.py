@@ -17,9 +17,11 @@ from rltui.core.lines import LogChange, LogEntry, LogSearching, LogSource, Merge
 from rltui.core.log_query import Query
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.background import in_background
-from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
+from rltui.ui.base_screen import EXPERIMENT_KEYS, SEARCH_AIM, BaseScreen
+from rltui.ui.key_bindings import bind, keys
 from rltui.ui.logs.view import LogView
 from rltui.ui.messages import waiting
 from rltui.ui.screens.dialogs import SearchPrompt
@@ -94,7 +96,19 @@ class LogScreen(BaseScreen):
     """Lies on the overview. Made once: it stays when it is left, and gives its files back."""
 
     CSS_PATH: ClassVar = ["logs.tcss"]
-    BINDINGS = bindings(KeyContext.LOGS)
+    BINDINGS = keys(
+        KeyContext.LOGS, *EXPERIMENT_KEYS,
+        bind(verbs.OPEN, "open_found", help="Open the log where the line was found", footer=Footer.YES,
+             palette=InPalette.NO),
+        bind(verbs.COMPONENT_INFERENCE, "focus_component('inference')"),
+        bind(verbs.COMPONENT_ORCHESTRATOR, "focus_component('orchestrator')"),
+        bind(verbs.COMPONENT_TRAINER, "focus_component('trainer')"),
+        bind(verbs.PANE_NEXT, "show_beside(1)", "next log", "The next component's log", footer=Footer.YES),
+        bind(verbs.PANE_PREVIOUS, "show_beside(-1)", "log before", "The log of the component before"),
+        bind(verbs.ALL, "show_merged", "merged", "All components in one, by time", footer=Footer.YES),
+        bind(verbs.BACK, "leave", help="End the search, back to what was found, or to the overview",
+             footer=Footer.YES),
+    )  # fmt: skip
 
     place = KeyContext.LOGS
 

@@ -10,11 +10,13 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from rltui.ui.actions import KeyContext, bindings
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, InPalette, KeyContext
 from rltui.ui.copying import CopyRequested
+from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import Messages, Notification
 from rltui.ui.screens.dialogs import Dialog, KeyHint, MessageDialog
-from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
+from rltui.ui.widgets.row_list import LIST_KEYS, CursorKeys, Row, RowList
 
 _TIME_CELLS = 10
 _MOST_LINES = 8
@@ -24,7 +26,12 @@ _MOST_LINES = 8
 class MessageList(CursorKeys, Dialog[None]):
     """The newest first; the one under the cursor with all its lines."""
 
-    BINDINGS: ClassVar = bindings(KeyContext.MESSAGES)
+    BINDINGS: ClassVar = keys(
+        KeyContext.MESSAGES, *LIST_KEYS,
+        bind(verbs.OPEN, "read", "read", "Read it in full", footer=Footer.YES, palette=InPalette.NO),
+        bind(verbs.COPY, footer=Footer.YES, palette=InPalette.NO),
+        bind(verbs.MESSAGES, "no", palette=InPalette.NO),
+    )  # fmt: skip
 
     def __init__(self, messages: Messages, clock: Callable[[], float]) -> None:
         super().__init__()

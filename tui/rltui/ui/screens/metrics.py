@@ -18,9 +18,10 @@ from textual.widgets import Input, Static
 from rltui.core.marks import marks
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, InPalette, KeyContext, Scope
 from rltui.ui.background import in_background
-from rltui.ui.base_screen import BaseScreen
+from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
 from rltui.ui.charts import export
 from rltui.ui.charts.board import ChartModel, Run
 from rltui.ui.charts.catalog import Chart, charts
@@ -28,6 +29,7 @@ from rltui.ui.charts.grid import ChartGrid
 from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
 from rltui.ui.charts.words import event_lines, legend, line_below, reading_lines, title_facts
+from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.messages import waiting
 from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean, clean_line
@@ -51,7 +53,49 @@ class MetricsScreen(BaseScreen):
 
     AUTO_FOCUS = ""
     CSS_PATH: ClassVar = ["metrics.tcss"]
-    BINDINGS = bindings(KeyContext.METRICS)
+    BINDINGS = keys(
+        KeyContext.METRICS, *EXPERIMENT_KEYS,
+        bind(verbs.OPEN, "toggle_zoom", "zoom", "One chart in full, and back to all", footer=Footer.YES),
+        bind(verbs.FILTER, "switch('marks')", "marks", "Marks of what happened, or none",
+             footer=Footer.FIRST_TO_GO),
+        bind(verbs.SEARCH, help="Any series, by a regular expression for titles and names",
+             footer=Footer.YES),
+        bind(verbs.WRITE, "save", "save", "Save the chosen chart as SVG and CSV", footer=Footer.YES),
+        bind(verbs.PIN, help="Keep the chosen chart first, or no more", footer=Footer.YES),
+        bind(verbs.ZOOM, "toggle_zoom", help="One chart in full, and back to all", palette=InPalette.NO),
+        bind(verbs.CURSOR_DOWN, "move(0, 1)", help="The chart below; zoomed, the next one"),
+        bind(verbs.CURSOR_UP, "move(0, -1)", help="The chart above; zoomed, the one before"),
+        bind(verbs.CURSOR_NEXT, "move(0, 1)"),
+        bind(verbs.CURSOR_PREVIOUS, "move(0, -1)"),
+        bind(verbs.CURSOR_LEFT, "move(-1, 0)", help="The chart at the left; zoomed, read further back"),
+        bind(verbs.CURSOR_RIGHT, "move(1, 0)", help="The chart at the right; zoomed, read further on"),
+        bind(verbs.EARLIER, "mark(-1)", "marks",
+             "Read at the mark before: edit, restart, crash, checkpoint, alert, note", footer=Footer.YES),
+        bind(verbs.LATER, "mark(1)", "next mark", "Read at the next mark"),
+        bind(verbs.ALL, "reset", help="The whole run, read at its end", footer=Footer.FIRST_TO_GO),
+        bind(verbs.SCALE_CLOSER, "scale(0.5)",
+             help="See less of the run, around the cursor or up to the end", footer=Footer.FIRST_TO_GO),
+        bind(verbs.SCALE_WIDER, "scale(2)", help="See more of the run", footer=Footer.FIRST_TO_GO),
+        own("read.back", "comma", "cursor(-1)", "read", "Read all series at a step: further back",
+            Scope.CHARTS, footer=Footer.YES, palette=InPalette.NO),
+        own("read.on", "full_stop", "cursor(1)", "read", "Read all series at a step: further on",
+            Scope.CHARTS, palette=InPalette.NO),
+        own("pan.back", "shift+left", "pan(-1)", "pan back", "What came before", Scope.CHARTS,
+            palette=InPalette.NO),
+        own("pan.on", "shift+right", "pan(1)", "pan on", "What came after", Scope.CHARTS,
+            palette=InPalette.NO),
+        own("chart.smooth", "M", "switch('smoothing')", "smooth",
+            "Means of the last 5, 20 or 100 points, and the points themselves", Scope.CHARTS,
+            footer=Footer.YES),
+        own("chart.axis", "at", "switch('by_time')", "step/time", "By step or by time", Scope.CHARTS,
+            footer=Footer.YES),
+        own("chart.log", "circumflex_accent", "switch('log')", "log",
+            "The chosen chart's scale: linear or logarithmic", Scope.CHARTS, footer=Footer.YES),
+        own("chart.outliers", "percent_sign", "switch('robust')", "outliers",
+            "Cut outliers off, and show them", Scope.CHARTS, footer=Footer.FIRST_TO_GO),
+        bind(verbs.BACK, label="overview", help="End the filter, then the zoom; back to the overview",
+             footer=Footer.YES),
+    )  # fmt: skip
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual declares it
 
     def __init__(self, home: AppState, shared: ExperimentState | None = None) -> None:

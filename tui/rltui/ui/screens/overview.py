@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -18,15 +19,18 @@ from rltui.core.edit_log import edited_keys
 from rltui.core.gpu.report import GpuReport
 from rltui.core.states import ComponentState
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, InPalette, KeyContext, Scope, key_of
 from rltui.ui.arrangement import Arrangement
+from rltui.ui.base_screen import EXPERIMENT_KEYS
 from rltui.ui.commands.components import ComponentActions
-from rltui.ui.config_actions import ConfigActions
+from rltui.ui.config_actions import CONFIG_KEYS, ConfigActions
+from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.messages import NotifyingApp, waiting
 from rltui.ui.requests import ConfirmableRequest, access_text
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.kept_place import SavedViewState
-from rltui.ui.screens.tour import TourActions
+from rltui.ui.screens.tour import TOUR_KEYS, TourActions
 from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
@@ -50,7 +54,57 @@ _TINY_ROWS = 9
 class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, ForkActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
-    BINDINGS = [*bindings(KeyContext.OVERVIEW), *bindings(KeyContext.TOUR, priority=True)]  # noqa: RUF012
+    BINDINGS: ClassVar = [*keys(
+        KeyContext.OVERVIEW, *EXPERIMENT_KEYS, *CONFIG_KEYS,
+        bind(verbs.COMPONENT_START, "request('start')", footer=Footer.YES),
+        bind(verbs.COMPONENT_STOP, "request('stop')", footer=Footer.YES),
+        bind(verbs.COMPONENT_RESTART, "request('restart')", footer=Footer.YES),
+        own("component.restart-menu", "R", "restart_menu", "restart…",
+            "Choose what to restart: set or all, from checkpoint or from scratch", Scope.COMPONENTS,
+            changes=True),
+        own("component.fix", "F", "fix_memory", "fix memory",
+            "After an out-of-memory error: choose an edit that helps, plan first", Scope.COMPONENTS,
+            footer=Footer.YES, changes=True),
+        own("component.kill", "X", "request('kill')", "kill",
+            "Kill the selected component's whole tree at once", Scope.COMPONENTS, changes=True),
+        bind(verbs.COMPONENT_START_ALL, "request('start-all')"),
+        bind(verbs.COMPONENT_STOP_ALL, "request('stop-all')"),
+        bind(verbs.COMPONENT_INFERENCE, "focus_component('inference')"),
+        bind(verbs.COMPONENT_ORCHESTRATOR, "focus_component('orchestrator')"),
+        bind(verbs.COMPONENT_TRAINER, "focus_component('trainer')"),
+        own("component.attach", "a", "attach_component", "attach",
+            "Attach to the raw terminal of the component", Scope.COMPONENTS),
+        bind(verbs.COMPONENT_FULL_LOG, "show_full_log"),
+        own("component.script", "J", "show_script", "job script",
+            "Show the script with which the selected component was submitted to SLURM", Scope.COMPONENTS),
+        own("component.shell", "", "open_shell", "shell",
+            "Open a shell with the folder, variables and devices of the selected component",
+            Scope.COMPONENTS, changes=True),
+        bind(verbs.PROCESS_FREE, "free_orphans", footer=Footer.YES),
+        bind(verbs.EDIT, "edit_knob",
+             help="Edit the knob under the cursor; from a component, one of those that it reads",
+             footer=Footer.YES),
+        bind(verbs.KNOB_DIFF, "show_pending", footer=Footer.FIRST_TO_GO),
+        bind(verbs.KNOB_CONVERT, "convert_batch"),
+        own("knob.focus", "ctrl+k", "focus_knobs", "knobs", "Go to the knobs", Scope.KNOBS),
+        bind(verbs.HIDE, "hide_pane", "hide panel", "Hide the panel that has the keys"),
+        bind(verbs.FORK),
+        bind(verbs.PANE_NEXT, "focus_beside(1)"),
+        bind(verbs.PANE_PREVIOUS, "focus_beside(-1)"),
+        bind(verbs.ZOOM, footer=Footer.YES),
+        own("panels.arrange", "ctrl+w", "arrange", "arrange",
+            "Move, resize, hide and show panels; kept with the layout", Scope.LOOKING),
+        own("panels.all", "", "show_all_panes", "all panels", "Show the panels that were hidden",
+            Scope.LOOKING),
+        own("panels.charts", "", "toggle_charts", "charts", "Charts beside the other panels, or no more",
+            Scope.LOOKING),
+        own("panels.usual", "", "usual_panes", "usual panels", "All panels as the layout has them",
+            Scope.LOOKING),
+        bind(verbs.CURSOR_NEXT, "select_beside(1)", help="Select the next component"),
+        bind(verbs.CURSOR_PREVIOUS, "select_beside(-1)", help="Select the previous component"),
+        bind(verbs.FIND_ERRORS, palette=InPalette.NO),
+        bind(verbs.BACK, "show_overview", help="Back from zoom to all panes"),
+    ), *keys(KeyContext.TOUR, *TOUR_KEYS, priority=True)]  # fmt: skip
     place = KeyContext.OVERVIEW
 
     class Composed(Message):

@@ -12,7 +12,10 @@ from rltui.core.queue import QueueAction, QueueEntry, RunQueue
 from rltui.core.runs import RunRow
 from rltui.core.states import ENTRY_STATES
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, KeyContext
+from rltui.ui.base_screen import SCREEN_KEYS
+from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.paragraphs import hanging
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
@@ -20,7 +23,7 @@ from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.resource_table import ResourceTable
-from rltui.ui.widgets.row_list import Row
+from rltui.ui.widgets.row_list import LIST_KEYS, Row
 from rltui.views.queue_entry import VIEW, QueuedRun, entry_details, queue_counts, queue_notices, queued_runs
 
 _STYLES = {"running": STYLES["good"], "failed": STYLES["bad"], "done": FAINT, "stopped": FAINT}
@@ -39,7 +42,27 @@ _TABLE = ResourceTable(
 class QueueScreen(ResourceScreen):
     """Lies where the runs screen lies."""
 
-    BINDINGS = bindings(KeyContext.QUEUE)
+    BINDINGS = keys(
+        KeyContext.QUEUE, *SCREEN_KEYS, *LIST_KEYS,
+        bind(verbs.OPEN, "open_queued", help="Look at the run under the cursor", footer=Footer.YES),
+        bind(verbs.COMPONENT_RESTART, "change('retry')", "retry",
+             "Let it wait again after it failed or was stopped; config files count as they are now",
+             footer=Footer.YES),
+        bind(verbs.COMPONENT_START_ALL, "change('resume')", "go on", "Let the queue start runs again",
+             footer=Footer.YES),
+        bind(verbs.COMPONENT_STOP_ALL, "change('pause')", "pause",
+             "Start nothing of the queue any more; what runs goes on", footer=Footer.YES),
+        bind(verbs.COPY),
+        bind(verbs.REMOVE, "change('remove')",
+             help="Do not start it; or forget that it has ended. Its run stays", footer=Footer.YES),
+        bind(verbs.MOVE_UP, "change('move', 'up')", "earlier", "Let it start earlier", footer=Footer.YES,
+             changes=True),
+        bind(verbs.MOVE_DOWN, "change('move', 'down')", "later", "Let it start later", footer=Footer.YES,
+             changes=True),
+        bind(verbs.MOVE_FIRST, "change('move', 'first')", "first", "Let it start next",
+             footer=Footer.FIRST_TO_GO, changes=True),
+        bind(verbs.BACK, "show_screen('runs')", "runs", "Back to the runs", footer=Footer.YES),
+    )  # fmt: skip
     place = KeyContext.QUEUE
     is_of_all_runs = True
 

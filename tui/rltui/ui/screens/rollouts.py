@@ -19,9 +19,12 @@ from textual.widgets import Input, Static
 from rltui.core.log_query import Query
 from rltui.core.rollouts import BatchKey, RolloutSource, Sample, Transcript
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.background import in_background
+from rltui.ui.base_screen import EXPERIMENT_KEYS
 from rltui.ui.copying import CopyRequested
+from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.rollout_lists import RolloutLists
@@ -30,6 +33,7 @@ from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.rollout_lines import figure
+from rltui.ui.widgets.row_list import LIST_KEYS
 from rltui.ui.widgets.transcript_view import TranscriptView
 from rltui.ui.widgets.virtual_list import VirtualList
 
@@ -193,7 +197,47 @@ class RolloutScreen(RolloutReading):
     """Reads, searches, compares and writes samples. The run's is made once: it stays when it is left."""
 
     CSS_PATH: ClassVar = ["rollouts.tcss"]
-    BINDINGS = bindings(KeyContext.ROLLOUTS)
+    BINDINGS = keys(
+        KeyContext.ROLLOUTS, *EXPERIMENT_KEYS, *LIST_KEYS,
+        bind(verbs.OPEN, "read", "read",
+             "Read the sample under the cursor on the whole screen; of a group, list its samples",
+             footer=Footer.YES),
+        bind(verbs.FILTER, "narrow",
+             help="Only truncated ones, only failed ones, only those of groups without spread, and all "
+                  "again", footer=Footer.YES),
+        bind(verbs.SORT, "sort(1)",
+             help="Sort by arrival, worst or best reward, advantage, length, or group", footer=Footer.YES),
+        bind(verbs.SORT_BACK, "sort(-1)"),
+        bind(verbs.SEARCH, help="Only samples whose text matches a regular expression", footer=Footer.YES),
+        bind(verbs.GROUP, "toggle_groups", "groups",
+             "List the groups, each with the mean and spread of its rewards, or the samples",
+             footer=Footer.YES),
+        bind(verbs.GROUP, "toggle_tools", "tools",
+             "While reading: unfold what tools got and answered, and fold it", footer=Footer.YES),
+        bind(verbs.COMPARE,
+             help="Read it side by side with the marked one, else with the same prompt at another step",
+             footer=Footer.YES),
+        bind(verbs.MARK, help="Mark the sample, to compare or to write it"),
+        bind(verbs.COPY, help="Copy the sample under the cursor, not wrapped"),
+        bind(verbs.WRITE, help="Write the marked samples, or this one, into a new file: JSONL or Markdown",
+             footer=Footer.YES),
+        bind(verbs.PANE_NEXT, "focus_beside(1)"),
+        bind(verbs.PANE_PREVIOUS, "focus_beside(-1)"),
+        bind(verbs.CURSOR_DOWN, "cursor(1)", help="Next step, sample or line"),
+        bind(verbs.CURSOR_UP, "cursor(-1)", help="Previous step, sample or line"),
+        bind(verbs.CURSOR_LEFT, "next_sample(-1)", help="The previous sample, also while reading"),
+        bind(verbs.CURSOR_RIGHT, "next_sample(1)", help="The next sample, also while reading"),
+        bind(verbs.EARLIER, "go_to_step(1)", "earlier step",
+             "The same list at the next earlier step; in a comparison, the prompt at the next step beyond"),
+        bind(verbs.LATER, "go_to_step(-1)", "later step", "The same list at the next later step"),
+        bind(verbs.FIND_NEXT, "next_sample(1)", help="The next sample, of those found if there was a search"),
+        bind(verbs.FIND_PREVIOUS, "next_sample(-1)",
+             help="The previous sample, of those found if there was a search"),
+        bind(verbs.ALL, "toggle_all", help="Also the samples that no batch took, and only the batch again"),
+        bind(verbs.WHOLE, "toggle_raw", "raw", "The record as it was written, or the conversation"),
+        bind(verbs.BACK, help="End the search, the comparison, the reading; back to the overview",
+             footer=Footer.YES),
+    )  # fmt: skip
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide"), (170, "-huge")]  # noqa: RUF012 - as Textual declares it
     place = KeyContext.ROLLOUTS
 

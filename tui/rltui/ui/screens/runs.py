@@ -11,13 +11,17 @@ from rltui.core.queue import QueueEntry
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
 from rltui.errors import RltuiError
-from rltui.ui.actions import KeyContext, bindings
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, KeyContext, Scope
+from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.copying import CopyRequested
+from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.messages import waiting
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.run_keeping import runs_named
 from rltui.ui.screens.run_list import RunListScreen
 from rltui.ui.text import clean_line
+from rltui.ui.widgets.row_list import LIST_KEYS
 from rltui.ui.widgets.run_table import line_key
 
 _SAMPLES = 5
@@ -28,7 +32,50 @@ class RunsScreen(RunListScreen, ForkActions):
     """Lies on the overview, or at the bottom where no experiment is open."""
 
     CSS_PATH: ClassVar = ["runs.tcss"]
-    BINDINGS = bindings(KeyContext.RUNS)
+    BINDINGS = keys(
+        KeyContext.RUNS, *SCREEN_KEYS, *LIST_KEYS,
+        bind(verbs.OPEN,
+             help="Open the run under the cursor, from its files where nothing of it lives; a sweep unfolds",
+             footer=Footer.LAST_TO_GO),
+        bind(verbs.EDIT, "tag", "tags", "Edit the tags", footer=Footer.YES),
+        bind(verbs.UNDO, help="Take back the last change of tags, note, mark, archive or trash",
+             footer=Footer.YES),
+        bind(verbs.FILTER, "show_archived", "archived", "List the archived too, or no more",
+             footer=Footer.FIRST_TO_GO),
+        bind(verbs.SORT, "sort(1)", help="Sort by the next column", footer=Footer.YES),
+        bind(verbs.SORT_BACK, "sort(-1)"),
+        own("sort.reverse", "I", "reverse", "invert", "The other way round", Scope.LOOKING),
+        own("sort.choose", "", "choose_order", "sort by", "Choose the column to sort by", Scope.LOOKING),
+        bind(verbs.SEARCH, "filter", "filter",
+             "Only some: a part of the name, tag:baseline, reward > 0.8 and lr < 1e-5", footer=Footer.YES),
+        bind(verbs.GROUP,
+             help="Forks below their parents, the runs of a sweep below its name; or all by themselves",
+             footer=Footer.YES),
+        own("columns", "vertical_line", "choose_columns", "columns",
+            "Choose the columns, also config keys and metrics; they are kept", Scope.LOOKING,
+            footer=Footer.YES),
+        bind(verbs.COMPARE,
+             help="The marked ones beside each other: keys that differ, metrics, curves, rollouts",
+             footer=Footer.YES),
+        bind(verbs.MARK, help="Mark the run under the cursor: what follows is done to all that are marked",
+             footer=Footer.YES),
+        bind(verbs.COPY, help="Copy the folder of what is under the cursor"),
+        bind(verbs.WRITE, "export", "report",
+             "Write a report into a new folder: Markdown, curves, configs, rollouts",
+             footer=Footer.FIRST_TO_GO),
+        own("best", "asterisk", "mark_best", "best", "Mark as the best, or no more", Scope.PICKING,
+            footer=Footer.FIRST_TO_GO, changes=True),
+        bind(verbs.HIDE, "archive", "archive", "Archive it: list it no more, or again", footer=Footer.YES,
+             changes=True),
+        bind(verbs.REMOVE, "trash", "trash", "Put it into the trash, folder and all: asks",
+             footer=Footer.YES),
+        bind(verbs.FORK, help="Start another run with its config, changed, or from a checkpoint"),
+        bind(verbs.NOTE, "describe", help="Say something of the run", footer=Footer.YES, changes=True),
+        bind(verbs.SCREEN_QUEUE, "show_screen('queue')", footer=Footer.YES),
+        bind(verbs.CURSOR_LEFT, "fold(True)", help="Hide what stands below the line, or below its parent"),
+        bind(verbs.CURSOR_RIGHT, "fold(False)", help="Show what stands below the line"),
+        bind(verbs.BACK, help="End the filter, take the marks away; back"),
+    )  # fmt: skip
     place = KeyContext.RUNS
 
     # which are meant

@@ -11,7 +11,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from rltui.core import hints
-from rltui.ui.actions import key_of, with_keys
+from rltui.ui.actions import Scope, key_of, with_keys
+from rltui.ui.key_bindings import own
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.body import PaneActions
 from rltui.ui.widgets.gpu_panel import GpuPanel
@@ -120,6 +121,13 @@ class TourBox(Static):
         shown = (each for each in self.screen.query(STEPS[self.at].beside) if each.region.area)
         region = next((each.region for each in shown), self.screen.region)
         self.offset = place_beside(region, _SIZE, self.app.size)
+
+
+TOUR_KEYS = (
+    own("tour.next", "enter,right", "tour(1)", "next", "", Scope.DIALOG),
+    own("tour.back", "left", "tour(-1)", "back", "", Scope.DIALOG),
+    own("tour.end", "escape", "end_tour", "end", "", Scope.DIALOG),
+)  # fmt: skip
 
 
 class TourActions(PaneActions):

@@ -16,10 +16,12 @@ from textual.widgets import Static
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.secrets import masked
 from rltui.core.text import listed, shortened
-from rltui.ui.actions import KeyContext, bindings, key_of
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
+from rltui.ui.key_bindings import bind, keys
 from rltui.ui.shared import ExperimentState, StagedEdits
 from rltui.ui.text import clean_line, value_text
-from rltui.ui.widgets.row_list import Row, RowList
+from rltui.ui.widgets.row_list import LIST_KEYS, Row, RowList
 from rltui.views.knob import range_text
 
 _RUN_SECTION = "run"
@@ -279,7 +281,12 @@ def knob_groups(
 class KnobRows(RowList):
     """What is pinned and what has changed first, then the knobs below the headings of their sections."""
 
-    BINDINGS = bindings(KeyContext.KNOB_TABLE)
+    BINDINGS = keys(
+        KeyContext.KNOB_TABLE, *LIST_KEYS,
+        bind(verbs.OPEN, "edit", "edit", "Edit the knob under the cursor", palette=InPalette.WHILE_FOCUSED,
+             changes=True),
+        bind(verbs.PIN, help="Keep the knob first, with the layout, or no more", footer=Footer.YES),
+    )  # fmt: skip
     place: ClassVar = KeyContext.KNOB_TABLE
     cursor_mark = "▸"
 

@@ -12,7 +12,9 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
+from rltui.ui import verbs
 from rltui.ui.copying import CopyRequested, rows_text
+from rltui.ui.key_bindings import bind
 from rltui.ui.widgets.virtual_list import PaintedList
 
 
@@ -174,6 +176,21 @@ class _Movable(Protocol):
     def move(self, rows: int, /) -> None: ...
     def move_pages(self, pages: int, /) -> None: ...
     def move_to_end(self, *, last: bool) -> None: ...
+
+
+LIST_KEYS = (
+    bind(verbs.CURSOR_DOWN, "cursor(1)"),
+    bind(verbs.CURSOR_UP, "cursor(-1)"),
+    bind(verbs.CURSOR_NEXT, "cursor(1)"),
+    bind(verbs.CURSOR_PREVIOUS, "cursor(-1)"),
+    bind(verbs.PAGE_DOWN, "page(1)"),
+    bind(verbs.PAGE_UP, "page(-1)"),
+    bind(verbs.PAGE_HALF_DOWN, "page(1)"),
+    bind(verbs.PAGE_HALF_UP, "page(-1)"),
+    bind(verbs.CURSOR_FIRST, "cursor_to_end(False)"),
+    bind(verbs.CURSOR_LAST, "cursor_to_end(True)"),
+)  # fmt: skip
+"""What every list has on which a cursor goes from row to row: the methods of `CursorKeys`."""
 
 
 class CursorKeys:

@@ -17,7 +17,8 @@ from textual.widgets import Input
 from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.text import gib
-from rltui.ui.actions import KeyContext, bindings
+from rltui.ui.actions import KeyContext, Scope
+from rltui.ui.key_bindings import keys, own
 from rltui.ui.knob_values import (
     default_text,
     edit_text,
@@ -65,10 +66,25 @@ def _run_at_once(field: Widget, event: events.Key) -> None:
     event.prevent_default()
 
 
+FIELD_KEYS = (
+    own("editor.write", "enter", "answer('write')", "write", "Write the file, restart nothing", Scope.EDITOR),
+    own("editor.write-restart", "ctrl+r", "answer('restart')", "write + restart",
+        "Write the file and restart what reads the knob", Scope.EDITOR),
+    own("editor.collect", "ctrl+n", "answer('collect')", "collect",
+        "Write nothing yet: collect it, to be written with others", Scope.EDITOR),
+    own("editor.unset", "ctrl+x", "unset", "default",
+        "Take the key out of the file, so that the default counts", Scope.EDITOR),
+)  # fmt: skip
+STEP_KEYS = (
+    own("editor.more", "up", "step(1)", "more", "One step up, or the choice before", Scope.EDITOR),
+    own("editor.less", "down", "step(-1)", "less", "One step down, or the next choice", Scope.EDITOR),
+)  # fmt: skip
+
+
 class TypedValue(Input):
     """Texts."""
 
-    BINDINGS = bindings(KeyContext.FIELD)
+    BINDINGS = keys(KeyContext.FIELD, *FIELD_KEYS)
     keys = ""
     """What its keys do, for the line below."""
 
@@ -98,7 +114,11 @@ class TypedValue(Input):
 class _NumberValue(TypedValue):
     """Numbers: arrows step, `*` and `/` double and halve."""
 
-    BINDINGS = bindings(KeyContext.NUMBER)
+    BINDINGS = keys(
+        KeyContext.NUMBER, *STEP_KEYS,
+        own("editor.double", "asterisk", "scale(2)", "×2", "Twice the number", Scope.EDITOR),
+        own("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", Scope.EDITOR),
+    )  # fmt: skip
     keys = "↑↓ step · * / ×2 ÷2"
 
     def action_step(self, steps: int) -> None:
@@ -111,7 +131,11 @@ class _NumberValue(TypedValue):
 class FractionValue(_NumberValue):
     """A share of a GPU's memory: left and right by 0.01, up and down by 0.05."""
 
-    BINDINGS = bindings(KeyContext.FRACTION)
+    BINDINGS = keys(
+        KeyContext.FRACTION,
+        own("editor.finer-less", "left", "move(-0.01)", "-0.01", "", Scope.EDITOR),
+        own("editor.finer-more", "right", "move(0.01)", "+0.01", "", Scope.EDITOR),
+    )  # fmt: skip
     keys = "←→ 0.01 · ↑↓ 0.05"
 
     def action_step(self, steps: int) -> None:
@@ -125,7 +149,14 @@ class FractionValue(_NumberValue):
 class ChosenValue(Widget, can_focus=True):
     """A bool or an enum: a choice per line, and a last one to take the key out of the file."""
 
-    BINDINGS: ClassVar = [*bindings(KeyContext.FIELD), *bindings(KeyContext.CHOICE)]
+    BINDINGS: ClassVar = [
+        *keys(KeyContext.FIELD, *FIELD_KEYS),
+        *keys(
+            KeyContext.CHOICE,
+            *STEP_KEYS,
+            own("editor.next-choice", "space", "step(-1)", "next", "", Scope.EDITOR),
+        ),
+    ]
     keys = "↑↓ choose"
     index: reactive[int] = reactive(0, init=False)
 
@@ -174,7 +205,22 @@ class ListValue(Widget, can_focus=True):
     The line under the cursor is typed into; lines are removed and moved by keys.
     """
 
-    BINDINGS: ClassVar = [*bindings(KeyContext.FIELD), *bindings(KeyContext.LIST)]
+    BINDINGS: ClassVar = [
+        *keys(KeyContext.FIELD, *FIELD_KEYS),
+        *keys(
+            KeyContext.LIST,
+            *STEP_KEYS,
+            own("editor.remove-item", "ctrl+k", "remove_item", "remove", "", Scope.EDITOR),
+            own("editor.item-up", "shift+up", "carry_item(-1)", "move up", "", Scope.EDITOR),
+            own("editor.item-down", "shift+down", "carry_item(1)", "move down", "", Scope.EDITOR),
+            own("editor.item-left", "left", "move(-1)", "left", "", Scope.EDITOR),
+            own("editor.item-right", "right", "move(1)", "right", "", Scope.EDITOR),
+            own("editor.item-start", "home", "move_to(0)", "start", "", Scope.EDITOR),
+            own("editor.item-end", "end", "move_to(-1)", "end", "", Scope.EDITOR),
+            own("editor.item-backspace", "backspace", "delete(-1)", "delete left", "", Scope.EDITOR),
+            own("editor.item-delete", "delete", "delete(0)", "delete", "", Scope.EDITOR),
+        ),
+    ]
     keys = "↑↓ item · ctrl+k removes · shift+↑↓ moves"
 
     def __init__(self, knob: KnobInfo) -> None:

@@ -1,0 +1,149 @@
+"""Collects the table of all actions from the classes that declare them: `python -m rltui.ui.action_table`."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from importlib import import_module
+
+from textual.binding import BindingType
+from textual.dom import DOMNode
+
+import rltui.ui
+from rltui.ui.actions import ACTIONS, TABLE, Action, Footer, InPalette, KeyContext, Scope, Use
+from rltui.ui.key_bindings import KeyBinding, key_bindings
+
+
+def declaring_classes() -> list[type[DOMNode]]:
+    """All classes of the UI with keys of their own; imports every module of it."""
+    for module in pkgutil.walk_packages(rltui.ui.__path__, "rltui.ui."):
+        import_module(module.name)
+    classes: list[type[DOMNode]] = []
+    stack: list[type[DOMNode]] = [DOMNode]
+    while stack:
+        for cls in stack.pop().__subclasses__():
+            stack.append(cls)
+            if cls.__module__.startswith("rltui.") and "BINDINGS" in vars(cls) and cls not in classes:
+                classes.append(cls)
+    return sorted(classes, key=lambda cls: (cls.__module__, cls.__qualname__))
+
+
+def collected(
+    lists: Iterable[Sequence[BindingType]], order: Sequence[Action] = ACTIONS
+) -> tuple[Action, ...]:
+    """One action for each id in the `BINDINGS` of classes, with its uses.
+
+    What `order` has already stays where it is there; a new use comes last in its action, a new action last in
+    its scope.
+
+    Raises:
+        ValueError: if two classes declare one id in different words.
+    """
+    actions: dict[str, Action] = {}
+    places: dict[Use, list[KeyContext]] = {}
+    for binding in (binding for bindings in lists for binding in key_bindings(bindings)):
+        action = binding.of
+        assert action is not None
+        assert binding.context is not None
+        if actions.setdefault(action.id, action) != action:
+            raise ValueError(f"{action.id} is declared twice: {action} and {actions[action.id]}")
+        contexts = places.setdefault(_use(binding), [])
+        if binding.context not in contexts:
+            contexts.append(binding.context)
+    uses: dict[str, list[Use]] = {id_: [] for id_ in actions}
+    for use, contexts in places.items():
+        uses[use.id].append(replace(use, places=tuple(contexts)))
+    found = [replace(action, uses=_in_order(uses[id_], order)) for id_, action in actions.items()]
+    scopes, known = list(Scope), [action.id for action in order]
+    last = {action.scope: at for at, action in enumerate(order)}
+    return tuple(
+        sorted(
+            found,
+            key=lambda action: (
+                known.index(action.id)
+                if action.id in known
+                else last.get(action.scope, len(known)) + 0.5 + scopes.index(action.scope) / 1000
+            ),
+        )
+    )
+
+
+def _use(binding: KeyBinding) -> Use:
+    """Without its places."""
+    return Use(
+        binding.id or "",
+        (),
+        binding.action,
+        binding.description,
+        binding.tooltip,
+        footer=binding.footer,
+        palette=binding.palette,
+        changes=binding.changes,
+    )
+
+
+def _in_order(uses: Sequence[Use], order: Sequence[Action]) -> tuple[Use, ...]:
+    """The uses of one action, and the places of each, as far as `order` has them as it has them."""
+    known = [use for action in order for use in action.uses]
+    places = {replace(use, places=()): use.places for use in known}
+    positions = [replace(use, places=()) for use in known]
+
+    def position(use: Use) -> int:
+        plain = replace(use, places=())
+        return positions.index(plain) if plain in positions else len(positions)
+
+    def sorted_places(use: Use) -> tuple[KeyContext, ...]:
+        before = places.get(replace(use, places=()), ())
+        return tuple(
+            sorted(use.places, key=lambda place: before.index(place) if place in before else len(before))
+        )
+
+    return tuple(replace(use, places=sorted_places(use)) for use in sorted(uses, key=position))
+
+
+def as_json(actions: Sequence[Action]) -> str:
+    """A line for each action, and one for each of its uses."""
+    return "[\n" + ",\n".join(map(_action_json, actions)) + "\n]\n"
+
+
+def _action_json(action: Action) -> str:
+    record = {
+        "id": action.id,
+        "default_keys": action.default_keys,
+        "label": action.label,
+        "help": action.help,
+        "scope": action.scope.name,
+        **({} if action.palette else {"palette": False}),
+        **({"changes": True} if action.changes else {}),
+    }
+    uses = ",\n".join(f"    {_dumped(_use_record(action, use))}" for use in action.uses)
+    return f'  {_dumped(record)[:-1]}, "uses": [\n{uses}\n  ]}}'
+
+
+def _use_record(action: Action, use: Use) -> dict[str, object]:
+    """Without what it has in common with its action, and what is so for most."""
+    return {
+        "places": [place.name for place in use.places],
+        "name": use.name,
+        **({"label": use.label} if use.label != action.label else {}),
+        **({"help": use.help} if use.help != action.help else {}),
+        **({"footer": use.footer.name} if use.footer is not Footer.NO else {}),
+        **({"palette": use.palette.name} if use.palette is not InPalette.YES else {}),
+        **({"changes": True} if use.changes else {}),
+    }
+
+
+def _dumped(record: dict[str, object]) -> str:
+    return json.dumps(record, ensure_ascii=False)
+
+
+def main() -> None:
+    """Write the table as the classes declare it now."""
+    lists = [vars(cls)["BINDINGS"] for cls in declaring_classes()]
+    TABLE.write_text(as_json(collected(lists)), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
