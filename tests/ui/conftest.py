@@ -16,7 +16,7 @@ from rltui.ui.actions import Use
 from rltui.ui.app import RltuiApp
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.messages import NotifyingApp
-from rltui.ui.palette_entries import offered_actions
+from rltui.ui.palette.providers import offered_actions
 
 AppMaker = Callable[..., RltuiApp]
 Opener = Callable[..., AbstractAsyncContextManager[Pilot[None]]]
@@ -115,7 +115,7 @@ def offered(pilot: Pilot[None]) -> tuple[Use, ...]:
     """What the palette has of the actions on the screen that is shown."""
     screen = pilot.app.screen
     assert isinstance(screen, BaseScreen)
-    return offered_actions(screen)
+    return tuple(use for _, use in offered_actions(screen))
 
 
 @pytest.fixture

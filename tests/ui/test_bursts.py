@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.core.lines import LogEntry
-from rltui.ui.palette import Palette
+from rltui.ui.palette.screen import Palette
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.dialogs import NoteDialog, SearchPrompt
 from rltui.ui.screens.knob_editor import KnobEditor

@@ -18,8 +18,8 @@ from textual.widgets import Input
 from rltui.client.protocol import Setting, SettingsText
 from rltui.core.checkpoints import CheckpointReport
 from rltui.errors import RltuiError
-from rltui.ui.palette import Palette, entry_line
-from rltui.ui.palette_entries import Kind, PaletteEntry, ranked
+from rltui.ui.palette.entries import Kind, PaletteEntry, ranked
+from rltui.ui.palette.screen import Palette, entry_line
 from rltui.ui.screens.checkpoints import CheckpointScreen
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.dialogs import EditAgain
@@ -56,7 +56,7 @@ def palette(pilot: Pilot[None]) -> Palette:
 
 def shown(pilot: Pilot[None]) -> list[str]:
     """What is listed, with the kind in front."""
-    return [entry.name for entry in palette(pilot)._found]
+    return [entry.name for entry in palette(pilot)._listed]
 
 
 def cursor_name(pilot: Pilot[None]) -> str:
@@ -70,7 +70,7 @@ async def choose(pilot: Pilot[None], typed: str) -> None:
 
 
 def entry(kind: Kind, label: str, detail: str = "") -> PaletteEntry:
-    return PaletteEntry(kind, label, label, detail)
+    return PaletteEntry(kind, label, label, lambda: None, detail)
 
 
 def labels(entries: list[PaletteEntry], typed: str, recent: tuple[str, ...] = ()) -> list[str]:
@@ -125,7 +125,9 @@ def test_ranked_keeps_to_one_kind_by_its_prefix() -> None:
 @pytest.mark.parametrize("width", [8, 20, 40, 80, 200])
 def test_entry_line_has_the_keys_at_the_right(width: int) -> None:
     line = entry_line(
-        PaletteEntry(Kind.ACTION, "x", "restart" * 4, "Restart what must restart", "r"), ["rest"], width
+        PaletteEntry(Kind.ACTION, "x", "restart" * 4, lambda: None, "Restart what must restart", "r"),
+        ["rest"],
+        width,
     )
     if width >= 40:
         assert line.cell_length == width - 1

@@ -35,7 +35,7 @@ from rltui.core.api import Alert
 from rltui.core.states import ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.app import RltuiApp
-from rltui.ui.palette import Palette
+from rltui.ui.palette.screen import Palette
 from rltui.ui.terminal.incoming import Incoming
 from rltui.ui.widgets.virtual_list import VirtualList
 

@@ -323,7 +323,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     def action_command_palette(self, typed: str = "") -> None:
         """Find anything by a few letters. `typed`: what its line begins with."""
         if isinstance(self.screen, BaseScreen):
-            from rltui.ui.palette import open_palette  # the first frame need not wait for it
+            from rltui.ui.palette.screen import open_palette  # the first frame need not wait for it
 
             open_palette(self.screen, typed)
 

@@ -1,4 +1,8 @@
-"""The palette: a line to type in, and everything that can be done, opened or changed, the likeliest first."""
+"""The palette: a line to type in, and everything that can be done, opened or changed, the likeliest first.
+
+Textual's own `CommandPalette` lists a text and a line of help for each hit: no columns of kinds and keys,
+and no theme that is tried while the cursor is on it.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,10 @@ from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background
-from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.key_bindings import keys, own
-from rltui.ui.palette_entries import Kind, PaletteEntry, at_once, carry_out, narrowed, ranked, sources
+from rltui.ui.palette.entries import Kind, PaletteEntry, ranked, split_prefix
+from rltui.ui.palette.providers import PROVIDERS, SLOW_PROVIDERS, log_search
 from rltui.ui.screens.dialogs import TypingScreen
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
@@ -30,7 +35,7 @@ _HINT = "> action @ component = knob ~ run # checkpoint * theme , setting / logs
 _KIND_WIDTH = max(map(len, Kind)) + 2
 _LABEL_WIDTH = 18
 """Descriptions begin in one column behind labels up to this."""
-_SHORTEST_DETAIL = 12
+_MIN_DETAIL_WIDTH = 12
 
 
 def entry_line(entry: PaletteEntry, words: Sequence[str], width: int) -> Content:
@@ -39,19 +44,19 @@ def entry_line(entry: PaletteEntry, words: Sequence[str], width: int) -> Content
     Where it is too narrow, the description gives way first, then the end of the label.
     """
     room = max(1, width - _KIND_WIDTH - (len(entry.keys) + 2 if entry.keys else 0) - 1)
-    label = shortened(entry.label, room)
-    shown = Content(label)
-    for place in fuzzy.places(words, fuzzy.folded(label)):
-        shown = shown.stylize("bold $text-accent", place, place + 1)
-    begin = max(_LABEL_WIDTH, len(label)) + 2
-    left = room - begin
+    text = shortened(entry.label, room)
+    label = Content(text)
+    for position in fuzzy.places(words, fuzzy.folded(text)):
+        label = label.stylize("bold $text-accent", position, position + 1)
+    detail_start = max(_LABEL_WIDTH, len(text)) + 2
+    detail_width = room - detail_start
     detail = ""
-    if entry.detail and left >= _SHORTEST_DETAIL:
-        detail = f"{' ' * (begin - len(label))}{shortened(entry.detail, left)}"
-    gap = " " * max(0, room - len(label) - len(detail))
+    if entry.detail and detail_width >= _MIN_DETAIL_WIDTH:
+        detail = f"{' ' * (detail_start - len(text))}{shortened(entry.detail, detail_width)}"
+    gap = " " * max(0, room - len(text) - len(detail))
     return Content.assemble(
         (f" {entry.kind}".ljust(_KIND_WIDTH), FAINT),
-        shown,
+        label,
         (detail, FAINT),
         (f"{gap}  {entry.keys}" if entry.keys else "", "bold $accent"),
     )
@@ -63,7 +68,7 @@ class Palette(TypingScreen[PaletteEntry]):
     Nothing that is typed is lost, and what has come late moves no cursor that a person has moved.
     """
 
-    CSS_PATH: ClassVar = ["screens/palette.tcss"]
+    CSS_PATH: ClassVar = ["palette.tcss"]
     BINDINGS = keys(
         KeyContext.PALETTE,
         own("palette.choose", "enter", "choose", "choose", "", Scope.DIALOG),
@@ -81,22 +86,24 @@ class Palette(TypingScreen[PaletteEntry]):
         *,
         recent: Sequence[str] = (),
         typed: str = "",
-        searches_logs: bool = True,
+        log_search: Callable[[str], PaletteEntry] | None = None,
     ) -> None:
-        """`recent`: names of entries, the one used last first. `searches_logs`: for what is typed."""
+        """`sources`: of entries that come later. `recent`: names of entries, the one used last first.
+        `log_search`: makes an entry of any text.
+        """
         super().__init__(Input(typed, placeholder=_HINT, select_on_focus=False))
         self._entries = list(entries)
         self._sources = sources
         self._recent = recent
-        self._searches_logs = searches_logs
+        self._log_search = log_search
         self._loading = len(sources)
-        self._found: tuple[PaletteEntry, ...] = ()
-        self._asked: str | None = None
-        """For which `_found` is the answer."""
+        self._listed: tuple[PaletteEntry, ...] = ()
+        self._listed_for: str | None = None
+        """What was typed when `_listed` was made."""
         self._is_moved = False
         """A person has put the cursor where it is."""
-        self._wants_first = False
-        """Enter was pressed while nothing was found yet."""
+        self._chooses_first = False
+        """Enter was pressed while nothing was listed yet."""
         self._list = VirtualList(self._line, id="palette-list")
         self._list.can_focus = False
         self._theme = ""
@@ -108,7 +115,6 @@ class Palette(TypingScreen[PaletteEntry]):
             yield self._list
 
     def on_mount(self) -> None:
-        """What is known is shown; the rest is asked for."""
         self._theme = self.app.theme
         for source in self._sources:
             in_background(self, partial(self._load, source), group="load", exclusive=False)
@@ -120,51 +126,51 @@ class Palette(TypingScreen[PaletteEntry]):
         except RltuiError as error:
             self.notify(clean_line(error.title), severity="warning", markup=False)
         self._loading -= 1
-        self._show(anew=True)
-        if self._wants_first and (self._found or not self._loading):
+        self._show(has_more=True)
+        if self._chooses_first and (self._listed or not self._loading):
             self.action_choose()
 
-    # what is shown
+    # what is listed
 
     @on(Input.Changed)
-    def _look_again(self) -> None:
-        self._wants_first = False
+    def _show_typed(self) -> None:
+        self._chooses_first = False
         self._show()
 
-    def _show(self, *, anew: bool = False) -> None:
-        """What answers, `anew` where more is known. The cursor is on the best, or stays on what it is on."""
-        if self.typed == self._asked and not anew:
+    def _show(self, *, has_more: bool = False) -> None:
+        """List what answers. The cursor is on the best, or stays on what a person has put it on."""
+        if self.typed == self._listed_for and not has_more:
             return
         before = self._cursor_entry
-        if self.typed != self._asked:
+        if self.typed != self._listed_for:
             self._is_moved = False
-        self._asked = self.typed
-        found = ranked(self._entries, self.typed, self._recent)
-        kind, wanted = narrowed(self.typed)
-        if self._searches_logs and wanted.strip() and kind in (None, Kind.LOG):
-            text = wanted.strip()
-            found += (PaletteEntry(Kind.LOG, text, f"search all logs for {text}", "", SEARCH_AIM),)
-        self._found = found
-        at = found.index(before) if self._is_moved and before in found else 0
-        self._list.show(len(found), at)
+        self._listed_for = self.typed
+        listed = ranked(self._entries, self.typed, self._recent)
+        kind, text = split_prefix(self.typed)
+        if self._log_search is not None and text.strip() and kind in (None, Kind.LOG):
+            listed += (self._log_search(text.strip()),)
+        self._listed = listed
+        cursor = listed.index(before) if self._is_moved and before in listed else 0
+        self._list.show(len(listed), cursor)
         box = self.query_one(".box")
-        box.border_subtitle = "loading…" if self._loading else f"{len(found):,}"
+        box.border_subtitle = "loading…" if self._loading else f"{len(listed):,}"
         self._try_theme()
 
-    def _line(self, at: int, width: int) -> Content:
-        return entry_line(self._found[at], fuzzy.words_of(narrowed(self._asked or "")[1]), width)
+    def _line(self, index: int, width: int) -> Content:
+        words = fuzzy.words_of(split_prefix(self._listed_for or "")[1])
+        return entry_line(self._listed[index], words, width)
 
     @property
     def _cursor_entry(self) -> PaletteEntry | None:
-        return self._found[self._list.at] if self._list.at < len(self._found) else None
+        return self._listed[self._list.at] if self._list.at < len(self._listed) else None
 
     def _try_theme(self) -> None:
-        """Show the one under the cursor, where themes are what is looked for, and the usual one elsewhere."""
+        """Show the theme under the cursor where themes are what is searched, and the usual one elsewhere."""
         entry = self._cursor_entry
-        looked_for = self._is_moved or narrowed(self.typed)[0] is Kind.THEME
-        wanted = entry.target if entry is not None and entry.kind is Kind.THEME and looked_for else ""
-        if self.app.theme != (wanted or self._theme):
-            self.app.theme = wanted or self._theme
+        is_tried = self._is_moved or split_prefix(self.typed)[0] is Kind.THEME
+        theme = entry.target if entry is not None and entry.kind is Kind.THEME and is_tried else self._theme
+        if self.app.theme != theme:
+            self.app.theme = theme
 
     # keys
 
@@ -181,12 +187,12 @@ class Palette(TypingScreen[PaletteEntry]):
         self._try_theme()
 
     def action_choose(self) -> None:
-        """The one under the cursor; while nothing is found, the first that comes."""
+        """The entry under the cursor; while there is none, the first that comes."""
         self._show()
         if (entry := self._cursor_entry) is not None:
             self._leave(entry)
         else:
-            self._wants_first = self._loading > 0
+            self._chooses_first = self._loading > 0
 
     @on(Input.Submitted)
     def _choose(self, submitted: Input.Submitted) -> None:
@@ -200,7 +206,7 @@ class Palette(TypingScreen[PaletteEntry]):
     def on_click(self, event: events.Click) -> None:
         """Choose what is clicked; beside the box, nothing."""
         if event.widget is self._list:
-            if event.y + self._list.scroll_offset.y < len(self._found):
+            if event.y + self._list.scroll_offset.y < len(self._listed):
                 self.action_choose()
         elif event.widget is self:
             self.action_cancel()
@@ -211,18 +217,19 @@ class Palette(TypingScreen[PaletteEntry]):
 
 
 def open_palette(screen: BaseScreen, typed: str) -> None:
-    """On a main screen, with `typed` in its line; what is chosen is done there."""
+    """On a main screen, with `typed` in its line; what is chosen is done there, and remembered."""
 
-    def chosen(entry: PaletteEntry | None) -> None:
+    def choose(entry: PaletteEntry | None) -> None:
         if entry is not None:
-            carry_out(entry, screen)
+            screen.home.remember_used(entry.name)
+            entry.choose()
             screen.keep()
 
     palette = Palette(
-        at_once(screen),
-        sources(screen),
+        [entry for provider in PROVIDERS for entry in provider(screen)],
+        [partial(provider, screen) for provider in SLOW_PROVIDERS],
         recent=screen.home.recent,
         typed=typed,
-        searches_logs=screen.home.shared is not None,
+        log_search=partial(log_search, screen) if screen.home.shared is not None else None,
     )
-    screen.app.push_screen(palette, chosen)
+    screen.app.push_screen(palette, choose)

@@ -1,0 +1,113 @@
+"""What the palette lists, and which entries answer what was typed, the best first.
+
+Textual's own matcher takes what was typed as one run of letters and gives one score: it knows no words in any
+order (`lr trainer`), no whole words before parts of others, no equals of which the one used last is first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rltui.core import fuzzy
+
+
+class Kind(StrEnum):
+    """What an entry is; the value stands before it. Alike in all else, an earlier one comes first."""
+
+    COMPONENT = "component"
+    SCREEN = "screen"
+    KNOB = "knob"
+    ACTION = "action"
+    CHECKPOINT = "checkpoint"
+    THEME = "theme"
+    SETTING = "setting"
+    RUN = "run"
+    LOG = "log"
+
+
+PREFIXES = {
+    ">": Kind.ACTION,
+    "@": Kind.COMPONENT,
+    "=": Kind.KNOB,
+    "~": Kind.RUN,
+    "#": Kind.CHECKPOINT,
+    "*": Kind.THEME,
+    ",": Kind.SETTING,
+    "/": Kind.LOG,
+}
+"""Typed first, only that kind is offered."""
+_ORDER = {kind: index for index, kind in enumerate(Kind)}
+_DETAIL_PENALTY = 8
+"""Added to the rank of what answers only by its description."""
+_MIN_KIND_LETTERS = 3
+"""Letters of a word that may mean a kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaletteEntry:
+    kind: Kind
+    target: str
+    """What it is of: an action's id, a knob's key, a run's id …; unique among its kind."""
+    label: str
+    """What it is searched by first."""
+    choose: Callable[[], object] = field(compare=False)
+    """What enter does, once the palette is closed."""
+    detail: str = ""
+    keys: str = ""
+    """That do the same."""
+    folded: str = field(init=False)
+    """The label as it is searched."""
+    folded_detail: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folded", fuzzy.folded(self.label))
+        object.__setattr__(self, "folded_detail", fuzzy.folded(self.detail))
+
+    @property
+    def name(self) -> str:
+        """By which it is remembered."""
+        return f"{self.kind}:{self.target}"
+
+
+def split_prefix(typed: str) -> tuple[Kind | None, str]:
+    """The only kind that is to be offered, and the text to search."""
+    kind = PREFIXES.get(typed[:1])
+    return (None, typed) if kind is None else (kind, typed[1:])
+
+
+def ranked(
+    entries: Sequence[PaletteEntry], typed: str, recent: Sequence[str] = ()
+) -> tuple[PaletteEntry, ...]:
+    """Those that answer what was typed, the best first; all of them where nothing was.
+
+    A label that was typed in full comes before all; of equals the one used last comes first, then by their
+    kinds, then in the order they came in.
+    """
+    kind, text = split_prefix(typed)
+    words, whole = fuzzy.words_of(text), fuzzy.folded(text).strip()
+    used = {name: index for index, name in enumerate(recent)}
+    keyed = []
+    for index, entry in enumerate(entries):
+        if (kind is None or entry.kind is kind) and (rank := _rank(entry, words)) is not None:
+            quality, position = rank
+            position = 0 if quality == fuzzy.WORD else position
+            last_used = used.get(entry.name, len(used))
+            order = (entry.folded != whole, quality, last_used, _ORDER[entry.kind], position, index)
+            keyed.append((order, entry))
+    keyed.sort(key=lambda pair: pair[0])
+    return tuple(entry for _, entry in keyed)
+
+
+def _rank(entry: PaletteEntry, words: Sequence[str]) -> fuzzy.Rank | None:
+    """A word may also name the kind: `theme nord`."""
+    others = [word for word in words if len(word) < _MIN_KIND_LETTERS or not entry.kind.startswith(word)]
+    if len(others) < len(words) and (rank := fuzzy.rank(others, entry.folded)) is not None:
+        return max(rank, (fuzzy.PREFIX, 0))
+    rank = fuzzy.rank(words, entry.folded)
+    if rank is not None or not entry.detail:
+        return rank
+    if all(word in entry.folded_detail or word in entry.folded for word in words):
+        rank = fuzzy.rank(words, f"{entry.folded} {entry.folded_detail}")
+    return None if rank is None else (rank[0] + _DETAIL_PENALTY, rank[1])

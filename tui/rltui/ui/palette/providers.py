@@ -1,0 +1,175 @@
+"""Where the palette's entries come from: a function for each kind, with what enter does with one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any
+
+from textual.screen import Screen
+from textual.widget import Widget
+
+from rltui.core.runs import RunRow
+from rltui.core.states import COMPONENT_STATES, RUN_STATES
+from rltui.core.text import shortened
+from rltui.ui import themes
+from rltui.ui.actions import Use, offered_in, offered_on
+from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
+from rltui.ui.commands.settings import edit_settings
+from rltui.ui.config_actions import ConfigActions
+from rltui.ui.palette.entries import Kind, PaletteEntry
+from rltui.ui.text import clean_line, value_text
+from rltui.ui.themed_app import ThemedApp
+from rltui.ui.widgets.body import PaneActions
+from rltui.views.checkpoint import checkpoint_words
+
+Provider = Callable[[BaseScreen], Iterable[PaletteEntry]]
+SlowProvider = Callable[[BaseScreen], Coroutine[Any, Any, list[PaletteEntry]]]
+
+
+def offered_actions(screen: BaseScreen) -> tuple[tuple[Widget | Screen[Any], Use], ...]:
+    """Those that make sense there now, with whose they are; those of the pane with the focus come last."""
+    common = [use for use in offered_on(screen.place) if screen.check_action(*use.call) is True]
+    pane, helps = screen.focused, {use.help for use in common}
+    if pane is None or screen.pane_place is None:
+        return tuple((screen, use) for use in common)
+    own = [use for use in offered_in(screen.pane_place) if pane.check_action(*use.call) is True]
+    return (*((screen, use) for use in common), *((pane, use) for use in own if use.help not in helps))
+
+
+def actions(screen: BaseScreen) -> Iterable[PaletteEntry]:
+    for owner, use in offered_actions(screen):
+        kind = Kind.SCREEN if use.id.startswith("screen.") else Kind.ACTION
+        choose = partial(owner.call_later, owner.run_action, use.name)
+        yield PaletteEntry(kind, use.id, use.label, choose, use.help, use.shown_keys if use.keys else "")
+
+
+def components(screen: BaseScreen) -> Iterable[PaletteEntry]:
+    shared = screen.home.shared
+    if shared is None or shared.status is None:
+        return
+
+    def focus(component_id: str) -> None:
+        overview = _overview(screen)
+        if screen is not overview:
+            screen.action_show_overview()
+        if isinstance(overview, PaneActions):
+            overview.action_focus_component(component_id)
+
+    for component in shared.status.components:
+        badge, label = COMPONENT_STATES[component.state], clean_line(component.id)
+        choose = partial(focus, component.id)
+        yield PaletteEntry(Kind.COMPONENT, component.id, label, choose, f"{badge.sign} {badge.word}")
+    for log in shared.status.logs:
+        label = clean_line(log.title or log.id)
+        yield PaletteEntry(Kind.COMPONENT, log.id, label, partial(focus, log.id), "log file")
+
+
+def knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
+    if screen.home.shared is None:
+        return
+
+    def edit(key: str) -> None:
+        """In its editor; where nothing may be changed, its row on the config screen is shown."""
+        shared, overview = screen.home.shared, _overview(screen)
+        known = {} if shared is None else {knob.key: knob for knob in shared.knobs}
+        if key not in known:
+            screen.notify(f"{key} is not in the config any more", markup=False)
+        elif isinstance(overview, ConfigActions) and not overview.readonly_text:
+            overview.edit(known[key])
+        else:
+            screen.show_screen("config", aim=key)
+
+    for knob in screen.home.shared.knobs:
+        value = shortened(value_text(knob.value), 24)
+        detail = f"{value} · {clean_line(knob.help)}" if knob.help else value
+        yield PaletteEntry(Kind.KNOB, knob.key, knob.key, partial(edit, knob.key), detail)
+
+
+def theme_entries(screen: BaseScreen) -> Iterable[PaletteEntry]:
+    app = screen.app
+    if not isinstance(app, ThemedApp):
+        return
+    for name in (app.theme, *(name for name in app.available_themes if name != app.theme)):
+        choose = partial(app.keep_theme, name)
+        yield PaletteEntry(Kind.THEME, name, name, choose, themes.MEANINGS.get(name, ""))
+
+
+def log_search(screen: BaseScreen, text: str) -> PaletteEntry:
+    """Offered for any text."""
+    choose = partial(screen.show_screen, "logs", aim=f"{SEARCH_AIM}{text}")
+    return PaletteEntry(Kind.LOG, text, f"search all logs for {text}", choose, keys=SEARCH_AIM)
+
+
+async def checkpoints(screen: BaseScreen) -> list[PaletteEntry]:
+    if screen.home.shared is None:
+        return []
+    report = await screen.home.shared.experiment.checkpoints()
+    now = screen.home.clock()
+    return [
+        PaletteEntry(
+            Kind.CHECKPOINT,
+            str(checkpoint.step),
+            f"checkpoint {checkpoint.step}",
+            partial(screen.show_screen, "checkpoints", aim=str(checkpoint.step)),
+            clean_line(checkpoint_words(checkpoint, now)),
+        )
+        for checkpoint in reversed(report.checkpoints)
+    ]
+
+
+async def settings(screen: BaseScreen) -> list[PaletteEntry]:
+    runs = screen.home.runs
+    if runs.readonly:
+        return []
+
+    def edit(key: str) -> None:
+        screen.work(edit_settings(screen.app, runs, key), changes=False)
+
+    return [
+        PaletteEntry(
+            Kind.SETTING,
+            setting.key,
+            setting.key,
+            partial(edit, setting.key),
+            clean_line(f"{setting.value} · {setting.meaning}"),
+        )
+        for setting in (await asyncio.to_thread(runs.settings)).known
+    ]
+
+
+async def runs(screen: BaseScreen) -> list[PaletteEntry]:
+    """The living ones first, then the newest."""
+
+    def choose(run_id: str) -> None:
+        screen.post_message(BaseScreen.OpenRunRequested(run_id))
+
+    def read() -> list[PaletteEntry]:
+        rows = [row for row in screen.home.runs.rows() if row.trashed_at is None]
+        rows.sort(key=lambda row: (not row.is_running, row.archived_at is not None, -row.created_at))
+        return [
+            PaletteEntry(Kind.RUN, row.id, clean_line(row.name), partial(choose, row.id), _run_detail(row))
+            for row in rows
+        ]
+
+    return await asyncio.to_thread(read)
+
+
+def _run_detail(row: RunRow) -> str:
+    badge = RUN_STATES[row.state]
+    step = "" if row.step is None else f"step {row.step}" + (f"/{row.max_steps}" if row.max_steps else "")
+    reward = "" if row.reward is None else f"reward {row.reward:.2f}"
+    parts = (f"{badge.sign} {badge.word}", step, reward, *row.tags, "archived" if row.archived_at else "")
+    return clean_line(" · ".join(filter(None, parts)))
+
+
+def _overview(screen: BaseScreen) -> BaseScreen:
+    """The screen that all others lie on."""
+    return next(below for below in screen.app.screen_stack if isinstance(below, BaseScreen))
+
+
+PROVIDERS: tuple[Provider, ...] = (actions, components, knobs, theme_entries)
+"""Their entries are known at once."""
+SLOW_PROVIDERS: tuple[SlowProvider, ...] = (checkpoints, settings, runs)
+"""Whoever has them must be asked; each takes its own time."""
