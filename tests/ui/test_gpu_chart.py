@@ -10,7 +10,7 @@ from tests.ui import gpu_scenarios as scenarios
 
 from rltui.core.gpu.report import GpuHistory, GpuSeries
 from rltui.ui.widgets.gpu_chart import chart_lines, columns, in_range
-from rltui.ui.widgets.gpu_words import owner_marks
+from rltui.ui.widgets.gpu_marks import owner_marks
 
 (SHARED_DEVICE,) = scenarios.SHARED.devices
 MARKS = owner_marks(scenarios.SHARED)

@@ -9,17 +9,9 @@ from tests.fakes.experiment import GIB, NO_GPU, NOW, gpu_device, gpu_process, gp
 from tests.ui import gpu_scenarios as scenarios
 
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuReservation, GpuShare
+from rltui.ui.widgets.gpu_marks import level_sparkline, mark_cell, memory_bar, owner_marks, share_label
 from rltui.ui.widgets.gpu_panel import gpu_lines, gpu_summary, without_times
-from rltui.ui.widgets.gpu_words import (
-    claims,
-    level_sparkline,
-    mark_cell,
-    memory_bar,
-    owner_marks,
-    share_label,
-    short_name,
-    stale_age_s,
-)
+from rltui.views.gpu import freeable, short_name, stale_age_s
 
 WIDTHS = (28, 34, 40, 52, 70, 120)
 MANY = 8
@@ -116,7 +108,7 @@ def test_a_process_on_two_devices_is_one_row_and_those_of_other_hosts_none() -> 
     process = gpu_process(7, 2.0, owner="mine", name="python")
     here = (gpu_device(0, [process]), gpu_device(1, [process]))
     report = scenarios.report(*here, gpu_device(0, [process], host="node7"))
-    ((found, size),) = claims(report)
+    ((found, size),) = freeable(report)
     assert (found.pid, size) == (7, 4 * GIB)
 
 

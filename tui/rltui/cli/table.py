@@ -69,12 +69,20 @@ def print_view(columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource]
 
 def view_lines(columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource], now: float) -> list[str]:
     """As `print_view` prints them."""
-    shapes = [
+    return table_lines(view_shapes(columns), view_cells(columns, rows, now), width=room())
+
+
+def view_shapes(columns: Sequence[ViewColumn[Resource]]) -> list[Column]:
+    return [
         Column(column.title.upper(), column.is_right, column.least, column.cut, column.goes)
         for column in columns
     ]
-    cells = [[paint(*column.cell(row, now)) for column in columns] for row in rows]
-    return table_lines(shapes, cells, width=room())
+
+
+def view_cells(
+    columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource], now: float
+) -> list[list[str]]:
+    return [[paint(*column.cell(row, now)) for column in columns] for row in rows]
 
 
 def plain_lines(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -6,28 +6,30 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import signed
-from rltui.cli.table import Column, Row, room, table_lines
+from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.core import hints
-from rltui.core.text import duration, gib
 from rltui.errors import RltuiError, UsageError
+from rltui.views.gpu import (
+    VIEW,
+    age_text,
+    budget_text,
+    device_summary,
+    device_warnings,
+    holders,
+    report_title,
+    reservation_text,
+    verdict_text,
+)
 
 if TYPE_CHECKING:
-    from rltui.core.gpu.report import (
-        GpuBudget,
-        GpuDevice,
-        GpuProcess,
-        GpuReport,
-        GpuReservation,
-        GpuShare,
-        MemoryVerdict,
-    )
+    from rltui.core.gpu.report import GpuReport
 
 _ANSWER_S = 20.0
 """For a supervisor, whose driver may be busy."""
@@ -113,35 +115,14 @@ def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, 
 def _lines(report: GpuReport, interval_s: float | None = None) -> list[str]:
     """Under a title where it is repeated."""
     width, now = room(), time.time()
-    head = [] if interval_s is None else [title(report, interval_s=interval_s, now=now)]
+    head = [] if interval_s is None else [report_title(report, interval_s=interval_s, now=now)]
     return [*head, *report_lines(report, width=width, now=now)]
 
 
 _INDENT = "    "
-_MEMORY_NOTES = {
-    "v2": "",
-    "v1": " incl. what the driver reserves",
-    "unified": " of the memory shared with the CPU",
-}
-_NOTICEABLE_S = 5.0
-"""An age that is worth telling, where no interval was promised."""
 
 
-_HOLDERS = (
-    Column("GIB", is_right=True),
-    Column("PID", is_right=True),
-    Column("USER", goes=2, least=6),
-    Column("OWNER", least=20),
-    Column("COMMAND", goes=1, least=12),
-)
-
-
-class _HolderRow(NamedTuple):
-    memory: str
-    pid: str
-    user: str
-    owner: str
-    command: str
+_HOLDERS = VIEW.named(("gib", "pid", "user", "owner", "command"))
 
 
 def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[str]:
@@ -150,143 +131,16 @@ def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[st
     if report.available and report.reason:
         rows.append(signed(f"⚠ {report.reason}"))
     for device in report.devices:
-        rows.extend(_wrapped(_header(device), width))
-        rows.extend(signed(f"{_INDENT}{warning}") for warning in _warnings(device))
-        rows.extend(f"{_INDENT}{_budget_text(budget)}" for budget in device.budgets)
-        rows.extend(f"{_INDENT}{_claim_text(claim)}" for claim in device.claims)
-        rows.extend(_rows(device))
-    rows.extend(signed(_verdict_text(verdict)) for verdict in report.verdicts)
+        rows.extend(_wrapped(device_summary(device), width))
+        rows.extend(signed(f"{_INDENT}⚠ {warning}") for warning in device_warnings(device))
+        rows.extend(f"{_INDENT}{budget_text(budget)}" for budget in device.budgets)
+        rows.extend(f"{_INDENT}{reservation_text(claim)}" for claim in device.claims)
+        rows.extend(view_cells(_HOLDERS, holders(device), now))
+    rows.extend(signed(verdict_text(verdict)) for verdict in report.verdicts)
     rows.extend(signed(f"✗ {source.name}: {source.problem}") for source in report.sources if source.problem)
-    if age := _age_text(report, now):
+    if age := age_text(report, now):
         rows.append(signed(age))
-    return table_lines(_HOLDERS, rows, width=width, indent=_INDENT)
-
-
-def title(report: GpuReport, *, interval_s: float, now: float) -> str:
-    """Above a display that is repeated."""
-    when = time.strftime("%H:%M:%S", time.localtime(now if report.sampled_at is None else report.sampled_at))
-    driver = f" · driver {report.driver}" if report.driver else ""
-    return f"{when}{driver} · every {interval_s:g} s"
-
-
-def _header(device: GpuDevice) -> list[str]:
-    label = f"{device.host}: GPU {device.label}" if device.host else f"GPU {device.label}"
-    if device.problem:
-        return [label, device.name or "unknown model", f"⚠ {device.problem}"]
-    used, total = _gib(device.used_bytes), _gib(device.total_bytes)
-    parts = [label, device.name, f"{used} of {total} GiB used{_MEMORY_NOTES[device.memory_kind]}"]
-    parts.append(f"{_gib(device.free_bytes)} free")
-    if device.utilization is not None:
-        parts.append(f"{device.utilization:.0%}")
-    if device.power_w is not None:
-        limit = "" if device.power_limit_w is None else f" of {device.power_limit_w:.0f}"
-        parts.append(f"{device.power_w:.0f}{limit} W")
-    if device.temperature_c is not None:
-        parts.append(f"{device.temperature_c:.0f} °C")
-    return [part for part in parts if part]
-
-
-def _warnings(device: GpuDevice) -> Iterator[str]:
-    if device.throttle:
-        yield f"⚠ slowed down: {', '.join(device.throttle)}"
-    if device.ecc_errors:
-        plural = "" if device.ecc_errors == 1 else "s"
-        yield f"⚠ {device.ecc_errors} uncorrected memory error{plural} (ECC)"
-
-
-def _budget_text(budget: GpuBudget) -> str:
-    return f"budget of {budget.component}: {budget.utilization:g} × total = {_gib(budget.budget_bytes)} GiB"
-
-
-def _claim_text(claim: GpuReservation) -> str:
-    whose = "/".join(filter(None, (claim.experiment, claim.component)))
-    size = f"{gib(claim.left_bytes)} GiB more" if claim.size_bytes else "memory, nobody knows how much,"
-    return f"{whose} is starting and will take {size}"
-
-
-def _rows(device: GpuDevice) -> Iterator[_HolderRow]:
-    """By share, largest process first; then what no share names."""
-    if device.problem:
-        return
-    left = {process.pid: process for process in device.processes}
-    for share in device.shares:
-        members = [left.pop(pid) for pid in share.pids if pid in left]
-        yield from _share_rows(share, members)
-    yield from (_process_row(process) for process in _largest_first(left.values()))
-
-
-def _share_rows(share: GpuShare, members: Sequence[GpuProcess]) -> Iterator[_HolderRow]:
-    """One process is its share: what that holds may be known where the process's own memory is not."""
-    peak = "" if share.peak_bytes is None else f", peak {gib(share.peak_bytes)}"
-    if not members:
-        name = _owner_text(share.owner, share.experiment, share.component, None)
-        yield _HolderRow(
-            _memory_text(share.used_bytes, share.estimated), "", share.user or "", f"{name}{peak}", ""
-        )
-        return
-    if len(members) == 1:
-        row = _process_row(members[0])
-        yield row._replace(memory=_memory_text(share.used_bytes, share.estimated), owner=f"{row.owner}{peak}")
-        return
-    for number, process in enumerate(_largest_first(members)):
-        row = _process_row(process)
-        yield row if number else row._replace(owner=f"{row.owner}{peak and f'{peak} together'}")
-
-
-def _largest_first(processes: Iterable[GpuProcess]) -> list[GpuProcess]:
-    return sorted(processes, key=lambda process: -(process.used_bytes or 0))
-
-
-def _process_row(process: GpuProcess) -> _HolderRow:
-    graphics = " (graphics)" if process.kind == "G" else ""
-    return _HolderRow(
-        _memory_text(process.used_bytes, process.estimated),
-        str(process.pid),
-        process.user or "",
-        _owner_text(process.owner, process.experiment, process.component, process.attempt) + graphics,
-        process.command or process.name,
-    )
-
-
-def _owner_text(owner: str, experiment: str | None, component: str | None, attempt: int | None) -> str:
-    whose = "/".join(part for part in (experiment, component) if part)
-    number = "" if attempt is None else f" attempt {attempt}"
-    match owner:
-        case "component":
-            return f"{component}{number}"
-        case "experiment":
-            return f"{whose}{number}"
-        case "orphan":
-            return f"⚠ leftover of {whose}{number}" if whose else "⚠ leftover"
-        case "mine":
-            return "yours, not rltui's"
-        case "other":
-            return "another user's"
-        case "hidden":
-            return "driver, or processes that are not listed"
-    return "not known whose"
-
-
-def _memory_text(size_bytes: int | None, estimated: bool) -> str:
-    return "?" if size_bytes is None else f"{'~' if estimated else ''}{gib(size_bytes)}"
-
-
-def _verdict_text(verdict: MemoryVerdict) -> str:
-    symbol = "✗" if verdict.is_bad else "?" if verdict.verdict == "unknown" else "✓"
-    return f"{symbol} GPU {verdict.device}: {verdict.text}"
-
-
-def _age_text(report: GpuReport, now: float) -> str:
-    """Empty where the figures are those of now."""
-    if report.sampled_at is None:
-        return ""
-    age_s = now - report.sampled_at
-    expected_s = _NOTICEABLE_S if report.interval_s is None else 3 * report.interval_s
-    return f"⚠ read {duration(age_s)} ago" if age_s > expected_s else ""
-
-
-def _gib(size_bytes: int | None) -> str:
-    return "?" if size_bytes is None else gib(size_bytes)
+    return table_lines(view_shapes(_HOLDERS), rows, width=width, indent=_INDENT)
 
 
 def _wrapped(parts: Sequence[str], width: int | None) -> list[str]:

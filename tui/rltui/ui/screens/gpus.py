@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from rltui.core.api import Request
 from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport, GpuShare
-from rltui.core.text import duration, gib, short_command, shortened
+from rltui.core.text import duration, short_command, shortened
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
@@ -25,27 +25,31 @@ from rltui.ui.key_bindings import bind, keys
 from rltui.ui.paragraphs import flow, hanging
 from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.shared import AppState
-from rltui.ui.styles import FAINT
+from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
-from rltui.ui.widgets.gpu_panel import brief_line, device_legend, dimmed
-from rltui.ui.widgets.gpu_words import (
-    OTHERS,
+from rltui.ui.widgets.gpu_marks import (
     Marks,
-    can_be_freed,
     claim_lines,
     level_sparkline,
-    memory_note,
     owner_marks,
     share_label,
-    short_name,
-    size_text,
-    stale_age_s,
     verdict_lines,
     warning_lines,
 )
+from rltui.ui.widgets.gpu_panel import brief_line, device_legend, dimmed
 from rltui.ui.widgets.row_list import LIST_KEYS, CursorKeys, Row, RowList
+from rltui.views.gpu import (
+    OTHERS,
+    VIEW,
+    Holder,
+    can_be_freed,
+    device_details,
+    process_holders,
+    short_name,
+    stale_age_s,
+)
 
 _CURSOR = "▸ "
 _WIDE_DEVICE = 100
@@ -89,7 +93,7 @@ def _lines(
     cursor = Content(_CURSOR if is_selected else "  ")
     width -= len(_CURSOR)
     if device.problem:
-        text = f"⚠ {device.label} {short_name(device.name)}: {clean_line(device.problem)}"
+        text = f"⚠ {device.label} {short_name(clean_line(device.name))}: {clean_line(device.problem)}"
         first, *more = hanging(text, width, "$text-warning")
         return [cursor + first, *(Content("  ") + line for line in more)]
     first = cursor + _overview(device, width, marks, label_width)
@@ -97,7 +101,11 @@ def _lines(
         return [first]
     below = [
         *device_legend(device, width - 2, marks),
-        *flow([Content.styled(text, FAINT) for text in _device_figures(device)], width - 2, gap=" · "),
+        *flow(
+            [Content.styled(text, FAINT) for text in map(clean_line, device_details(device))],
+            width - 2,
+            gap=" · ",
+        ),
         *warning_lines([device], width - 2, named=False),
     ]
     return [first, *(Content("    ") + line for line in below)]
@@ -106,38 +114,14 @@ def _lines(
 def _overview(device: GpuDevice, width: int, marks: Marks, label_width: int) -> Content:
     if width < _WIDE_DEVICE:
         return brief_line(device, width, marks, label_width)
-    name = f" {shortened(short_name(device.name), _NAME_WIDTH):<{_NAME_WIDTH}}"
+    name = f" {shortened(short_name(clean_line(device.name)), _NAME_WIDTH):<{_NAME_WIDTH}}"
     graph = level_sparkline(device.recent, _SPARKLINE_WIDTH).rjust(_SPARKLINE_WIDTH)
     room = width - len(name) - _SPARKLINE_WIDTH - 1
     line = brief_line(device, room, marks, label_width)
     return Content.assemble(line, " ", (graph, "$text-success"), (name, FAINT))
 
 
-def _device_figures(device: GpuDevice) -> list[str]:
-    """All that is known besides the bar, as short texts."""
-    texts = [clean_line(device.name), memory_note(device)]
-    if device.reserved_bytes:
-        texts.append(f"reserved {gib(device.reserved_bytes)} GiB")
-    if device.memory_utilization is not None:
-        texts.append(f"memory busy {100 * device.memory_utilization:.0f} %")
-    if device.power_w is not None:
-        limit = "" if device.power_limit_w is None else f" of {device.power_limit_w:.0f}"
-        texts.append(f"power {device.power_w:.0f}{limit} W")
-    if device.sm_clock_mhz is not None:
-        limit = "" if device.max_sm_clock_mhz is None else f" of {device.max_sm_clock_mhz}"
-        texts.append(f"SM {device.sm_clock_mhz}{limit} MHz")
-    if device.memory_clock_mhz is not None:
-        texts.append(f"memory {device.memory_clock_mhz} MHz")
-    if device.pcie_generation is not None and device.pcie_width is not None:
-        texts.append(f"PCIe {device.pcie_generation} ×{device.pcie_width}")
-    if device.nvlinks is not None:
-        texts.append(f"{device.nvlinks} NVLinks")
-    if device.ecc_errors is not None:
-        texts.append(f"ECC errors {device.ecc_errors}")
-    texts.append(clean_line(device.uuid))
-    return [text for text in texts if text]
-
-
+_COLUMNS = VIEW.named(("pid", "user", "what", "kind", "memory", "part", "command"))
 _PID, _USER, _KIND, _MEMORY, _PART = 9, 9, 4, 10, 6
 _FIXED = _PID + _USER + _KIND + _MEMORY + _PART
 _WIDE_PROCESS = 90
@@ -146,25 +130,6 @@ _WIDE_PROCESS = 90
 
 def _what_width(width: int) -> int:
     return 32 if width >= _WIDE_PROCESS else 22
-
-
-def _what_it_is(process: GpuProcess) -> str:
-    """`trainer attempt 2`, `leftover of inference 1`, `unknown`."""
-    attempt = "" if process.attempt is None else f" {process.attempt}"
-    component = clean_line(process.component or "")
-    match process.owner:
-        case "component":
-            return f"{component} attempt{attempt}" if attempt else component
-        case "orphan":
-            return f"leftover {component}{attempt}"
-        case "experiment":
-            return clean_line(f"{process.experiment or 'experiment'}/{process.component or '?'}")
-        case "mine":
-            return "unknown, yours"
-        case "other":
-            return "somebody else's"
-        case "unknown" | "hidden":
-            return "cannot be told"
 
 
 def _why_left_alone(process: GpuProcess, host: str) -> str | None:
@@ -209,39 +174,34 @@ def _process_rows(
     if not device.processes:
         text = "" if device.problem else "no process is listed"
         return (Row(None, (Content.styled(f"  {text}", FAINT),)),)
-    largest = sorted(device.processes, key=lambda process: -(process.used_bytes or 0))
     return tuple(
         Row(
-            str(process.pid),
-            (_line(process, device, width, marks, is_selected=str(process.pid) == selected),),
+            VIEW.key(holder),
+            (_line(holder, width, marks, is_selected=VIEW.key(holder) == selected),),
         )
-        for process in largest
+        for holder in process_holders(device)
     )
 
 
-def _line(process: GpuProcess, device: GpuDevice, width: int, marks: Marks, *, is_selected: bool) -> Content:
+def _line(holder: Holder, width: int, marks: Marks, *, is_selected: bool) -> Content:
+    process = holder.process
+    assert process is not None, "only processes are listed"
+    pid, user, what, kind, memory, part, command = (column.cell(holder, 0.0) for column in _COLUMNS)
     what_width = _what_width(width)
     mark = marks[share_label(_share(process))]
-    part = ""
-    if process.used_bytes is not None and device.total_bytes:
-        part = f"{100 * process.used_bytes / device.total_bytes:.0f} %"
-    memory = (
-        size_text(process.used_bytes, estimated=process.estimated) if process.used_bytes is not None else "?"
-    )
-    command = short_command(
-        clean_line(process.command or process.name), max(0, width - _FIXED - what_width - 2)
-    )
-    style = "$text-warning" if can_be_freed(process) else ""
-    what = f"{'⚠ ' if style else ''}{_what_it_is(process)}"
+    room = max(0, width - _FIXED - what_width - 2)
     return Content.assemble(
-        f"{'▸' if is_selected else ' '} {process.pid}".ljust(_PID),
-        shortened(clean_line(process.user or "?"), _USER - 1).ljust(_USER),
+        f"{'▸' if is_selected else ' '} {pid.text}".ljust(_PID),
+        shortened(clean_line(user.text or "?"), _USER - 1).ljust(_USER),
         (f"{mark.glyph} ", mark.style),
-        (shortened(what, what_width - 3).ljust(what_width - 2), style),
-        process.kind.ljust(_KIND),
-        memory.rjust(_MEMORY),
-        part.rjust(_PART),
-        (f"  {command}", FAINT),
+        (
+            shortened(clean_line(what.text), what_width - 3).ljust(what_width - 2),
+            STYLES[what.role] if what.role else "",
+        ),
+        kind.text.ljust(_KIND),
+        memory.text.rjust(_MEMORY),
+        part.text.rjust(_PART),
+        (f"  {short_command(clean_line(command.text), room)}", FAINT),
     )
 
 

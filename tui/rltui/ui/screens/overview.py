@@ -36,9 +36,9 @@ from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.gpu_panel import GpuPanel
-from rltui.ui.widgets.gpu_words import claims
 from rltui.ui.widgets.knob_table import KnobRows, is_worth_a_row
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
+from rltui.views.gpu import freeable
 
 _TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
@@ -195,7 +195,7 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
         self.refresh_bindings()
 
     def _show_gpus(self, report: GpuReport) -> None:
-        found = claims(report)
+        found = freeable(report)
         could_free, self._claim = bool(self._claim), str(found[0][0].pid) if found else ""
         if bool(self._claim) is not could_free:
             self.refresh_bindings()

@@ -13,7 +13,8 @@ from textual.widget import Widget
 from rltui.core.gpu.report import GpuDevice, GpuHistory
 from rltui.core.text import duration, gib
 from rltui.ui.styles import FAINT
-from rltui.ui.widgets.gpu_words import LEVELS, OTHERS, UNREAD, CellMark, Marks, joined, mark_cell
+from rltui.ui.widgets.gpu_marks import LEVELS, UNREAD, CellMark, Marks, joined, mark_cell
+from rltui.views.gpu import OTHERS
 
 FINE_RANGE_S = 600.0
 """Shown first: about what the supervisor keeps in full detail."""

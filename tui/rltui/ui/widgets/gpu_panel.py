@@ -18,7 +18,7 @@ from rltui.core.text import duration, gib, shortened
 from rltui.ui.paragraphs import first_that_fits, flow, hanging
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.gpu_words import (
+from rltui.ui.widgets.gpu_marks import (
     BUDGET,
     CLAIMED,
     FREE,
@@ -26,21 +26,23 @@ from rltui.ui.widgets.gpu_words import (
     CellMark,
     Marks,
     claim_lines,
-    free_bytes,
     holder_text,
     level_sparkline,
-    load_texts,
     memory_bar,
-    memory_note,
-    memory_text,
     owner_marks,
     share_label,
     shares_in_order,
+    verdict_lines,
+    warning_lines,
+)
+from rltui.views.gpu import (
+    free_bytes,
+    load_texts,
+    memory_note,
+    memory_text,
     short_name,
     stale_age_s,
     starting_labels,
-    verdict_lines,
-    warning_lines,
 )
 
 _SHARED_LEGEND_LINES = 4
@@ -79,7 +81,7 @@ def device_legend(device: GpuDevice, width: int, marks: Marks) -> list[Content]:
         name = clean_line(budget.component)
         entry = _entry(marks[name], name, FAINT)
         lines.extend(flow([entry, Content.styled(_budget_text(budget), FAINT)], width, gap=" · ", indent=2))
-    small += [_entry(CLAIMED, label) for label in starting_labels(device.claims)]
+    small += [_entry(CLAIMED, label) for label in map(clean_line, starting_labels(device.claims))]
     if (free := free_bytes(device)) is not None:
         small.append(_entry(FREE, f"free {gib(free)}", FAINT))
     return [*lines, *flow(small, width)]
@@ -107,7 +109,7 @@ def _shared_legend(devices: Sequence[GpuDevice], width: int, marks: Marks) -> li
         texts += [_budget_text(budgets[label])] if label in budgets else []
         rich.extend(flow([first, *map(Content, texts)], width, gap=" · ", indent=2))
     labels = starting_labels(claim for device in devices for claim in device.claims)
-    small += [_entry(CLAIMED, label) for label in labels]
+    small += [_entry(CLAIMED, label) for label in map(clean_line, labels)]
     rich.extend(flow([*small, free_entry], width))
     if len(rich) <= _SHARED_LEGEND_LINES:
         return rich
@@ -202,14 +204,14 @@ def _host_lines(devices: list[GpuDevice], width: int, marks: Marks, count: int) 
 
 
 def _problem_lines(device: GpuDevice, width: int) -> list[Content]:
-    name = f" {short_name(device.name)}" if device.name else ""
+    name = f" {short_name(clean_line(device.name))}" if device.name else ""
     return hanging(f"⚠ {device.label}{name}: {clean_line(device.problem or '')}", width, "$text-warning")
 
 
 def _full_lines(device: GpuDevice, width: int, marks: Marks) -> list[Content]:
     """Two lines: name, recent use and load; bar and memory."""
     note = memory_note(device)
-    name = f"{device.label} {shortened(short_name(device.name), 20)}".rstrip()
+    name = f"{device.label} {shortened(short_name(clean_line(device.name)), 20)}".rstrip()
     name = shortened(name, max(len(device.label), width - 8))
     load = first_that_fits(load_texts(device), max(0, width - len(name) - 2))
     gap = max(0, width - len(name) - len(load))

@@ -1,0 +1,417 @@
+"""GPUs: what is known of a device, who holds its memory, what will fit."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rltui.core.text import duration, gib, listed, short_command, shortened
+from rltui.views.table import Cell, Column, View
+
+if TYPE_CHECKING:
+    from rltui.core.gpu.report import (
+        GpuBudget,
+        GpuDevice,
+        GpuProcess,
+        GpuReport,
+        GpuReservation,
+        GpuShare,
+        MemoryVerdict,
+    )
+
+OTHERS = "others"
+"""Name of all that a history does not tell apart."""
+_MEMORY_NOTES = {
+    "v2": "",
+    "v1": " incl. what the driver reserves",
+    "unified": " of the memory shared with the CPU",
+}
+_BRIEF_MEMORY_NOTES = {"v2": "", "v1": "incl. reserved", "unified": "unified memory"}
+_NOTICEABLE_S = 5.0
+"""An age that is worth telling, where no interval was promised."""
+_STALE_INTERVALS = 3
+"""A reading that many intervals old is stale, as `GpuReport.interval_s` has it."""
+_NAME_CELLS = 18
+"""Of a component of another experiment; the narrowest panel has room for that."""
+_MOST_PIDS = 3
+_MAKER = re.compile(r"^(NVIDIA )?(GeForce |Tesla )?")
+_SIZE = re.compile(r"[ -]\d+GB\b( HBM\w+)?")
+
+
+# --- the reading ------------------------------------------------------------------------------------------
+
+
+def report_title(report: GpuReport, *, interval_s: float, now: float) -> str:
+    """Above a display that is repeated."""
+    when = time.strftime("%H:%M:%S", time.localtime(now if report.sampled_at is None else report.sampled_at))
+    driver = f" · driver {report.driver}" if report.driver else ""
+    return f"{when}{driver} · every {interval_s:g} s"
+
+
+def stale_age_s(report: GpuReport, now: float) -> float | None:
+    """How old the reading is, if it is older than was promised; `None` too where nothing was."""
+    if report.sampled_at is None or report.interval_s is None:
+        return None
+    age_s = now - report.sampled_at
+    return age_s if age_s > _STALE_INTERVALS * report.interval_s else None
+
+
+def age_text(report: GpuReport, now: float) -> str:
+    """Empty where the figures are those of now."""
+    if report.sampled_at is None:
+        return ""
+    age_s = now - report.sampled_at
+    is_old = age_s > _NOTICEABLE_S if report.interval_s is None else stale_age_s(report, now) is not None
+    return f"⚠ read {duration(age_s)} ago" if is_old else ""
+
+
+def verdict_sign(verdict: str) -> Cell:
+    """By `MemoryVerdict.verdict`."""
+    return {"fits": Cell("✓", "good"), "unknown": Cell("?", "faint")}.get(verdict, Cell("✗", "bad"))
+
+
+def verdict_text(verdict: MemoryVerdict) -> str:
+    return f"{verdict_sign(verdict.verdict).text} GPU {verdict.device}: {verdict.text}"
+
+
+# --- a device ---------------------------------------------------------------------------------------------
+
+
+def short_name(name: str) -> str:
+    """Without maker and size: `NVIDIA H100 80GB HBM3` becomes `H100`."""
+    return _SIZE.sub("", _MAKER.sub("", name))
+
+
+def free_bytes(device: GpuDevice) -> int | None:
+    """As read, or what the other figures leave."""
+    if device.free_bytes is None and device.total_bytes is not None and device.used_bytes is not None:
+        return max(0, device.total_bytes - device.used_bytes - (device.reserved_bytes or 0))
+    return device.free_bytes
+
+
+def device_summary(device: GpuDevice) -> list[str]:
+    """`GPU 0`, its name, `71.2 of 141 GiB used`, `69.8 free`, `97%`, `412 of 700 W`, `61 °C`."""
+    label = f"{device.host}: GPU {device.label}" if device.host else f"GPU {device.label}"
+    if device.problem:
+        return [label, device.name or "unknown model", f"⚠ {device.problem}"]
+    used, total = _known_gib(device.used_bytes), _known_gib(device.total_bytes)
+    texts = [label, device.name, f"{used} of {total} GiB used{_MEMORY_NOTES[device.memory_kind]}"]
+    texts.append(f"{_known_gib(device.free_bytes)} free")
+    if device.utilization is not None:
+        texts.append(f"{device.utilization:.0%}")
+    texts.append(_power_text(device))
+    if device.temperature_c is not None:
+        texts.append(f"{device.temperature_c:.0f} °C")
+    return [text for text in texts if text]
+
+
+def device_details(device: GpuDevice) -> list[str]:
+    """What is known besides memory and load, as short texts."""
+    texts = [device.name, memory_note(device)]
+    if device.reserved_bytes:
+        texts.append(f"reserved {gib(device.reserved_bytes)} GiB")
+    if device.memory_utilization is not None:
+        texts.append(f"memory busy {100 * device.memory_utilization:.0f} %")
+    if power := _power_text(device):
+        texts.append(f"power {power}")
+    if device.sm_clock_mhz is not None:
+        limit = "" if device.max_sm_clock_mhz is None else f" of {device.max_sm_clock_mhz}"
+        texts.append(f"SM {device.sm_clock_mhz}{limit} MHz")
+    if device.memory_clock_mhz is not None:
+        texts.append(f"memory {device.memory_clock_mhz} MHz")
+    if device.pcie_generation is not None and device.pcie_width is not None:
+        texts.append(f"PCIe {device.pcie_generation} ×{device.pcie_width}")
+    if device.nvlinks is not None:
+        texts.append(f"{device.nvlinks} NVLinks")
+    if device.ecc_errors is not None:
+        texts.append(f"ECC errors {device.ecc_errors}")
+    return [text for text in (*texts, device.uuid) if text]
+
+
+def _power_text(device: GpuDevice) -> str:
+    """`412 of 700 W`."""
+    if device.power_w is None:
+        return ""
+    limit = "" if device.power_limit_w is None else f" of {device.power_limit_w:.0f}"
+    return f"{device.power_w:.0f}{limit} W"
+
+
+def memory_note(device: GpuDevice) -> str:
+    """What the figures of its memory mean, where it is not the usual."""
+    return _BRIEF_MEMORY_NOTES[device.memory_kind]
+
+
+def memory_text(device: GpuDevice) -> str:
+    """`71.2/141 GiB`."""
+    if device.used_bytes is None or device.total_bytes is None:
+        return "memory unknown"
+    return f"{gib(device.used_bytes)}/{gib(device.total_bytes)} GiB"
+
+
+def load_texts(device: GpuDevice) -> list[str]:
+    """`97 %  412/700 W  61 °C`, then shorter and shorter."""
+    util = "" if device.utilization is None else f"{100 * device.utilization:3.0f} %"
+    power = "" if device.power_w is None else f"{device.power_w:.0f} W"
+    limit = "" if device.power_limit_w is None else f"/{device.power_limit_w:.0f}"
+    heat = "" if device.temperature_c is None else f"{device.temperature_c:.0f} °C"
+    choices = [(util, power.replace(" W", f"{limit} W"), heat), (util, power, heat), (util, heat), (util,)]
+    return ["  ".join(part for part in choice if part) for choice in choices]
+
+
+def device_warnings(device: GpuDevice) -> list[str]:
+    throttle = [f"slowed down: {', '.join(device.throttle)}"] if device.throttle else []
+    return throttle + _ecc_warnings(device)
+
+
+def brief_warnings(device: GpuDevice) -> list[str]:
+    throttle = [f"slowed: {listed(device.throttle)}"] if device.throttle else []
+    return throttle + _ecc_warnings(device)
+
+
+def _ecc_warnings(device: GpuDevice) -> list[str]:
+    count = device.ecc_errors
+    return [f"{count} uncorrected memory error{'s' if count > 1 else ''} (ECC)"] if count else []
+
+
+def budget_text(budget: GpuBudget) -> str:
+    size = gib(budget.budget_bytes)
+    return f"budget of {budget.component}: {budget.utilization:g} × total = {size} GiB"
+
+
+def reservation_text(reservation: GpuReservation) -> str:
+    known = f"{gib(reservation.left_bytes)} GiB more"
+    size = known if reservation.size_bytes else "memory, nobody knows how much,"
+    return f"{_reserver(reservation)} is starting and will take {size}"
+
+
+def starting_labels(reservations: Iterable[GpuReservation]) -> list[str]:
+    """`+40.0 b/inference`: what each component will take besides what it holds, of all devices together."""
+    left: dict[str, int] = {}
+    for reservation in reservations:
+        name = _reserver(reservation)
+        left[name] = left.get(name, 0) + reservation.left_bytes
+    return [f"+{gib(size) if size else '?'} {shortened(name, _NAME_CELLS)}" for name, size in left.items()]
+
+
+def _reserver(reservation: GpuReservation) -> str:
+    return "/".join(filter(None, (reservation.experiment, reservation.component)))
+
+
+def _known_gib(size_bytes: int | None) -> str:
+    return "?" if size_bytes is None else gib(size_bytes)
+
+
+# --- who holds its memory -----------------------------------------------------------------------------------
+
+
+def share_label(share: GpuShare) -> str:
+    """Who holds it, in a word or two: a component's id, a user, `leftover`."""
+    match share.owner:
+        case "component":
+            return share.component or "component"
+        case "orphan":
+            return "leftover"
+        case "experiment":
+            return f"{share.experiment or 'experiment'}/{share.component or '?'}"
+        case "mine":
+            return "unknown"
+        case "other":
+            return share.user or OTHERS
+        case "unknown":
+            return "not told"
+        case "hidden":
+            return "hidden"
+
+
+def shares_text(device: GpuDevice, shares: Sequence[GpuShare], label: str) -> str:
+    """`trainer holds 9.8 of 141 GiB of GPU 0, peak 10.3: pid 4242`. `label`: that of all these shares."""
+    used = sum(share.used_bytes for share in shares)
+    estimated = "about " if any(share.estimated for share in shares) else ""
+    total = f" of {gib(device.total_bytes)}" if device.total_bytes else ""
+    peaks = [share.peak_bytes for share in shares if share.peak_bytes is not None]
+    peak = f", peak {gib(max(peaks))}" if peaks else ""
+    pids = sorted({pid for share in shares for pid in share.pids})
+    more = ", …" if len(pids) > _MOST_PIDS else ""
+    named = f": pid {', '.join(map(str, pids[:_MOST_PIDS]))}{more}" if pids else ""
+    return f"{label} holds {estimated}{gib(used)}{total} GiB of GPU {device.label}{peak}{named}"
+
+
+def size_text(size: int | None, *, estimated: bool = False) -> str:
+    """`58.0 GiB`, `~58.0 GiB`, or `size unknown`."""
+    return "size unknown" if size is None else f"{'~' if estimated else ''}{gib(size)} GiB"
+
+
+def can_be_freed(process: GpuProcess) -> bool:
+    """It belongs to this user and to no living component."""
+    return process.owner in ("orphan", "mine")
+
+
+def freeable(report: GpuReport) -> list[tuple[GpuProcess, int | None]]:
+    """Processes on this machine that a person may want to end, with what they hold on all its devices."""
+    sizes: dict[int, tuple[GpuProcess, int | None]] = {}
+    for device in report.devices:
+        for process in device.processes:
+            if device.host or not can_be_freed(process):
+                continue
+            before = sizes[process.pid][1] if process.pid in sizes else None
+            size = process.used_bytes
+            sizes[process.pid] = (process, before if size is None else size + (before or 0))
+    return sorted(sizes.values(), key=lambda item: (item[0].owner != "orphan", -(item[1] or 0)))
+
+
+def freeable_texts(process: GpuProcess, size: int | None) -> list[str]:
+    """`leftover of inference attempt 1: pid 4711 python 58.0 GiB`, then shorter and shorter."""
+    memory = size_text(size, estimated=process.estimated)
+    pid = f"pid {process.pid}"
+    name = f"{pid} {short_command(process.name or process.command, 24)}".rstrip()
+    if process.owner == "mine":
+        return [f"unknown {name} {memory}", f"unknown {pid} {memory}", f"{pid} {memory}"]
+    attempt = "" if process.attempt is None else f" attempt {process.attempt}"
+    whose = f" of {process.component}{attempt}:" if process.component else ""
+    return [
+        f"leftover{whose} {name} {memory}",
+        f"leftover {name} {memory}",
+        f"leftover {pid} {memory}",
+        f"{pid} {memory}",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Memory of a device that a process holds, or a share of which no process is listed."""
+
+    device: GpuDevice
+    used_bytes: int | None
+    is_estimated: bool
+    process: GpuProcess | None = None
+    share: GpuShare | None = None
+    peak: str = ""
+    """Most that its share has held: `, peak 10.3`, on the first row of the share."""
+
+
+def process_holders(device: GpuDevice) -> list[Holder]:
+    """The processes that are listed, the largest first."""
+    return [
+        Holder(device, process.used_bytes, process.estimated, process)
+        for process in _largest_first(device.processes)
+    ]
+
+
+def holders(device: GpuDevice) -> list[Holder]:
+    """By share, the largest process first; then what no share names."""
+    if device.problem:
+        return []
+    left = {process.pid: process for process in device.processes}
+    rows: list[Holder] = []
+    for share in device.shares:
+        members = [left.pop(pid) for pid in share.pids if pid in left]
+        rows.extend(_share_holders(device, share, _largest_first(members)))
+    rows.extend(
+        Holder(device, process.used_bytes, process.estimated, process)
+        for process in _largest_first(left.values())
+    )
+    return rows
+
+
+def _share_holders(device: GpuDevice, share: GpuShare, members: Sequence[GpuProcess]) -> list[Holder]:
+    """One process is its share: what that holds may be known where the process's own memory is not."""
+    peak = "" if share.peak_bytes is None else f", peak {gib(share.peak_bytes)}"
+    if len(members) < 2:
+        process = members[0] if members else None
+        return [Holder(device, share.used_bytes, share.estimated, process, share, peak)]
+    together = peak and f"{peak} together"
+    return [
+        Holder(device, process.used_bytes, process.estimated, process, share, "" if number else together)
+        for number, process in enumerate(members)
+    ]
+
+
+def _largest_first(processes: Iterable[GpuProcess]) -> list[GpuProcess]:
+    return sorted(processes, key=lambda process: -(process.used_bytes or 0))
+
+
+def _gib_text(holder: Holder, _: float) -> str:
+    if holder.used_bytes is None:
+        return "?"
+    return f"{'~' if holder.is_estimated else ''}{gib(holder.used_bytes)}"
+
+
+def _user_text(holder: Holder, _: float) -> str:
+    of = holder.process or holder.share
+    return "" if of is None else of.user or ""
+
+
+def _owner_text(holder: Holder, _: float) -> str:
+    """`inference attempt 2, peak 60.1`, `⚠ leftover of demo/trainer attempt 1`, `yours, not rltui's`."""
+    of = holder.process or holder.share
+    if of is None:
+        return ""
+    whose = "/".join(part for part in (of.experiment, of.component) if part)
+    attempt = None if holder.process is None else holder.process.attempt
+    number = "" if attempt is None else f" attempt {attempt}"
+    texts = {
+        "component": f"{of.component}{number}",
+        "experiment": f"{whose}{number}",
+        "orphan": f"⚠ leftover of {whose}{number}" if whose else "⚠ leftover",
+        "mine": "yours, not rltui's",
+        "other": "another user's",
+        "hidden": "driver, or processes that are not listed",
+    }
+    graphics = " (graphics)" if holder.process is not None and holder.process.kind == "G" else ""
+    return f"{texts.get(of.owner, 'not known whose')}{graphics}{holder.peak}"
+
+
+def _what(holder: Holder, _: float) -> Cell:
+    """`trainer attempt 2`, `⚠ leftover inference 1`, `⚠ unknown, yours`."""
+    process = holder.process
+    if process is None:
+        return Cell("")
+    attempt = "" if process.attempt is None else f" {process.attempt}"
+    component = process.component or ""
+    texts = {
+        "component": f"{component} attempt{attempt}" if attempt else component,
+        "orphan": f"leftover {component}{attempt}",
+        "experiment": f"{process.experiment or 'experiment'}/{process.component or '?'}",
+        "mine": "unknown, yours",
+        "other": "somebody else's",
+    }
+    text = texts.get(process.owner, "cannot be told")
+    return Cell(f"⚠ {text}", "busy") if can_be_freed(process) else Cell(text)
+
+
+def _memory_text(holder: Holder, _: float) -> str:
+    size = holder.used_bytes
+    return "?" if size is None else size_text(size, estimated=holder.is_estimated)
+
+
+def _part_text(holder: Holder, _: float) -> str:
+    if holder.used_bytes is None or not holder.device.total_bytes:
+        return ""
+    return f"{100 * holder.used_bytes / holder.device.total_bytes:.0f} %"
+
+
+def _command_text(holder: Holder, _: float) -> str:
+    return "" if holder.process is None else holder.process.command or holder.process.name
+
+
+def _pid_text(holder: Holder, _: float) -> str:
+    return "" if holder.process is None else str(holder.process.pid)
+
+
+VIEW: View[Holder] = View(
+    key=lambda holder: _pid_text(holder, 0.0),
+    columns=(
+        Column("gib", _gib_text, is_right=True),
+        Column("pid", _pid_text, is_right=True),
+        Column("user", _user_text, goes=2, least=6),
+        Column("owner", _owner_text, least=20),
+        Column("what", _what),
+        Column("kind", lambda holder, _: "" if holder.process is None else holder.process.kind),
+        Column("memory", _memory_text, is_right=True),
+        Column("part", _part_text, heading="%", is_right=True),
+        Column("command", _command_text, goes=1, least=12),
+    ),
+)
