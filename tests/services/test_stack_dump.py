@@ -114,7 +114,7 @@ async def test_a_py_spy_that_hangs_is_ended(
     hanging: ProcessId, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pids = tmp_path / "pids"
-    monkeypatch.setattr(stack_dump, "EACH_S", 0.3)
+    monkeypatch.setattr(stack_dump, "PROCESS_TIMEOUT_S", 0.3)
     stacks = await dump_stacks(hanging, py_spy=fake_py_spy(tmp_path, f"echo $$ >> {pids}; exec sleep 1000"))
     assert stacks is not None
     assert stacks.count("no answer within") == 2

@@ -243,5 +243,5 @@ def test_a_file_system_that_gives_all_files_one_mode_is_usable(
     for path in (control.path, control.record_file):
         path.chmod(0o777)
     shown = control.record_file.stat()
-    monkeypatch.setattr("rltui.services.own_files._of_a_new_file", lambda folder: shown)
+    monkeypatch.setattr("rltui.services.own_files._new_file_stat", lambda folder: shown)
     assert control.read_record() == record

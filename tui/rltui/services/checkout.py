@@ -1,4 +1,4 @@
-"""The user's own checkout of a framework: where it is, how old, and how its programs are called from it."""
+"""The user's own checkout of a framework: its location and state, and how its programs are called."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rltui.services.own_files import read_regular
 
 VENV_PROGRAMS = ".venv/bin"
 _PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]*")
-"""The name at the beginning of a requirement."""
+"""Matches the package name at the beginning of a requirement."""
 
 
 def find(
@@ -30,19 +30,19 @@ def find(
     config_files: Sequence[Path],
     environment: Mapping[str, str] = os.environ,
 ) -> Path | None:
-    """The checkout's folder; `None` where there is none.
+    """The checkout's folder; `None` if there is none.
 
-    Looked for in the workspace, where the environment variable points to, then from the config files (of
-    copies, what they were made from) and the workspace upward, and there in a folder of the project's name,
-    as in projects that contain one.
+    Searched in the workspace, in the folder of the environment variable, then from the config files (of run
+    configs: their sources) and the workspace upward, also in a folder of the project's name, as in projects
+    that contain one.
 
     Raises:
         ConfigError: if the environment variable names a folder that is no such checkout.
     """
     if _is_checkout(workspace, checkout):
         return workspace
-    if named := environment.get(checkout.variable):
-        folder = Path(named).expanduser().absolute()
+    if configured := environment.get(checkout.variable):
+        folder = Path(configured).expanduser().absolute()
         if _is_checkout(folder, checkout):
             return folder
         raise ConfigError(
@@ -52,15 +52,15 @@ def find(
     nearby = (
         folder
         for start in (*made_from(config_files), workspace / "any")
-        for above in start.absolute().parents
-        for folder in (above, above / checkout.project)
+        for parent in start.absolute().parents
+        for folder in (parent, parent / checkout.project)
     )
     return next((folder for folder in nearby if _is_checkout(folder, checkout)), None)
 
 
 def _is_checkout(folder: Path, checkout: Checkout) -> bool:
-    """Whether the folder is the root of one, by its `pyproject.toml`: its name, or what it needs."""
-    data = _pyproject(folder)
+    """True if the folder is the root of one, by the name or the dependencies in its `pyproject.toml`."""
+    data = _read_pyproject(folder)
     project = data.get("project")
     if not isinstance(project, dict):
         return False
@@ -68,31 +68,37 @@ def _is_checkout(folder: Path, checkout: Checkout) -> bool:
 
 
 def _depends_on(data: Mapping[str, Any], packages: Sequence[str]) -> bool:
-    """Whether a `pyproject.toml` with this content asks for one of the packages, in whatever group."""
+    """True if a `pyproject.toml` with this content requires one of the packages, in whatever group."""
     project = data["project"]
     lists = [project.get("dependencies"), *_values(project.get("optional-dependencies"))]
     lists += _values(data.get("dependency-groups"))
-    wanted = (each for group in lists if isinstance(group, list) for each in group if isinstance(each, str))
-    names = (_PACKAGE.match(each) for each in wanted)
-    return any(name is not None and _normal(name[0]) in packages for name in names)
+    requirements = (
+        requirement
+        for group in lists
+        if isinstance(group, list)
+        for requirement in group
+        if isinstance(requirement, str)
+    )
+    names = (_PACKAGE.match(requirement) for requirement in requirements)
+    return any(name is not None and _normalized_name(name[0]) in packages for name in names)
 
 
 def _values(table: object) -> list[object]:
     return list(table.values()) if isinstance(table, dict) else []
 
 
-def _normal(package: str) -> str:
+def _normalized_name(package: str) -> str:
     return re.sub(r"[-_.]+", "-", package).lower()
 
 
 def installed_packages(folder: Path, *, environment: Mapping[str, str] = os.environ) -> Mapping[str, str]:
-    """Name → version of what is installed for the checkout in `folder`; runs nothing."""
+    """Name → version of packages that are installed for the checkout in `folder`; runs nothing."""
     python = interpreter(folder, environment=environment)
     if python is None:
         return {}
     entries = Path(python[0]).parents[1].glob("lib/python*/site-packages/*.dist-info")
-    parts = (entry.name.removesuffix(".dist-info").rpartition("-") for entry in entries)
-    return {_normal(name): version for name, _, version in parts if name}
+    name_parts = (entry.name.removesuffix(".dist-info").rpartition("-") for entry in entries)
+    return {_normalized_name(name): version for name, _, version in name_parts if name}
 
 
 def lacking(
@@ -102,7 +108,7 @@ def lacking(
     config_files: Sequence[Path],
     environment: Mapping[str, str] = os.environ,
 ) -> Missing | None:
-    """Why the packages that are installed for its users have no such programs, where that is so.
+    """The reason why the packages installed for its users do not include such programs, if that is so.
 
     Raises:
         ConfigError: as `find`.
@@ -110,12 +116,12 @@ def lacking(
     folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
     if folder is None or checkout.lacking is None:
         return None
-    why = checkout.lacking(installed_packages(project_of(folder, checkout), environment=environment))
-    return Missing(f"{why} ({folder})", hint=checkout.instead) if why else None
+    reason = checkout.lacking(installed_packages(project_of(folder, checkout), environment=environment))
+    return Missing(f"{reason} ({folder})", hint=checkout.instead) if reason else None
 
 
-def _pyproject(folder: Path) -> Mapping[str, Any]:
-    """What the `pyproject.toml` in `folder` says; empty where there is none that can be read."""
+def _read_pyproject(folder: Path) -> Mapping[str, Any]:
+    """Content of the `pyproject.toml` in `folder`; empty if there is none that can be read."""
     try:
         return tomllib.loads(read_regular(folder / "pyproject.toml").decode())
     except (OSError, ValueError, RecursionError):
@@ -123,7 +129,7 @@ def _pyproject(folder: Path) -> Mapping[str, Any]:
 
 
 def generation_of(folder: Path, checkout: Checkout) -> str | None:
-    """Id of the framework that the checkout is; `None` where nothing in its tree tells."""
+    """Id of the framework that the checkout is; `None` if its files do not show it."""
     return next((name for path, name in checkout.generations if (folder / path).exists()), None)
 
 
@@ -134,7 +140,7 @@ def installed_generation(
     config_files: Sequence[Path],
     environment: Mapping[str, str] = os.environ,
 ) -> str | None:
-    """Id of the framework whose checkout is at hand, for configs that could be for several.
+    """Id of the framework whose checkout is near, for configs that could be for several.
 
     Raises:
         ConfigError: as `find`.
@@ -150,18 +156,18 @@ def run_prefix(
     config_files: Sequence[Path],
     environment: Mapping[str, str] = os.environ,
 ) -> tuple[str, ...] | Missing:
-    """What goes before a program's name so that the checkout's own is run, from the workspace.
+    """Arguments before a program's name that run the checkout's own program, from the workspace.
 
-    `uv run` as its users type it, which first brings the virtual environment up to date. Where that is so
-    already, or without uv, the environment goes first on the path.
+    `uv run` as its users type it, which first updates the virtual environment. If that is current, or without
+    uv, the environment goes first on the path.
     """
     try:
         folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
-        fault = lacking(checkout, workspace=workspace, config_files=config_files, environment=environment)
+        missing = lacking(checkout, workspace=workspace, config_files=config_files, environment=environment)
     except ConfigError as error:
         return Missing(error.title, error.hint)
-    if fault is not None:
-        return fault
+    if missing is not None:
+        return missing
     path = environment.get("PATH", os.defpath)
     if folder is None:
         if all(shutil.which(program, path=path) for program in checkout.programs):
@@ -183,9 +189,9 @@ def run_prefix(
 
 
 def _is_current(project: Path, checkout: Checkout) -> bool:
-    """Tell whether its environment has all programs, and is newer than what uv goes by."""
+    """True if its environment has all programs, and is newer than the files that uv reads."""
     installed = [project / VENV_PROGRAMS / program for program in checkout.programs]
-    sources = [each for name in ("uv.lock", "pyproject.toml") if (each := project / name).exists()]
+    sources = [source for name in ("uv.lock", "pyproject.toml") if (source := project / name).exists()]
     try:
         return max(map(_changed_at, installed)) > max(map(_changed_at, sources), default=0)
     except OSError:
@@ -203,7 +209,7 @@ def traits(
     config_files: Sequence[Path],
     environment: Mapping[str, str] = os.environ,
 ) -> frozenset[str] | None:
-    """Names of those of `checkout.traits` that the checkout has; `None` where there is none."""
+    """The names in `checkout.traits` that apply to the checkout; `None` if there is none."""
     try:
         folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
     except ConfigError:
@@ -221,45 +227,45 @@ def _holds(path: Path, text: str) -> bool:
 
 
 def project_of(folder: Path, checkout: Checkout) -> Path:
-    """The project in whose environment the checkout in `folder` is installed: itself, or the one around it
-    that says so, as where it is a submodule.
+    """The project in whose environment the checkout in `folder` is installed: itself, or one around it that
+    declares it, as for a submodule.
     """
     if (folder / VENV_PROGRAMS).is_dir():
         return folder
-    for above in folder.parents:
-        sources = _pyproject(above).get("tool", {}).get("uv", {}).get("sources", {})
+    for parent in folder.parents:
+        sources = _read_pyproject(parent).get("tool", {}).get("uv", {}).get("sources", {})
         source = sources.get(checkout.project, {}) if isinstance(sources, dict) else {}
         path = source.get("path") if isinstance(source, dict) else None
-        if isinstance(path, str) and (above / path).resolve() == folder.resolve():
-            return above
+        if isinstance(path, str) and (parent / path).resolve() == folder.resolve():
+            return parent
     return folder
 
 
 def interpreter(folder: Path, *, environment: Mapping[str, str] = os.environ) -> tuple[str, ...] | None:
-    """What runs python with the packages of the project in `folder`, without installing any; `None` where
-    there is none.
+    """Arguments that run python with the packages of the project in `folder`, without installing any; `None`
+    if there is none.
     """
     python = folder / VENV_PROGRAMS / "python"
     if python.exists():
         return (str(python),)
-    elsewhere = environment.get("UV_PROJECT_ENVIRONMENT")
-    python = folder / elsewhere / "bin/python" if elsewhere else python
+    environment_folder = environment.get("UV_PROJECT_ENVIRONMENT")
+    python = folder / environment_folder / "bin/python" if environment_folder else python
     return (str(python),) if python.exists() else None
 
 
 def installed(programs: Path, names: Sequence[str]) -> dict[str, str]:
-    """Of packages in the environment whose programs are in the folder `programs`: name → version."""
-    found: dict[str, str] = {}
+    """Name → version of packages in the environment whose programs are in the folder `programs`."""
+    versions: dict[str, str] = {}
     for name in names:
         stem = name.replace("-", "_")
         for record in sorted(programs.parent.glob(f"lib/python3.*/site-packages/{stem}-*.dist-info")):
-            found[name] = record.name.removesuffix(".dist-info").rpartition("-")[2]
-    return found
+            versions[name] = record.name.removesuffix(".dist-info").rpartition("-")[2]
+    return versions
 
 
 def console_scripts(programs: Path, packages: Sequence[str]) -> dict[str, Program]:
-    """Name → program, of the `packages` in the environment whose programs are in the folder `programs`."""
-    found: dict[str, Program] = {}
+    """Name → program of the `packages` in the environment whose programs are in the folder `programs`."""
+    by_name: dict[str, Program] = {}
     for package, version in installed(programs, packages).items():
         stem = f"{package.replace('-', '_')}-{version}.dist-info"
         for file in programs.parent.glob(f"lib/python3.*/site-packages/{stem}/entry_points.txt"):
@@ -268,8 +274,8 @@ def console_scripts(programs: Path, packages: Sequence[str]) -> dict[str, Progra
                 parser.read_string(file.read_text())
                 if parser.has_section("console_scripts"):
                     scripts = parser.items("console_scripts")
-                    found.update({name: Program(version, target) for name, target in scripts})
-    return found
+                    by_name.update({name: Program(version, target) for name, target in scripts})
+    return by_name
 
 
 def programs(
@@ -279,7 +285,7 @@ def programs(
     config_files: Sequence[Path],
     environment: Mapping[str, str] = os.environ,
 ) -> Path | None:
-    """The folder of the programs that `run_prefix` runs; `None` where that is not known.
+    """The folder of the programs that `run_prefix` runs; `None` if unknown.
 
     Raises:
         ConfigError: as `find`.
@@ -287,7 +293,9 @@ def programs(
     folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
     if folder is None:
         path = environment.get("PATH", os.defpath)
-        places = [place for name in checkout.programs if (place := shutil.which(name, path=path)) is not None]
-        return Path(places[0]).resolve().parent if places else None
+        paths = [
+            program for name in checkout.programs if (program := shutil.which(name, path=path)) is not None
+        ]
+        return Path(paths[0]).resolve().parent if paths else None
     python = interpreter(project_of(folder, checkout), environment=environment)
     return None if python is None else Path(python[0]).parent

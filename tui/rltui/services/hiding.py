@@ -1,5 +1,5 @@
-"""The one door for what programs have said and how they were called: journal, alerts, causes of failure,
-`rltui logs`, rollouts, reports, command lines of processes.
+"""Redaction of secrets in all program output and command lines that rltui displays or stores: journal,
+alerts, causes of failure, `rltui logs`, rollouts, reports.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import os
 from rltui.core.secrets import hidden_in, is_secret
 
 _LEAST_CHARACTERS = 8
-"""A shorter value would be found in words that have nothing to do with it."""
+"""Shorter values are not redacted, since they would occur in unrelated words."""
 
 
 def without_secrets(text: str) -> str:
-    """As `hidden_in`, and without the values of variables that hold secrets here, such as `HF_TOKEN`."""
+    """Redact as `hidden_in`, and also the values of variables that hold secrets here, such as `HF_TOKEN`."""
     return hidden_in(text, _values())
 
 

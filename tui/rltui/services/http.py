@@ -1,4 +1,4 @@
-"""Asking and telling a service something by HTTP: one request, one connection, no proxy."""
+"""HTTP requests to a service: one request, one connection, no proxy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 
 class StatusError(OSError):
-    """There is an answer, and its status is not 200."""
+    """The service answered with a status other than 200."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"status {status}")
@@ -20,12 +20,12 @@ class StatusError(OSError):
 
 
 def get(url: str, *, timeout_s: float, limit_bytes: int = 0, key: str = "") -> bytes:
-    """The first `limit_bytes` of what `url`, http or https, answers with status 200. Blocks.
+    """The first `limit_bytes` of the answer of `url`, http or https, with status 200. Blocks.
 
-    `key`: of its API, sent as the bearer's token.
+    `key`: of its API, sent as the bearer token.
 
     Raises:
-        OSError: There is no answer, or another one (`StatusError`); says which, in words.
+        OSError: There is no answer, or one with another status (`StatusError`); says which.
     """
     status, _, content = _exchange("GET", url, timeout_s=timeout_s, limit_bytes=limit_bytes, key=key)
     if status != http.client.OK:
@@ -34,7 +34,7 @@ def get(url: str, *, timeout_s: float, limit_bytes: int = 0, key: str = "") -> b
 
 
 def post_json(url: str, body: Mapping[str, Any], *, timeout_s: float, key: str = "") -> str | None:
-    """POST `body`. Returns why it failed, in words; `None` where the answer was a success. Blocks."""
+    """Send `body` by POST. Returns an error message; `None` for a successful status. Blocks."""
     data = json.dumps(dict(body)).encode()
     try:
         status, reason, _ = _exchange("POST", url, data, timeout_s=timeout_s, key=key)
@@ -55,21 +55,21 @@ def _exchange(
     """Status, reason and the first `limit_bytes` of the answer.
 
     Raises:
-        OSError: There is none; says why, in words.
+        OSError: There is none; says why.
     """
     try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "127.0.0.1", parts.port
+        split = urlsplit(url)
+        host, port = split.hostname or "127.0.0.1", split.port
         connection = http.client.HTTPConnection(
-            host, port or (443 if parts.scheme == "https" else 80), timeout=timeout_s
+            host, port or (443 if split.scheme == "https" else 80), timeout=timeout_s
         )
         try:
-            if parts.scheme == "https":
-                connection.sock = _encrypted(host, connection.port, timeout_s)
-            target = parts.path or "/"
+            if split.scheme == "https":
+                connection.sock = _connect_tls(host, connection.port, timeout_s)
+            target = split.path or "/"
             headers = {} if body is None else {"Content-Type": "application/json"}
             headers |= {"Authorization": f"Bearer {key}"} if key else {}
-            connection.request(method, f"{target}?{parts.query}" if parts.query else target, body, headers)
+            connection.request(method, f"{target}?{split.query}" if split.query else target, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.reason, answer.read(limit_bytes)
         finally:
@@ -78,8 +78,8 @@ def _exchange(
         raise OSError(str(error) or type(error).__name__) from error
 
 
-def _encrypted(host: str, port: int, timeout_s: float) -> socket.socket:
-    """A connection that has checked the server's certificate."""
+def _connect_tls(host: str, port: int, timeout_s: float) -> socket.socket:
+    """A connection after verification of the server's certificate."""
     if sys.modules.get("ssl", socket) is None:  # the supervisor saves its memory until an https URL is there
         del sys.modules["ssl"]
     import ssl

@@ -1,6 +1,6 @@
-"""Jobs of a sweep as one array of SLURM: their followers lay their scripts together, one of them submits.
+"""Jobs of a sweep as one array of SLURM: their runners combine their scripts, and one of them submits.
 
-The follower of a job imports it: standard library only.
+The remote runner of a job imports it: standard library only.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ from rltui.services.own_files import FileLock, make_folder, read_regular, write_
 from rltui.services.slurm import directive
 
 _FILE = "array.json"
-_PATIENCE_S = 60.0
-"""So long after the newest came, those that are missing are not waited for any more."""
-_KEPT_S = 30 * 86400.0
-"""Arrays that nobody changed for so long are forgotten."""
-_OF_ONE_JOB = re.compile(r"#SBATCH\s+(--(?:job-name|output|error|open-mode|array|parsable)\b|-[Joea]\b)")
+_JOIN_TIMEOUT_S = 60.0
+"""Missing tasks are not waited for any more this long after the newest one came."""
+_EXPIRY_S = 30 * 86400.0
+"""Arrays that nobody changed for so long are deleted."""
+_SINGLE_JOB_OPTION = re.compile(
+    r"#SBATCH\s+(--(?:job-name|output|error|open-mode|array|parsable)\b|-[Joea]\b)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     script: str
-    """Path of its script; no other attempt has the same."""
+    """Path of its script, which no other attempt has."""
     log: str
     """Path of the file for its output."""
     env: Mapping[str, str]
-    """What layout and framework add to the environment."""
+    """Variables that layout and framework add to the environment."""
     since: float
-    """When it came, in seconds since 1970."""
+    """Time at which it joined, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,65 +46,68 @@ class JobArray:
     name: str
     component: str
     size: int
-    """So many tasks are expected."""
+    """Number of expected tasks."""
     limit: int | None = None
-    """So many run at once."""
+    """Number of tasks that run at once."""
     tasks: Mapping[int, Task] = field(default_factory=dict)
-    """Those that are there, by their number in the array."""
+    """Number in the array → task that has joined."""
     is_closed: bool = False
-    """It is being submitted, or was: nobody can join it any more."""
+    """True once it is being submitted: nobody can join it any more."""
     job: str = ""
-    """Its number, once it is known."""
+    """The array's number in SLURM, once known."""
     fault: str = ""
-    """That SLURM refused it, and why."""
+    """SLURM's reason for refusing it."""
 
     def with_task(self, number: int, task: Task) -> JobArray:
-        """With one more; as it is where that is there already, or it is too late."""
+        """Add a task; unchanged if it has joined already, or it is too late."""
         if self.is_closed or self.has(number, task.script):
             return self
         return replace(self, tasks={**self.tasks, number: task})
 
     def without(self, number: int) -> JobArray:
-        """That run gives up, and nobody waits for it."""
-        left = {each: task for each, task in self.tasks.items() if each != number}
-        return replace(self, tasks=left, size=self.size - 1)
+        """Remove a task whose run gives up, so that nobody waits for it."""
+        remaining = {other: task for other, task in self.tasks.items() if other != number}
+        return replace(self, tasks=remaining, size=self.size - 1)
 
     def has(self, number: int, script: str) -> bool:
         return number in self.tasks and self.tasks[number].script == script
 
     def closed(self, number: int) -> JobArray:
-        """To be submitted by that task, with those alone that ask SLURM for the same: an array asks once.
+        """Close it for submission by that task, with only the tasks with the same directives: an array has
+        one set.
 
         Raises:
             OSError: if a script cannot be read.
         """
-        asked = _asked(self.tasks[number].script)
-        alike = {each: task for each, task in self.tasks.items() if _asked(task.script) == asked}
-        return replace(self, tasks=alike, is_closed=True)
+        directives = _directives(self.tasks[number].script)
+        compatible = {
+            other: task for other, task in self.tasks.items() if _directives(task.script) == directives
+        }
+        return replace(self, tasks=compatible, is_closed=True)
 
     def awaits(self, now: float) -> int:
-        """So many tasks are missing and may still come."""
+        """Number of missing tasks that may still join."""
         newest = max((task.since for task in self.tasks.values()), default=now)
-        return 0 if now - newest > _PATIENCE_S else max(0, self.size - len(self.tasks))
+        return 0 if now - newest > _JOIN_TIMEOUT_S else max(0, self.size - len(self.tasks))
 
 
 class ArrayPlace:
-    """Where an array lies, and which task of it is ours. Written `FOLDER:NUMBER`."""
+    """The location of an array, and the number of our task in it. Written `FOLDER:NUMBER`."""
 
-    def __init__(self, place: str) -> None:
-        """Raises ValueError where it is none."""
-        folder, _, number = place.rpartition(":")
+    def __init__(self, text: str) -> None:
+        """Raises ValueError if the text is invalid."""
+        folder, _, number = text.rpartition(":")
         if not Path(folder).is_absolute():
-            raise ValueError(f"{place!r} names no task of a job array")
+            raise ValueError(f"{text!r} names no task of a job array")
         self.folder = Path(folder)
         self.number = int(number)
         self.script = self.folder / "array.sh"
-        """What is submitted."""
+        """The script that is submitted."""
         self.lock = FileLock(self.folder / "array.lock")
-        """Held by whoever reads or changes it, also while they submit it."""
+        """Held while the array is read or changed, also during the submission."""
 
     def read(self) -> JobArray | None:
-        """`None` where it is gone, or nothing that can be understood."""
+        """`None` if it is gone, or cannot be parsed."""
         try:
             values = json.loads(read_regular(self.folder / _FILE))
             tasks = {int(number): Task(**task) for number, task in values.pop("tasks").items()}
@@ -111,30 +116,30 @@ class ArrayPlace:
             return None
 
     def write(self, array: JobArray) -> None:
-        """Replace it. Raises RltuiError where that cannot be done."""
+        """Replace it. Raises RltuiError if that fails."""
         write_atomically(self.folder / _FILE, json.dumps(asdict(array)).encode())
 
 
 def make_array(name: str, component: str, *, size: int, limit: int | None) -> Path:
-    """A folder for one, to which `:NUMBER` is added for each of its tasks. Old ones are removed.
+    """Create a folder for an array, to which `:NUMBER` is added for each of its tasks. Old ones are deleted.
 
     Raises:
         RltuiError: if it cannot be written.
     """
-    around = paths.state_dir() / "arrays"
-    make_folder(around, mode=0o700)
-    for old in around.iterdir():
-        if time.time() - old.stat().st_mtime > _KEPT_S:
-            shutil.rmtree(old, ignore_errors=True)
-    folder = around / f"{name}-{secrets.token_hex(4)}"
+    parent = paths.state_dir() / "arrays"
+    make_folder(parent, mode=0o700)
+    for expired in parent.iterdir():
+        if time.time() - expired.stat().st_mtime > _EXPIRY_S:
+            shutil.rmtree(expired, ignore_errors=True)
+    folder = parent / f"{name}-{secrets.token_hex(4)}"
     make_folder(folder, mode=0o700)
     ArrayPlace(f"{folder}:0").write(JobArray(name, component, size, limit))
     return folder
 
 
 def array_script(array: JobArray, number: int, *, name: str = "") -> str:
-    """What that task submits: it asks for what the task's own script asks for, and runs each one's own.
-    `name`: another one than the array's.
+    """The script that this task submits: it has the directives of the task's own script, and runs each task's
+    script. `name`: to use instead of the array's.
 
     Raises:
         OSError: if a script cannot be read.
@@ -142,36 +147,36 @@ def array_script(array: JobArray, number: int, *, name: str = "") -> str:
     numbers = ",".join(map(str, sorted(array.tasks)))
     at_once = f"%{array.limit}" if array.limit else ""
     first = array.tasks[number]
-    arms = [_arm(each, task, first.env) for each, task in sorted(array.tasks.items())]
+    cases = [_case(other, task, first.env) for other, task in sorted(array.tasks.items())]
     return "\n".join(
         [
             "#!/bin/bash",
             directive(f"--job-name={name or array.name}"),
             f"#SBATCH --array={numbers}{at_once}",
             "#SBATCH --output=/dev/null",
-            *_asked(first.script),
+            *_directives(first.script),
             "",
             'case "$SLURM_ARRAY_TASK_ID" in',
-            *arms,
+            *cases,
             "esac",
             "",
         ]
     )
 
 
-def _asked(script: str) -> tuple[str, ...]:
-    """The lines of a script that ask SLURM for something, without those that are of one job alone."""
-    found = []
+def _directives(script: str) -> tuple[str, ...]:
+    """The directives of a script that do not belong to one job alone."""
+    lines = []
     for line in read_regular(Path(script)).decode().splitlines():
         if line.startswith("#SBATCH"):
-            found.append(line)
+            lines.append(line)
         elif line.strip() and not line.startswith("#"):
             break  # the first command: sbatch reads no further
-    return tuple(line for line in found if not _OF_ONE_JOB.match(line))
+    return tuple(line for line in lines if not _SINGLE_JOB_OPTION.match(line))
 
 
-def _arm(number: int, task: Task, submitted: Mapping[str, str]) -> str:
-    """Each task begins with the environment of the run that submitted all of them."""
+def _case(number: int, task: Task, submitted: Mapping[str, str]) -> str:
+    """Case of one task, which gets the submitting run's environment, adjusted to its own."""
     own = sorted(task.env.items() - submitted.items())
     lines = [
         *(f"export {name}={shlex.quote(value)}" for name, value in own),

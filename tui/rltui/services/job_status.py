@@ -1,4 +1,4 @@
-"""A component that runs elsewhere, as its follower last knew it: `remote.json` in the attempt's folder."""
+"""The last known state of a component that runs remotely: `remote.json` in the attempt's folder."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ _FILE = "remote.json"
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """What is known of it. Times are those of the wall clock here, in seconds."""
+    """State of a remote component. Times are those of the local wall clock, in seconds."""
 
     id: str = ""
-    """What its host knows it by: a job's number, a pod's uid, a folder. Empty until it was started there."""
+    """The host's id for it: a job's number, a pod's uid, a folder. Empty until it was started there."""
     where: str = ""
-    """For people: `job 1234 on node-[1-2]`, `node-2`, `pod my-exp-trainer-0`."""
+    """Display text: `job 1234 on node-[1-2]`, `node-2`, `pod my-exp-trainer-0`."""
     nodes: str = ""
-    """The nodes that it runs on, where its host says them: `node-[1-2]`. Empty while it does not run."""
+    """The nodes that it runs on, if its host names them: `node-[1-2]`. Empty while it does not run."""
     phase: Literal["pending", "running", "ended"] = "pending"
-    """`pending`: its host has not begun to run it."""
+    """`pending`: its host has not started it."""
     reason: str = ""
-    """Why it is pending, or what is to be said of it while it runs, in words."""
+    """The reason why it is pending, or a note while it runs."""
     since: float = 0.0
-    """When the phase began."""
+    """Time at which the phase began."""
     starts: int = 0
-    """How often its host has started it: more than once where it was requeued, or its pod made anew."""
+    """Number of starts by its host: several if it was requeued, or its pod created again."""
     ends_at: float | None = None
-    """When its host will end it: the time limit of a job."""
+    """End of a job's time limit."""
     lost_at: float | None = None
-    """Since when nobody answers there; what else is said here is as old."""
+    """Time since which the host does not answer; the other values are as old."""
     problem: str = ""
     exit_code: int | None = None
     signal: str | None = None
     error: str | None = None
-    """Why it ended beside code and signal, in words: the host's own reason."""
+    """Host's reason for the end, in addition to code and signal."""
     cursor: str = ""
-    """The host's own: up to where it has brought the output over, where its length here does not tell."""
+    """Used by the host: position up to which the output was copied, if the local length does not tell."""
 
     @property
     def may_live(self) -> bool:
-        """It was started there, and nobody has seen its end."""
+        """True if it was started there, and its end was not observed."""
         return bool(self.id) and self.phase != "ended"
 
 
 def read_job_status(attempt: Path) -> JobStatus | None:
-    """`None` where nothing was written yet, or nothing that can be understood."""
+    """`None` if nothing was written yet, or it cannot be parsed."""
     try:
         values = json.loads(read_regular(attempt / _FILE))
-        known = {field.name for field in fields(JobStatus)}
-        return JobStatus(**{name: value for name, value in values.items() if name in known})
+        names = {field.name for field in fields(JobStatus)}
+        return JobStatus(**{name: value for name, value in values.items() if name in names})
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def write_job_status(attempt: Path, remote: JobStatus) -> None:
-    """Replace it as a whole. Raises OSError where that cannot be done."""
+def write_job_status(attempt: Path, status: JobStatus) -> None:
+    """Replace it atomically. Raises OSError if that fails."""
     temporary = attempt / f".{_FILE}.{os.getpid()}"
-    temporary.write_text(json.dumps(asdict(remote)), encoding="utf-8")
+    temporary.write_text(json.dumps(asdict(status)), encoding="utf-8")
     temporary.replace(attempt / _FILE)

@@ -1,4 +1,6 @@
-"""Pods, through kubectl: what to run, and what its answers mean. Followers import it, so it stays small."""
+"""Pods, through kubectl: commands, and the parsing of their output. Remote runners import it, so it is
+small.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +17,31 @@ from rltui.services import subprocesses
 from rltui.services.job_status import read_job_status
 
 SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash || exec sh")
-"""What a person gets in a pod who names no command."""
+"""Default command for a person's shell in a pod."""
 RELEASE_LABEL = "app.kubernetes.io/instance"
-"""Its value is the release; `app`, `example` and `role` alone are those of others too."""
+"""A label whose value is the release; `app`, `example` and `role` alone occur on other pods too."""
 KEEP_ANNOTATION = "helm.sh/resource-policy"
-"""With the value `keep`, helm leaves an object alone: https://helm.sh/docs/howto/charts_tips_and_tricks"""
+"""An object with the value `keep` is left alone by helm: https://helm.sh/docs/howto/charts_tips_and_tricks"""
 _GPU = "nvidia.com/gpu"
-_ANSWER_S = 10.0
-"""Of a command that asks for one thing."""
+_TIMEOUT_S = 10.0
+"""Limit of a simple query, in seconds."""
 _SLEEPS = frozenset({"sleep infinity", "tail -f /dev/null"})
 """Commands of containers that wait for `kubectl exec`; the chart's own with `autoStart = false`."""
 _WRAPPERS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash"})
 _IDLE = frozenset({"sleep", "sh", "bash", "dash", "ash", "tail", "tini", "dumb-init", "pause", "cat", "head"})
-"""Names of processes that are no program of a run; `cat` and `head` are the ones that look."""
+"""Names of processes that are not programs of a run; `cat` and `head` are those that read `/proc`."""
 _OWN = (b"-I\0-u\0-c\0", b"-I\0-u\0-\0", b"rltui/daemon/shim/")
-"""In command lines of what rltui runs in a pod: an agent, a reader of GPUs, a shim."""
+"""Parts of command lines of rltui's programs in a pod: an agent, a reader of GPUs, a shim."""
 _STAT = re.compile(r"^(\d+) \((.*)\) [^ZX] (\d+) ", re.DOTALL)
-"""Of one that has not ended."""
-_LOOK = ("sh", "-c", "cd /proc; cat [0-9]*/stat 2>/dev/null; head -v -c 400 [0-9]*/cmdline 2>/dev/null; true")
+"""Matches the stat line of a process that has not ended."""
+_PROCESS_COMMAND = (
+    "sh",
+    "-c",
+    "cd /proc; cat [0-9]*/stat 2>/dev/null; head -v -c 400 [0-9]*/cmdline 2>/dev/null; true",
+)
 """Two programs for all processes: there may be hundreds."""
 _COMMAND_LINE = re.compile(rb"^==> (\d+)/cmdline <==\n", re.MULTILINE)
-_LONGEST_WORDS = 160
+_MAX_TEXT = 160
 _WAITING = {
     "ContainerCreating": "its container is being made",
     "PodInitializing": "its init containers run",
@@ -49,7 +55,7 @@ _WAITING = {
 
 
 class NoPodError(RltuiError):
-    """There is no such pod."""
+    """There is no pod of that name."""
 
 
 class NoContainerError(RltuiError):
@@ -58,26 +64,27 @@ class NoContainerError(RltuiError):
 
 @dataclass(frozen=True, slots=True)
 class Kubectl:
-    """Which cluster, and where in it. Empty: as kubectl itself has it."""
+    """A cluster and a namespace. Empty: kubectl's default."""
 
     context: str = ""
     namespace: str = ""
 
-    def words(self, *words: str) -> tuple[str, ...]:
-        where = [f"--context={self.context}"] if self.context else []
-        where += [f"--namespace={self.namespace}"] if self.namespace else []
-        return ("kubectl", *where, *words)
+    def words(self, *arguments: str) -> tuple[str, ...]:
+        """Arguments of a kubectl command."""
+        options = [f"--context={self.context}"] if self.context else []
+        options += [f"--namespace={self.namespace}"] if self.namespace else []
+        return ("kubectl", *options, *arguments)
 
     def execute(
         self, pod: str, container: str, command: Sequence[str], *, tty: bool = False
     ) -> tuple[str, ...]:
-        """`command` in a pod; with `tty`, in this terminal."""
-        into = [f"--container={container}"] if container else []
-        return self.words("exec", "-it" if tty else "-i", pod, *into, "--", *command)
+        """Arguments that run `command` in a pod; with `tty`, in this terminal."""
+        container_option = [f"--container={container}"] if container else []
+        return self.words("exec", "-it" if tty else "-i", pod, *container_option, "--", *command)
 
 
 def pod_words(host: Mapping[str, Any], *, tty: bool = False) -> tuple[str, ...]:
-    """What goes before a command that shall run in the pod of a layout's entry, filled in."""
+    """Arguments before a command that run it in the pod of a layout's entry, filled in."""
     kubectl = Kubectl(host["context"], host["namespace"])
     return kubectl.execute(host["name"], host["container"], (), tty=tty)
 
@@ -85,13 +92,13 @@ def pod_words(host: Mapping[str, Any], *, tty: bool = False) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class End:
     code: int
-    """128 and its number where a signal ended it."""
+    """Exit code; 128 and its number for a signal."""
     reason: str
-    """The cluster's word: `OOMKilled`, `Error`, `Completed`."""
+    """Reason in the cluster's notation: `OOMKilled`, `Error`, `Completed`."""
 
     @property
     def text(self) -> str:
-        """For people: `exited 1`, `exited 137 (OOMKilled)`."""
+        """Display text: `exited 1`, `exited 137 (OOMKilled)`."""
         return f"exited {self.code}" + (
             f" ({self.reason})" if self.reason not in ("", "Error", "Completed") else ""
         )
@@ -99,66 +106,66 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod and one container of it, as the cluster tells of them."""
+    """A pod and one container of it, as the cluster describes them."""
 
     name: str
     uid: str
     container: str
     command: tuple[str, ...]
-    """Of the container; empty: as its image says."""
+    """Command of the container; empty: that of its image."""
     phase: Literal["pending", "running", "ended"]
     why: str = ""
-    """Why it does not run, in words; empty where it runs."""
+    """Reason why it does not run; empty if it runs."""
     restarts: int = 0
     started_at: str = ""
     is_leaving: bool = False
-    """It was deleted, and is being ended."""
+    """True if it was deleted, and is being stopped."""
     end: End | None = None
-    """How the container ended, where it does not run; else the one before it."""
+    """End of the container if it does not run; else the end of its previous start."""
     owner: tuple[str, str] = ("", "")
-    """Kind and name of what made it, such as a StatefulSet."""
+    """Kind and name of its creator, such as a StatefulSet."""
     node: str = ""
     release: str = ""
     role: str = ""
-    """By its labels, as the chart of prime-rl has them."""
+    """Role by its labels, as in the chart of prime-rl."""
     is_ready: bool = False
 
     @property
     def instance(self) -> str:
-        """Names this start of its container."""
+        """Identifies this start of its container."""
         return f"{self.uid}/{self.restarts}"
 
     @property
     def waits(self) -> bool:
-        """Its command does nothing, so that others can be run in it."""
+        """True if its command does nothing, so that others can be run in it."""
         return _shell_text(self.command) in _SLEEPS
 
     @property
     def outlives_its_program(self) -> bool:
-        """It sleeps on when its command has done its work, however that ended."""
+        """True if it sleeps on when its command has finished, however that ended."""
         return not self.waits and any(text in _shell_text(self.command) for text in _SLEEPS)
 
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """Which programs run in a container, by their names."""
+    """Names of the programs that run in a container."""
 
     own: tuple[str, ...]
-    """Of its own command."""
+    """Programs of its own command."""
     by_hand: tuple[str, ...]
-    """Of commands that were run in it, `kubectl exec`."""
+    """Programs of commands that were run in it by `kubectl exec`."""
 
 
 def _shell_text(command: Sequence[str]) -> str:
-    """What a shell is told, or the words themselves."""
-    words = list(command)
-    if words[:1] and words[0] in _WRAPPERS and len(words) >= 3:
-        words = words[2:]
-    return " ".join(words).strip()
+    """The script of a shell command, or the arguments joined."""
+    argv = list(command)
+    if argv[:1] and argv[0] in _WRAPPERS and len(argv) >= 3:
+        argv = argv[2:]
+    return " ".join(argv).strip()
 
 
 def without_sleep(command: Sequence[str]) -> str:
-    """What the shell of a chart's command is told, without the sleep behind it."""
+    """The script of a chart's command, without the sleep after it."""
     text = _shell_text(command)
     for sleep in _SLEEPS:
         text = re.sub(rf"\s*(;|&&|\|\|)\s*{re.escape(sleep)}\s*$", "", text)
@@ -169,11 +176,11 @@ def without_sleep(command: Sequence[str]) -> str:
 
 
 def pod_of(document: Mapping[str, Any], container: str = "") -> Pod:
-    """The pod of a document of the API, and its container of that name, else its first.
+    """Parse a pod from a document of the API, with the container of that name, else its first.
 
     Raises:
         NoContainerError: if it has none of that name.
-        RltuiError: if the document is none of a pod.
+        RltuiError: if the document describes no pod.
     """
     try:
         return _pod(document, container)
@@ -185,28 +192,30 @@ def pod_of(document: Mapping[str, Any], container: str = "") -> Pod:
 
 def _pod(document: Mapping[str, Any], container: str) -> Pod:
     metadata, spec, status = document["metadata"], document["spec"], document.get("status", {})
-    names = [each["name"] for each in spec["containers"]]
+    names = [item["name"] for item in spec["containers"]]
     if container and container not in names:
         raise NoContainerError(
             f"the pod {metadata['name']} has no container {container}", hint=f"it has: {', '.join(names)}"
         )
-    chosen = next(each for each in spec["containers"] if each["name"] == (container or names[0]))
-    found: Mapping[str, Any] = next(
-        (each for each in status.get("containerStatuses") or () if each["name"] == chosen["name"]), {}
+    container_spec = next(item for item in spec["containers"] if item["name"] == (container or names[0]))
+    container_status: Mapping[str, Any] = next(
+        (item for item in status.get("containerStatuses") or () if item["name"] == container_spec["name"]), {}
     )
-    state = found.get("state") or {}
-    ended = (state if "terminated" in state else found.get("lastState") or {}).get("terminated")
-    end = None if ended is None else End(int(ended["exitCode"]), ended.get("reason", ""))
+    state = container_status.get("state") or {}
+    terminated = (state if "terminated" in state else container_status.get("lastState") or {}).get(
+        "terminated"
+    )
+    end = None if terminated is None else End(int(terminated["exitCode"]), terminated.get("reason", ""))
     owners = metadata.get("ownerReferences") or [{}]
-    phase, why = _phase(status, state, end)
+    phase, reason = _phase(status, state, end)
     return Pod(
         name=metadata["name"],
         uid=metadata["uid"],
-        container=chosen["name"],
-        command=(*(chosen.get("command") or ()), *(chosen.get("args") or ())),
+        container=container_spec["name"],
+        command=(*(container_spec.get("command") or ()), *(container_spec.get("args") or ())),
         phase=phase,
-        why=why,
-        restarts=int(found.get("restartCount", 0)),
+        why=reason,
+        restarts=int(container_status.get("restartCount", 0)),
         started_at=(state.get("running") or {}).get("startedAt") or "",
         is_leaving=bool(metadata.get("deletionTimestamp")),
         end=end,
@@ -214,79 +223,83 @@ def _pod(document: Mapping[str, Any], container: str) -> Pod:
         node=spec.get("nodeName", ""),
         release=(metadata.get("labels") or {}).get(RELEASE_LABEL, ""),
         role=(metadata.get("labels") or {}).get("role", ""),
-        is_ready=bool(found.get("ready")),
+        is_ready=bool(container_status.get("ready")),
     )
 
 
 def _phase(
     status: Mapping[str, Any], state: Mapping[str, Any], end: End | None
 ) -> tuple[Literal["pending", "running", "ended"], str]:
-    """`ended`: nothing starts it again."""
+    """Phase and reason. `ended`: nothing starts it again."""
     if status.get("phase") in ("Succeeded", "Failed"):
-        said = status.get("reason") or ""
-        words = [end.text] if end is not None else []
-        return "ended", ", ".join([*words, *([said] if said else [])]) or status["phase"].lower()
+        status_reason = status.get("reason") or ""
+        texts = [end.text] if end is not None else []
+        return "ended", ", ".join([*texts, *([status_reason] if status_reason else [])]) or status[
+            "phase"
+        ].lower()
     if "running" in state:
         return "running", ""
     waiting = state.get("waiting") or {}
     if (reason := waiting.get("reason", "")) == "CrashLoopBackOff":
-        how = f"it {end.text}, and " if end is not None else ""
-        return "pending", f"{how}is started again after a pause (CrashLoopBackOff)"
+        end_text = f"it {end.text}, and " if end is not None else ""
+        return "pending", f"{end_text}is started again after a pause (CrashLoopBackOff)"
     if "terminated" in state:
         return "pending", f"it {end.text if end is not None else 'ended'}, and is started again"
-    if (why := _unscheduled(status)) or reason in ("", "ContainerCreating", "PodInitializing"):
-        return "pending", why or _WAITING.get(reason, "its node has not begun with it")
+    if (problem := _scheduling_problem(status)) or reason in ("", "ContainerCreating", "PodInitializing"):
+        return "pending", problem or _WAITING.get(reason, "its node has not begun with it")
     message = waiting.get("message", "")
-    return "pending", _short(f"{_WAITING.get(reason, reason)}{f': {message}' if message else ''}")
+    return "pending", _truncate(f"{_WAITING.get(reason, reason)}{f': {message}' if message else ''}")
 
 
-def _unscheduled(status: Mapping[str, Any]) -> str:
+def _scheduling_problem(status: Mapping[str, Any]) -> str:
     for condition in status.get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition["status"] != "True":
             message = condition.get("message", "").split(" preemption:")[0].rstrip(". ")
-            return _short(f"no node takes it: {message or condition.get('reason', 'unknown')}")
+            return _truncate(f"no node takes it: {message or condition.get('reason', 'unknown')}")
     return ""
 
 
-def _short(text: str) -> str:
+def _truncate(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _LONGEST_WORDS else f"{text[: _LONGEST_WORDS - 1]}…"
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
 
 
-def inside_of(said: bytes) -> Inside:
-    """What runs in a container, by the lines of its `/proc/*/stat` and the command lines behind them."""
-    stats, *told = _COMMAND_LINE.split(said)
-    lines = dict(zip(map(int, told[::2]), told[1::2], strict=True))
+def inside_of(output: bytes) -> Inside:
+    """Parse the programs in a container from the lines of its `/proc/*/stat` and the command lines after
+    them.
+    """
+    stats, *command_lines = _COMMAND_LINE.split(output)
+    lines = dict(zip(map(int, command_lines[::2]), command_lines[1::2], strict=True))
     processes: dict[int, tuple[str, int]] = {}
     for line in stats.decode(errors="replace").splitlines():
-        if found := _STAT.match(line):
-            processes[int(found[1])] = (found[2], int(found[3]))
+        if match := _STAT.match(line):
+            processes[int(match[1])] = (match[2], int(match[3]))
     own: dict[str, None] = {}
     by_hand: dict[str, None] = {}
     for pid, (name, _) in sorted(processes.items()):
         line = lines.get(pid, b"")
-        if name not in _IDLE and not any(mark in line for mark in _OWN):
-            (own if _descends(pid, processes) else by_hand)[_called(name, line)] = None
+        if name not in _IDLE and not any(marker in line for marker in _OWN):
+            (own if _descends(pid, processes) else by_hand)[_program_name(name, line)] = None
     return Inside(tuple(own), tuple(by_hand))
 
 
-def _called(name: str, line: bytes) -> str:
-    """Of an interpreter, the script or module that it runs."""
+def _program_name(name: str, line: bytes) -> str:
+    """The name; for an interpreter, its script or module."""
     if not name.startswith("python"):
         return name
-    words = line.decode(errors="replace").split("\0")[1:]
-    for at, word in enumerate(words[:-1]):
-        if word == "-m":
-            return words[at + 1]
-        if not word.startswith("-"):
-            return word.rpartition("/")[2]
-        if word == "-c":
+    argv = line.decode(errors="replace").split("\0")[1:]
+    for index, argument in enumerate(argv[:-1]):
+        if argument == "-m":
+            return argv[index + 1]
+        if not argument.startswith("-"):
+            return argument.rpartition("/")[2]
+        if argument == "-c":
             break
     return name
 
 
 def _descends(pid: int, processes: Mapping[int, tuple[str, int]]) -> bool:
-    """Of PID 1, or it itself; what `kubectl exec` starts has a parent outside."""
+    """True for PID 1 and its descendants; processes of `kubectl exec` have a parent outside."""
     for _ in range(len(processes) + 1):
         if pid == 1:
             return True
@@ -300,58 +313,58 @@ def _descends(pid: int, processes: Mapping[int, tuple[str, int]]) -> bool:
 
 
 async def asked(command: Sequence[str]) -> bytes:
-    """What a command of kubectl prints.
+    """Output of a command of kubectl.
 
     Raises:
-        NoPodError: if what it is about is not there.
-        RltuiError: if it fails, or says nothing in time.
+        NoPodError: if its object does not exist.
+        RltuiError: if it fails, or does not answer in time.
     """
-    done = await subprocesses.run(command, timeout_s=_ANSWER_S)
-    if done.code is None:
-        raise RltuiError(f"kubectl has not answered for {_ANSWER_S:.0f} s")
-    if done.failure is not None:
-        raise failure(done.errors, done.failure)
-    return done.output
+    outcome = await subprocesses.run(command, timeout_s=_TIMEOUT_S)
+    if outcome.code is None:
+        raise RltuiError(f"kubectl has not answered for {_TIMEOUT_S:.0f} s")
+    if outcome.failure is not None:
+        raise failure(outcome.errors, outcome.failure)
+    return outcome.output
 
 
-def failure(errors: bytes, otherwise: str = "kubectl failed") -> RltuiError:
+def failure(errors: bytes, default: str = "kubectl failed") -> RltuiError:
     lines = [line.strip() for line in errors.decode(errors="replace").splitlines() if line.strip()]
-    said = _short(lines[-1]) if lines else otherwise
-    said = re.sub(r"^(error: |Error from server(?: \(\w+\))?: )", "", said)
+    message = _truncate(lines[-1]) if lines else default
+    message = re.sub(r"^(error: |Error from server(?: \(\w+\))?: )", "", message)
     if "(NotFound)" in errors.decode(errors="replace"):
-        return NoPodError(said)
-    return RltuiError(said)
+        return NoPodError(message)
+    return RltuiError(message)
 
 
 async def read_pods(kubectl: Kubectl, selector: str) -> tuple[Pod, ...]:
-    """All with these labels, by name; of each the first container.
+    """All pods with these labels, by name, each with its first container.
 
     Raises:
-        RltuiError: if nobody answers.
+        RltuiError: if the cluster does not answer.
     """
-    said = await asked(kubectl.words("get", "pods", "-l", selector, "-o", "json"))
-    return tuple(sorted((pod_of(each) for each in _document(said)["items"]), key=lambda pod: pod.name))
+    output = await asked(kubectl.words("get", "pods", "-l", selector, "-o", "json"))
+    return tuple(sorted((pod_of(item) for item in _document(output)["items"]), key=lambda pod: pod.name))
 
 
 async def read_inside(kubectl: Kubectl, pod: Pod) -> Inside:
-    """What runs in its container.
+    """The programs in its container.
 
     Raises:
-        RltuiError: if nobody can look.
+        RltuiError: if they cannot be read.
     """
-    said = await asked(kubectl.execute(pod.name, pod.container, _LOOK))
-    return inside_of(said)
+    output = await asked(kubectl.execute(pod.name, pod.container, _PROCESS_COMMAND))
+    return inside_of(output)
 
 
 def seen_to_end(attempt: Path, pod: Pod) -> bool:
-    """Whether that attempt of a component has followed this very container to the end of its program."""
-    before = read_job_status(attempt)
-    return before is not None and before.phase == "ended" and before.id == pod.instance
+    """True if that attempt of a component has followed this very container to the end of its program."""
+    status = read_job_status(attempt)
+    return status is not None and status.phase == "ended" and status.id == pod.instance
 
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """A StatefulSet of a release, and what its pods run."""
+    """A StatefulSet of a release, and the command of its pods."""
 
     name: str
     role: str
@@ -359,25 +372,27 @@ class PodSet:
     container: str
     command: tuple[str, ...]
     gpus: int
-    """That its container asks for."""
+    """Number of GPUs that its container requests."""
     is_rolled_out: bool
-    """No pod of before an upgrade is left."""
+    """True if no pod from before an upgrade is left."""
 
 
 async def read_sets(kubectl: Kubectl, release: str) -> tuple[PodSet, ...]:
-    """Those of a release, by name.
+    """The StatefulSets of a release, by name.
 
     Raises:
-        RltuiError: if nobody answers.
+        RltuiError: if the cluster does not answer.
     """
-    said = await asked(kubectl.words("get", "statefulsets", "-l", f"{RELEASE_LABEL}={release}", "-o", "json"))
+    output = await asked(
+        kubectl.words("get", "statefulsets", "-l", f"{RELEASE_LABEL}={release}", "-o", "json")
+    )
     try:
-        found = [_set(each) for each in _document(said)["items"]]
+        sets = [_set(item) for item in _document(output)["items"]]
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise RltuiError(
             f"the cluster describes a StatefulSet as rltui does not know it: {error!r}"
         ) from error
-    return tuple(sorted(found, key=lambda each: each.name))
+    return tuple(sorted(sets, key=lambda item: item.name))
 
 
 def _set(document: Mapping[str, Any]) -> PodSet:
@@ -400,38 +415,40 @@ def _set(document: Mapping[str, Any]) -> PodSet:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
+    """A PersistentVolumeClaim of a release."""
+
     name: str
     phase: str
     size: str
     is_kept: bool = False
-    """It stays when an upgrade of its release makes it no more."""
+    """True if it survives an upgrade of its release that does not contain it."""
 
 
 async def read_claims(kubectl: Kubectl, release: str) -> tuple[Claim, ...]:
-    """The shared data of a release: those with its label, and the one that the chart names after it.
+    """The volume claims of a release: those with its label, and the one that the chart names after it.
 
     Raises:
-        RltuiError: if nobody answers.
+        RltuiError: if the cluster does not answer.
     """
-    said = await asked(kubectl.words("get", "persistentvolumeclaims", "-o", "json"))
-    found = []
-    for each in _document(said).get("items", ()):
-        metadata, status = each["metadata"], each.get("status") or {}
+    output = await asked(kubectl.words("get", "persistentvolumeclaims", "-o", "json"))
+    claims = []
+    for item in _document(output).get("items", ()):
+        metadata, status = item["metadata"], item.get("status") or {}
         if release in (
             (metadata.get("labels") or {}).get(RELEASE_LABEL),
             metadata["name"].removesuffix("-shared-data"),
         ):
             size = (status.get("capacity") or {}).get("storage", "")
             is_kept = (metadata.get("annotations") or {}).get(KEEP_ANNOTATION) == "keep"
-            found.append(Claim(metadata["name"], status.get("phase", ""), size, is_kept))
-    return tuple(found)
+            claims.append(Claim(metadata["name"], status.get("phase", ""), size, is_kept))
+    return tuple(claims)
 
 
 @dataclass(frozen=True, slots=True)
 class PodHandle:
-    """A pod by its name, whether it is there or not, and the StatefulSet that its name tells of.
+    """A pod by its name, whether it exists or not, and the StatefulSet in its name.
 
-    What it asks raises RltuiError where nobody answers.
+    Its queries raise RltuiError if the cluster does not answer.
     """
 
     kubectl: Kubectl
@@ -440,33 +457,33 @@ class PodHandle:
 
     @property
     def owner(self) -> tuple[str, int]:
-        """Its StatefulSet, and its number there; -1 where its name is none of such a pod."""
+        """The StatefulSet and the number in it; -1 if the name is not that of such a pod."""
         owner, _, number = self.name.rpartition("-")
         ordinal = whole_number(number)
         return (owner, ordinal) if owner and ordinal is not None else (self.name, -1)
 
     async def read(self) -> Pod:
-        """As it is now. Raises NoPodError, NoContainerError."""
-        said = await asked(self.kubectl.words("get", "pod", self.name, "-o", "json"))
-        return pod_of(_document(said), self.container)
+        """The pod's current state. Raises NoPodError, NoContainerError."""
+        output = await asked(self.kubectl.words("get", "pod", self.name, "-o", "json"))
+        return pod_of(_document(output), self.container)
 
     async def replicas(self) -> int:
-        """How many pods its StatefulSet shall have. Raises NoPodError where there is none."""
+        """Number of pods that its StatefulSet specifies. Raises NoPodError if there is none."""
         owner, number = self.owner
         if number < 0:
             raise NoPodError(f"{self.name} is no name of a StatefulSet's pod")
-        said = await asked(
+        output = await asked(
             self.kubectl.words("get", f"statefulset/{owner}", "-o", "jsonpath={.spec.replicas}")
         )
-        return int(said or b"1")
+        return int(output or b"1")
 
-    async def scale(self, replicas: int, wanted: int) -> None:
-        """Its StatefulSet, if that still is at `replicas`: others may scale it at the same time."""
-        counts = (f"--current-replicas={replicas}", f"--replicas={wanted}")
+    async def scale(self, replicas: int, target: int) -> None:
+        """Scale its StatefulSet, if that still has `replicas`: others may scale it at the same time."""
+        counts = (f"--current-replicas={replicas}", f"--replicas={target}")
         await asked(self.kubectl.words("scale", f"statefulset/{self.owner[0]}", *counts))
 
     async def take_away(self) -> None:
-        """Scale its StatefulSet below it; a pod that none makes is deleted."""
+        """Scale its StatefulSet below it; a pod without one is deleted."""
         try:
             replicas = await self.replicas()
         except NoPodError:
@@ -476,21 +493,21 @@ class PodHandle:
             await self.scale(replicas, self.owner[1])
 
     async def delete(self, *, at_once: bool = False) -> None:
-        """Its StatefulSet makes it anew. Raises NoPodError."""
+        """Delete it; its StatefulSet creates it again. Raises NoPodError."""
         options = ("--grace-period=0", "--force") if at_once else ()
         await asked(self.kubectl.words("delete", "pod", self.name, *options, "--wait=false"))
 
     def logs(self, *options: str) -> tuple[str, ...]:
-        """The command that prints its output, each line behind its time."""
-        into = [f"--container={self.container}"] if self.container else []
-        return self.kubectl.words("logs", self.name, *into, "--timestamps", *options)
+        """The command that prints its output, each line after its time."""
+        container_option = [f"--container={self.container}"] if self.container else []
+        return self.kubectl.words("logs", self.name, *container_option, "--timestamps", *options)
 
 
-def _document(said: bytes) -> Mapping[str, Any]:
+def _document(output: bytes) -> Mapping[str, Any]:
     try:
-        document = json.loads(said)
+        document = json.loads(output)
     except ValueError as error:
-        raise RltuiError(f"kubectl answers what is no JSON: {_short(repr(said[:80]))}") from error
+        raise RltuiError(f"kubectl answers what is no JSON: {_truncate(repr(output[:80]))}") from error
     if not isinstance(document, dict):
         raise RltuiError("kubectl answers with something else than an object")
     return document

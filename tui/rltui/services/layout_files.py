@@ -1,4 +1,4 @@
-"""Layout files: where they are looked for, and reading them with errors in words."""
+"""Finds and reads layout files, with readable errors."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from rltui.services import model_faults
 from rltui.services.config.source import read_file
 from rltui.services.runs.experiment_files import ExperimentRecord
 
-_LIKE = {"medarc": "prime-rl-merged"}
-"""Framework → the one whose programs it runs, and so whose parts its layouts have."""
+_BASE_FRAMEWORKS = {"medarc": "prime-rl-merged"}
+"""Framework → the one whose programs it runs, and so whose components its layouts have."""
 
 _TABLES: Mapping[str, type[BaseModel]] = {
     "component": ComponentSpec,
@@ -47,50 +47,50 @@ _TABLES: Mapping[str, type[BaseModel]] = {
     "stall": Stall,
     "screen": Screen,
 }
-"""Models by the name of the key that holds them."""
+"""Key of a table → its model."""
 _NAMES = {"component": "id", "log": "id", "gpu_source": "name", "node": "name"}
-"""What a table of those that may come several times is known by."""
+"""Table that may occur several times → key that identifies it."""
 
 
 def folders(config_dir: Path | None) -> tuple[Path, ...]:
-    """Where layouts are looked for, first to last: the user's, the project's, the shipped ones."""
+    """The folders with layouts in the order of the search: the user's, the project's, the shipped ones."""
     user = Path(platformdirs.user_config_dir("rltui")) / "layouts"
     project = (config_dir / paths.STATE_FOLDER / "layouts",) if config_dir is not None else ()
     return (user, *project, paths.shipped_dir("layouts"))
 
 
 def available(config_dir: Path | None = None) -> tuple[Path, ...]:
-    """The file of every layout that can be named, by name; an earlier folder hides a later one's."""
-    found: dict[str, Path] = {}
+    """The file of every layout, by name; an earlier folder hides a later one's."""
+    by_name: dict[str, Path] = {}
     for folder in folders(config_dir):
         for path in sorted(folder.glob("*.toml")):
-            found.setdefault(path.stem, path)
-    return tuple(found[name] for name in sorted(found))
+            by_name.setdefault(path.stem, path)
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
 def find(name_or_path: str, config_dir: Path | None = None) -> Path:
     """The file of a layout that is given by name or by path (anything with a `/` or ending in `.toml`).
 
     Raises:
-        ConfigError: if there is none; names those there are.
+        ConfigError: if there is none; names the existing ones.
     """
     if "/" in name_or_path or name_or_path.endswith(".toml"):
         path = Path(name_or_path).expanduser()
         if not path.is_file():
             raise ConfigError(f"{name_or_path}: there is no such layout file", hint="check the path")
         return path.absolute()
-    known = {path.stem: path for path in available(config_dir)}
-    if name_or_path not in known:
-        guess = did_you_mean(name_or_path, known)
+    by_name = {path.stem: path for path in available(config_dir)}
+    if name_or_path not in by_name:
+        guess = did_you_mean(name_or_path, by_name)
         raise ConfigError(
             f"unknown layout {name_or_path!r}",
             details=[
-                f"known: {', '.join(known)}",
+                f"known: {', '.join(by_name)}",
                 *(f"looked in {path}" for path in folders(config_dir)),
             ],
             hint=guess or "name one of these, or give the path of a file",
         )
-    return known[name_or_path].absolute()
+    return by_name[name_or_path].absolute()
 
 
 def load(path: Path) -> Layout:
@@ -103,12 +103,12 @@ def load(path: Path) -> Layout:
     try:
         return Layout.model_validate(source.data)
     except ValidationError as error:
-        found = model_faults.faults(source, error, root=Layout, tables=_TABLES, name=_name)
-        raise ConfigError(found[0], details=found[1:], hint="fix the layout file") from error
+        lines = model_faults.faults(source, error, root=Layout, tables=_TABLES, name=_name)
+        raise ConfigError(lines[0], details=lines[1:], hint="fix the layout file") from error
 
 
 def load_for(record: ExperimentRecord) -> Layout:
-    """The layout of an experiment, with a component for each of its instances, and the parts that go with it.
+    """The layout of an experiment, with a component for each of its instances, and the common components.
 
     Raises:
         ConfigError: as `load`, or if the instances do not fit into it.
@@ -116,13 +116,13 @@ def load_for(record: ExperimentRecord) -> Layout:
     path = Path(record.layout_file)
     layout = with_instances(load(path), record.instances, path, without=record.external)
     layout = layout.with_slurm(record.slurm)
-    framework = _LIKE.get(record.framework, record.framework)
+    framework = _BASE_FRAMEWORKS.get(record.framework, record.framework)
     return layout if record.observed else completed(layout, parts(framework))
 
 
 @functools.cache
 def parts(framework: str) -> tuple[ComponentSpec, ...]:
-    """What every layout has besides, unless it says otherwise: those of the framework, then those of all.
+    """Components that every layout has unless it says otherwise: those of the framework, then those of all.
 
     `prime-rl.toml` is also for `prime-rl-split`.
 
@@ -146,19 +146,21 @@ def with_instances(
     try:
         return expanded(layout, instances, without=without)
     except ValidationError as error:
-        what = error.errors()[0]["msg"].removeprefix("Value error, ")
+        message = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise ConfigError(
-            f"{path}: with the instances of this config: {what}", hint="fix the layout file"
+            f"{path}: with the instances of this config: {message}", hint="fix the layout file"
         ) from error
 
 
 def _name(location: model_faults.Location, data: Mapping[str, Any]) -> str:
-    """`component 'trainer', stop.signal: `, or nothing for the whole file."""
-    words = [str(part) for part in location]
-    if len(words) < 2 or words[0] not in _NAMES:
-        return f"{'.'.join(words)}: " if words else ""
-    tables, index = data.get(words[0]), location[1]
+    """Label like `component 'trainer', stop.signal: `, or nothing for the complete file."""
+    segments = [str(segment) for segment in location]
+    if len(segments) < 2 or segments[0] not in _NAMES:
+        return f"{'.'.join(segments)}: " if segments else ""
+    tables, index = data.get(segments[0]), location[1]
     table = tables[index] if isinstance(tables, list) and isinstance(index, int) else None
-    unnamed = f"number {words[1]}"
-    name = table.get(_NAMES[words[0]], unnamed) if isinstance(table, dict) else unnamed
-    return f"{words[0]} {name!r}, {'.'.join(words[2:])}: " if words[2:] else f"{words[0]} {name!r}: "
+    number_text = f"number {segments[1]}"
+    name = table.get(_NAMES[segments[0]], number_text) if isinstance(table, dict) else number_text
+    return (
+        f"{segments[0]} {name!r}, {'.'.join(segments[2:])}: " if segments[2:] else f"{segments[0]} {name!r}: "
+    )

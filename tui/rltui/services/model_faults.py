@@ -1,4 +1,4 @@
-"""What a pydantic model has against a TOML file: place, key and fault in words, and the likely correction."""
+"""Errors of a pydantic model about a TOML file as text: position, key, message, and a likely correction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Location = tuple[int | str, ...]
 
 
 def _dotted(location: Location, data: Mapping[str, Any]) -> str:
-    """How most files name a place: `alerts.bell: `, or nothing for the whole file."""
+    """Default label of a location: `alerts.bell: `, or nothing for the complete file."""
     del data
     return f"{'.'.join(map(str, location))}: " if location else ""
 
@@ -31,39 +31,39 @@ def faults(
     tables: Mapping[str, type[BaseModel]],
     name: Callable[[Location, Mapping[str, Any]], str] = _dotted,
 ) -> list[str]:
-    """One line per fault. `tables` has the model of each table, by the key that holds it."""
-    return [_fault(source, each, {**tables, "": root}, name) for each in _deepest(error.errors())]
+    """One line per error. `tables`: key of a table → its model."""
+    return [_error_line(source, detail, {**tables, "": root}, name) for detail in _deepest(error.errors())]
 
 
 def _deepest(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Without those that only follow from another one further inside."""
-    places = [error["loc"] for error in errors]
+    """The errors without those that only follow from another one further inside."""
+    locations = [error["loc"] for error in errors]
     return [
         error
         for error in errors
         if not any(
-            len(loc) > len(error["loc"]) and loc[: len(error["loc"])] == error["loc"] for loc in places
+            len(loc) > len(error["loc"]) and loc[: len(error["loc"])] == error["loc"] for loc in locations
         )
     ]
 
 
-def _fault(
+def _error_line(
     source: Source,
     error: ErrorDetails,
     tables: Mapping[str, type[BaseModel]],
     name: Callable[[Location, Mapping[str, Any]], str],
 ) -> str:
-    keys = tuple(str(part) for part in error["loc"])
-    place = next(
+    keys = tuple(str(segment) for segment in error["loc"])
+    position = next(
         (
-            found
+            located
             for depth in range(len(keys), 0, -1)
-            if (found := edit.locate(source.text, format_key(keys[:depth])))
+            if (located := edit.locate(source.text, format_key(keys[:depth])))
         ),
         None,
     )
-    spot = f"{source.path}:{place[0]}:{place[1]}" if place else str(source.path)
-    return f"{spot}: {name(error['loc'], source.data)}{_reason(error, tables)}"
+    position_text = f"{source.path}:{position[0]}:{position[1]}" if position else str(source.path)
+    return f"{position_text}: {name(error['loc'], source.data)}{_reason(error, tables)}"
 
 
 def _reason(error: ErrorDetails, tables: Mapping[str, type[BaseModel]]) -> str:
@@ -74,17 +74,17 @@ def _reason(error: ErrorDetails, tables: Mapping[str, type[BaseModel]]) -> str:
     if error["type"] == "missing":
         return "is missing"
     message = error["msg"].removeprefix("Value error, ")
-    given = error["input"]
-    shown = (
-        f" (given: {given!r})"
-        if isinstance(given, str | int | float) and error["type"] != "value_error"
+    value = error["input"]
+    value_text = (
+        f" (given: {value!r})"
+        if isinstance(value, str | int | float) and error["type"] != "value_error"
         else ""
     )
-    return f"{message[0].lower()}{message[1:]}{shown}"
+    return f"{message[0].lower()}{message[1:]}{value_text}"
 
 
 def _keys_beside(location: Location, tables: Mapping[str, type[BaseModel]]) -> Iterator[str]:
-    """The keys that the table of an unknown key may have."""
-    above = [part for part in location[:-1] if isinstance(part, str)]
-    model = tables.get(above[-1] if above else "")
+    """The valid keys in the table of an unknown key."""
+    parents = [segment for segment in location[:-1] if isinstance(segment, str)]
+    model = tables.get(parents[-1] if parents else "")
     yield from model.model_fields if model is not None else ()

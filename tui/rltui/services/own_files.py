@@ -1,4 +1,4 @@
-"""rltui's own files, read with distrust: a folder that others may write to can hold anything."""
+"""rltui's own files, read with distrust: a folder that others may write to can contain anything."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from rltui import paths
 from rltui.errors import RltuiError
 
 LARGEST = 16 << 20
-"""Of a file that is read as a whole, in bytes."""
-_FOR_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-"""The right to write, of anybody but the owner."""
+"""Limit of a file that is read at once, in bytes."""
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+"""Mode bits that let anybody but the owner write."""
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open or make a file of rltui's own, 0600, and return its descriptor.
+    """Open or create a file of rltui's own, 0600, and return its descriptor.
 
     Raises:
-        OSError: as `os.open`; `EPERM` with the reason in words where it cannot be the user's own.
+        OSError: as `os.open`; `EPERM` with the reason if it cannot be the user's own.
     """
     try:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise _refused(path, "it is a symbolic link") from None
+            raise _refusal(path, "it is a symbolic link") from None
         raise
     info = os.fstat(descriptor)
     reason = None if stat.S_ISREG(info.st_mode) else "it is no regular file"
-    if reason := reason or _why_foreign(info, path.parent):
+    if reason := reason or _foreign_reason(info, path.parent):
         os.close(descriptor)
-        raise _refused(path, reason)
+        raise _refusal(path, reason)
     return descriptor
 
 
 def read_own(path: Path) -> bytes:
-    """The whole of a file of rltui's own.
+    """The content of a file of rltui's own.
 
     Raises:
-        OSError: as `open_own`; `EFBIG` where it is too large to be one.
+        OSError: as `open_own`; `EFBIG` if it is too large to be one.
     """
     with open(open_own(path, os.O_RDONLY), "rb") as file:
         content = file.read(LARGEST + 1)
@@ -52,12 +52,12 @@ def read_own(path: Path) -> bytes:
 
 
 def read_regular(path: Path, most: int = LARGEST) -> bytes:
-    """The whole of a file that a user names, or that lies where others write. Never waits, as a pipe would
-    have it, and never reads on and on.
+    """The content of a file that a user names, or that others may write. Does not block on a pipe, and does
+    not read endlessly.
 
     Raises:
-        OSError: as `os.open`; `EISDIR` for a folder, `EINVAL` for what else is no regular file, `EFBIG` for
-            more than `most` bytes.
+        OSError: as `os.open`; `EISDIR` for a folder, `EINVAL` for other files that are not regular, `EFBIG`
+            for more than `most` bytes.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:  # noqa: PTH123 - of a descriptor
@@ -70,7 +70,7 @@ def read_regular(path: Path, most: int = LARGEST) -> bytes:
 
 
 def why_folder_is_foreign(folder: Path) -> str | None:
-    """Why a folder cannot be the user's own, in words; `None` where it is, or is not there yet."""
+    """The reason why a folder cannot be the user's own; `None` if it can, or does not exist yet."""
     try:
         info = folder.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -81,27 +81,27 @@ def why_folder_is_foreign(folder: Path) -> str | None:
         return "it is a symbolic link"
     if not stat.S_ISDIR(info.st_mode):
         return "it is no folder"
-    return _why_foreign(info, folder.parent)
+    return _foreign_reason(info, folder.parent)
 
 
-def _why_foreign(info: os.stat_result, folder: Path) -> str | None:
-    """Why what has this `info` and lies in `folder` cannot be the user's own; `None` where it can.
+def _foreign_reason(info: os.stat_result, folder: Path) -> str | None:
+    """The reason why a file with this `info` in `folder` cannot be the user's own; `None` if it can.
 
     Some file systems give every file one owner or mode (NFS with squashed users, FUSE): there, whatever a new
     file of ours gets is ours.
     """
-    if info.st_uid in (os.getuid(), 0) and not info.st_mode & _FOR_OTHERS:
+    if info.st_uid in (os.getuid(), 0) and not info.st_mode & _OTHERS_WRITE:
         return None
-    usual = _of_a_new_file(folder)
-    if info.st_uid not in (os.getuid(), 0, usual.st_uid if usual else None):
+    new_file = _new_file_stat(folder)
+    if info.st_uid not in (os.getuid(), 0, new_file.st_uid if new_file else None):
         return f"it belongs to another user, number {info.st_uid}"
-    if info.st_mode & _FOR_OTHERS & ~(usual.st_mode if usual else 0):
+    if info.st_mode & _OTHERS_WRITE & ~(new_file.st_mode if new_file else 0):
         return "others may write to it"
     return None
 
 
-def _of_a_new_file(folder: Path) -> os.stat_result | None:
-    """What a private file made in `folder` gets."""
+def _new_file_stat(folder: Path) -> os.stat_result | None:
+    """Owner and mode that a private file created in `folder` gets."""
     import tempfile  # 10 ms, and rarely needed
 
     with contextlib.suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
@@ -109,12 +109,12 @@ def _of_a_new_file(folder: Path) -> os.stat_result | None:
     return None
 
 
-def _refused(path: Path, reason: str) -> PermissionError:
+def _refusal(path: Path, reason: str) -> PermissionError:
     return PermissionError(errno.EPERM, reason, str(path))
 
 
 def is_text(path: Path) -> bool:
-    """Whether a path can be written into a file: names of files are bytes, and what we write is UTF-8."""
+    """True if a path can be written into a file: file names are bytes, and we write UTF-8."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -123,28 +123,30 @@ def is_text(path: Path) -> bool:
 
 
 def make_folder(folder: Path, *, mode: int = 0o777) -> None:
-    """Make a folder, with `mode` less the umask, and its parents.
+    """Create a folder, with `mode` less the umask, and its parents.
 
     Raises:
-        RltuiError: naming the folder and what the system said.
+        RltuiError: naming the folder and the system's message.
     """
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
         title = f"cannot make the folder {folder}: {error.strerror}"
-        raise RltuiError(title, hint=_elsewhere(folder) or "choose another with -o OUTPUT_DIR") from error
+        raise RltuiError(
+            title, hint=_other_folder_hint(folder) or "choose another with -o OUTPUT_DIR"
+        ) from error
 
 
-def _elsewhere(path: Path) -> str:
+def _other_folder_hint(path: Path) -> str:
     variable = paths.variable_of(path)
     return "" if variable is None else f"choose another folder: export {variable}=FOLDER"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file of rltui's own as a whole. Nobody else may read it.
+    """Replace a file of rltui's own atomically. Only the user may read it.
 
     Raises:
-        RltuiError: naming the file and what the system said; the old content is still there.
+        RltuiError: naming the file and the system's message; the old content is still there.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -154,19 +156,19 @@ def write_atomically(path: Path, content: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):  # a folder that is read-only or gone
             temporary.unlink()
-        hint = _elsewhere(path) or "is the disk full?"
+        hint = _other_folder_hint(path) or "is the disk full?"
         raise RltuiError(f"cannot write {path}: {error.strerror}", hint=hint) from error
 
 
 class FileLock:
-    """A lock on the file `path`, which is made where it is missing. Held by at most one at a time."""
+    """A lock on the file `path`, which is created if missing. Held by at most one at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Take it, or say that another has it. Where the file was replaced, that is the one there is now.
+        """Acquire it; False if another holds it. If the file was replaced, the current one is locked.
 
         Raises:
             RltuiError: if the file cannot be opened or locked at all.
@@ -177,7 +179,7 @@ class FileLock:
             descriptor = open_own(self.path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             title = f"cannot open the lock {self.path}: {error.strerror}"
-            raise RltuiError(title, hint=_elsewhere(self.path)) from error
+            raise RltuiError(title, hint=_other_folder_hint(self.path)) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -186,13 +188,13 @@ class FileLock:
         except OSError as error:
             os.close(descriptor)
             title = f"cannot lock {self.path}: {error.strerror}"
-            raise RltuiError(title, hint=_elsewhere(self.path)) from error
+            raise RltuiError(title, hint=_other_folder_hint(self.path)) from error
         self.release()
         self._descriptor = descriptor
         return True
 
     def is_held(self) -> bool:
-        """We hold it, and it is still the file at `path`: others who come there find it locked."""
+        """True if we hold it, and it is still the file at `path`, which others find locked."""
         if self._descriptor is None:
             return False
         try:
@@ -202,11 +204,11 @@ class FileLock:
 
     @property
     def descriptor(self) -> int | None:
-        """For a child that shall hold it as well: it is free once both have closed theirs."""
+        """Inherited by a child that must hold it as well: it is free once both have closed theirs."""
         return self._descriptor
 
     def release(self) -> None:
-        """Let others have it. Without effect where it is not held."""
+        """Let others have it. No effect if it is not held."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

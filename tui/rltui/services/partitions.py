@@ -1,4 +1,4 @@
-"""Where jobs of SLURM may run, for people."""
+"""Partitions of SLURM, for display."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class JobPartition:
     is_default: bool
     is_up: bool
     time_limit: str
-    """SLURM's own words: `1-00:00:00`, `infinite`."""
+    """Limit in SLURM's notation: `1-00:00:00`, `infinite`."""
     nodes: int
     gres: str
     """Devices of a node: `gpu:h200:8`; empty: none that SLURM knows of."""
 
 
 def partitions(*, timeout_s: float) -> tuple[JobPartition, ...]:
-    """In the order of SLURM; empty where there is none.
+    """The partitions in the order of SLURM; empty without SLURM.
 
     Raises:
         RltuiError: if it does not answer.
@@ -28,11 +28,11 @@ def partitions(*, timeout_s: float) -> tuple[JobPartition, ...]:
     if slurm.is_absent():
         return ()
     printed = subprocesses.ask(("sinfo", "--noheader", "--format=%P|%a|%l|%D|%G"), timeout_s=timeout_s)
-    found: dict[str, JobPartition] = {}
+    by_name: dict[str, JobPartition] = {}
     for line in printed.decode(errors="replace").splitlines():
         name, state, limit, nodes, gres = line.split("|")
-        before = found.get(name.rstrip("*"))
-        found[name.rstrip("*")] = JobPartition(
+        before = by_name.get(name.rstrip("*"))
+        by_name[name.rstrip("*")] = JobPartition(
             name=name.rstrip("*"),
             is_default=name.endswith("*"),
             is_up=state == "up",
@@ -40,4 +40,4 @@ def partitions(*, timeout_s: float) -> tuple[JobPartition, ...]:
             nodes=int(nodes) + (before.nodes if before is not None else 0),
             gres=before.gres if before is not None and before.gres else gres.replace("(null)", ""),
         )
-    return tuple(found.values())
+    return tuple(by_name.values())

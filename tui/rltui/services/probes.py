@@ -1,4 +1,4 @@
-"""Questions to a service: whether it is ready, what it serves, what it is busy with."""
+"""Queries to services: readiness, served models, metrics."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rltui.services.http import StatusError, get
 from rltui.services.logs.growing_file import AppendedLines
 
 _PROBE_TIMEOUT_S = 5.0
-"""One HTTP or TCP probe gives up after this."""
+"""Limit of one HTTP or TCP probe."""
 LOG_CHUNK = 1 << 20
-"""Bytes of log read at a time."""
+"""Bytes of a log read at a time."""
 _LINE_ENDS = re.compile(rb"[\r\n]")
 
 
 class Probe:
-    """Asks whether a component is ready. `ready` holds filled-in values, no placeholders."""
+    """Checks whether a component is ready. `ready` contains filled-in values, no placeholders."""
 
     def __init__(self, ready: Ready, log: Path) -> None:
         self._ready = ready
@@ -31,7 +31,7 @@ class Probe:
         self._problem = ""
 
     async def succeeded(self) -> bool:
-        """Whether the component is ready now. Never raises for a component that is not."""
+        """True if the component is ready now. Does not raise if it is not."""
         self._problem = ""
         try:
             if self._ready.http is not None:
@@ -54,16 +54,16 @@ class Probe:
             return False
 
     def __str__(self) -> str:
-        """What it asks for, and why that failed the last time."""
+        """Description of the check, and why it failed the last time."""
         for name in ("http", "tcp", "file", "log"):
             if (value := getattr(self._ready, name)) is not None:
                 return f"{name} {value}{self._problem}"
         return "nothing"
 
     def _log_matches(self) -> bool:
-        """Search the lines that were written since the last look; an unfinished one is searched again.
+        """Search the lines that were written since the last call; an unfinished one is searched again.
 
-        A log that was cut off or replaced by a shorter one is read from its beginning.
+        A log that was truncated or replaced by a shorter one is read from its beginning.
         """
         pattern = re.compile((self._ready.log or "").encode(), re.MULTILINE)
         while data := self._log.read():
@@ -78,15 +78,15 @@ def _any_matches(pattern: re.Pattern[bytes], data: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """What an OpenAI-compatible server says of its first model."""
+    """The first model of an OpenAI-compatible server."""
 
     model: str
     context: int | None = None
-    """Tokens of a prompt and its answer together; `None` where it does not say."""
+    """Tokens of a prompt and its answer together; `None` if the server does not say."""
 
 
 def served(base_url: str, *, timeout_s: float = 1.0, key: str = "") -> ServedModel | None:
-    """What the server at a URL that ends in `/v1` serves, `None` without one. `key`: of its API."""
+    """The model of the server at a URL that ends in `/v1`, `None` without one. `key`: of its API."""
     try:
         answer = json.loads(get(f"{base_url}/models", timeout_s=timeout_s, limit_bytes=1 << 16, key=key))
         model = answer["data"][0]
@@ -100,16 +100,16 @@ def served(base_url: str, *, timeout_s: float = 1.0, key: str = "") -> ServedMod
 
 def served_model(port: int) -> str | None:
     """The model that an OpenAI-compatible server on this machine's `port` serves, `None` without one."""
-    found = served(f"http://127.0.0.1:{port}/v1")
-    return None if found is None else found.model
+    model = served(f"http://127.0.0.1:{port}/v1")
+    return None if model is None else model.model
 
 
 _MOST_MODELS, _LONGEST_NAME = 200, 200
-"""Of what a server says it serves."""
+"""Limits of a server's list of models."""
 
 
 def ask_server(address: ServerAddress, key: str) -> Answer:
-    """What a server somewhere says it serves. Never raises. Blocks."""
+    """Query the models that a server serves. Never raises. Blocks."""
     try:
         content = get(f"{address.url}/models", timeout_s=_PROBE_TIMEOUT_S, limit_bytes=1 << 20, key=key)
         cards = json.loads(content)["data"]
@@ -124,9 +124,7 @@ def ask_server(address: ServerAddress, key: str) -> Answer:
 
 
 def _has_route(url: str, key: str) -> bool | None:
-    """Whether something can be posted there, by what a server says to who does not; `None` where it is not
-    said.
-    """
+    """True if the URL accepts POST, judged by the server's status for GET; `None` if unknown."""
     try:
         get(url, timeout_s=_PROBE_TIMEOUT_S, key=key)
     except StatusError as error:
@@ -141,11 +139,11 @@ def _has_route(url: str, key: str) -> bool | None:
 TIMEOUT_S = 5.0
 """A vLLM under load answers late: its API server shares a thread with thousands of requests."""
 _LONGEST_ANSWER = 8 * 1024 * 1024
-"""Bytes read at most; one engine's text has about 50 kB."""
+"""Limit of bytes to read; one engine's text has about 50 kB."""
 
 
 async def read_exposition(url: str, *, key: str = "") -> bytes | None:
-    """What the server's metrics say now; `None` where it does not answer. Never raises."""
+    """The current metrics of the server; `None` if it does not answer. Never raises."""
     return await asyncio.to_thread(_get, url, key)
 
 

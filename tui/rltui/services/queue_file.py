@@ -1,7 +1,7 @@
-"""The queue of runs on disk: one file, changed under a lock, and a journal of what was done about it.
+"""The queue of runs on disk: one file, changed under a lock, and a journal of changes.
 
-Whoever wants something of the queue changes the file; its supervisor sees that and acts. Killed anywhere,
-either leaves the file as it was or as it should be.
+Clients change the file; the scheduler sees that and acts. If either is killed, the file is as it was or as it
+should be.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from rltui.services.processes import boot_identity
 _LOCK_TIMEOUT_S = 30.0
 _LOCK_POLL_S = 0.01
 _LARGEST_JOURNAL = 4 << 20
-"""Bytes; a longer one is begun anew, and the one before kept."""
-_GONE_ON = "the runs that it had started go on by themselves"
+"""Size in bytes at which a new journal is started, and the old one renamed."""
+_RUNS_CONTINUE = "the runs that it had started go on by themselves"
 
 
 def queue_folder() -> Path:
@@ -37,50 +37,55 @@ def queue_file() -> Path:
 
 
 def supervisor_lock() -> FileLock:
-    """Held by the supervisor of the queue as long as it minds it."""
+    """Held by the scheduler of the queue while it runs."""
     return FileLock(queue_folder() / "supervisor.lock")
 
 
 def start_lock(id_: str) -> FileLock:
-    """Held by the program that starts an entry as long as it is at work, whoever started that."""
+    """Held by the program that starts an entry while it works, whoever started that."""
     return FileLock(queue_folder() / f"start-{id_}.lock")
 
 
 def read_queue() -> RunQueue:
-    """As it is now. A damaged or deleted file counts as none, which it tells, until somebody changes it.
+    """The current queue. A damaged or deleted file counts as empty, with a message in `told`, until somebody
+    changes it.
 
     Raises:
         RltuiError: if it cannot be read at all.
     """
     queue, damage = _read()
-    told = f"the file of the queue {damage}" if damage else queue.told
-    return queue.since_boot(boot_identity()).model_copy(update={"told": told})
+    message = f"the file of the queue {damage}" if damage else queue.told
+    return queue.since_boot(boot_identity()).model_copy(update={"told": message})
 
 
 def change_queue(change: Callable[[RunQueue], RunQueue], *, known: RunQueue | None = None) -> RunQueue:
-    """Replace the queue by what `change` makes of it, and return that. A damaged file is set aside first;
-    where it is damaged or was deleted, the queue is taken to be as it was `known` last, or empty.
+    """Replace the queue by the result of `change`, and return that. A damaged file is moved aside first; if
+    it is damaged or was deleted, the last `known` queue or an empty one is used instead.
 
     Raises:
-        ConflictError: if another holds it for long.
+        ConflictError: if another holds the lock for long.
         RltuiError: if it cannot be read or written, or what `change` raises; nothing is changed then.
     """
     with _locked():
         before, damage = _read()
         if damage:
-            aside = queue_file().with_name(f"queue.json.damaged-{time.time_ns()}")
-            where = ""
+            damaged_file = queue_file().with_name(f"queue.json.damaged-{time.time_ns()}")
+            location_text = ""
             with suppress(FileNotFoundError):
-                queue_file().rename(aside)
-                where = f". It lies in {aside}"
-            what = f"begins anew; {_GONE_ON}" if known is None else "was written again as it was known last"
-            told = f"the file of the queue {damage}: the queue {what}{where}"
-            note_in_journal(told)
-            before = (known or before).model_copy(update={"told": told})
+                queue_file().rename(damaged_file)
+                location_text = f". It lies in {damaged_file}"
+            outcome = (
+                f"begins anew; {_RUNS_CONTINUE}"
+                if known is None
+                else "was written again as it was known last"
+            )
+            message = f"the file of the queue {damage}: the queue {outcome}{location_text}"
+            note_in_journal(message)
+            before = (known or before).model_copy(update={"told": message})
         after = change(before.since_boot(boot_identity()))
         if damage or after != before:
             write_atomically(queue_file(), after.model_dump_json(exclude_defaults=True).encode())
-            _tell_changes(before, after)
+            _journal_changes(before, after)
     return after
 
 
@@ -100,7 +105,7 @@ def _locked() -> Iterator[None]:
 
 
 def _read() -> tuple[RunQueue, str]:
-    """It, and what became of its file; empty where it is sound, or there was none yet."""
+    """The queue, and what happened to its file; empty if it is sound, or there was none yet."""
     try:
         return RunQueue.model_validate_json(read_own(queue_file())), ""
     except (FileNotFoundError, NotADirectoryError):
@@ -112,29 +117,29 @@ def _read() -> tuple[RunQueue, str]:
         raise RltuiError(f"cannot read the queue {queue_file()}: {error.strerror}") from error
 
 
-def _tell_changes(before: RunQueue, after: RunQueue) -> None:
-    known = {each.id: each for each in before.entries}
-    for each in after.entries:
-        old = known.pop(each.id, None)
+def _journal_changes(before: RunQueue, after: RunQueue) -> None:
+    old_entries = {entry.id: entry for entry in before.entries}
+    for entry in after.entries:
+        old = old_entries.pop(entry.id, None)
         if old is None:
-            note_in_journal(f"{each.name} was added", entry=each.id, state=each.state)
-        elif old.state != each.state:
-            note_in_journal(f"{each.name}: {each.state}", entry=each.id, state=each.state, why=each.why)
-    for each in known.values():
-        note_in_journal(f"{each.name} was removed", entry=each.id)
+            note_in_journal(f"{entry.name} was added", entry=entry.id, state=entry.state)
+        elif old.state != entry.state:
+            note_in_journal(f"{entry.name}: {entry.state}", entry=entry.id, state=entry.state, why=entry.why)
+    for entry in old_entries.values():
+        note_in_journal(f"{entry.name} was removed", entry=entry.id)
     if before.paused != after.paused:
         note_in_journal(f"paused: {after.paused}" if after.paused else "resumed")
 
 
 def _journal() -> Path:
-    """Of a queue that there is, or was."""
+    """The journal exists only if a queue was ever written."""
     return queue_folder() / "journal.jsonl"
 
 
-def note_in_journal(text: str, **about: str) -> None:
-    """Append to `journal.jsonl` of the queue. Of a full disk nothing comes but that the line is missing."""
+def note_in_journal(text: str, **fields: str) -> None:
+    """Append to the queue's `journal.jsonl`. On a full disk only the line is missing."""
     path = _journal()
-    line = json.dumps({"at": time.time(), "text": text, **about}).encode() + b"\n"
+    line = json.dumps({"at": time.time(), "text": text, **fields}).encode() + b"\n"
     with suppress(OSError):
         if path.exists() and path.stat().st_size > _LARGEST_JOURNAL:
             path.replace(path.with_name("journal.1.jsonl"))

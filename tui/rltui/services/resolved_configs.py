@@ -1,4 +1,6 @@
-"""Files for a framework's programs, made from a person's config by the framework itself, once for each."""
+"""Config files for a framework's programs, resolved from a person's config by the framework itself, and
+cached.
+"""
 
 from __future__ import annotations
 
@@ -29,40 +31,40 @@ from rltui.services.own_files import write_atomically
 
 _SCRATCH = "{scratch}"
 KEPT_S = 600.0
-"""So long what was made serves for further starts with the same config."""
+"""Validity of results for further starts with the same config."""
 _UNKNOWN_OPTION = 2
 """Exit code of argparse and tyro for an option that they do not know."""
 _PLAIN_OUTPUT = {"NO_COLOR": "1", "COLUMNS": "160", "TERM": "dumb"}
 _LAST_LINES = 20
-"""Of what a failed command said."""
+"""Number of last lines of a failed command's output in an error."""
 _BOX = re.compile(r"[─━╭╮╰╯│┃┌┐└┘═║╔╗╚╝]")
-_MADE = "made"
+_OUTPUT_FOLDER = "made"
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
     files: Mapping[str, str]
-    """Name → absolute path."""
+    """Name of an output → absolute path."""
     was_kept: bool
-    """It had been made before, from the same."""
+    """True if the results were cached."""
 
 
 class Resolver:
-    """Carries resolutions out, in a scratch folder below `folder`, where the results are kept.
+    """Executes resolutions, in a scratch folder below `folder`, where the results are cached.
 
-    Several that ask for the same at once wait for one that makes it.
+    Of several concurrent requests for the same, one makes it and the others wait.
     """
 
     def __init__(
         self, folder: Path, *, workspace: Path, tell: Callable[[bool], None] = lambda _: None
     ) -> None:
-        """`tell`: takes whether the framework is at work on it, when that changes."""
+        """`tell`: called with True when the framework starts to work, and False when it is done."""
         self._folder = folder
-        self._tell = tell
+        self._notify = tell
         self._workspace = workspace
         self._lock = asyncio.Lock()
-        self._made: dict[str, tuple[Path, int]] = {}
-        """By what they have in common but for `Resolution.moves`: the newest result, and its number there."""
+        self._results: dict[str, tuple[Path, int]] = {}
+        """Hash of the inputs without `Resolution.moves` → the newest result, and its number there."""
 
     async def make(
         self, resolution: Resolution, files: ConfigFiles, *, run: tuple[str, ...] | Missing, into: Path
@@ -72,17 +74,17 @@ class Resolver:
         Raises:
             ConfigError, RltuiError: as `prepare`.
         """
-        kept, was_kept = await self.prepare(resolution, files, run=run)
+        results, is_cached = await self.prepare(resolution, files, run=run)
         try:
-            _share(resolution, kept)
-            return Made(_copied(kept, into), was_kept)
+            _write_shared(resolution, results)
+            return Made(_copy(results, into), is_cached)
         except OSError as error:
-            raise _disk_error(kept, error) from error
+            raise _disk_error(results, error) from error
 
     async def prepare(
         self, resolution: Resolution, files: ConfigFiles, *, run: tuple[str, ...] | Missing
     ) -> tuple[Path, bool]:
-        """Make the outputs where that was not done yet: the folder they are kept in, and whether it was.
+        """Make the outputs unless they are cached. Returns their folder, and whether they were cached.
 
         Cancelled, it ends the command that runs.
 
@@ -90,34 +92,38 @@ class Resolver:
             ConfigError: if the framework refuses the config, or cannot do this.
             RltuiError: if the disk does not take the files, or the command cannot be run.
         """
-        kept = self._folder / _digest(resolution, _texts(resolution, files), run)
+        results = self._folder / _input_hash(resolution, _texts(resolution, files), run)
         async with self._lock:
             try:
-                was_kept = _is_fresh(kept)
-                number = _moved(resolution)
-                edits = {
-                    role: {key: value for key, value in each.items() if key != resolution.moves}
-                    for role, each in resolution.edits.items()
+                is_cached = _is_fresh(results)
+                number = _moving_number(resolution)
+                common_edits = {
+                    role: {key: value for key, value in role_edits.items() if key != resolution.moves}
+                    for role, role_edits in resolution.edits.items()
                 }
-                alike = _digest(resolution, _texts(replace(resolution, edits=edits), files), run)
-                if not was_kept and (number is None or not self._move(resolution, alike, number, kept)):
-                    await self._make_known(resolution, files, run, kept)
+                common_hash = _input_hash(
+                    resolution, _texts(replace(resolution, edits=common_edits), files), run
+                )
+                if not is_cached and (
+                    number is None or not self._make_by_moving(resolution, common_hash, number, results)
+                ):
+                    await self._make_without_unknown(resolution, files, run, results)
                 if number is not None:
-                    self._made[alike] = kept, number
+                    self._results[common_hash] = results, number
             except OSError as error:
-                raise _disk_error(kept, error) from error
-            return kept, was_kept
+                raise _disk_error(results, error) from error
+            return results, is_cached
 
-    def _move(self, resolution: Resolution, alike: str, number: int, kept: Path) -> bool:
-        """Put `number` into the newest result that differs only in it; false where there is none, or it is
-        not clear where the number stands there.
+    def _make_by_moving(self, resolution: Resolution, common_hash: str, number: int, target: Path) -> bool:
+        """Replace `number` in the newest result that differs only in it; false if there is none, or the
+        occurrences of the number are ambiguous.
         """
-        before, old = self._made.get(alike, (kept, number))
+        before, old = self._results.get(common_hash, (target, number))
         if not _is_fresh(before):
             return False
-        moved = {path.name: _with_number(path, resolution.moves, old, number) for path in before.iterdir()}
-        texts = {name: text for name, text in moved.items() if text is not None}
-        if len(texts) < len(moved) or all(
+        contents = {path.name: _with_number(path, resolution.moves, old, number) for path in before.iterdir()}
+        texts = {name: text for name, text in contents.items() if text is not None}
+        if len(texts) < len(contents) or all(
             (before / name).read_text() == text for name, text in texts.items()
         ):
             return False
@@ -128,79 +134,81 @@ class Resolver:
                 (scratch / name).write_text(text, encoding="utf-8")
             made_at = before.stat().st_mtime_ns
             os.utime(scratch, ns=(made_at, made_at))  # as old as what the framework itself has made
-            scratch.rename(kept)
+            scratch.rename(target)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         return True
 
-    async def _make_known(
-        self, resolution: Resolution, files: ConfigFiles, run: tuple[str, ...] | Missing, kept: Path
+    async def _make_without_unknown(
+        self, resolution: Resolution, files: ConfigFiles, run: tuple[str, ...] | Missing, target: Path
     ) -> None:
-        """Without edits of keys that the framework turns out not to know, and that need not be."""
+        """Drop optional edits of keys that the framework turns out not to know."""
         try:
-            await self._make(resolution, _texts(resolution, files), run, kept)
+            await self._make(resolution, _texts(resolution, files), run, target)
         except ConfigError as error:
-            said = "\n".join(error.details).replace("-", "_")
-            unknown = {key for key in resolution.unless_unknown if key in said}
+            error_text = "\n".join(error.details).replace("-", "_")
+            unknown = {key for key in resolution.unless_unknown if key in error_text}
             if not unknown:
                 raise
-            known = {
+            known_edits = {
                 role: {key: value for key, value in edits.items() if key not in unknown}
                 for role, edits in resolution.edits.items()
             }
-            less = replace(resolution, edits=known, unless_unknown=resolution.unless_unknown - unknown)
-            await self._make_known(less, files, run, kept)
+            reduced = replace(
+                resolution, edits=known_edits, unless_unknown=resolution.unless_unknown - unknown
+            )
+            await self._make_without_unknown(reduced, files, run, target)
 
     async def _make(
         self,
         resolution: Resolution,
-        texts: Mapping[str, str],
+        contents: Mapping[str, str],
         run: tuple[str, ...] | Missing,
-        kept: Path,
+        target: Path,
     ) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=self._folder))
         try:
             names = {_SCRATCH: str(scratch)}
-            for role, text in texts.items():
+            for role, text in contents.items():
                 copy = scratch / f"{role}.toml"
                 copy.write_text(text.replace(_SCRATCH, str(scratch)), encoding="utf-8")
                 names[f"{{input.{role}}}"] = str(copy)
             if resolution.commands:
                 if isinstance(run, Missing):
                     raise ConfigError(run.reason, hint=run.hint)
-                self._tell(True)
+                self._notify(True)
                 try:
                     await self._run(resolution, run, names)
                 finally:
-                    self._tell(False)
-            made = scratch / _MADE
-            made.mkdir(mode=0o700)
-            _collect(resolution, scratch, made)
-            made.rename(kept)
+                    self._notify(False)
+            output_folder = scratch / _OUTPUT_FOLDER
+            output_folder.mkdir(mode=0o700)
+            _collect(resolution, scratch, output_folder)
+            output_folder.rename(target)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
     async def _run(self, resolution: Resolution, run: tuple[str, ...], names: Mapping[str, str]) -> None:
         output = b""
         for command in resolution.commands:
-            argv = [*run, *(_filled(argument, names) for argument in command)]
+            argv = [*run, *(_fill(argument, names) for argument in command)]
             code, output = await self._outcome(argv, timeout_s=resolution.timeout_s)
             if code == 0:
                 return
             if code != _UNKNOWN_OPTION:
-                words = _last_words(output)
+                last_lines = _last_lines(output)
                 raise ConfigError(
                     f"{command[0]} refuses the config (exit code {code})",
-                    details=words,
+                    details=last_lines,
                     hint="mend the config; nothing was started",
                 )
         title = f"{resolution.commands[0][0]} knows no option to write out the config of each process"
-        raise ConfigError(title, details=_last_words(output), hint=resolution.unsupported)
+        raise ConfigError(title, details=_last_lines(output), hint=resolution.unsupported)
 
     async def _outcome(self, argv: Sequence[str], *, timeout_s: float) -> tuple[int, bytes]:
-        """Exit code and output of a command, of which nothing is left behind."""
-        done = await subprocesses.run(
+        """Exit code and output of a command, all of whose processes are ended."""
+        outcome = await subprocesses.run(
             argv,
             timeout_s=timeout_s,
             variables=_PLAIN_OUTPUT,
@@ -208,33 +216,36 @@ class Resolver:
             mixed=True,
             leaves_nothing=True,
         )
-        if done.code is None:
+        if outcome.code is None:
             raise RltuiError(
                 f"{' '.join(argv[:3])} … was not done after {duration(timeout_s)} and was ended",
-                details=_last_words(done.output),
+                details=_last_lines(outcome.output),
             )
-        return done.code, done.output
+        return outcome.code, outcome.output
 
 
-def _moved(resolution: Resolution) -> int | None:
-    """The number at `Resolution.moves`, where its outputs are made by a command."""
-    found = [edits.get(resolution.moves) for edits in resolution.edits.values() if resolution.commands]
-    return next((each for each in found if isinstance(each, int) and not isinstance(each, bool)), None)
+def _moving_number(resolution: Resolution) -> int | None:
+    """The number at `Resolution.moves`, if its outputs are made by a command."""
+    values = [edits.get(resolution.moves) for edits in resolution.edits.values() if resolution.commands]
+    return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
 
 
 def _with_number(path: Path, key: str, old: int, new: int) -> str | None:
-    """The file with `new` in place of `old` at `key`; as it is where it has no such key. `None` where the
-    number stands at another key of that name as well.
+    """The file with `new` in place of `old` at `key`; unchanged if it has no such key. `None` if the number
+    occurs at another key of that name as well.
     """
     text, data = path.read_text(encoding="utf-8"), read_made(path)
     if not isinstance(data, dict):
         return text
-    is_there = value_at(data, key) == old
-    after = edited(data, {key: new}) if is_there else data
+    is_present = value_at(data, key) == old
+    after = edited(data, {key: new}) if is_present else data
     name = key.rpartition(".")[2]
-    if any(other.rpartition(".")[2] == name and value == old for other, value in deep_leaves(after).items()):
+    if any(
+        other_key.rpartition(".")[2] == name and value == old
+        for other_key, value in deep_leaves(after).items()
+    ):
         return None
-    if not is_there:
+    if not is_present:
         return text
     return json.dumps(after, indent=2) if path.suffix == ".json" else _toml(after)
 
@@ -248,73 +259,75 @@ def _texts(resolution: Resolution, files: ConfigFiles) -> dict[str, str]:
     }
 
 
-def _is_fresh(kept: Path) -> bool:
-    """What was made long ago goes: the checkout may be another since. Attempts have copies of their own."""
-    if kept.is_dir() and time.time() - kept.stat().st_mtime > KEPT_S:
-        shutil.rmtree(kept)
-    return kept.is_dir()
+def _is_fresh(results: Path) -> bool:
+    """True if the results exist and are recent; old ones are deleted, since the checkout may have changed.
+    Attempts have copies.
+    """
+    if results.is_dir() and time.time() - results.stat().st_mtime > KEPT_S:
+        shutil.rmtree(results)
+    return results.is_dir()
 
 
-def _disk_error(kept: Path, error: OSError) -> RltuiError:
-    return RltuiError(f"cannot keep what {kept} needs: {error.strerror}", hint="is the disk full?")
+def _disk_error(results: Path, error: OSError) -> RltuiError:
+    return RltuiError(f"cannot keep what {results} needs: {error.strerror}", hint="is the disk full?")
 
 
-def _last_words(output: bytes) -> list[str]:
-    """The last lines that say something, without colours and frames."""
+def _last_lines(output: bytes) -> list[str]:
+    """The last lines that are not empty, without colours and frames."""
     lines = (_BOX.sub(" ", plain_text(decode_line(line))).strip() for line in output.splitlines())
     return [line for line in lines if line][-_LAST_LINES:]
 
 
-def _filled(argument: str, names: Mapping[str, str]) -> str:
+def _fill(argument: str, names: Mapping[str, str]) -> str:
     for name, value in names.items():
         argument = argument.replace(name, value)
     return argument
 
 
-def _collect(resolution: Resolution, scratch: Path, made: Path) -> None:
-    """Every output as `<name>.<suffix>` in `made`, with the texts replaced.
+def _collect(resolution: Resolution, scratch: Path, output_folder: Path) -> None:
+    """Write every output as `<name>.<suffix>` to `output_folder`, with replacements.
 
     Raises:
-        ConfigError: if one is not there.
+        ConfigError: if one does not exist.
     """
-    texts = {old.replace(_SCRATCH, str(scratch)): new for old, new in resolution.replaced.items()}
-    for name, places in resolution.outputs.items():
-        found = next(filter(None, (_newest(scratch, place) for place in places)), [])
-        if not found and name not in resolution.optional:
+    replacements = {old.replace(_SCRATCH, str(scratch)): new for old, new in resolution.replaced.items()}
+    for name, patterns in resolution.outputs.items():
+        files = next(filter(None, (_newest(scratch, pattern) for pattern in patterns)), [])
+        if not files and name not in resolution.optional:
             raise ConfigError(
                 f"the config of {name} was not written",
-                details=[f"{' or '.join(places)} is not among what was made"],
+                details=[f"{' or '.join(patterns)} is not among what was made"],
                 hint=resolution.unsupported or "does this layout suit the config?",
             )
-        for path in found:
+        for path in files:
             full_name = f"{name}.{path.stem}" if resolution.is_many(name) else name
-            data = replaced(read_made(path), texts)
+            data = replaced(read_made(path), replacements)
             text = json.dumps(data, indent=2) if path.suffix == ".json" else _toml(data)
-            output = made / f"{full_name}{path.suffix}"
+            output = output_folder / f"{full_name}{path.suffix}"
             output.touch(mode=0o600)  # it may hold secrets
             output.write_text(text, encoding="utf-8")
 
 
-def _newest(scratch: Path, place: str) -> list[Path]:
-    """The files at one place; of several folders, those in the one with the greatest number."""
-    found = sorted(scratch.glob(place))
-    newest = max((path.parent for path in found), key=_numbers, default=None)
-    return [path for path in found if path.parent == newest]
+def _newest(scratch: Path, pattern: str) -> list[Path]:
+    """The files that match a pattern; of several folders, those in the one with the greatest number."""
+    files = sorted(scratch.glob(pattern))
+    newest = max((path.parent for path in files), key=_numbers, default=None)
+    return [path for path in files if path.parent == newest]
 
 
 def _numbers(folder: Path) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", str(folder))]
 
 
-def _share(resolution: Resolution, kept: Path) -> None:
-    """Put the copies that other programs look for in their places, and make the folders they expect."""
+def _write_shared(resolution: Resolution, results: Path) -> None:
+    """Write the copies that other programs look for, and create the folders that they expect."""
     for folder in resolution.folders:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    for name, place in resolution.shared.items():
-        target = Path(place)
+    for name, target_path in resolution.shared.items():
+        target = Path(target_path)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         many = resolution.is_many(name)
-        for path in kept.glob(f"{glob.escape(name)}{'.*' if many else ''}{target.suffix}"):
+        for path in results.glob(f"{glob.escape(name)}{'.*' if many else ''}{target.suffix}"):
             own = target.name.replace("*", path.stem.removeprefix(f"{name}."))
             write_atomically(target.with_name(own), path.read_bytes())
 
@@ -324,16 +337,16 @@ def read_made(path: Path) -> TomlValue:
     return json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
 
 
-def _copied(kept: Path, into: Path) -> dict[str, str]:
+def _copy(results: Path, into: Path) -> dict[str, str]:
     into.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return {path.stem: str(shutil.copy(path, into.absolute())) for path in sorted(kept.iterdir())}
+    return {path.stem: str(shutil.copy(path, into.absolute())) for path in sorted(results.iterdir())}
 
 
-def _digest(resolution: Resolution, texts: Mapping[str, str], run: tuple[str, ...] | Missing) -> str:
-    """Changes with whatever the outputs follow from, as far as it is in the inputs."""
-    how = {key: _sorted(value) for key, value in asdict(resolution).items() if key not in _NOT_IN_OUTPUTS}
+def _input_hash(resolution: Resolution, contents: Mapping[str, str], run: tuple[str, ...] | Missing) -> str:
+    """A hash of all inputs that the outputs depend on."""
+    options = {key: _sorted(value) for key, value in asdict(resolution).items() if key not in _NOT_IN_OUTPUTS}
     prefix = None if isinstance(run, Missing) or not resolution.commands else run
-    content = json.dumps([texts, how, prefix], sort_keys=True)
+    content = json.dumps([contents, options, prefix], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 

@@ -1,6 +1,6 @@
-"""What screens keep from one look to the next: a JSON file for each owner, in the user's state folder.
+"""State that screens keep between sessions: a JSON file for each owner, in the user's state folder.
 
-Nothing in it is the truth of anything: a file that is lost or damaged means the usual look.
+Nothing depends on it: a lost or damaged file means the default look.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rltui.services.own_files import make_folder, read_own, write_atomically
 
 logger = logging.getLogger(__name__)
 
-_MOST_KEPT = 500
-"""Files; the ones that nobody wrote for longest go."""
+_MAX_FILES = 500
+"""Limit of files; those that were not written for longest are deleted."""
 
 
 def state_file(owner: str) -> Path:
-    """Where the look of `owner` is kept: `app`, `runs`, a layout, a run."""
+    """Path of the state of `owner`: `app`, `runs`, a layout, a run."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", owner)[:60]
     if name != owner:
         name = f"{name}-{hashlib.sha256(owner.encode()).hexdigest()[:8]}"
@@ -33,7 +33,7 @@ def state_file(owner: str) -> Path:
 
 
 def kept(owner: str) -> Mapping[str, Any]:
-    """As it was kept last; empty where there is nothing, or nothing that can be read. Blocking."""
+    """The stored state; empty if there is none, or none that can be read. Blocking."""
     path = state_file(owner)
     try:
         data = orjson.loads(read_own(path))
@@ -48,7 +48,7 @@ def kept(owner: str) -> Mapping[str, Any]:
 
 
 def keep(owner: str, values: Mapping[str, Any]) -> None:
-    """Have `values`, plain JSON, replace what `owner` keeps. Blocking; the last of several writers counts.
+    """Replace the state of `owner` by `values`, plain JSON. Blocking; the last of several writers wins.
 
     Raises:
         RltuiError: if it cannot be written.
@@ -58,11 +58,11 @@ def keep(owner: str, values: Mapping[str, Any]) -> None:
     is_new = not path.exists()
     write_atomically(path, orjson.dumps(dict(values)))
     if is_new:
-        _forget_the_oldest(path.parent)
+        _delete_oldest(path.parent)
 
 
 def keep_copy(text: str) -> Path:
-    """Put what was copied into a file, in place of the copy before, and return where it is. Blocking.
+    """Write copied text to a file, replacing the previous copy, and return its path. Blocking.
 
     Raises:
         RltuiError: if it cannot be written.
@@ -73,10 +73,10 @@ def keep_copy(text: str) -> Path:
     return path
 
 
-def _forget_the_oldest(folder: Path) -> None:
+def _delete_oldest(folder: Path) -> None:
     try:
-        found = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
-        for path in found[:-_MOST_KEPT]:
+        files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        for path in files[:-_MAX_FILES]:
             path.unlink(missing_ok=True)
     except OSError as error:  # another one tidies up as well; the next one tries again
         raise RltuiError(f"{folder} could not be tidied: {error}") from error

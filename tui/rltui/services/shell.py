@@ -1,7 +1,7 @@
 """The shell that an experiment was started from: limits, CPUs, umask and long variables of its components.
 
 A component is started by the tmux server, which has those of the shell that happened to start it. Variables
-travel over tmux's socket, which takes 16 KiB each; longer ones, which are hardly secrets, are kept here.
+travel over tmux's socket, which takes 16 KiB each; longer ones, which are hardly secrets, are stored here.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from rltui.services.subprocesses import OUTER_VARIABLES
 
 _FILE = "shell.json"
 _LONGEST_VARIABLE = 8000
-"""Bytes of a variable, with its name, that tmux surely passes on."""
+"""Bytes of a variable, with its name, that tmux certainly passes on."""
 _FEWEST_FILES = 128
-"""Open files that a supervisor, its tmux server and its clients need at least."""
+"""Number of open files that a supervisor, its tmux server and its clients need at least."""
 _ENOUGH_FILES = 4096
 _FILES = {"NOFILE": resource.getrlimit(resource.RLIMIT_NOFILE)}
-"""As the shell has it; `make_room_for_files` may raise it in this process."""
+"""Limits of the shell; `make_room_for_files` may raise them in this process."""
 _UMASK = re.compile(r"^Umask:\s*([0-7]+)$", re.MULTILINE)
 
 
 def keep_shell(control: ControlFolder) -> None:
-    """Write down what this process has of its shell.
+    """Store this process's shell settings.
 
     Raises:
-        RltuiError: if it cannot be written.
+        RltuiError: if they cannot be written.
     """
     need_processes()
     umask = _UMASK.search(Path("/proc/self/status").read_text(encoding="ascii", errors="replace"))
@@ -53,7 +53,7 @@ def keep_shell(control: ControlFolder) -> None:
 
 
 def read_shell(control: ControlFolder) -> dict[str, Any]:
-    """What was written down; empty where nothing was, or nothing that can be understood."""
+    """The stored settings; empty if there are none, or they cannot be parsed."""
     try:
         values = json.loads(read_own(control.path / _FILE))
     except (OSError, ValueError, RecursionError):
@@ -62,7 +62,7 @@ def read_shell(control: ControlFolder) -> dict[str, Any]:
 
 
 def make_room_for_files() -> None:
-    """Let this process, and the tmux server that it may start, open as many files as are needed.
+    """Raise the limit of open files of this process, and so of a tmux server that it starts.
 
     Raises:
         RltuiError: if that is not allowed here.
@@ -73,13 +73,13 @@ def make_room_for_files() -> None:
             f"only {hard} files may be open at once in this shell, and rltui needs {_FEWEST_FILES}",
             hint=f"start it from a shell with more; a container may need --ulimit nofile={_ENOUGH_FILES}",
         )
-    wanted = _ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    target = _ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_FILES)
+    if soft != resource.RLIM_INFINITY and soft < target:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
 
 
 def _limits() -> dict[str, int]:
-    """By name without `RLIMIT_`: what this system has. `OFILE` is another name for `NOFILE`."""
+    """Name without `RLIMIT_` → number, as available on this system. `OFILE` is another name for `NOFILE`."""
     prefix = "RLIMIT_"
     names = [name for name in dir(resource) if name.startswith(prefix) and name != "RLIMIT_OFILE"]
     return {name.removeprefix(prefix): getattr(resource, name) for name in names}

@@ -1,6 +1,6 @@
-"""Jobs of SLURM: the script and command that submit one, and what SLURM says of it, in words.
+"""Jobs of SLURM: the script and command that submit one, and the parsing of SLURM's output.
 
-The follower of a job imports it: standard library only. Times are seconds since 1970.
+The remote runner of a job imports it: standard library only. Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ from typing import Any, Literal
 from rltui.core.kinds import one_line
 
 SCRIPT_FILE = "job.sh"
-"""In the attempt's folder: what was submitted. As the command of the job it names the attempt in SLURM."""
+"""The submitted script, in the attempt's folder. As the command of the job it identifies the attempt in
+SLURM.
+"""
 LOG_FILE = "job.log"
-"""Beside it: output of a script of ours."""
+"""Output of a script of ours, in the attempt's folder."""
 END_FILE = "job.end"
-"""Beside it: a line for each start of such a script that came to its end: restart count and exit code."""
+"""One line per finished start of a script of ours, with restart count and exit code, in the attempt's
+folder.
+"""
 
 _OPTIONS = (
     "partition",
@@ -38,8 +42,8 @@ _OPTIONS = (
     "exclude",
     "dependency",
 )
-_OF_SBATCH = {"tasks_per_node": "ntasks-per-node"}
-_ONLY_FROM_US = (
+_SBATCH_NAMES = {"tasks_per_node": "ntasks-per-node"}
+_RESERVED_OPTIONS = (
     "--output",
     "-o",
     "--error",
@@ -51,7 +55,7 @@ _ONLY_FROM_US = (
     "-W",
     "--parsable",
 )
-"""Options that a layout cannot have: what follows the job would not find it."""
+"""Options that a layout cannot have: they would hide the job's files from its runner."""
 
 Phase = Literal["pending", "running", "ended"]
 _PENDING = {
@@ -77,7 +81,7 @@ _ENDED = {
     "LAUNCH_FAILED": "SLURM could not launch it",
     "RECONFIG_FAIL": "SLURM could not reconfigure a node for it",
 }
-"""What is to be said of an end beside code and signal."""
+"""Text about an end, in addition to code and signal."""
 _WHILE_RUNNING = {
     "SUSPENDED": "suspended in SLURM",
     "STOPPED": "stopped in SLURM",
@@ -118,30 +122,30 @@ _REASONS = {
     "FrontEndDown": "waits for a front-end node that is down",
     "Cleaning": "what is left of its last start is being cleared away",
 }
-"""What SLURM's reasons for a pending job mean; those that begin with QOS, Assoc or Max are limits."""
+"""Meanings of SLURM's reasons for a pending job; those that begin with QOS, Assoc or Max are limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What `scontrol show job` says of one."""
+    """A job as `scontrol show job` prints it."""
 
     id: str
     state: str
-    """SLURM's own word: `PENDING`, `RUNNING`, `NODE_FAIL`."""
+    """State in SLURM's notation: `PENDING`, `RUNNING`, `NODE_FAIL`."""
     reason: str = "None"
     restarts: int = 0
-    """How often it was requeued."""
+    """Number of times that it was requeued."""
     start: float | None = None
-    """When it began to run, or is expected to."""
+    """Actual or expected start."""
     end: float | None = None
-    """When its time limit is over."""
+    """Time at which its time limit ends."""
     time_limit: str = ""
     nodes: str = ""
     exit_code: int = 0
     signal: int = 0
-    """0: none."""
+    """Number of the signal; 0: none."""
     output: str = ""
-    """Path of the file with its output, as its nodes see it."""
+    """Path of its output file, as seen by its nodes."""
     command: str = ""
 
     @property
@@ -152,22 +156,22 @@ class Job:
 
     @property
     def why_ended(self) -> str:
-        """Beside code and signal; empty where those tell all."""
+        """Text in addition to code and signal; empty if those suffice."""
         text = _ENDED.get(self.state, "")
         return f"{text} of {self.time_limit}" if self.state == "TIMEOUT" and self.time_limit else text
 
     def reason_text(self, now: float) -> str:
-        """Why it is pending and when it is expected to start, or what is to be said of it while it runs."""
+        """The reason why it is pending and when it is expected to start, or a note while it runs."""
         if self.phase != "pending":
             return _WHILE_RUNNING.get(self.state, "")
         if self.state == "CONFIGURING":
             return f"{self.nodes or 'its nodes'}: being made ready"
-        again = f"requeued, start {self.restarts + 1}: " if self.restarts else ""
+        requeue_text = f"requeued, start {self.restarts + 1}: " if self.restarts else ""
         start = f", starts about {_clock(self.start, now)}" if self.start and self.start > now else ""
-        return f"{again}{_reason_words(self.reason)} ({self.reason}){start}"
+        return f"{requeue_text}{_reason_text(self.reason)} ({self.reason}){start}"
 
 
-def _reason_words(code: str) -> str:
+def _reason_text(code: str) -> str:
     if code in _REASONS:
         return _REASONS[code]
     if code.startswith(("QOS", "Assoc", "Max", "GrpAssoc")):
@@ -175,18 +179,18 @@ def _reason_words(code: str) -> str:
     return _REASONS.get(code.partition(",")[0], "waits")
 
 
-def _clock(at: float, now: float) -> str:
-    then = time.localtime(at)
+def _clock(moment: float, now: float) -> str:
+    local_time = time.localtime(moment)
     today = time.localtime(now)
-    is_today = (then.tm_year, then.tm_yday) == (today.tm_year, today.tm_yday)
-    return time.strftime("%H:%M" if is_today else "%a %d %b %H:%M", then)
+    is_today = (local_time.tm_year, local_time.tm_yday) == (today.tm_year, today.tm_yday)
+    return time.strftime("%H:%M" if is_today else "%a %d %b %H:%M", local_time)
 
 
 def parse_job(text: str) -> Job:
-    """The first job of what `scontrol show job` prints.
+    """Parse the first job in the output of `scontrol show job`.
 
     Raises:
-        ValueError: if it prints no job.
+        ValueError: if there is no job.
     """
     record = text.strip().partition("\n\n")[0]
     values: dict[str, str] = {}
@@ -196,8 +200,8 @@ def parse_job(text: str) -> Job:
             name, _, value = line.partition("=")
             values.setdefault(name, value)
             continue
-        for part in line.split():
-            name, equals, value = part.partition("=")
+        for item in line.split():
+            name, equals, value = item.partition("=")
             if equals:
                 values.setdefault(name, value)
     try:
@@ -222,7 +226,7 @@ def parse_job(text: str) -> Job:
 
 
 def _time(text: str) -> float | None:
-    """Of the standard format, in this machine's zone; `None`: not known, or none."""
+    """Parse the standard format, in this machine's zone; `None`: unknown, or invalid."""
     try:
         return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
     except ValueError:
@@ -230,21 +234,22 @@ def _time(text: str) -> float | None:
 
 
 def environment(base: Mapping[str, str]) -> dict[str, str]:
-    """`base` for SLURM's commands: what says that we are in a job, in tmux or a component ourselves is left
-    out, and times come in one format.
+    """`base` for SLURM's commands: without variables that say that we are in a job, in tmux or a component
+    ourselves, and with one format for times.
     """
-    ours = {"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"}
+    own_variables = {"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"}
     is_in_job = "SLURM_JOB_ID" in base
-    kept = {"SLURM_CONF", "SLURM_CLUSTERS"}
+    job_variables_kept = {"SLURM_CONF", "SLURM_CLUSTERS"}
     return {
         name: value
         for name, value in base.items()
-        if name not in ours and not (is_in_job and name.startswith("SLURM_") and name not in kept)
+        if name not in own_variables
+        and not (is_in_job and name.startswith("SLURM_") and name not in job_variables_kept)
     } | {"SLURM_TIME_FORMAT": "standard"}
 
 
 def token_of_login(env: Mapping[str, str]) -> str | None:
-    """The token that Hugging Face's programs keep: of `HF_TOKEN_PATH`, else of their home folder."""
+    """The token that Hugging Face's programs store: at `HF_TOKEN_PATH`, else in their home folder."""
     home = Path(env.get("HF_HOME") or Path(env.get("HOME", "~")).expanduser() / ".cache/huggingface")
     path = Path(env.get("HF_TOKEN_PATH") or home / "token")
     try:
@@ -254,94 +259,95 @@ def token_of_login(env: Mapping[str, str]) -> str | None:
 
 
 def options(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a layout's `slurm` table asks of sbatch.
+    """The options for sbatch in a layout's `slurm` table.
 
     Raises:
         ValueError: for an option that rltui needs for itself.
     """
-    named = tuple(
-        f"--{_OF_SBATCH.get(name, name.replace('_', '-'))}={spec[name]}"
+    table_options = tuple(
+        f"--{_SBATCH_NAMES.get(name, name.replace('_', '-'))}={spec[name]}"
         for name in _OPTIONS
         if spec.get(name)
     )
     for option in spec["options"]:
-        if option.partition("=")[0] in _ONLY_FROM_US:
+        if option.partition("=")[0] in _RESERVED_OPTIONS:
             raise ValueError(f"slurm: options has {option!r}, which rltui sets itself: leave it out")
-    return (*named, *spec["options"])
+    return (*table_options, *spec["options"])
 
 
 def step_words(job: str, node: str, base: Mapping[str, str]) -> tuple[str, ...]:
-    """What goes before a command that is to run once in a running job, on one of its nodes, beside all that
-    runs there. `base`: the environment that this is run in.
+    """Arguments before a command that run it once in a running job, on one of its nodes, in addition to all
+    that runs there. `base`: the environment of the caller.
     """
     misleading = sorted(base.keys() - environment(base).keys())
-    clean = ("env", *(word for name in misleading for word in ("-u", name))) if misleading else ()
+    unset_prefix = (
+        ("env", *(argument for name in misleading for argument in ("-u", name))) if misleading else ()
+    )
     srun: tuple[str, ...] = ("srun", "--overlap", f"--jobid={job}")
     if "_" in job:  # a task of an array, which srun knows by its own number alone
         number = 'number=$(squeue --noheader --jobs="$0" --format=%A) || exit'
         srun = ("sh", "-c", f'{number}; exec srun --overlap --jobid="$number" "$@"', job)
-    return (*clean, *srun, f"--nodelist={node}", "--nodes=1", "--ntasks=1")
+    return (*unset_prefix, *srun, f"--nodelist={node}", "--nodes=1", "--ntasks=1")
 
 
 _LONGEST_NODES = 4096
-"""So many nodes of one job are told apart at most: more are no list of nodes."""
+"""Limit of nodes in one range: a longer one is no list of nodes."""
 
 
-def node_names(listed: str) -> tuple[str, ...]:
-    """The nodes of a list as SLURM writes it, `a[08-10,12],b2`, in its order.
+def node_names(node_list: str) -> tuple[str, ...]:
+    """The nodes of a list in SLURM's notation, `a[08-10,12],b2`, in its order.
 
     Raises:
         ValueError: if it is none.
     """
     names: list[str] = []
-    for item in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", listed):
-        before = [""]
+    for item in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", node_list):
+        names_so_far = [""]
         for text, ranges in re.findall(r"([^\[\]]+)|\[([^\]]*)\]", item):
-            parts = [text] if text else list(_numbers(ranges))
-            before = [begin + part for begin in before for part in parts]
-        names += before
+            suffixes = [text] if text else list(_numbers(ranges))
+            names_so_far = [prefix + suffix for prefix in names_so_far for suffix in suffixes]
+        names += names_so_far
     return tuple(names)
 
 
 def _numbers(ranges: str) -> Iterator[str]:
-    """`08-10,12` one by one, as wide as they are written."""
-    for part in ranges.split(","):
-        first, _, last = part.partition("-")
+    """Expand `08-10,12`, with the same number of digits."""
+    for item in ranges.split(","):
+        first, _, last = item.partition("-")
         if int(last or first) - int(first) > _LONGEST_NODES:
             raise ValueError(f"{ranges!r} are no numbers of nodes")
         yield from (f"{number:0{len(first)}}" for number in range(int(first), int(last or first) + 1))
 
 
 def job_name(tag: str, component: str) -> str:
-    """What a job is called where the layout does not say."""
+    """The default name of a job."""
     return f"{tag.partition('@')[0]}-{component}"
 
 
 def submit_command(spec: Mapping[str, Any], script: Path) -> tuple[str, ...]:
-    """Prints the number of the job. Of a script of ours, the options are in it; those on the command line win
-    over those in a launcher's script.
+    """A command that prints the number of the job. A script of ours contains its options; on the command line
+    they override those in a launcher's script.
     """
-    asked = options(spec) if spec["script"] else ()
+    launcher_options = options(spec) if spec["script"] else ()
     # The scripts of launchers say --gres, beside which --gpus-per-node would be asked for, too.
-    words = (option.replace("--gpus-per-node=", "--gres=gpu:") for option in asked)
-    return ("sbatch", "--parsable", *words, str(script))
+    arguments = (option.replace("--gpus-per-node=", "--gres=gpu:") for option in launcher_options)
+    return ("sbatch", "--parsable", *arguments, str(script))
 
 
 def is_parallel(spec: Mapping[str, Any]) -> bool:
-    """The command runs more than once, by `srun`."""
+    """True if the command runs more than once, by `srun`."""
     return any(spec.get(name) not in ("", "1") for name in ("nodes", "tasks_per_node"))
 
 
 def script_text(spec: Mapping[str, Any], *, name: str, argv: Sequence[str], cwd: str, folder: Path) -> str:
     """The script for a job that runs `argv`, with its files in `folder`.
 
-    It passes the signals that `scancel --batch` sends on to the command, and writes down how each start
-    ended.
+    It forwards the signals that `scancel --batch` sends to the command, and records how each start ended.
 
     Raises:
-        ValueError: for an option that rltui needs for itself, or that is no line.
+        ValueError: for an option that rltui needs for itself, or that is no single line.
     """
-    given = [
+    directives = [
         f"--job-name={spec['job_name'] or name}",
         f"--output={_pattern(folder / LOG_FILE)}",
         "--open-mode=append",
@@ -354,7 +360,7 @@ def script_text(spec: Mapping[str, Any], *, name: str, argv: Sequence[str], cwd:
     return "\n".join(
         [
             "#!/bin/bash",
-            *map(directive, given),
+            *map(directive, directives),
             "",
             f"cd -- {shlex.quote(cwd)} || exit 127",
             "",
@@ -391,10 +397,10 @@ def _pattern(path: Path) -> str:
 
 
 def directive(option: str) -> str:
-    """The line of a script that asks for it: sbatch splits it at blanks, and knows quotes and backslashes.
+    """The line of a script for an option: sbatch splits it at blanks, and knows quotes and backslashes.
 
     Raises:
-        ValueError: for an option that would leave the line.
+        ValueError: for an option with several lines.
     """
     if re.fullmatch(r"[\w@%+=:,./\[\]-]+", one_line(option)):
         return f"#SBATCH {option}"
@@ -404,7 +410,7 @@ def directive(option: str) -> str:
 
 
 def recorded_end(folder: Path, restarts: int) -> int | None:
-    """Exit code that the script wrote at the end of its last start; `None`: it did not come to that."""
+    """Exit code that the script wrote at the end of its last start; `None`: it did not get there."""
     try:
         last = (folder / END_FILE).read_text(encoding="ascii").splitlines()[-1]
         count, code = map(int, last.split())
@@ -414,20 +420,22 @@ def recorded_end(folder: Path, restarts: int) -> int | None:
 
 
 def find_command() -> tuple[str, ...]:
-    """Prints number and command of all jobs and job arrays of the user that SLURM knows, for `found`."""
+    """A command that prints number and command of all jobs and job arrays of the user in SLURM, for
+    `found`.
+    """
     return ("squeue", "--noheader", f"--user={getpass.getuser()}", "--states=all", "--format=%F %o")
 
 
-def found(printed: str, script: Path) -> str | None:
+def found(output: str, script: Path) -> str | None:
     """The number of the job that was submitted with this script."""
-    for line in printed.splitlines():
+    for line in output.splitlines():
         number, _, command = line.strip().partition(" ")
         if command == str(script):
             return number
     return None
 
 
-_NO_ANSWER = re.compile(
+_UNREACHABLE = re.compile(
     r"unable to contact slurm controller|socket timed out|connection refused|connect failure|"
     r"communication connection failure|transport endpoint|zero bytes were transmitted|"
     r"in standby|unexpected message received|could not establish a configuration source|temporarily unable",
@@ -436,8 +444,8 @@ _NO_ANSWER = re.compile(
 
 
 def is_no_answer(errors: str) -> bool:
-    """SLURM did not answer, or not now: what it was asked may or may not have been done."""
-    return bool(_NO_ANSWER.search(errors))
+    """True if SLURM did not answer, or not now: the request may or may not have been executed."""
+    return bool(_UNREACHABLE.search(errors))
 
 
 def is_forgotten(errors: str) -> bool:
@@ -445,7 +453,7 @@ def is_forgotten(errors: str) -> bool:
 
 
 def fault(errors: str) -> str:
-    """The last of what a command of SLURM said went wrong, without the names before it."""
+    """The last error message of a command of SLURM, without the prefix."""
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     if not lines:
         return "it said nothing"

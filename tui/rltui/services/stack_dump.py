@@ -1,4 +1,4 @@
-"""What the Python processes of a tree are doing: `py-spy dump` of each."""
+"""Stack dumps of the Python processes of a tree: `py-spy dump` of each."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from rltui.services import subprocesses
 from rltui.services.processes.identity import PROC, ProcessId, command_line, descendants, is_alive, read_stat
 
 MOST_PROCESSES = 16
-EACH_S = 10.0
-"""For one process."""
-_ALL_S = 20.0
-"""For the tree."""
+PROCESS_TIMEOUT_S = 10.0
+"""Limit for one process, in seconds."""
+_TOTAL_TIMEOUT_S = 20.0
+"""Limit for the complete tree."""
 _AT_ONCE = 4
 LONGEST_DUMP = 64 * 1024
-"""Bytes kept of one process."""
+"""Limit of the dump of one process, in bytes."""
 
 
 def find_py_spy() -> str | None:
-    """Beside this interpreter, else on the PATH; `None` where it is not installed."""
-    beside = Path(OWN_PYTHON).with_name("py-spy")
-    return str(beside) if beside.is_file() else shutil.which("py-spy")
+    """Path next to this interpreter, else on the PATH; `None` if it is not installed."""
+    adjacent = Path(OWN_PYTHON).with_name("py-spy")
+    return str(adjacent) if adjacent.is_file() else shutil.which("py-spy")
 
 
 async def dump_stacks(root: ProcessId, *, py_spy: str | None = None) -> str | None:
-    """The stacks of `root` and its living descendants, parents first, for people.
+    """The stacks of `root` and its living descendants, parents first, for display.
 
-    Takes at most `_ALL_S`, covers `MOST_PROCESSES`. What could not be read is said in its place.
-    `None` where py-spy is not installed, or where the tree has no Python process.
+    Takes at most `_TOTAL_TIMEOUT_S`, covers `MOST_PROCESSES`. Failures are described in place of the stacks.
+    `None` if py-spy is not installed, or the tree has no Python process.
     """
     program = py_spy or find_py_spy()
     if program is None:
@@ -39,11 +39,11 @@ async def dump_stacks(root: ProcessId, *, py_spy: str | None = None) -> str | No
     if not tree:
         return None
     turns = asyncio.Semaphore(_AT_ONCE)
-    deadline = asyncio.get_running_loop().time() + _ALL_S
-    shown = tree[:MOST_PROCESSES]
-    dumps = await asyncio.gather(*(_dump(program, process, turns, deadline) for process in shown))
-    left = len(tree) - len(shown)
-    more = [f"… and {left} more Python processes, not asked"] if left else []
+    deadline = asyncio.get_running_loop().time() + _TOTAL_TIMEOUT_S
+    dumped = tree[:MOST_PROCESSES]
+    dumps = await asyncio.gather(*(_dump(program, process, turns, deadline) for process in dumped))
+    remaining = len(tree) - len(dumped)
+    more = [f"… and {remaining} more Python processes, not asked"] if remaining else []
     return "\n\n".join([*dumps, *more]) + "\n"
 
 
@@ -54,7 +54,7 @@ def _python_processes(root: ProcessId) -> list[ProcessId]:
 
 
 def _is_python(process: ProcessId) -> bool:
-    """By its program or a library it has loaded; titles (`VLLM::EngineCore`) say nothing."""
+    """Determined by its program or a loaded library; titles (`VLLM::EngineCore`) prove nothing."""
     folder = PROC / str(process.pid)
     try:
         if "python" in (folder / "exe").readlink().name:
@@ -67,23 +67,23 @@ def _is_python(process: ProcessId) -> bool:
 async def _dump(program: str, process: ProcessId, turns: asyncio.Semaphore, deadline: float) -> str:
     heading = f"Process {process.pid}: {command_line(process.pid)}"
     async with turns:
-        left_s = deadline - asyncio.get_running_loop().time()
-        if left_s <= 0:
-            return f"{heading}\n  not asked: the others took {_ALL_S:.0f} s"
-        return await _ask(program, process, heading, min(EACH_S, left_s))
+        remaining_s = deadline - asyncio.get_running_loop().time()
+        if remaining_s <= 0:
+            return f"{heading}\n  not asked: the others took {_TOTAL_TIMEOUT_S:.0f} s"
+        return await _run_py_spy(program, process, heading, min(PROCESS_TIMEOUT_S, remaining_s))
 
 
-async def _ask(program: str, process: ProcessId, heading: str, limit_s: float) -> str:
+async def _run_py_spy(program: str, process: ProcessId, heading: str, limit_s: float) -> str:
     stat = read_stat(process.pid)
     # py-spy 0.4 gives up on a process that is stopped already, unless it need not stop it itself.
     stopped = ("--nonblocking",) if stat is not None and stat.state in {"T", "t"} else ()
     command = (program, "dump", *stopped, "--pid", str(process.pid))
-    done = await subprocesses.run(command, timeout_s=limit_s)
-    if done.code is None:
+    outcome = await subprocesses.run(command, timeout_s=limit_s)
+    if outcome.code is None:
         return f"{heading}\n  no answer within {limit_s:.0f} s"
-    if done.code != 0:
-        return f"{heading}\n  {_failure(done.errors.decode(errors='replace'))}"
-    return _shortened(done.output).rstrip()
+    if outcome.code != 0:
+        return f"{heading}\n  {_failure(outcome.errors.decode(errors='replace'))}"
+    return _truncate(outcome.output).rstrip()
 
 
 def _failure(errors: str) -> str:
@@ -100,6 +100,6 @@ def _failure(errors: str) -> str:
     )
 
 
-def _shortened(output: bytes) -> str:
+def _truncate(output: bytes) -> str:
     text = output[:LONGEST_DUMP].decode(errors="replace")
     return text if len(output) <= LONGEST_DUMP else f"{text}\n  … cut after {LONGEST_DUMP // 1024} KiB"

@@ -33,12 +33,12 @@ from rltui.errors import ConflictError, RltuiError
 from rltui.services import processes, subprocesses
 from rltui.services.subprocesses import OUTER_VARIABLES
 
-_CALL_BACK_S = 2.0
-"""For a server to make its socket anew."""
+_LISTEN_TIMEOUT_S = 2.0
+"""Time for a server to create its socket again."""
 _UCRED = struct.Struct("3i")
-"""`struct ucred` of unix(7): pid, uid, gid."""
+"""Layout of `struct ucred` of unix(7): pid, uid, gid."""
 _MINIMUM_VERSION = (3, 2)
-"""First with `new-window -e`, `list-panes -f` and exact `=` targets as used here."""
+"""First version with `new-window -e`, `list-panes -f` and exact `=` targets as used here."""
 SUPERVISOR_WINDOW = "supervisor"
 _CONDA = "conda install -c conda-forge tmux"
 _INSTALL_HINT = f"install it: apt install tmux, dnf install tmux, or {_CONDA}"
@@ -68,8 +68,9 @@ _SERVER_KEYS: tuple[tuple[str, ...], ...] = (
         "ctrl+c stops nothing here: rltui stop #{window_name} does; q leaves",
     ),
 )
-"""Set with the options. Few panes here read keys, and the prefix is taken by a tmux of the person's own
-around this one. ctrl+] is what leaves a console elsewhere, too (telnet, virsh)."""
+"""Set with the options. Few panes here read keys, and the prefix is used by a tmux of the person's own around
+this one. ctrl+] leaves a console in other programs, too (telnet, virsh).
+"""
 
 _SERVER_VARIABLES = frozenset(
     {
@@ -86,8 +87,9 @@ _SERVER_VARIABLES = frozenset(
         "USER",
     }
 )
-"""All that the server itself inherits: what it starts with reaches every later session, so a GPU list or a
-component's tag from the shell of the first start must not be among it."""
+"""All that the server itself inherits: its environment reaches every later session, so a GPU list or a
+component's tag from the shell of the first start must not be included.
+"""
 
 
 class TmuxWindow(NamedTuple):
@@ -95,11 +97,13 @@ class TmuxWindow(NamedTuple):
     """Unique on the server, such as `@3`."""
     name: str
     pane_pid: int
-    """What tmux started: the supervisor or a shim."""
+    """Process that tmux started: the supervisor or a shim."""
     takes_keys: bool
-    """What runs in it has a terminal of its own: keys are for that."""
+    """True if its program has a terminal of its own, which gets the keys."""
     dead: bool
-    """It ended and the window was kept. Tells nothing about the exit code: tmux 3.3a often has none."""
+    """True if it ended and the window was kept. Says nothing about the exit code: tmux 3.3a often has
+    none.
+    """
 
 
 class TmuxHost:
@@ -115,8 +119,8 @@ class TmuxHost:
         self._socket_path = Path(folder) / f"tmux-{os.getuid()}" / socket_name
 
     def check(self) -> None:
-        """Raises `RltuiError` where tmux is missing or too old. What else it has to say counts for nothing: a
-        library that the loader complains of does not keep it from working.
+        """Raises `RltuiError` if tmux is missing or too old. Its other output is ignored: warnings of the
+        loader about a library do not prevent it from working.
         """
         if shutil.which("tmux") is None:
             raise RltuiError("tmux is not installed", hint=_INSTALL_HINT)
@@ -130,15 +134,15 @@ class TmuxHost:
             )
 
     def call_back(self) -> None:
-        """Have the server that this process runs in listen again, where its socket was deleted (tmux(1))."""
-        place, _, rest = os.environ.get("TMUX", "").partition(",")
-        pid = rest.partition(",")[0]
-        if Path(place) != self._socket_path or self._socket_path.exists() or pid != str(os.getppid()):
+        """Have the server that this process runs in listen again if its socket was deleted (tmux(1))."""
+        path, _, pid_and_session = os.environ.get("TMUX", "").partition(",")
+        pid = pid_and_session.partition(",")[0]
+        if Path(path) != self._socket_path or self._socket_path.exists() or pid != str(os.getppid()):
             return
         with suppress(OSError):  # where the folder cannot be made, the server cannot listen there either
             self._socket_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.kill(int(pid), signal.SIGUSR1)
-        deadline = time.monotonic() + _CALL_BACK_S
+        deadline = time.monotonic() + _LISTEN_TIMEOUT_S
         while not self._socket_path.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
 
@@ -161,10 +165,11 @@ class TmuxHost:
     def start_window(
         self, session: str, window: str, argv: Sequence[str], *, cwd: str, takes_keys: bool = False
     ) -> TmuxWindow:
-        """Run `argv`, without a shell, in a new window that stays when it ends; replaces dead namesakes.
+        """Run `argv`, without a shell, in a new window that stays when it ends; replaces dead windows of that
+        name.
 
-        Where the session is gone (somebody ended the tmux server), it is made anew with this process's
-        environment, which is that of the first one where the supervisor calls.
+        If the session is gone (somebody killed the tmux server), it is created again with this process's
+        environment, which is that of the first one if the supervisor calls.
 
         Raises:
             ConflictError: A living window has that name.
@@ -173,10 +178,10 @@ class TmuxHost:
         then = [typing] if takes_keys else []
         if not self.has_session(session):
             return self._new_session(session, window, argv, cwd=cwd, env={}, then=then)
-        namesakes = [other for other in self.list_windows(session) if other.name == window]
-        if any(not other.dead for other in namesakes):
+        namesakes = [existing for existing in self.list_windows(session) if existing.name == window]
+        if any(not existing.dead for existing in namesakes):
             raise ConflictError(f"tmux window {window!r} of session {session!r} is still running")
-        place = (
+        window_options = (
             "-t",
             f"={session}:",
             "-n",
@@ -187,13 +192,15 @@ class TmuxHost:
             "-F",
             _WINDOW_FORMAT,
         )
-        replaced = [("kill-window", "-t", other.id) for other in namesakes]
-        lines = self._run(("new-window", "-d", *place, "--", *_executed(argv)), *replaced, *then)
+        kill_commands = [("kill-window", "-t", existing.id) for existing in namesakes]
+        lines = self._run(
+            ("new-window", "-d", *window_options, "--", *_exec_argv(argv)), *kill_commands, *then
+        )
         return _parse_window(lines[0])
 
     def list_windows(self, session: str) -> tuple[TmuxWindow, ...]:
-        """In the order they were made; empty where the session or the server does not exist."""
-        lines = self._ask("list-panes", "-a", "-F", f"#{{session_name}} {_WINDOW_FORMAT}")
+        """Windows in the order of their creation; empty if the session or the server does not exist."""
+        lines = self._run_or_empty("list-panes", "-a", "-F", f"#{{session_name}} {_WINDOW_FORMAT}")
         return tuple(
             _parse_window(line.removeprefix(f"{session} "))
             for line in lines
@@ -202,13 +209,13 @@ class TmuxHost:
 
     def list_sessions(self) -> tuple[str, ...]:
         """Names of all sessions; empty where no server runs."""
-        return tuple(self._ask("list-sessions", "-F", "#{session_name}"))
+        return tuple(self._run_or_empty("list-sessions", "-F", "#{session_name}"))
 
     def has_session(self, session: str) -> bool:
         return session in self.list_sessions()
 
     def kill_session(self, session: str) -> None:
-        """End the session's windows. Its processes get SIGHUP, which shims ignore: end those first."""
+        """Close the session's windows. Its processes get SIGHUP, which shims ignore: end those first."""
         if self.has_session(session):
             self._run(("kill-session", "-t", f"={session}"))
 
@@ -252,29 +259,29 @@ class TmuxHost:
         env: Mapping[str, str],
         then: Sequence[Sequence[str]],
     ) -> TmuxWindow:
-        """Create the session with window 0 running `argv`, and run `then` in the same breath.
+        """Create the session with window 0 running `argv`, and run `then` in the same client call.
 
         This process's environment plus `env` becomes the session's.
         """
         create = ("new-session", "-d", "-s", session, "-n", _literal(window), "-x", "200", "-y", "50")
-        place = ("-c", _literal(cwd), "-P", "-F", _WINDOW_FORMAT, "--")
-        *ahead, names = _update_environment(os.environ.keys() - OUTER_VARIABLES | env.keys())
+        window_options = ("-c", _literal(cwd), "-P", "-F", _WINDOW_FORMAT, "--")
+        *preparing, names = _update_environment(os.environ.keys() - OUTER_VARIABLES | env.keys())
         # a server that does not exit for want of sessions; without effect on one that runs
         start = (("start-server",), _EXIT_EMPTY_OFF)
         try:
             self._run(*start, variables=_SERVER_VARIABLES)
         except RltuiError as error:
-            if not any(sign in str(error) for sign in _DYING):
+            if not any(text in str(error) for text in _DYING):
                 raise
             self._run(*start, variables=_SERVER_VARIABLES)
         try:
             self._run(*(("set-option", *option) for option in SERVER_OPTIONS))
             self._run(*(("bind-key", *key) for key in _SERVER_KEYS))
-            for command in ahead:
+            for command in preparing:
                 self._run(command)
             lines = self._run(
                 names,
-                (*create, *place, *_executed(argv)),
+                (*create, *window_options, *_exec_argv(argv)),
                 ("set-option", "-g", "update-environment", ""),
                 *then,
                 env=env,
@@ -283,17 +290,17 @@ class TmuxHost:
             self._run(_EXIT_EMPTY_ON)
         return _parse_window(lines[0])
 
-    def _ask(self, *command: str) -> list[str]:
-        """Output lines; none where the server or the session is not there, which is no error when asking."""
+    def _run_or_empty(self, *command: str) -> list[str]:
+        """Output lines; none if the server or the session does not exist, which is no error for a query."""
         try:
             return self._run(command)
         except RltuiError as error:
-            if any(sign in str(error) for sign in _NOT_THERE):
+            if any(text in str(error) for text in _MISSING):
                 return []
             raise
 
     def _refuse_stopped(self) -> None:
-        """A server that is stopped takes every command, and answers none."""
+        """A server that is stopped accepts every command, and answers none."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(1.0)
             try:
@@ -318,13 +325,13 @@ class TmuxHost:
     ) -> list[str]:
         """Run tmux commands in one client, with nothing between them, and return the output lines.
 
-        The client gets this process's environment, of it only `variables` where given, and `env`.
+        The client gets this process's environment, or only its `variables` if given, and `env`.
         """
         self._refuse_stopped()
-        words = [word for command in commands for word in (*map(_escaped, command), ";")][:-1]
+        argv = [argument for command in commands for argument in (*map(_escape, command), ";")][:-1]
         try:
             with _client_environment(variables, env or {}):
-                result = self._server.cmd(*words)
+                result = self._server.cmd(*argv)
         except TmuxCommandNotFound:
             raise RltuiError("tmux is not installed", hint=_INSTALL_HINT) from None
         except OSError as error:
@@ -337,19 +344,19 @@ class TmuxHost:
 
 _WINDOW_FORMAT = "#{window_id} #{pane_pid} #{?@takes_keys,1,0} #{pane_dead} #{window_name}"
 _DYING = ("server exited", "lost server")
-"""Said when the last session ended a moment ago."""
-_NOT_THERE = ("no server running", "error connecting", "can't find session", "no sessions", *_DYING)
+"""Messages when the last session ended a moment ago."""
+_MISSING = ("no server running", "error connecting", "can't find session", "no sessions", *_DYING)
 _EXIT_EMPTY_OFF = ("set-option", "-s", "exit-empty", "off")
 _EXIT_EMPTY_ON = ("set-option", "-s", "exit-empty", "on")
 _MAX_NAME = 48
 _MAX_NAMES_BYTES = 8000
-"""Half of what tmux takes in one command (16 KiB), the rest is for the command beside it."""
+"""Half of what tmux takes in one command (16 KiB), the rest is for the command that follows."""
 
 
 def session_name(experiment: str) -> str:
     """The tmux session of an experiment: a different one for each name, letters, digits, `_` and `-` only.
 
-    tmux itself turns `.` and `:` into `_`, which lets two experiments meet in one session.
+    tmux itself turns `.` and `:` into `_`, which would let two experiments share a session.
     """
     readable = re.sub(r"[^A-Za-z0-9_-]", "_", experiment)[:_MAX_NAME].lstrip("-")
     if readable == experiment:
@@ -363,41 +370,46 @@ def _parse_window(line: str) -> TmuxWindow:
 
 
 def _literal(text: str) -> str:
-    """Text that tmux would expand as a format."""
+    """Escape text that tmux would expand as a format."""
     return text.replace("#", "##")
 
 
 def _update_environment(variables: Set[str]) -> list[tuple[str, ...]]:
-    """Commands that make the next session take these over from its client, in pieces that tmux accepts.
+    """Commands that make the next session import these variables from its client, in pieces that tmux
+    accepts.
 
-    By name, since a pattern takes only its first match (3.3a, `environ_update`).
+    By name, since a pattern imports only its first match (3.3a, `environ_update`).
     """
     names = " ".join(sorted(name for name in variables if re.fullmatch(r"\w+", name, re.ASCII)))
     pieces = textwrap.wrap(names, _MAX_NAMES_BYTES, break_long_words=False, break_on_hyphens=False)
     return [("set-option", "-ga", "update-environment", piece) for piece in pieces or [""]]
 
 
-def _executed(argv: Sequence[str]) -> tuple[str, ...]:
-    """A lone word would be run by a shell, several are executed (`spawn.c`), so one gets `env` before it."""
+def _exec_argv(argv: Sequence[str]) -> tuple[str, ...]:
+    """A single argument would be run by a shell, several are executed (`spawn.c`), so a single one gets
+    `env` before it.
+    """
     return ("env", *argv) if len(argv) == 1 else tuple(argv)
 
 
-def _escaped(word: str) -> str:
-    """A `;` at the end of a word would end the command (`cmd_parse_from_arguments`)."""
-    return f"{word[:-1]}\\;" if word.endswith(";") else word
+def _escape(argument: str) -> str:
+    """Escape a `;` at the end of an argument, which would end the command (`cmd_parse_from_arguments`)."""
+    return f"{argument[:-1]}\\;" if argument.endswith(";") else argument
 
 
 def _hint_for(stderr: Sequence[str]) -> str:
     if any("too long" in line for line in stderr):
         return "tmux takes at most 16 KiB of arguments and variables together: pass less."
-    if any(f"{word} " in line for line in stderr for word in ("couldn't create directory", "error creating")):
+    if any(
+        f"{phrase} " in line for line in stderr for phrase in ("couldn't create directory", "error creating")
+    ):
         return "its socket needs a folder that you can write to: export TMUX_TMPDIR=FOLDER"
     return ""
 
 
 @contextmanager
 def _client_environment(variables: frozenset[str] | None, env: Mapping[str, str]) -> Iterator[None]:
-    """Change this process's environment for one call: libtmux has no other way to choose the client's."""
+    """Change this process's environment for one call: libtmux has no other way to set the client's."""
     before = dict(os.environ)
     for name in before:
         if name in OUTER_VARIABLES or (variables is not None and name not in variables):
@@ -414,9 +426,11 @@ def _client_environment(variables: frozenset[str] | None, env: Mapping[str, str]
 _logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 5.0
-"""For each call: a tmux server that is stopped must not hold up the others."""
+"""Limit for each call: a tmux server that is stopped must not block the others."""
 _FORMAT = "#{client_name} #{client_tty} #{session_name}"
-"""Only the last may hold spaces. A tab would not arrive: tmux replaces it where the locale is not UTF-8."""
+"""Only the last field may contain spaces. A tab would not arrive: tmux replaces it if the locale is not
+UTF-8.
+"""
 
 
 async def show_message(
@@ -427,19 +441,19 @@ async def show_message(
     session: str | None = None,
     patterns: Sequence[str] = ("*",),
 ) -> int:
-    """Show `text` on one line until a key is pressed or `duration_s` is over. Returns to how many clients.
+    """Show `text` on one line until a key is pressed or `duration_s` is over. Returns the number of clients.
 
-    `server` is a name (`tmux -L NAME`) or, with a `/`, the path of a socket; none is started. Only clients
-    of `session` where it is given, and whose tty or session one of the `patterns` matches.
+    `server` is a name (`tmux -L NAME`) or, with a `/`, the path of a socket; none is started. Only clients of
+    `session` if given, and whose tty or session one of the `patterns` matches.
     """
     tmux = _tmux(server)
     lines = await _output(*tmux, "list-clients", "-F", _FORMAT)
-    wanted = [name for line in lines if (name := _wanted(line, session, patterns)) is not None]
-    shown = _message(text)
-    for client in wanted:
+    clients = [name for line in lines if (name := _matching_client(line, session, patterns)) is not None]
+    message = _message(text)
+    for client in clients:
         delay = str(int(duration_s * 1000))
-        await _output(*tmux, "display-message", "-d", delay, "-c", client, "--", shown)
-    return len(wanted)
+        await _output(*tmux, "display-message", "-d", delay, "-c", client, "--", message)
+    return len(clients)
 
 
 def _tmux(server: str) -> tuple[str, ...]:
@@ -448,7 +462,7 @@ def _tmux(server: str) -> tuple[str, ...]:
     return "tmux", "-L", server
 
 
-def _wanted(line: str, session: str | None, patterns: Sequence[str]) -> str | None:
+def _matching_client(line: str, session: str | None, patterns: Sequence[str]) -> str | None:
     name, tty, attached_to = line.split(" ", 2)
     if session is not None and attached_to != session:
         return None
@@ -458,22 +472,22 @@ def _wanted(line: str, session: str | None, patterns: Sequence[str]) -> str | No
 
 def _message(text: str) -> str:
     """One line that tmux expands to the text: neither a format, nor a time, nor the end of a command."""
-    line = " ".join(plain_text(part).strip() for part in text.splitlines())
+    line = " ".join(plain_text(segment).strip() for segment in text.splitlines())
     line = line.replace("#", "##").replace("%", "%%")
     return f"{line[:-1]}\\;" if line.endswith(";") else line
 
 
 async def _output(*command: str) -> list[str]:
-    """Lines of its output; none where it fails, which is no news where a server or client is gone."""
+    """Lines of its output; none if it fails, which is normal if a server or client is gone."""
     try:
-        done = await subprocesses.run(command, timeout_s=TIMEOUT_S)
+        outcome = await subprocesses.run(command, timeout_s=TIMEOUT_S)
     except RltuiError as error:
         _logger.warning("%s", error.title)
         return []
-    if done.code is None:
+    if outcome.code is None:
         _logger.warning("%s does not answer", " ".join(command[:3]))
         return []
-    if done.code:
-        _logger.info("%s: %s", " ".join(command[:4]), done.errors.decode(errors="replace").strip())
+    if outcome.code:
+        _logger.info("%s: %s", " ".join(command[:4]), outcome.errors.decode(errors="replace").strip())
         return []
-    return done.output.decode(errors="replace").splitlines()
+    return outcome.output.decode(errors="replace").splitlines()

@@ -1,6 +1,6 @@
-"""Programs that may be run without asking: those in folders that a person named to `rltui trust`, and what a
-person started: the layout file as it was then, and the checkout. A layout or a checkout that
-merely lies near a config, or below those, is not among them.
+"""Programs that may be run without confirmation: those in folders that a person named to `rltui trust`, and
+those that a person started: the layout file as it was then, and the checkout. A layout or a checkout that
+merely is near a config, or below those, is not included.
 """
 
 from __future__ import annotations
@@ -20,68 +20,68 @@ from rltui.services import checkout, layout_files
 from rltui.services.config.source import content_of, sha_of
 from rltui.services.own_files import make_folder, write_atomically
 
-_Line = tuple[str, ...]
+_Entry = tuple[str, ...]
 """`("tree", FOLDER)`: with all below it, as a person named it. `("checkout", FOLDER)`: without what is below.
-`("layout", FILE, SHA256)`: as long as it says that. Paths are absolute, without links.
+`("layout", FILE, SHA256)`: while it has this content. Paths are absolute, without links.
 """
 
 
 def is_trusted(folder: Path) -> bool:
-    """Whether the programs of the project in `folder` may be run."""
+    """True if the programs of the project in `folder` may be run."""
     real = folder.resolve()
-    return ("checkout", str(real)) in _listed() or _is_in_tree(real)
+    return ("checkout", str(real)) in _read_entries() or _is_in_tree(real)
 
 
 def is_layout_trusted(file: Path) -> bool:
-    """Whether the commands of a layout may be run. The user's layouts and rltui's own always are."""
+    """True if the commands of a layout may be run. The user's layouts and rltui's own always may."""
     real = file.resolve()
     own = (folder.resolve() for folder in layout_files.folders(None))
     if any(folder in real.parents for folder in own) or _is_in_tree(real):
         return True
     try:
-        return _of_layout(real) in _listed()
+        return _layout_entry(real) in _read_entries()
     except ConfigError:
         return False
 
 
-def _of_layout(real: Path) -> _Line:
+def _layout_entry(real: Path) -> _Entry:
     return "layout", str(real), sha_of(content_of(real))
 
 
 def _is_in_tree(real: Path) -> bool:
-    listed = _listed()
-    return any(("tree", str(path)) in listed for path in (real, *real.parents))
+    entries = _read_entries()
+    return any(("tree", str(path)) in entries for path in (real, *real.parents))
 
 
 def trust(folder: Path) -> None:
-    """Trust a folder and all that lies in it from now on.
+    """Trust a folder and all that is in it from now on.
 
     Raises:
-        RltuiError: if that cannot be kept.
+        RltuiError: if that cannot be stored.
     """
-    _keep([("tree", str(folder.resolve()))])
+    _add_entries([("tree", str(folder.resolve()))])
 
 
 def trust_programs(
     layout_file: Path, framework: Framework, *, workspace: Path, config_files: Sequence[Path]
 ) -> None:
-    """Trust what an experiment that somebody starts runs: its layout, and its checkout.
+    """Trust the layout and the checkout of an experiment that somebody starts.
 
     Raises:
         ConfigError: as `checkout.find`; if the layout cannot be read.
-        RltuiError: if that cannot be kept.
+        RltuiError: if that cannot be stored.
     """
-    new = [] if is_layout_trusted(layout_file) else [_of_layout(layout_file.resolve())]
+    new = [] if is_layout_trusted(layout_file) else [_layout_entry(layout_file.resolve())]
     if framework.checkout is not None:
-        found = checkout.find(framework.checkout, workspace=workspace, config_files=config_files)
-        if found is not None and not is_trusted(project := checkout.project_of(found, framework.checkout)):
+        folder = checkout.find(framework.checkout, workspace=workspace, config_files=config_files)
+        if folder is not None and not is_trusted(project := checkout.project_of(folder, framework.checkout)):
             new.append(("checkout", str(project.resolve())))
-    _keep(new)
+    _add_entries(new)
 
 
-def _keep(new: Iterable[_Line]) -> None:
-    known = _listed()
-    if not (lines := [f"{json.dumps(each)}\n" for each in new if each not in known]):
+def _add_entries(new: Iterable[_Entry]) -> None:
+    existing = _read_entries()
+    if not (lines := [f"{json.dumps(entry)}\n" for entry in new if entry not in existing]):
         return
     make_folder(_file().parent)
     try:
@@ -93,15 +93,15 @@ def _keep(new: Iterable[_Line]) -> None:
 
 
 def distrust(folder: Path) -> None:
-    """Trust a folder no longer, nor any in it.
+    """Stop trusting a folder and any in it.
 
     Raises:
-        RltuiError: if that cannot be kept.
+        RltuiError: if that cannot be stored.
     """
     real = folder.resolve()
-    left = [each for each in _listed() if not Path(each[1]).is_relative_to(real)]
+    remaining = [entry for entry in _read_entries() if not Path(entry[1]).is_relative_to(real)]
     make_folder(_file().parent)
-    write_atomically(_file(), "".join(f"{json.dumps(each)}\n" for each in left).encode())
+    write_atomically(_file(), "".join(f"{json.dumps(entry)}\n" for entry in remaining).encode())
 
 
 def untrusted(folder: Path) -> str:
@@ -109,17 +109,17 @@ def untrusted(folder: Path) -> str:
 
 
 def _file() -> Path:
-    """Earlier versions kept another, in which what was started and what was named look alike."""
+    """Earlier versions have another file, which does not tell started from named folders."""
     return paths.state_dir() / "trusted.jsonl"
 
 
-def _listed() -> list[_Line]:
+def _read_entries() -> list[_Entry]:
     try:
         lines = _file().read_text(errors="replace").splitlines()
     except OSError:
         return []
-    found = []
+    documents = []
     for line in lines:
         with suppress(ValueError, RecursionError):
-            found.append(json.loads(line))
-    return [tuple(each) for each in found if TEXTS.fits(each) and len(each) > 1]
+            documents.append(json.loads(line))
+    return [tuple(document) for document in documents if TEXTS.fits(document) and len(document) > 1]
