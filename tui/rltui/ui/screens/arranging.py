@@ -11,9 +11,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from rltui.ui.actions import KeyContext, Scope, key_of
-from rltui.ui.arrangement import CHARTS, Arrangement, Direction
-from rltui.ui.borders import border_of, dragged
 from rltui.ui.key_bindings import keys, own
+from rltui.ui.panels.arrangement import CHARTS, Arrangement, Direction
 from rltui.ui.shared import UiStateStore
 from rltui.ui.widgets.body import Body, PaneActions
 
@@ -28,7 +27,7 @@ class ArrangedPanes(PaneActions):
     """Of all experiments with this layout."""
 
     @property
-    def usual(self) -> Arrangement:
+    def default_arrangement(self) -> Arrangement:
         """As the layout says."""
         raise NotImplementedError
 
@@ -38,7 +37,7 @@ class ArrangedPanes(PaneActions):
 
     @on(Body.Rearranged)
     def _keep_arrangement(self) -> None:
-        self.layout_memory.note("arrangement", self.body.arrangement.kept())
+        self.layout_memory.note("arrangement", self.body.arrangement.to_json())
         self.fill()
         self.refresh_bindings()
 
@@ -51,36 +50,36 @@ class ArrangedPanes(PaneActions):
         if (name := body.name_of(pane)) is not None:
             if len(body.panes) > 1:
                 self.action_focus_beside(1)
-            await body.rearrange(body.arrangement.hiding(name))
+            await body.rearrange(body.arrangement.hide(name))
 
     async def action_show_all_panes(self) -> None:
         body = self.body
-        names = set(body.arrangement.hidden) - self.usual.hidden
-        await body.rearrange(body.arrangement.showing(*names))
+        names = set(body.arrangement.hidden) - self.default_arrangement.hidden
+        await body.rearrange(body.arrangement.show(*names))
 
     async def action_usual_panes(self) -> None:
-        await self.body.rearrange(self.usual)
+        await self.body.rearrange(self.default_arrangement)
 
     async def action_toggle_charts(self) -> None:
         arrangement = self.body.arrangement
         is_hidden = CHARTS in arrangement.hidden
-        await self.body.rearrange(arrangement.showing(CHARTS) if is_hidden else arrangement.hiding(CHARTS))
+        await self.body.rearrange(arrangement.show(CHARTS) if is_hidden else arrangement.hide(CHARTS))
 
     async def move_pane(self, direction: Direction) -> None:
         body = self.body
         if (name := body.name_of(self.current_pane)) is not None:
-            seen = {each for each in map(body.name_of, body.panes) if each is not None}
-            await body.rearrange(body.arrangement.moved(name, direction, seen))
+            visible = {name for name in map(body.name_of, body.panes) if name is not None}
+            await body.rearrange(body.arrangement.move(name, direction, visible))
 
     async def resize_pane(self, cells: int, rows: int) -> None:
         """Wider or higher by so many steps, or less."""
         body = self.body
         name = body.name_of(self.current_pane)
-        if name is None or (found := border_of(body.placing, name, between_columns=bool(cells))) is None:
-            return
-        border, sign = found
-        by = sign * (cells * _CELLS + rows * _ROWS)
-        await body.rearrange(dragged(body.arrangement, body.placing, border, by))
+        nearest = body.geometry.border_of(name, between_columns=bool(cells)) if name is not None else None
+        if nearest is not None:
+            border, direction = nearest
+            distance = direction * (cells * _CELLS + rows * _ROWS)
+            await body.rearrange(body.geometry.drag(body.arrangement, border, distance))
 
 
 class ArrangeLine(ModalScreen[None]):

@@ -11,8 +11,8 @@ from textual import on
 
 from rltui.core.edit_log import edited_keys
 from rltui.errors import RltuiError
-from rltui.ui.arrangement import Arrangement
 from rltui.ui.background import in_background
+from rltui.ui.panels.arrangement import Arrangement
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.arranging import ArrangedPanes
 from rltui.ui.shared import AppState, UiStateStore
@@ -37,7 +37,7 @@ class SavedViewState(ArrangedPanes):
 
     @property
     def arrangement(self) -> Arrangement:
-        return Arrangement.restored(self.layout_memory.values.get("arrangement"), self.usual)
+        return Arrangement.from_json(self.layout_memory.values.get("arrangement"), self.default_arrangement)
 
     def on_mount(self) -> None:
         """The first frame need not wait for what comes now."""

@@ -21,12 +21,12 @@ from rltui.core.states import ComponentState
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, Scope, key_of
-from rltui.ui.arrangement import Arrangement
 from rltui.ui.base_screen import EXPERIMENT_KEYS
 from rltui.ui.commands.components import ComponentActions
 from rltui.ui.config_actions import CONFIG_KEYS, ConfigActions
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.messages import NotifyingApp, waiting
+from rltui.ui.panels.arrangement import Arrangement
 from rltui.ui.requests import ConfirmableRequest, access_text
 from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.kept_place import SavedViewState
@@ -147,8 +147,8 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
         return Body(self.shared, self.arrangement, self._component_ids, self._log_ids)
 
     @property
-    def usual(self) -> Arrangement:
-        return Arrangement.usual(self.experiment.screen, (*self._component_ids, *self._log_ids))
+    def default_arrangement(self) -> Arrangement:
+        return Arrangement.of_layout(self.experiment.screen, (*self._component_ids, *self._log_ids))
 
     def on_mount(self) -> None:
         self.post_message(self.Composed())

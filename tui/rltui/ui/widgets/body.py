@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pkgutil import resolve_name
 
 from textual import events, on
@@ -15,12 +16,12 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from rltui.ui.arrangement import CHARTS, GPUS, KNOBS, PANELS, Arrangement
 from rltui.ui.base_screen import BaseScreen
-from rltui.ui.borders import Border, border_at, dragged
-from rltui.ui.geometry import Geometry, PanelState, place
 from rltui.ui.logs.view import LogView
+from rltui.ui.panels.arrangement import CHARTS, GPUS, KNOBS, PANELS, Arrangement
+from rltui.ui.panels.geometry import Attention, Border, Geometry, PanelState, fit
 from rltui.ui.shared import ExperimentState
+from rltui.ui.styles import FAINT
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
@@ -51,6 +52,21 @@ class _PlacedLayout(Layout):
 _PLACED = _PlacedLayout()
 
 
+@dataclass(frozen=True, slots=True)
+class _BorderDrag:
+    """A button that went down on a border, and how everything was then."""
+
+    border: Border
+    start: Offset
+    arrangement: Arrangement
+    geometry: Geometry
+
+    def to(self, pointer: Offset) -> Arrangement:
+        distance = pointer - self.start
+        cells = distance.x if self.border.between_columns else distance.y
+        return self.geometry.drag(self.arrangement, self.border, cells)
+
+
 class Body(Widget):
     """Places its panes by an `Arrangement`, and by what happens in them. Its borders are dragged by mouse."""
 
@@ -71,13 +87,12 @@ class Body(Widget):
         self.arrangement = arrangement
         self._besides: set[str] = set()
         self._panes = {name: self._pane(name) for name in self._wanted()}
-        self.placing = Geometry()
+        self.geometry = Geometry()
         """Of the last layout."""
         self.zoomed: Widget | None = None
-        self._selected: str | None = None
-        self._focused: str | None = None
-        self._grabbed: tuple[Border, Offset, Arrangement, Geometry] | None = None
-        """The border under a button that is down, where it went down, and how it was then."""
+        self._attention = Attention()
+        self._drag: _BorderDrag | None = None
+        """While a button is down on a border."""
 
     @property
     def layout(self) -> Layout:
@@ -85,7 +100,7 @@ class Body(Widget):
         return _PLACED
 
     def compose(self) -> ComposeResult:
-        self._show_look(self._place(self.app.size - Size(0, _BARS)))
+        self._show_look(self._fit(self.app.size - Size(0, _BARS)))
         yield from self._panes.values()
 
     def _pane(self, name: str) -> Widget:
@@ -155,20 +170,20 @@ class Body(Widget):
 
     def placed(self, size: Size) -> dict[Widget, Region]:
         """Where the panes are on a body of this size, from now on."""
-        placing = self._place(size)
-        if placing != self.placing:
-            self.placing = placing
-            self.call_later(self._show_look, placing)
+        geometry = self._fit(size)
+        if geometry != self.geometry:
+            self.geometry = geometry
+            self.call_later(self._show_look, geometry)
         return {
-            self._panes[name]: Region(each.x, each.y, each.width, each.height)
-            for name, each in placing.places.items()
+            self._panes[name]: Region(rectangle.x, rectangle.y, rectangle.width, rectangle.height)
+            for name, rectangle in geometry.rectangles.items()
         }
 
     def place_anew(self) -> None:
         """Something has happened in a pane, or another one is looked at: lay out where that matters."""
-        if self.size and (placing := self._place(self.size)) != self.placing:
-            self.placing = placing
-            self._show_look(placing)
+        if self.size and (geometry := self._fit(self.size)) != self.geometry:
+            self.geometry = geometry
+            self._show_look(geometry)
             self._clear_arrangement_cache()  # Textual clears those of its ancestors alone
             self.refresh(layout=True)
 
@@ -190,14 +205,10 @@ class Body(Widget):
         hidden = self.arrangement.hidden
         return [name for column in self.arrangement.columns for name in column if name in names - hidden]
 
-    def _place(self, size: Size) -> Geometry:
-        return place(
-            self.arrangement,
-            (size.width, size.height),
-            self._states(),
-            focused=self._focused,
-            selected=self._selected,
-            zoomed=self.name_of(self.zoomed),
+    def _fit(self, size: Size) -> Geometry:
+        zoomed = self.name_of(self.zoomed)
+        return fit(
+            self.arrangement, (size.width, size.height), self._states(), self._attention, zoomed=zoomed
         )
 
     def _states(self) -> dict[str, PanelState]:
@@ -216,52 +227,52 @@ class Body(Widget):
                     states[name] = PanelState(is_side=True)
         return states
 
-    def _show_look(self, placing: Geometry) -> None:
-        self.set_class(placing.is_flat, "-flat")
+    def _show_look(self, geometry: Geometry) -> None:
+        self.set_class(geometry.is_flat, "-flat")
         for name, pane in self._panes.items():
-            where = placing.places.get(name)
-            pane.set_class(where is not None and where.is_folded, "-folded")
+            rectangle = geometry.rectangles.get(name)
+            pane.set_class(rectangle is not None and rectangle.is_folded, "-folded")
 
     def render(self) -> Content:
         """What stands between the panes, which is little."""
-        rows = {note.y: note for note in self.placing.notes}
+        rows = {caption.y: caption for caption in self.geometry.captions}
         lines = []
         for y in range(max(rows, default=-1) + 1):
-            note = rows.get(y)
-            lines.append(Content.styled(" " * note.x + note.text, "$foreground 60%") if note else Content(""))
+            caption = rows.get(y)
+            text = "" if caption is None else " " * caption.x + caption.text
+            lines.append(Content.styled(text, FAINT))
         return Content("\n").join(lines)
 
     # mouse
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        at = event.screen_offset - self.region.offset
-        border = border_at(self.placing, at.x, at.y) if self.zoomed is None and event.button == 1 else None
-        self._grabbed = None if border is None else (border, at, self.arrangement, self.placing)
+        start = event.screen_offset - self.region.offset
+        border = None
+        if self.zoomed is None and event.button == 1:
+            border = self.geometry.border_at(start.x, start.y)
+        self._drag = None if border is None else _BorderDrag(border, start, self.arrangement, self.geometry)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """With the button down, the border goes with the pointer."""
-        if self._grabbed is None:
+        if self._drag is None:
             return
         if not event.button:  # it went up where nobody saw it
-            self._let_go()
+            self._end_drag()
             return
-        border, start, arrangement, placing = self._grabbed
         if self.app.mouse_captured is not self:
             self.capture_mouse()
-        moved = event.screen_offset - self.region.offset - start
-        self.arrangement = dragged(
-            arrangement, placing, border, moved.x if border.between_columns else moved.y
-        )
+        self.arrangement = self._drag.to(event.screen_offset - self.region.offset)
         self.place_anew()
 
     def on_mouse_up(self) -> None:
-        self._let_go()
+        self._end_drag()
 
-    def _let_go(self) -> None:
+    def _end_drag(self) -> None:
+        """Leave the border where it is."""
         if self.app.mouse_captured is self:
             self.release_mouse()
             self.post_message(self.Rearranged())
-        self._grabbed = None
+        self._drag = None
 
     def on_click(self, event: events.Click) -> None:
         """Twice: the pane alone, and all again. A row of knobs has a meaning of its own for it."""
@@ -274,7 +285,7 @@ class Body(Widget):
 
     def attend(self, focused: Widget | None, selected: str | None) -> None:
         """Somebody looks at these now."""
-        self._focused, self._selected = self.name_of(focused), selected
+        self._attention = Attention(self.name_of(focused), selected)
         for pane in self.readers:
             pane.selected = pane.reader_id == selected
         self.place_anew()

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rltui.core.layout import Screen
-from rltui.ui.arrangement import Arrangement
-from rltui.ui.borders import Border, border_at, border_of, dragged
-from rltui.ui.geometry import PanelState, place
+from rltui.ui.panels.arrangement import Arrangement
+from rltui.ui.panels.geometry import Border, PanelState, fit
 
 NAMES = ("inference", "orchestrator", "trainer")
 STATES = dict.fromkeys((*NAMES, "gpus", "knobs"), PanelState())
-USUAL = Arrangement.usual(Screen(), NAMES)
+USUAL = Arrangement.of_layout(Screen(), NAMES)
 SIZE = (150, 42)
-PLACED = place(USUAL, SIZE, STATES)
+PLACED = fit(USUAL, SIZE, STATES)
 
 
 @pytest.mark.parametrize(
@@ -33,41 +32,41 @@ PLACED = place(USUAL, SIZE, STATES)
     ids=str,
 )
 def test_borders_are_the_frames_of_both(x: int, y: int, border: Border | None) -> None:
-    assert border_at(PLACED, x, y) == border
+    assert PLACED.border_at(x, y) == border
 
 
 def test_a_folded_panel_is_dragged_with_the_border() -> None:
-    found = place(USUAL, SIZE, {**STATES, "orchestrator": PanelState(is_idle=True)})
-    y = found.places["orchestrator"].y
+    found = fit(USUAL, SIZE, {**STATES, "orchestrator": PanelState(is_idle=True)})
+    top = found.rectangles["orchestrator"].y
     between = Border("inference", "trainer", between_columns=False)
-    assert [border_at(found, 50, at) for at in (y - 1, y, y + 1)] == [between] * 3
+    assert [found.border_at(50, y) for y in (top - 1, top, top + 1)] == [between] * 3
 
 
 def test_a_border_goes_where_it_is_dragged() -> None:
     between = Border("inference", "orchestrator", between_columns=False)
     for by, rows in ((5, (19, 9)), (-5, (9, 19)), (100, (24, 4)), (-100, (4, 24))):
-        after = place(dragged(USUAL, PLACED, between, by), SIZE, STATES).places
+        after = fit(PLACED.drag(USUAL, between, by), SIZE, STATES).rectangles
         assert (after["inference"].height, after["orchestrator"].height) == rows
         assert after["trainer"].height == 14
     columns = Border("trainer", "gpus", between_columns=True)
     for by, x in ((10, 110), (-60, 40), (-100, 24), (100, 126)):
-        assert place(dragged(USUAL, PLACED, columns, by), SIZE, STATES).places["gpus"].x == x
+        assert fit(PLACED.drag(USUAL, columns, by), SIZE, STATES).rectangles["gpus"].x == x
 
 
 def test_a_key_moves_the_border_that_there_is() -> None:
-    assert border_of(PLACED, "inference", between_columns=False) == (
+    assert PLACED.border_of("inference", between_columns=False) == (
         Border("inference", "orchestrator", between_columns=False),
         1,
     )
-    assert border_of(PLACED, "knobs", between_columns=False) == (
+    assert PLACED.border_of("knobs", between_columns=False) == (
         Border("gpus", "knobs", between_columns=False),
         -1,
     )
-    assert border_of(PLACED, "knobs", between_columns=True) == (
+    assert PLACED.border_of("knobs", between_columns=True) == (
         Border("inference", "knobs", between_columns=True),
         -1,
     )
-    alone = place(USUAL, SIZE, {"trainer": PanelState()})
-    assert border_of(alone, "trainer", between_columns=False) is None
-    assert border_of(alone, "trainer", between_columns=True) is None
-    assert border_of(alone, "gpus", between_columns=True) is None
+    alone = fit(USUAL, SIZE, {"trainer": PanelState()})
+    assert alone.border_of("trainer", between_columns=False) is None
+    assert alone.border_of("trainer", between_columns=True) is None
+    assert alone.border_of("gpus", between_columns=True) is None

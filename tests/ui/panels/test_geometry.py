@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.layout import Screen
-from rltui.ui.arrangement import Arrangement
-from rltui.ui.geometry import Geometry, PanelState, place
+from rltui.ui.panels.arrangement import Arrangement
+from rltui.ui.panels.geometry import Attention, Geometry, PanelState, fit
 
 NAMES = ("inference", "orchestrator", "trainer")
 READER = PanelState()
@@ -20,87 +20,84 @@ def side(rows: int) -> PanelState:
 
 
 STATES = {**dict.fromkeys(NAMES, READER), "gpus": side(8), "knobs": side(30)}
-USUAL = Arrangement.usual(Screen(), NAMES)
+USUAL = Arrangement.of_layout(Screen(), NAMES)
 
 
-def rows_of(placing: Geometry) -> dict[str, int]:
-    return {name: each.height for name, each in placing.places.items()}
+def rows_of(geometry: Geometry) -> dict[str, int]:
+    return {name: each.height for name, each in geometry.rectangles.items()}
 
 
 def test_wide_screens_have_columns() -> None:
-    found = place(USUAL, (150, 40), STATES)
+    found = fit(USUAL, (150, 40), STATES)
     assert rows_of(found) == {"inference": 14, "orchestrator": 13, "trainer": 13, "gpus": 8, "knobs": 32}
-    assert {each.width for each in found.places.values()} == {100, 50}
+    assert {each.width for each in found.rectangles.values()} == {100, 50}
     assert not found.is_flat
 
 
 def test_narrow_screens_have_one_column() -> None:
-    high = place(USUAL, (80, 50), STATES)
+    high = fit(USUAL, (80, 50), STATES)
     assert rows_of(high) == {"inference": 11, "orchestrator": 11, "trainer": 10, "gpus": 8, "knobs": 10}
-    small = place(USUAL, (80, 22), STATES)
+    small = fit(USUAL, (80, 22), STATES)
     assert rows_of(small) == {"inference": 7, "orchestrator": 7, "trainer": 6, "gpus": 1, "knobs": 1}
     assert small.is_flat
-    focused = place(USUAL, (80, 22), STATES, focused="knobs", selected="trainer")
+    focused = fit(USUAL, (80, 22), STATES, Attention("knobs", "trainer"))
     assert rows_of(focused) == {"inference": 4, "orchestrator": 3, "trainer": 3, "gpus": 1, "knobs": 11}
 
 
 def test_low_screens_open_one_pane() -> None:
-    found = place(USUAL, (60, 12), STATES, focused="trainer", selected="trainer")
+    found = fit(USUAL, (60, 12), STATES, Attention("trainer", "trainer"))
     assert rows_of(found) == {"inference": 1, "orchestrator": 1, "trainer": 8, "gpus": 1, "knobs": 1}
 
 
 def test_idle_ones_fold_unless_they_are_looked_at() -> None:
     states = {**STATES, "trainer": IDLE}
-    assert rows_of(place(USUAL, (150, 40), states))["trainer"] == 1
-    assert rows_of(place(USUAL, (150, 40), states, selected="trainer"))["trainer"] == 13
+    assert rows_of(fit(USUAL, (150, 40), states))["trainer"] == 1
+    assert rows_of(fit(USUAL, (150, 40), states, Attention(selected="trainer")))["trainer"] == 13
 
 
 def test_a_column_of_idle_ones_opens_the_first() -> None:
-    found = place(USUAL, (150, 40), {"trainer": IDLE, "orchestrator": IDLE})
+    found = fit(USUAL, (150, 40), {"trainer": IDLE, "orchestrator": IDLE})
     assert rows_of(found) == {"orchestrator": 39, "trainer": 1}
 
 
 def test_a_side_panel_takes_what_it_needs_up_to_its_share() -> None:
     states = {**STATES, "gpus": side(40), "knobs": side(10)}
-    assert rows_of(place(USUAL, (150, 40), states))["gpus"] == 30
+    assert rows_of(fit(USUAL, (150, 40), states))["gpus"] == 30
     states["knobs"] = side(100)
-    assert rows_of(place(USUAL, (150, 40), states))["gpus"] == 20
+    assert rows_of(fit(USUAL, (150, 40), states))["gpus"] == 20
     shares = USUAL.with_rows({"gpus": 10, "knobs": 30})
-    assert rows_of(place(shares, (150, 40), states))["gpus"] == 10
+    assert rows_of(fit(shares, (150, 40), states))["gpus"] == 10
 
 
 def test_what_is_dragged_stays_where_it_was_dragged() -> None:
     found = rows_of(
-        place(USUAL.with_rows({"inference": 25, "orchestrator": 9, "trainer": 6}), (150, 40), STATES)
+        fit(USUAL.with_rows({"inference": 25, "orchestrator": 9, "trainer": 6}), (150, 40), STATES)
     )
     assert [found[name] for name in NAMES] == [25, 9, 6]
-    cells = place(USUAL.with_cells({0: 43, 1: 107}), (150, 40), STATES)
-    assert cells.places["gpus"].x == 43
+    cells = fit(USUAL.with_cells({0: 43, 1: 107}), (150, 40), STATES)
+    assert cells.rectangles["gpus"].x == 43
 
 
 def test_hidden_ones_leave_their_room() -> None:
-    found = place(USUAL.hiding("gpus").hiding("knobs"), (150, 40), STATES)
-    assert {each.width for each in found.places.values()} == {150}
+    found = fit(USUAL.hide("gpus").hide("knobs"), (150, 40), STATES)
+    assert {each.width for each in found.rectangles.values()} == {150}
     nothing = Arrangement((NAMES,), (1.0,), hidden=frozenset(NAMES))
-    assert "ctrl+w" in place(nothing, (150, 40), STATES).notes[0].text
+    assert "ctrl+w" in fit(nothing, (150, 40), STATES).captions[0].text
 
 
 def test_zoom_shows_one() -> None:
-    assert rows_of(place(USUAL, (80, 22), STATES, zoomed="gpus")) == {"gpus": 22}
+    assert rows_of(fit(USUAL, (80, 22), STATES, zoomed="gpus")) == {"gpus": 22}
 
 
 def test_of_a_hundred_those_around_the_selected_one_are_seen() -> None:
     names = [f"worker-{number}" for number in range(100)]
-    found = place(
-        Arrangement((tuple(names),), (1.0,)), (120, 40), dict.fromkeys(names, READER), selected="worker-50"
-    )
-    assert found.places["worker-50"].height == 20
-    assert [note.text for note in found.notes] == [" ↑ 41 more", " ↓ 40 more"]
-    first = place(
-        Arrangement((tuple(names),), (1.0,)), (120, 40), dict.fromkeys(names, READER), selected="worker-0"
-    )
-    assert [note.text for note in first.notes] == [" ↓ 80 more"]
-    assert first.places["worker-0"].y == 0
+    arrangement, states = Arrangement((tuple(names),), (1.0,)), dict.fromkeys(names, READER)
+    found = fit(arrangement, (120, 40), states, Attention(selected="worker-50"))
+    assert found.rectangles["worker-50"].height == 20
+    assert [note.text for note in found.captions] == [" ↑ 41 more", " ↓ 40 more"]
+    first = fit(arrangement, (120, 40), states, Attention(selected="worker-0"))
+    assert [note.text for note in first.captions] == [" ↓ 80 more"]
+    assert first.rectangles["worker-0"].y == 0
 
 
 @st.composite
@@ -138,12 +135,12 @@ def test_any_arrangement_fits_any_screen(
 ) -> None:
     arrangement, states, focused, selected = case
     width, height = size
-    found = place(arrangement, size, states, focused=focused, selected=selected)
+    found = fit(arrangement, size, states, Attention(focused, selected))
     if not (width and height):
-        assert not found.places
+        assert not found.rectangles
         return
     taken: set[tuple[int, int]] = set()
-    for name, each in found.places.items():
+    for name, each in found.rectangles.items():
         assert name in states
         assert each.height >= 1
         assert each.x >= 0
@@ -153,17 +150,17 @@ def test_any_arrangement_fits_any_screen(
         cells = {(x, y) for x in range(each.x, each.right) for y in range(each.y, each.bottom)}
         assert not cells & taken, "nothing lies on another"
         taken |= cells
-    noted = {(x, note.y) for note in found.notes for x in range(note.x, note.x + note.width)}
+    noted = {(x, note.y) for note in found.captions for x in range(note.x, note.x + note.width)}
     assert not noted & taken
     assert taken | noted == {(x, y) for x in range(width) for y in range(height)}, "no room is lost"
     if width >= 4:
         needed = states[focused].rows
-        assert found.places[focused].height >= min(3, height, 3 if needed is None else needed(width) - 1)
+        assert found.rectangles[focused].height >= min(3, height, 3 if needed is None else needed(width) - 1)
 
 
 @pytest.mark.parametrize("size", [(80, 22), (100, 28), (130, 38), (200, 45), (60, 13)], ids=str)
 def test_usual_screens_show_everything(size: tuple[int, int]) -> None:
     for focused in STATES:
-        found = place(USUAL, size, STATES, focused=focused, selected="inference")
-        assert set(found.places) == set(STATES)
-        assert found.places[focused].height >= 5
+        found = fit(USUAL, size, STATES, Attention(focused, "inference"))
+        assert set(found.rectangles) == set(STATES)
+        assert found.rectangles[focused].height >= 5

@@ -1,4 +1,4 @@
-"""What is where on the overview: columns of panels, their shares of the room, which are hidden. Values."""
+"""How a person wants the overview: columns of panels, their shares of the room, which are hidden. Values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Direction = Literal["left", "right", "up", "down"]
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """How a person wants it; a screen may have room for less. A name may have no pane now, and one later."""
+    """A screen may have room for less of it. A name may have no panel now, and one later."""
 
     columns: tuple[tuple[str, ...], ...]
     """Names of components, logs and `PANELS`, top to bottom, left to right."""
@@ -30,7 +30,7 @@ class Arrangement:
     hidden: frozenset[str] = frozenset()
 
     @classmethod
-    def usual(cls, layout: ScreenLayout, reader_ids: Sequence[str]) -> Self:
+    def of_layout(cls, layout: ScreenLayout, reader_ids: Sequence[str]) -> Self:
         """As the layout says. What it does not name is hidden, and the charts are."""
         if layout.columns:
             columns, widths = layout.columns, [_share(text) for text in layout.widths]
@@ -48,10 +48,9 @@ class Arrangement:
             hidden=frozenset((*others, *panels)),
         )
 
-    # as it is kept
+    # as it is saved
 
-    def kept(self) -> dict[str, Any]:
-        """Plain JSON."""
+    def to_json(self) -> dict[str, Any]:
         return {
             "columns": [list(column) for column in self.columns],
             "widths": list(self.widths),
@@ -60,9 +59,9 @@ class Arrangement:
         }
 
     @staticmethod
-    def restored(kept: object, usual: Arrangement) -> Arrangement:
-        """As it was kept, with what is new since; `usual` where that cannot be understood."""
-        match kept:
+    def from_json(saved: object, default: Arrangement) -> Arrangement:
+        """As it was saved, with what is new since; `default` where that cannot be understood."""
+        match saved:
             case {"columns": [*columns], "widths": [*widths], "heights": {**heights}, "hidden": [*hidden]}:
                 names = [name for column in columns if isinstance(column, list) for name in column]
                 shares: dict[str, Any] = {str(name): share for name, share in heights.items()}
@@ -76,93 +75,99 @@ class Arrangement:
                         for share in (*widths, *shares.values())
                     )
                 ):
-                    known = Arrangement(tuple(map(tuple, columns)), tuple(widths), shares, frozenset(hidden))
-                    return known.with_new(usual)
-        return usual
+                    restored = Arrangement(
+                        tuple(map(tuple, columns)), tuple(widths), shares, frozenset(hidden)
+                    )
+                    return restored.with_new(default)
+        return default
 
-    def with_new(self, usual: Arrangement) -> Arrangement:
-        """With what only `usual` has, in the same column, hidden where it is hidden there."""
-        found = self
-        for at, column in enumerate(usual.columns):
+    def with_new(self, default: Arrangement) -> Arrangement:
+        """With what only `default` has, in the same column, hidden where it is hidden there."""
+        arrangement = self
+        for index, column in enumerate(default.columns):
             for name in column:
                 if self.column_of(name) is None:
-                    found = found.with_panel(name, at)
-                    if name in usual.hidden:
-                        found = found.hiding(name)
-        return found
+                    arrangement = arrangement.with_panel(name, index)
+                    if name in default.hidden:
+                        arrangement = arrangement.hide(name)
+        return arrangement
 
-    # operations
+    # changes
 
     def column_of(self, name: str) -> int | None:
-        return next((at for at, column in enumerate(self.columns) if name in column), None)
+        return next((index for index, column in enumerate(self.columns) if name in column), None)
 
     def with_panel(self, name: str, column: int = 0) -> Arrangement:
         """With one more at the end of a column, or of the last one."""
         if not self.columns:
             return replace(self, columns=((name,),), widths=(1.0,))
-        at = min(column, len(self.columns) - 1)
-        return self._with_columns({at: (*self.columns[at], name)})
+        index = min(column, len(self.columns) - 1)
+        return self._with_columns({index: (*self.columns[index], name)})
 
-    def hiding(self, name: str) -> Arrangement:
-        """Without it; it keeps its place."""
+    def hide(self, name: str) -> Arrangement:
+        """Without it; it keeps its place in its column."""
         return replace(self, hidden=self.hidden | {name})
 
-    def showing(self, *names: str) -> Arrangement:
+    def show(self, *names: str) -> Arrangement:
         return replace(self, hidden=self.hidden - set(names))
 
-    def moved(self, name: str, direction: Direction, seen: Collection[str]) -> Arrangement:
-        """One place on, among those that are `seen`: in its column, or to the end of the next one."""
-        at = self.column_of(name)
-        if at is None:
+    def move(self, name: str, direction: Direction, visible: Collection[str]) -> Arrangement:
+        """One step, among those that are visible: in its column, or to the end of the next one."""
+        index = self.column_of(name)
+        if index is None:
             return self
-        column, step = self.columns[at], -1 if direction in ("left", "up") else 1
+        step = -1 if direction in ("left", "up") else 1
         if direction in ("up", "down"):
-            beside = [other for other in column if other in seen or other == name]
-            to = beside.index(name) + step
-            if not 0 <= to < len(beside):
-                return self
-            swap = {name: beside[to], beside[to]: name}
-            return self._with_columns({at: tuple(swap.get(each, each) for each in column)})
-        rest = tuple(other for other in column if other != name)
-        targets = range(at + step, len(self.columns) if step > 0 else -1, step)
-        to_column = next((to for to in targets if set(self.columns[to]) & set(seen)), None)
-        if to_column is not None:
-            return self._with_columns({at: rest, to_column: (*self.columns[to_column], name)})
-        if not set(rest) & set(seen):
+            return self._swapped(name, index, step, visible)
+        rest = tuple(other for other in self.columns[index] if other != name)
+        targets = range(index + step, len(self.columns) if step > 0 else -1, step)
+        target = next((column for column in targets if set(self.columns[column]) & set(visible)), None)
+        if target is not None:
+            return self._with_columns({index: rest, target: (*self.columns[target], name)})
+        if not set(rest) & set(visible):
             return self
         columns, widths = list(self.columns), list(self.widths)
-        columns[at] = rest
+        columns[index] = rest
         edge = len(columns) if step > 0 else 0
         columns.insert(edge, (name,))
         widths.insert(edge, 1.0)
         return replace(self, columns=tuple(columns), widths=tuple(widths))
 
+    def _swapped(self, name: str, column: int, step: int, visible: Collection[str]) -> Arrangement:
+        """With the next visible one of its column in its place, and the other way round."""
+        names = [other for other in self.columns[column] if other in visible or other == name]
+        target = names.index(name) + step
+        if not 0 <= target < len(names):
+            return self
+        swap = {name: names[target], names[target]: name}
+        return self._with_columns({column: tuple(swap.get(other, other) for other in self.columns[column])})
+
     def with_rows(self, rows: Mapping[str, int]) -> Arrangement:
-        """With these heights beside each other; together they have the share they had."""
-        shares = _shared_out(rows, {name: self.heights.get(name, 1.0) for name in rows})
+        """With these heights of panels in one column; together they have the share they had."""
+        shares = _to_shares(rows, {name: self.heights.get(name, 1.0) for name in rows})
         return replace(self, heights={**self.heights, **shares})
 
     def with_cells(self, cells: Mapping[int, int]) -> Arrangement:
-        """With these widths of columns beside each other, by their place."""
-        shares = _shared_out(cells, dict(enumerate(self.widths)))
-        return replace(self, widths=tuple(shares.get(at, share) for at, share in enumerate(self.widths)))
+        """With these widths of columns, by their indexes; together they have the share they had."""
+        shares = _to_shares(cells, dict(enumerate(self.widths)))
+        widths = (shares.get(index, share) for index, share in enumerate(self.widths))
+        return replace(self, widths=tuple(widths))
 
     def _with_columns(self, changed: Mapping[int, tuple[str, ...]]) -> Arrangement:
-        """Those instead; a column that nothing is left of goes."""
+        """With these columns instead; an empty one goes."""
         pairs = [
-            (changed.get(at, column), share)
-            for at, (column, share) in enumerate(zip(self.columns, self.widths, strict=True))
+            (column, share)
+            for index, share in enumerate(self.widths)
+            if (column := changed.get(index, self.columns[index]))
         ]
-        left = [pair for pair in pairs if pair[0]]
-        return replace(
-            self, columns=tuple(column for column, _ in left), widths=tuple(share for _, share in left)
-        )
+        columns = tuple(column for column, _ in pairs)
+        return replace(self, columns=columns, widths=tuple(share for _, share in pairs))
 
 
-def _shared_out(sizes: Mapping[_Key, int], before: Mapping[_Key, float]) -> dict[_Key, float]:
-    """The shares of what has these sizes now, with the sum that they had."""
-    each = sum(before[key] for key in sizes) / sum(sizes.values())
-    return {key: size * each for key, size in sizes.items()}
+def _to_shares(sizes: Mapping[_Key, int], before: Mapping[_Key, float]) -> dict[_Key, float]:
+    """Shares in proportion to `sizes`, with the sum that those `before` had."""
+    unit = sum(before[key] for key in sizes) / sum(sizes.values())
+    return {key: size * unit for key, size in sizes.items()}
 
 
 def _share(text: str) -> float:

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.layout import Screen
-from rltui.ui.arrangement import Arrangement, Direction
+from rltui.ui.panels.arrangement import Arrangement, Direction
 
 NAMES = ("inference", "orchestrator", "trainer")
-USUAL = Arrangement.usual(Screen(), NAMES)
+USUAL = Arrangement.of_layout(Screen(), NAMES)
 ALL = {*NAMES, "gpus", "knobs"}
 
 
@@ -23,33 +23,33 @@ def test_a_layout_without_columns_has_components_left_and_panels_right() -> None
 
 
 def test_what_a_layout_does_not_name_is_hidden() -> None:
-    found = Arrangement.usual(Screen(columns=(("knobs",), ("trainer",)), widths=("1fr", "3fr")), NAMES)
+    found = Arrangement.of_layout(Screen(columns=(("knobs",), ("trainer",)), widths=("1fr", "3fr")), NAMES)
     assert found.columns == (("knobs", "inference", "orchestrator"), ("trainer", "gpus", "charts"))
     assert found.widths == (1.0, 3.0)
     assert found.hidden == {"inference", "orchestrator", "gpus", "charts"}
-    one = Arrangement.usual(Screen(columns=(("trainer",),)), NAMES)
+    one = Arrangement.of_layout(Screen(columns=(("trainer",),)), NAMES)
     assert one.columns == (("trainer", "inference", "orchestrator", "gpus", "knobs", "charts"),)
 
 
 def test_panels_move_among_those_that_are_seen() -> None:
-    hidden = USUAL.hiding("orchestrator")
-    assert hidden.moved("trainer", "up", ALL - {"orchestrator"}).columns[0] == (
+    hidden = USUAL.hide("orchestrator")
+    assert hidden.move("trainer", "up", ALL - {"orchestrator"}).columns[0] == (
         "trainer",
         "orchestrator",
         "inference",
     )
-    assert USUAL.moved("inference", "up", ALL) == USUAL
-    right = USUAL.moved("trainer", "right", ALL)
+    assert USUAL.move("inference", "up", ALL) == USUAL
+    right = USUAL.move("trainer", "right", ALL)
     assert right.columns == (("inference", "orchestrator"), ("gpus", "knobs", "charts", "trainer"))
-    new = right.moved("trainer", "right", ALL)
+    new = right.move("trainer", "right", ALL)
     assert new.columns[2] == ("trainer",)
     assert len(new.widths) == 3
-    assert new.moved("trainer", "right", ALL) == new, "it is alone there already"
-    assert new.moved("trainer", "left", ALL).columns == right.columns
+    assert new.move("trainer", "right", ALL) == new, "it is alone there already"
+    assert new.move("trainer", "left", ALL).columns == right.columns
 
 
 def test_hidden_ones_keep_their_place() -> None:
-    assert USUAL.hiding("gpus").showing("gpus") == USUAL
+    assert USUAL.hide("gpus").show("gpus") == USUAL
 
 
 def test_shares_of_two_keep_their_sum() -> None:
@@ -71,22 +71,22 @@ def test_whatever_is_done_nothing_is_lost(steps: list[tuple[str, str]]) -> None:
     for name, step in steps:
         match step:
             case "hide":
-                found = found.hiding(name)
+                found = found.hide(name)
             case "show":
-                found = found.showing(name)
+                found = found.show(name)
             case _:
                 direction: Direction = step  # type: ignore[assignment]
                 seen = {*ALL, "charts"} - found.hidden
-                found = found.moved(name, direction, seen)
+                found = found.move(name, direction, seen)
         assert sorted(name for column in found.columns for name in column) == sorted((*ALL, "charts"))
         assert len(found.columns) == len(found.widths)
         assert all(found.columns)
-    assert Arrangement.restored(json.loads(json.dumps(found.kept())), USUAL) == found
+    assert Arrangement.from_json(json.loads(json.dumps(found.to_json())), USUAL) == found
 
 
 def test_what_is_new_since_joins_where_the_layout_has_it() -> None:
-    before = Arrangement.usual(Screen(), NAMES[:2]).moved("gpus", "left", ALL)
-    found = Arrangement.restored(json.loads(json.dumps(before.kept())), USUAL)
+    before = Arrangement.of_layout(Screen(), NAMES[:2]).move("gpus", "left", ALL)
+    found = Arrangement.from_json(json.loads(json.dumps(before.to_json())), USUAL)
     assert found.columns == (("inference", "orchestrator", "gpus", "trainer"), ("knobs", "charts"))
     assert found.hidden == {"charts"}
 
@@ -109,4 +109,4 @@ def test_what_is_new_since_joins_where_the_layout_has_it() -> None:
     ids=str,
 )
 def test_what_cannot_be_understood_is_as_usual(kept: object) -> None:
-    assert Arrangement.restored(kept, USUAL) == USUAL
+    assert Arrangement.from_json(kept, USUAL) == USUAL
