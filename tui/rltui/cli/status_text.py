@@ -22,7 +22,7 @@ from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, name_if_needed
 from rltui.views.component import LINK_SIGN, LOG_SYMBOLS, failed_text, host_texts, log_state, server_text
-from rltui.views.event import EVENT_SIGNS
+from rltui.views.event import KINDS
 from rltui.views.orphan import orphan_text
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def _eval_lines(evals: Sequence[dict[str, Any]]) -> list[str]:
     from rltui.core.evals import QueuedEval  # pydantic takes 60 ms
 
     found = map(QueuedEval.model_validate, evals)
-    return [f"  {EVENT_SIGNS['eval']} evaluation {each.id}: {each.label} · {each.words}" for each in found]
+    return [f"  {KINDS['eval'].text} evaluation {each.id}: {each.label} · {each.words}" for each in found]
 
 
 def _orphan_lines(orphans: Sequence[dict[str, Any]], name: str | None) -> list[str]:

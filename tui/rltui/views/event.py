@@ -2,18 +2,86 @@
 
 from __future__ import annotations
 
-from rltui.views.component import LINK_SIGN
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-EVENT_SIGNS = {
-    "crash": "✗",
-    "alert": "⚠",
-    "stall": "⚠",
-    "edit": "≡",
-    "note": "»",
-    "resume": "↻",
-    "restart": "↻",
-    "checkpoint": "◆",
-    "eval": "✦",
-    "link": LINK_SIGN,
+from rltui.core.events import by_whom, first_line
+from rltui.core.states import Role
+from rltui.core.text import duration
+from rltui.views.component import LINK_SIGN
+from rltui.views.table import Cell, Column, View
+
+_OTHER_SIGN = "·"
+KINDS: Mapping[str, Cell] = {
+    "crash": Cell("✗", "bad"),
+    "alert": Cell("⚠", "busy"),
+    "stall": Cell("⚠", "busy"),
+    "edit": Cell("≡", "key"),
+    "note": Cell("»", "head"),
+    "resume": Cell("↻", "head"),
+    "restart": Cell("↻", "head"),
+    "checkpoint": Cell("◆", "good"),
+    "eval": Cell("✦"),
+    "link": Cell(LINK_SIGN),
 }
-"""By the word for what happened, in the journal and on charts."""
+"""Sign and role, by the word for what happened, in the journal and on charts."""
+_LONGEST_S = 1e10
+"""More was never measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An entry of the journal, as its document or its model has it."""
+
+    at: float
+    kind: str
+    """As it is shown: `shown_kind`."""
+    text: str
+    step: int | None = None
+    component: str | None = None
+    attempt: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def event_look(event: Event) -> Cell:
+    """Sign and role: good news do not look like trouble."""
+    if event.kind == "alert" and event.data.get("severity") == "information":
+        return Cell("✓", "good")
+    return KINDS.get(event.kind, Cell(_OTHER_SIGN))
+
+
+def _kind(event: Event, _: float) -> Cell:
+    role: Role | None = "good" if event.kind == "ready" else KINDS.get(event.kind, Cell("")).role
+    return Cell(event.kind, role)
+
+
+def _what_text(event: Event, _: float) -> str:
+    return " · ".join(filter(None, (first_line(event.text), by_whom(event.text, event.data))))
+
+
+VIEW: View[Event] = View(
+    key=lambda event: f"{event.at}",
+    columns=(
+        Column("when", lambda event, _: time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.at))),
+        Column("time", lambda event, _: time.strftime("%H:%M:%S", time.localtime(event.at))),
+        Column("step", lambda event, _: "" if event.step is None else str(event.step), is_right=True),
+        Column("kind", _kind),
+        Column("what", _what_text, least=20),
+    ),
+)
+
+
+def event_details(event: Event, *, has_step: bool) -> list[str]:
+    """What is known besides, in short texts; the step only where it has no column."""
+    texts = [] if event.step is None or has_step else [f"step {event.step}"]
+    if event.component:
+        attempt = "" if event.attempt is None else f" attempt {event.attempt}"
+        texts.append(f"{event.component}{attempt}")
+    for name, words in (("took_s", "took"), ("plan_s", "took"), ("retry_in_s", "again in")):
+        if isinstance(seconds := event.data.get(name), int | float) and 0 <= seconds < _LONGEST_S:
+            texts.append(f"{words} {duration(seconds)}")
+    if isinstance(suppressed := event.data.get("suppressed"), int) and suppressed:
+        texts.append(f"{suppressed} like it were not told")
+    return [*texts, *filter(None, [by_whom(event.text, event.data)])]

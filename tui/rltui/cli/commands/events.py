@@ -13,30 +13,23 @@ from typing import Any
 
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import diff, paint
-from rltui.cli.table import Column, Row, print_table, room, table_lines
+from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch
-from rltui.core.events import KINDS, EventFilter, by_whom, first_line, shown_kind, unfolded
-from rltui.core.states import Role
+from rltui.core.events import KINDS, EventFilter, shown_kind, unfolded
 from rltui.core.text import unknown
 from rltui.core.times import MOMENT_HINT, moment
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import read_entries
+from rltui.views.event import VIEW, Event
+from rltui.views.table import Cell
 
-_COLUMNS = (Column("WHEN"), Column("STEP", is_right=True), Column("KIND"), Column("WHAT", least=20))
-_WITHOUT_HEAD = tuple(column._replace(heading="") for column in _COLUMNS)
+_COLUMNS = VIEW.named(("when", "step", "kind", "what"))
 _INDENT = " " * 8
 """Of what stands below an entry."""
-_MEANINGS: dict[str, Role] = {
-    "crash": "bad",
-    "alert": "busy",
-    "stall": "busy",
-    "ready": "good",
-    "edit": "key",
-    "note": "key",
-    "checkpoint": "good",
-}
+_WIDTHS = {"step": 6, "kind": -10}
+"""Cells of columns, the same for each entry, since they come one by one; negative: aligned at the left."""
 
 
 def events(arguments: argparse.Namespace) -> int:
@@ -49,15 +42,16 @@ def events(arguments: argparse.Namespace) -> int:
             print(json.dumps(list(entries), ensure_ascii=False))
         else:
             rows = (row for entry in entries for row in _rows(entry, is_brief=arguments.brief))
-            print_table(_COLUMNS, rows)
+            print_table(view_shapes(_COLUMNS), rows)
         return 0
     width = room()
+    shapes = [column._replace(heading="") for column in view_shapes(_COLUMNS)]
     with while_read():
         for entry in chain(entries, _admitted(_new_entries(record), wanted)):
             if arguments.json:
                 print(json.dumps(entry), flush=True)
             else:
-                lines = table_lines(_WITHOUT_HEAD, _rows(entry, is_brief=arguments.brief), width=width)
+                lines = table_lines(shapes, _rows(entry, is_brief=arguments.brief), width=width)
                 print("\n".join(lines), flush=True)
     return 0
 
@@ -117,11 +111,13 @@ def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:
 
 def _rows(entry: dict[str, Any], *, is_brief: bool) -> Iterator[Row]:
     """A row of `_COLUMNS`, and unless `is_brief` the lines below it. As wide as those of other entries."""
-    data, text = _data(entry), entry["text"]
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry["at"]))
-    step = entry.get("step")
-    kind = entry["kind"]
-    cells = f"{step if isinstance(step, int) else '':>6}", paint(f"{kind:<10}", _MEANINGS.get(kind))
-    yield when, *cells, " · ".join(filter(None, (first_line(text), by_whom(text, data))))
+    data, text, step = _data(entry), entry["text"], entry.get("step")
+    event = Event(entry["at"], entry["kind"], text, step if isinstance(step, int) else None, data=data)
+    yield [_padded(column.name, column.cell(event, 0.0)) for column in _COLUMNS]
     for line in () if is_brief else diff(list(unfolded(text, data))):
         yield f"{_INDENT}{line}"
+
+
+def _padded(name: str, cell: Cell) -> str:
+    width = _WIDTHS.get(name, 0)
+    return paint(f"{cell.text:>{width}}" if width > 0 else f"{cell.text:<{-width}}", cell.role)

@@ -18,25 +18,17 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from rltui.core.api import JournalEntry
-from rltui.core.events import by_whom, first_line, shown_kind, unfolded
-from rltui.core.text import duration, shortened
+from rltui.core.events import first_line, shown_kind, unfolded
+from rltui.core.text import shortened
 from rltui.ui.copying import CopyRequested
 from rltui.ui.plan_view import diff_lines
-from rltui.ui.styles import FAINT
+from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import age, clean, clean_line
-from rltui.views.event import EVENT_SIGNS
+from rltui.views.event import VIEW, Event, event_details, event_look
 
-_STYLES = {
-    "crash": "bold $text-error",
-    "alert": "bold $text-warning",
-    "stall": "bold $text-warning",
-    "edit": "bold $text-primary",
-    "note": "bold",
-    "resume": "bold",
-    "restart": "bold",
-    "checkpoint": "$text-success",
-}
-"""By the word for the entry's kind; of all others it is faint."""
+_BOLD = ("bad", "busy", "key")
+"""Roles of what should be seen at once; a note, a resume and a restart are bold by theirs."""
+_COLUMNS = VIEW.named(("time", "step"))
 _TIME, _STEP, _KIND = 10, 8, 14
 """Cells of the columns before the text, their gap included."""
 _STEP_FROM = 72
@@ -44,51 +36,45 @@ _STEP_FROM = 72
 _MOST_BELOW = 12
 """Lines of a diff that an entry shows unless the cursor is on it."""
 _KEPT_LINES = 400
-_LONGEST_S = 1e10
-"""More was never measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventItem:
     entry: JournalEntry
-    kind: str
+    event: Event
     day: str
     """As the clock on the wall has it."""
     below: tuple[Content, ...]
 
     @property
+    def kind(self) -> str:
+        return self.event.kind
+
+    @property
     def look(self) -> tuple[str, str]:
-        """Sign and style: good news do not look like trouble."""
-        if self.kind == "alert" and self.entry.data.get("severity") == "information":
-            return "✓", "bold $text-success"
-        return EVENT_SIGNS.get(self.kind, "·"), _STYLES.get(self.kind, FAINT)
+        """Sign and style."""
+        sign, role = event_look(self.event)
+        if role is None:
+            return sign, FAINT
+        is_bold = role in _BOLD or (role == "good" and self.kind == "alert")
+        return sign, f"bold {STYLES[role]}" if is_bold else STYLES[role]
+
+    def facts(self, *, has_step: bool) -> list[str]:
+        """What is known besides, safe to be shown; the step only where it has no column."""
+        return [clean_line(text) for text in event_details(self.event, has_step=has_step)]
 
     @classmethod
     def of(cls, entry: JournalEntry) -> EventItem:
         """Of an entry as it was read: its texts are cleaned here."""
-        kind, data = clean_line(shown_kind(entry.kind, entry.data)), entry.data
+        data = entry.data
         if isinstance(diff := data.get("diff"), str):
             more = unfolded(entry.text, {})
             below = [*map(Content, map(clean, more)), *diff_lines(diff)]
         else:
             below = [Content(clean(line)) for line in unfolded(entry.text, data)]
-        return cls(entry, kind, time.strftime("%Y-%m-%d %A", time.localtime(entry.at)), tuple(below))
-
-    def facts(self, *, has_step: bool) -> list[str]:
-        """What is known besides; the step only where it has no column."""
-        entry, data = self.entry, self.entry.data
-        found = [] if entry.step is None or has_step else [f"step {entry.step}"]
-        if entry.component:
-            attempt = "" if entry.attempt is None else f" attempt {entry.attempt}"
-            found.append(f"{clean_line(entry.component)}{attempt}")
-        for name, words in (("took_s", "took"), ("plan_s", "took"), ("retry_in_s", "again in")):
-            if isinstance(seconds := data.get(name), int | float) and 0 <= seconds < _LONGEST_S:
-                found.append(f"{words} {duration(seconds)}")
-        if isinstance(suppressed := data.get("suppressed"), int) and suppressed:
-            found.append(f"{suppressed} like it were not told")
-        if by := by_whom(entry.text, data):
-            found.append(clean_line(by))
-        return found
+        kind = clean_line(shown_kind(entry.kind, data))
+        event = Event(entry.at, kind, entry.text, entry.step, entry.component, entry.attempt, data)
+        return cls(entry, event, time.strftime("%Y-%m-%d %A", time.localtime(entry.at)), tuple(below))
 
 
 class EventList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -216,12 +202,12 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
         return lines
 
     def _head(self, item: EventItem, text: str, *, is_cursor: bool, has_step: bool) -> Content:
-        entry, (sign, style) = item.entry, item.look
-        step = "" if entry.step is None else str(entry.step)
+        sign, style = item.look
+        when, step = (column.cell(item.event, 0.0).text for column in _COLUMNS)
         word = shortened(f"{sign} {item.kind}", _KIND - 2)
         return Content.assemble(
             "▸ " if is_cursor else "  ",
-            (time.strftime("%H:%M:%S", time.localtime(entry.at)).ljust(_TIME), FAINT),
+            (when.ljust(_TIME), FAINT),
             (f"{step:>{_STEP - 2}}  " if has_step else "", FAINT),
             (word.ljust(_KIND), style),
             (text, style if item.kind in ("crash", "alert", "note", "edit") else ""),
