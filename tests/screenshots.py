@@ -71,12 +71,12 @@ def running(name: str, *command: str, env: Mapping[str, str] | None = None) -> I
 async def photograph() -> None:
     """Open the app on the demo and walk through its screens."""
     from rltui.client import launch
-    from rltui.client.connection import SupervisedExperiment
+    from rltui.client.local_experiment import LocalExperiment
     from rltui.client.local_runs import LocalRuns
     from rltui.ui.app import RltuiApp
     from rltui.ui.screens.config import ConfigScreen
 
-    experiment = SupervisedExperiment(launch.choose("demo"))
+    experiment = LocalExperiment(launch.choose("demo"))
     app = RltuiApp(experiment, runs=LocalRuns())
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: (current_step() or 0) >= STEP)
@@ -101,11 +101,11 @@ async def photograph() -> None:
 async def photograph_gpus(scenario: Path) -> None:
     """Open the GPU screen while the trainer grows."""
     from rltui.client import launch
-    from rltui.client.connection import SupervisedExperiment
+    from rltui.client.local_experiment import LocalExperiment
     from rltui.client.local_runs import LocalRuns
     from rltui.ui.app import RltuiApp
 
-    experiment = SupervisedExperiment(launch.choose("shared"))
+    experiment = LocalExperiment(launch.choose("shared"))
     app = RltuiApp(experiment, runs=LocalRuns())
     async with app.run_test(size=(SIZE[0], 30)) as pilot:
         await until(pilot, lambda: all(pids("shared").values()))

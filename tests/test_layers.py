@@ -19,7 +19,7 @@ def imported(statement: str, *names: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "statement",
-    ["import rltui.daemon.__main__", "import rltui.client.connection", "import rltui.cli.commands.up"],
+    ["import rltui.daemon.__main__", "import rltui.client.local_experiment", "import rltui.cli.commands.up"],
 )
 def test_manager_without_the_screen_is_light(statement: str) -> None:
     assert imported(statement, *HEAVY) == []
@@ -48,5 +48,7 @@ def test_screen_imports_no_edge_library() -> None:
 
 def test_app_never_imports_libtmux_in_its_own_process() -> None:
     """Textual's `sys.stdout` has no encoding, which libtmux asks for at import: it took the app down once."""
-    code = "import rltui.client.connection, rltui.client.launch, rltui.ui.app, rltui.ui.screens.overview"
+    code = (
+        "import rltui.client.local_experiment, rltui.client.launch, rltui.ui.app, rltui.ui.screens.overview"
+    )
     assert imported(code, "libtmux") == []

@@ -32,9 +32,9 @@ PROGRAMS = (
     "rltui.ui.app",
 )
 LOADED_LATER = (
-    "rltui.client.connection",
+    "rltui.client.local_experiment",
     "rltui.cli.new_run",
-    "rltui.client.offline",
+    "rltui.client.reader",
     "textual.drivers.linux_driver",
     "rltui.ui.screens.metrics",
     "pynvml",

@@ -16,7 +16,8 @@ from rltui import paths
 from rltui.cli import main
 from rltui.cli.commands import open as opening
 from rltui.cli.config import chosen_framework
-from rltui.client import creation, launch, offline
+from rltui.client import creation, launch
+from rltui.client.reader import ExperimentReader
 from rltui.errors import ConfigError
 from rltui.services import trust
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -141,7 +142,7 @@ def test_force_goes_on_although_rules_of_ours_refuse(config: Path) -> None:
     assert "--force" in caught.value.hint
     record = creation.examine(creation.ExperimentRequest((config,), framework="prime-rl", force=True))
     assert record.forced
-    problems = offline.open_store(record).problems()
+    problems = ExperimentReader(record).store().problems()
     assert {problem.severity for problem in problems} == {"warning"}
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rltui.client.local_experiment import read_config
 from rltui.client.programs import edit_text
-from rltui.client.reading import read_config
 from rltui.errors import ConfigError, RltuiError, UsageError
 
 APPEND = "import sys; p = sys.argv[1]; t = open(p, 'rb').read(); open(p, 'wb').write(t + b'# {}\\n')"

@@ -9,9 +9,8 @@ import pytest
 from tests.fakes.past_run import made
 
 from rltui.client import launch
-from rltui.client.finished import FinishedRun
+from rltui.client.experiment import Event, Experiment
 from rltui.client.local_runs import LocalRuns
-from rltui.client.protocol import Event, Experiment
 from rltui.core.api import Request, Status
 from rltui.core.config_report import KnobTable
 from rltui.core.gpu.report import GpuReport
@@ -51,7 +50,7 @@ async def test_a_finished_run_is_read_from_its_files(own_user: Path, tmp_path: P
     runs.catch_up()
     (row,) = runs.rows()
     run = runs.open(row.id)
-    assert isinstance(run, FinishedRun)
+    assert run.finished
     assert (run.run_id, run.name, run.readonly, run.finished) == (row.id, "a", True, True)
 
     status, gpus, table = await first(run)
@@ -89,7 +88,7 @@ async def test_who_may_only_look_leaves_no_note(own_user: Path, tmp_path: Path) 
     runs = LocalRuns(readonly=True)
     runs.catch_up()
     run = runs.open(runs.rows()[0].id, again=True)
-    assert isinstance(run, FinishedRun), "no supervisor is started for it"
+    assert run.finished, "no supervisor is started for it"
     with pytest.raises(RltuiError, match="read-only"):
         await run.note("no")
     run.keep_pins(["reward"])

@@ -10,7 +10,7 @@ import pytest
 
 from rltui import paths
 from rltui.client import launch, ports
-from rltui.client.offline import open_store
+from rltui.client.reader import ExperimentReader
 from rltui.frameworks import registry
 from rltui.services import layout_files, processes
 from rltui.services.launch import Launcher
@@ -146,7 +146,7 @@ def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held
     assert control.read_record() == record
     framework = registry.get(record.framework)
     launcher = Launcher(record, layout_files.load(Path(record.layout_file)), framework)
-    files = open_store(record).load()
+    files = ExperimentReader(record).store().load()
     inference = launcher.launch("inference", files, resume_step=None)
     assert inference.argv[-2:] == ("--inference.server.port", str(port))
     assert inference.port == port == launcher.port("inference", files)

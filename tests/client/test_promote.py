@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.fakes.runs import run_row
 
-from rltui.client.offline import offline_editor, open_store
 from rltui.client.promote import plan_promotion, plan_undo, promote
+from rltui.client.reader import ExperimentReader
 from rltui.core.api import Request
 from rltui.core.runs import RunRow
 from rltui.errors import ConfigError, ConflictError, UsageError
@@ -101,7 +101,7 @@ def test_undo_names_the_promotion_that_it_does_not_reach(own_user: Path, tmp_pat
     run = record_of(row)
 
     def editor() -> ConfigEditor:
-        return offline_editor(run, open_store(run))
+        return ExperimentReader(run).editor()
 
     undo, edit = Request(action="undo"), Request(action="set", edits={"lr": 0.2})
     with pytest.raises(ConflictError) as before:

@@ -7,7 +7,7 @@ from tests.fakes.past_run import made
 from tests.fakes.runs import living_row, run_row
 
 from rltui.client.local_runs import LocalRuns
-from rltui.client.protocol import Runs
+from rltui.client.runs import Runs
 from rltui.errors import UsageError
 from rltui.services.runs.index import RunIndex, index_file
 

@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 AS_THE_SCREEN = """\
 import asyncio, json, sys
 from rltui.client import launch
-from rltui.client.connection import SupervisedExperiment
-experiment = SupervisedExperiment(launch.choose("one"))
+from rltui.client.local_experiment import LocalExperiment
+experiment = LocalExperiment(launch.choose("one"))
 noted = asyncio.run(experiment.note(sys.argv[1]))
 notes = [entry.text for entry in asyncio.run(experiment.journal()) if entry.kind == "note"]
 print(json.dumps([noted.text, notes]))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 from tests.fakes.series import FakeSeries
 
-from rltui.client.protocol import ConfigText, Event
+from rltui.client.experiment import ConfigText, Event, Experiment
 from rltui.core.api import (
     ComponentStatus,
     JournalEntry,
@@ -22,9 +21,11 @@ from rltui.core.api import (
     Request,
     Status,
 )
+from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
+from rltui.core.experiment_api import ANY_TARGET
 from rltui.core.gpu.report import (
     GpuBudget,
     GpuDevice,
@@ -388,8 +389,8 @@ def simple_conversion(mean_tokens: float | None) -> Conversion:
     )
 
 
-class FakeExperiment:
-    """Implements `rltui.client.protocol.Experiment`."""
+class FakeExperiment(Experiment):
+    """An experiment that answers what a test says."""
 
     name = "reverse-text"
     readonly = False
@@ -489,7 +490,7 @@ class FakeExperiment:
     async def plan_prune(self, retention: Retention) -> PrunePlan:
         return prune_plan(self.checkpoint_report, retention)
 
-    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+    async def prune(self, retention: Retention, only: tuple[int, ...]) -> PrunePlan:
         plan = prune_plan(self.checkpoint_report, retention, only)
         self.pruned.append(plan)
         gone = {each.step for each in plan.delete}
@@ -518,14 +519,12 @@ class FakeExperiment:
         self.eval_report = self.eval_report.model_copy(update={"queue": left})
         return self.eval_report
 
-    async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
+    async def order_evals(self, every: int, request: EvalRequest = ANY_TARGET) -> EvalReport:
         self.evaluated.append(request)
         self.eval_report = self.eval_report.model_copy(update={"every": every})
         return self.eval_report
 
-    async def convert(
-        self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
-    ) -> Conversion:
+    async def convert(self, to: Way | None = None, mean_tokens: float | None = None) -> Conversion:
         if self.error:
             raise self.error
         return self.converter(mean_tokens).model_copy(update={"to": to})

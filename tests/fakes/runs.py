@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.series import FakeSeries
 
-from rltui.client.protocol import Setting, SettingsText
+from rltui.client.runs import Runs, Setting, SettingsText
 from rltui.core.compare import Comparison, compared_metrics, comparison
 from rltui.core.forks import ForkPlan, ForkRequest, fork_name
 from rltui.core.queue import QueueAction, RunQueue
@@ -50,13 +50,15 @@ def _when(is_so: bool | None, before: float | None) -> float | None:
     return before if is_so is None else NOW if is_so else None
 
 
-class FakeRuns:
-    """Implements `rltui.client.protocol.Runs`."""
+class FakeRuns(Runs):
+    """Runs that a test names."""
+
+    host = ""
+    trouble = ""
+    hosts: tuple[str, ...] = ()
 
     def __init__(self, *rows: RunRow, readonly: bool = False) -> None:
         self.readonly = readonly
-        self.host = self.trouble = ""
-        self.hosts: tuple[str, ...] = ()
         self.known = rows
         """Assign others: the next look finds them."""
         self.told: tuple[str, ...] = ()
@@ -105,7 +107,7 @@ class FakeRuns:
             raise self.error
         return self.told
 
-    def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
+    def configs(self, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         return {id_: self.flat_configs.get(id_, {}) for id_ in ids}
 
     def change(self, id_: str, change: RunChange) -> RunRow:

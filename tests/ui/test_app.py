@@ -20,7 +20,7 @@ from tests.ui.conftest import Opener, offered, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
-from rltui.client.protocol import ShutDownError
+from rltui.client.experiment import ShutDownError
 from rltui.core.api import Alert, HostStatus, Plan, Request, Status
 from rltui.core.config_report import Problem
 from rltui.core.layout import Screen

@@ -12,7 +12,7 @@ from tests.ui.journal import EVIL, entry, journal
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rltui.client.protocol import Experiment
+from rltui.client.experiment import Experiment
 from rltui.core.api import JournalEntry
 from rltui.core.events import KINDS
 from rltui.errors import RltuiError

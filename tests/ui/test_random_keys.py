@@ -30,7 +30,7 @@ from tests.ui.trouble import REMEDIES, out_of_memory_status
 from textual.app import App
 from textual.pilot import Pilot
 
-from rltui.client.protocol import Event
+from rltui.client.experiment import Event
 from rltui.core.api import Alert
 from rltui.core.states import ComponentState
 from rltui.errors import RltuiError

@@ -12,10 +12,10 @@ from tests.fakes.machine import Machine, come_back, opened
 from tests.fakes.past_run import made
 from tests.waiting import retry_until
 
-from rltui.client.finished import FinishedRun
+from rltui.client.experiment import Event, Experiment
 from rltui.client.laptop.runs import AllRuns, RemoteRuns
 from rltui.client.local_runs import LocalRuns
-from rltui.client.protocol import Event, Experiment, Runs
+from rltui.client.runs import Runs
 from rltui.client.transports.ssh import HostLink
 from rltui.core.api import Request, Status
 from rltui.core.config_report import KnobTable
@@ -37,7 +37,7 @@ def there(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> LocalRuns:
 
 @pytest.fixture
 def runs(link: HostLink, own_user: Path) -> RemoteRuns:
-    return RemoteRuns(link, LocalRuns())
+    return RemoteRuns(link)
 
 
 def by_name(runs: Runs) -> dict[str, RunRow]:
@@ -83,7 +83,7 @@ def test_rows_are_those_of_that_machine_and_kept_up_to_date(runs: RemoteRuns, th
 def test_a_finished_run_is_as_it_is_there(alpha: Experiment, there: LocalRuns) -> None:
     row = next(row for row in there.rows() if row.name == "alpha")
     own = there.open(row.id)
-    assert isinstance(own, FinishedRun)
+    assert own.finished
     for name in (
         "name",
         "layout_name",
@@ -124,7 +124,7 @@ def test_refusals_come_as_the_errors_they_were(alpha: Experiment, runs: RemoteRu
     with pytest.raises(ConfigError, match="no-such"):
         alpha.read_config("/no-such.toml")
     with pytest.raises(UsageError, match="alpa"):
-        runs.link.call("open", {"word": "alpa", "is_id": False, "again": False, "readonly": False})
+        runs.link.call("server.open", {"of": None, "arguments": {"word": "alpa", "readonly": False}})
     with pytest.raises(UsageError, match="not in the index"):
         runs.open("nothing")
 
@@ -133,7 +133,7 @@ def test_what_is_opened_comes_along_with_the_hello(machine: Machine, own_user: P
     said: list[str] = []
     link = HostLink(machine.host)
     try:
-        runs = RemoteRuns(link, LocalRuns())
+        runs = RemoteRuns(link)
         assert runs.opened(link.open(said.append).result()) is None
         assert link.is_up
     finally:
@@ -179,7 +179,7 @@ def test_what_is_the_persons_own_stays_here(
 @pytest.mark.slow
 def test_an_experiment_is_the_same_after_the_link_was_cut(machine: Machine, own_user: Path) -> None:
     with opened(machine) as link:
-        runs = RemoteRuns(link, LocalRuns())
+        runs = RemoteRuns(link)
         alpha = runs.open(listed(runs)["alpha"].id)
 
         async def watched() -> None:
@@ -241,7 +241,7 @@ def test_a_machine_that_cannot_be_reached_is_told_and_the_others_are_listed(
     own = LocalRuns()
     own.catch_up()
     link = HostLink(machine.host)
-    found = AllRuns(own, [RemoteRuns(link, own)])
+    found = AllRuns(own, [RemoteRuns(link)])
     machine.way.chmod(0o400)
     try:
         assert [row.name for row in found.rows()] == ["gamma"]

@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given
 from tests.foreign import changed, examples, some_more, values
 
-from rltui.client.laptop.experiment import RemoteExperiment
+from rltui.client.experiment import Experiment
 from rltui.client.laptop.logs import RemoteLog, RemoteSearch
 from rltui.client.laptop.rollouts import RemoteRollouts
 from rltui.client.laptop.runs import RemoteRuns
 from rltui.client.laptop.series import RemoteSeries
-from rltui.client.local_runs import LocalRuns
-from rltui.client.protocol import Experiment
+from rltui.client.laptop.server import RemoteHandle
 from rltui.client.transports.frames import Packet, PacketKind
 from rltui.client.transports.remote_machine import RemoteMachine
 from rltui.client.transports.ssh import HostLink, _refusal
@@ -41,7 +40,7 @@ class Saying(HostLink):
         for item in items:
             take(Packet(1, PacketKind.ITEM, item, self._blob))
         take(Packet(1, PacketKind.RESULT, last, self._blob))
-        if method in ("rollouts.search", "rollouts.same"):
+        if method in ("rollouts.search", "rollouts.same_prompt"):
             take(Packet(1, PacketKind.RESULT))
         return 1
 
@@ -49,10 +48,13 @@ class Saying(HostLink):
         pass
 
 
+HANDLE = RemoteHandle("/o", supervised=False, done=True, readonly=True)
 OPENED = {
-    "key": {"output_dir": "/o"}, "name": "a", "layout_name": "l", "screen": {}, "readonly": False,
-    "observed": False, "finished": True, "component_ids": ["trainer"], "log_ids": [], "run_id": "x",
-    "run_dir": "/o", "series": "/o/metrics", "events": [],
+    "handle": HANDLE.as_json(), "run_id": "x", "run_dir": "/o", "series": "/o/metrics", "events": [],
+    "description": {
+        "name": "a", "layout_name": "l", "screen": {}, "readonly": False, "observed": False, "finished": True,
+        "component_ids": ["trainer"], "log_ids": [],
+    },
 }  # fmt: skip
 ROWS = {
     "rows": [{"id": "a" * 10, "created_at": 1.0, "name": "a", "folder": "/o", "step": 3}],
@@ -62,8 +64,13 @@ LOG = {
     "problem": None, "reset": False, "start": 0, "stop": 2, "number": 1, "more": False,
     "lines": {"first": 0, "texts": ["a", "b"], "offsets": [0, 2], "labels": ["x", "y"]},
 }  # fmt: skip
-HITS = {"progress": 0.5, "size": 10, "offsets": [1], "texts": ["a"]}
-SERIES = {"stamp": ["a", 1, 0], "keys": [["t", "loss"]], "rewinds": [[1, 2.0]], "told": [["t", "loss", 0, 0]]}
+HITS = {"progress": 0.5, "size": 10, "hits": [[1, "a"]]}
+SERIES = {
+    "stamp": ["a", 1, 0],
+    "keys": [["t", "loss"]],
+    "rewinds": [[1, 2.0]],
+    "told": [[["t", "loss"], 0, 0]],
+}
 LOOKED = {
     "behind": False, "problem": "", "mark": "m", "batches": [],
     "table": {"is_new": True, "length": 0, "texts": ["a"]},
@@ -71,25 +78,31 @@ LOOKED = {
 JOURNAL = {"entries": [{"at": 1.0, "kind": "note", "text": "x"}], "is_new": True}
 
 
+def opened(link: HostLink) -> Experiment:
+    experiment = RemoteRuns(link).opened(Packet(1, PacketKind.RESULT, OPENED))
+    assert experiment is not None
+    return experiment
+
+
 def of_opened(said: object) -> None:
-    experiment: Experiment = RemoteExperiment(Saying([said]), cast("Any", said))
-    asyncio.run(experiment.journal())
+    runs = RemoteRuns(Saying([]))
+    runs.opened(Packet(1, PacketKind.RESULT, said))
 
 
 def of_journal(said: object) -> None:
-    asyncio.run(RemoteExperiment(Saying([said]), OPENED).journal())
+    asyncio.run(opened(Saying([said])).journal())
 
 
 def of_events(said: object) -> None:
     async def all_of_them() -> None:
-        async for _ in RemoteExperiment(Saying([said, None]), OPENED).events():
+        async for _ in opened(Saying([said, None])).events():
             pass
 
     asyncio.run(all_of_them())
 
 
 def of_calls(said: object) -> None:
-    experiment = RemoteExperiment(Saying([said]), OPENED)
+    experiment = opened(Saying([said]))
     for ask in (experiment.pins, experiment.logs, lambda: experiment.read_config("/x")):
         with suppress(RltuiError):
             ask()
@@ -97,7 +110,7 @@ def of_calls(said: object) -> None:
 
 
 def of_log(said: object) -> None:
-    log = RemoteLog(Saying([said]), {})
+    log = RemoteLog(Saying([said]), HANDLE, path="/x")
     for _ in range(2):
         log.poll(may_skip=False)
         log.line(log.stop - 1)
@@ -107,7 +120,7 @@ def of_log(said: object) -> None:
 
 
 def of_search(said: object) -> None:
-    search = RemoteSearch(Saying([said, None]), {}, "/x", None, None, 0, with_text=True)
+    search = RemoteSearch(Saying([said, None]), HANDLE, "/x", None, None, 0, with_text=True)
     for _ in search.batches():
         assert 0 <= search.progress <= 1
 
@@ -130,7 +143,7 @@ def of_rollouts(said: object) -> None:
 
 
 def of_rows(said: object) -> None:
-    runs = RemoteRuns(Saying([said]), LocalRuns())
+    runs = RemoteRuns(Saying([said]))
     runs.rows()
     with suppress(RltuiError):
         runs.configs(["a" * 10])

@@ -128,7 +128,7 @@ def test_calls_are_refused_while_it_is_cut_and_it_comes_back(
 ) -> None:
     monkeypatch.setattr("rltui.client.transports.ssh.PAUSES_S", (0.05,))
     with opened(machine) as link:
-        assert link.call("runs", {"name": "catch_up", "readonly": True, "arguments": {}}).data == []
+        assert link.call("runs.catch_up", {"of": True, "arguments": {}}).data == []
         assert link.told() == ""
         machine.cut(for_good=True)
         try:
@@ -136,20 +136,20 @@ def test_calls_are_refused_while_it_is_cut_and_it_comes_back(
             with pytest.raises(
                 LinkDownError, match=r"gpubox: connection lost \d+s ago, trying again"
             ) as caught:
-                link.call("open", {})
+                link.call("server.open", {})
             assert caught.value.hint == "nothing was done"
             retry_until(lambda: "Permission denied" in link.told(), timeout_s=10)
         finally:
             machine.mend()
         come_back(link, 2)
-        assert link.call("runs", {"name": "catch_up", "readonly": True, "arguments": {}}).data == []
+        assert link.call("runs.catch_up", {"of": True, "arguments": {}}).data == []
 
 
 def test_an_answer_that_was_under_way_is_not_waited_for(machine: Machine) -> None:
     with opened(machine) as link:
         pid = int((machine.root / "pid").read_text())
         subprocess.run(["kill", "-STOP", str(pid)], check=True)
-        answer = link.future("runs", {"name": "catch_up", "readonly": True, "arguments": {}})
+        answer = link.future("runs.catch_up", {"of": True, "arguments": {}})
         time.sleep(0.05)
         assert not answer.done()
         machine.cut()
@@ -187,11 +187,13 @@ def test_questions_that_nobody_understands_are_refused(link: HostLink) -> None:
     key = {"output_dir": "/nowhere", "supervised": False, "done": True, "readonly": True}
     for method, params, title in (
         ("no such", None, "knows no 'no such'"),
-        ("experiment", {"key": key, "name": "attach_command", "arguments": {}}, "nobody may ask"),
-        ("experiment", {"key": key, "name": "journal", "arguments": {}}, "no experiment in /nowhere"),
-        ("open", None, "not understood"),
-        ("log.at", {"log": 4711, "offset": 0}, "not told any more"),
-        ("series", {"folder": "/nowhere", "stamp": 1, "wanted": 1}, "not understood"),
+        ("experiment.pins", {"of": key, "arguments": {}}, "no experiment in /nowhere"),
+        ("experiment.pins", {"of": {"output_dir": 7}, "arguments": {}}, "not understood"),
+        ("runs.open", {"of": False, "arguments": {}}, "knows no 'runs.open'"),
+        ("server.owner", {"of": None, "arguments": {}}, "knows no 'server.owner'"),
+        ("server.open", None, "not understood"),
+        ("log.at", {"of": 4711, "arguments": {"offset": 0}}, "not told any more"),
+        ("series.news", {"of": "/nowhere", "arguments": {"stamp": 1, "wanted": 1}}, "request: stamp"),
     ):
         with pytest.raises(RltuiError, match=title):
             link.call(method, params)

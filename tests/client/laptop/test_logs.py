@@ -10,11 +10,10 @@ import pytest
 from tests.fakes.machine import Machine, come_back, opened
 from tests.waiting import retry_until
 
+from rltui.client.experiment import Experiment
 from rltui.client.laptop.log_feed import KnownLine, LogFeed
 from rltui.client.laptop.logs import RemoteLog
 from rltui.client.laptop.runs import RemoteRuns
-from rltui.client.local_runs import LocalRuns
-from rltui.client.protocol import Experiment
 from rltui.client.transports.ssh import HostLink
 from rltui.core.lines import Level, LogChange, LogEntry, LogSource
 from rltui.core.log_query import Query
@@ -37,7 +36,7 @@ def experiment(link: HostLink, own_user: Path) -> Experiment:
 
 
 def opened_run(link: HostLink) -> Experiment:
-    runs = RemoteRuns(link, LocalRuns())
+    runs = RemoteRuns(link)
     runs.catch_up()
     row = retry_until(lambda: next((row for row in runs.rows() if row.name == "alpha"), None))
     return runs.open(row.id)
@@ -219,9 +218,10 @@ def test_another_file_in_its_place_begins_anew(tmp_path: Path) -> None:
         feed = LogFeed(LogFile(path), known)
         news = feed.news()
         assert news is not None
-        assert news["reset"] is is_reset
-        assert news["lines"]["texts"][-1] == "three"
-        assert news["lines"]["first"] + len(news["lines"]["texts"]) == (3 if is_reset else 103)
+        assert news.reset is is_reset
+        assert news.lines is not None
+        assert news.lines.texts[-1] == "three"
+        assert news.lines.first + len(news.lines.texts) == (3 if is_reset else 103)
         feed.close()
 
 

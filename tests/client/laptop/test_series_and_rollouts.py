@@ -12,7 +12,7 @@ from tests.fakes.rollouts import write_flat_run, write_stream_run
 from tests.fakes.series import usual_run
 
 from rltui.client.laptop import packed
-from rltui.client.laptop.rollouts import RemoteRollouts, mark_of, told
+from rltui.client.laptop.rollouts import RemoteRollouts, mark_of, new_rows
 from rltui.client.laptop.series import RemoteSeries
 from rltui.client.transports.frames import Packet
 from rltui.client.transports.ssh import HostLink
@@ -114,7 +114,7 @@ def test_all_that_is_shown_comes_by_one_question(
     source.prepare(source.keys()[:8])
     for key in source.keys()[:8]:
         assert len(source.read(key))
-    assert asked == ["series"]
+    assert asked == ["series.news"]
 
 
 # --- rollouts -----------------------------------------------------------------------------------------------
@@ -163,12 +163,12 @@ def test_of_a_table_what_is_new_is_told_and_all_where_it_is_another_one() -> Non
     known = [Sample(at, group=f"g{at}", reward=at / 10) for at in range(3)]
     new = [Sample(3, group="g0", stop="length"), Sample(4, group="g4")]
     mark = mark_of(SampleTable(known))
-    said, _ = told(SampleTable([*known, *new]), mark)
-    assert (said["is_new"], said["length"], said["texts"]) == (False, 2, ["length", "g4"])
-    assert told(SampleTable(known), mark)[0]["length"] == 0
+    rows, _ = new_rows(SampleTable([*known, *new]), mark)
+    assert (rows.is_new, rows.length, rows.texts) == (False, 2, ("length", "g4"))
+    assert new_rows(SampleTable(known), mark)[0].length == 0
     for other in ([known[0]._replace(turns=2), *known[1:]], known[:2], []):
-        said, _ = told(SampleTable(other), mark)
-        assert (said["is_new"], said["length"]) == (True, len(other))
+        rows, _ = new_rows(SampleTable(other), mark)
+        assert (rows.is_new, rows.length) == (True, len(other))
 
 
 def test_samples_that_do_not_belong_together_are_refused() -> None:

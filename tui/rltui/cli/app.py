@@ -21,8 +21,9 @@ from rltui.services import subprocesses
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 if TYPE_CHECKING:
+    from rltui.client.experiment import Experiment
     from rltui.client.local_runs import LocalRuns
-    from rltui.client.protocol import Experiment, Runs
+    from rltui.client.runs import Runs
     from rltui.client.transports.remote_machine import RemoteMachine
     from rltui.ui.app import RltuiApp
     from rltui.ui.terminal.abilities import Abilities
@@ -86,9 +87,8 @@ def show_remote(host: RemoteMachine, word: str, *, readonly: bool) -> int:
             lambda text: print(text, end="", file=sys.stderr, flush=True), word, readonly=readonly
         )
         from rltui.client.laptop.runs import RemoteRuns
-        from rltui.client.local_runs import LocalRuns
 
-        runs = RemoteRuns(link, LocalRuns(readonly=readonly))
+        runs = RemoteRuns(link, readonly=readonly)
         return _show_app(runs.opened(answer.result()), runs, _settings())
     finally:
         link.close()
@@ -130,10 +130,10 @@ def need_terminal() -> None:
 
 
 def _run_supervised(record: ExperimentRecord, *, readonly: bool) -> int:
-    from rltui.client.connection import SupervisedExperiment
+    from rltui.client.local_experiment import LocalExperiment
     from rltui.client.local_runs import LocalRuns
 
-    return _run_app(SupervisedExperiment(record, readonly=readonly), LocalRuns(readonly=readonly))
+    return _run_app(LocalExperiment(record, readonly=readonly), LocalRuns(readonly=readonly))
 
 
 def _run_app(experiment: Experiment | None, runs: LocalRuns) -> int:
@@ -147,7 +147,9 @@ def _run_app(experiment: Experiment | None, runs: LocalRuns) -> int:
 
     links = [HostLink(configured(name, host)) for name, host in chosen.hosts.items()]
     try:
-        return _show_app(experiment, AllRuns(runs, [RemoteRuns(link, runs) for link in links]), chosen)
+        return _show_app(
+            experiment, AllRuns(runs, [RemoteRuns(link, readonly=runs.readonly) for link in links]), chosen
+        )
     finally:
         for link in links:
             link.close()

@@ -9,8 +9,9 @@ import sys
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.consent import accepted
 from rltui.cli.waiting import is_awaited, outcome, painted, plan_of, wait_until_settled
-from rltui.client import launch, offline
+from rltui.client import launch
 from rltui.client.down import send_away
+from rltui.client.reader import ExperimentReader
 from rltui.core.api import Request
 from rltui.errors import ConflictError
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -26,7 +27,7 @@ def change(arguments: argparse.Namespace) -> int:
         components=tuple(arguments.component),
         kill=getattr(arguments, "kill", False),
         resume="scratch" if getattr(arguments, "from_scratch", False) else "latest",
-        resume_step=None if begin is None else offline.checkpoint_step(record, begin),
+        resume_step=None if begin is None else ExperimentReader(record).checkpoint_step(begin),
     )
     if arguments.plan:
         return _only_plan(record, request, as_json=arguments.json)

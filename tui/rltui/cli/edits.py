@@ -15,8 +15,9 @@ from rltui.cli.colour import paint
 from rltui.cli.config import chosen_framework
 from rltui.cli.consent import accepted
 from rltui.cli.waiting import is_awaited, outcome, painted, plan_of
-from rltui.client import checking, launch, offline
+from rltui.client import checking, launch
 from rltui.client.actor import actor
+from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.api import Plan, Request
 from rltui.core.text import duration
@@ -57,7 +58,7 @@ def edit_experiment(record: ExperimentRecord, request: Request, arguments: argpa
     an edit with a restart.
     """
     if arguments.begin is not None:
-        begin = offline.checkpoint_step(record, arguments.begin)
+        begin = ExperimentReader(record).checkpoint_step(arguments.begin)
         request = request.model_copy(update={"resume_step": begin})
     wire = launch.reach(record) if request.restart and not arguments.dry_run else launch.connect(record)
     if wire is None:
@@ -80,8 +81,8 @@ class _Offline:
     def __init__(self, record: ExperimentRecord) -> None:
         refuse_observed(record)
         self._record = record
-        self._store = offline.open_store(record)
-        self._editor = offline.offline_editor(record, self._store)
+        self._store = ExperimentReader(record).store()
+        self._editor = ExperimentReader(record).editor(self._store)
         self._models = FrameworkModels(registry.get(record.framework), Path(record.workspace))
 
     def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:

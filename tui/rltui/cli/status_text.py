@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from rltui.cli.colour import meaning_of, paint, signed
 from rltui.cli.table import Column, Row, room, table_lines, wrapped
 from rltui.client import launch
-from rltui.client.last_status import fingerprint, keep
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
 from rltui.core.states import ALIVE_STATES, RUN_STATES, STALLED, component_badge
@@ -130,12 +129,9 @@ def read_status(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT
     if isinstance(wire, dict):
         return wire
     if wire is None:
-        from rltui.client.offline import offline_status  # pydantic takes 60 ms
+        from rltui.client.reader import ExperimentReader  # pydantic takes 60 ms
 
-        of = fingerprint(record)
-        stopped: dict[str, Any] = offline_status(record).model_dump(mode="json")
-        keep(record, stopped, of)
-        return stopped
+        return ExperimentReader(record).saved_status()
     with wire:
         return wire.call("status", timeout_s=2 * patience_s)
 

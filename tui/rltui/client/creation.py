@@ -17,8 +17,8 @@ from rltui.client import down, launch
 from rltui.client.actor import actor
 from rltui.client.checking import check, identify, runnable_layout
 from rltui.client.memory import with_devices
-from rltui.client.offline import offline_editor, open_store
 from rltui.client.ports import inference_url, with_ports
+from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.api import Request
 from rltui.core.config_report import Problem
@@ -259,7 +259,7 @@ def _inference(request: ExperimentRequest, output_dir: Path, name: str) -> _Infe
 def _refuse_other_weights(owner: str, framework: Framework, files: ConfigFiles) -> None:
     """Raises ConflictError where its server gets weights in another way than `framework` would send them."""
     other = launch.choose(owner)
-    theirs = framework_of(other).weights_by(open_store(other).load())
+    theirs = framework_of(other).weights_by(ExperimentReader(other).store().load())
     if theirs != (ours := framework.weights_by(files)):
         raise ConflictError(
             f"the inference server of {owner} takes weights by {theirs or 'another way'}, and this config"
@@ -485,8 +485,8 @@ def _edit(record: ExperimentRecord, texts: Mapping[str, str], *, is_birth: bool)
     """Write what the overrides of the command line say: of a run that goes on, as an edit that can be
     undone.
     """
-    store = open_store(record)
-    editor = offline_editor(record, store)
+    store = ExperimentReader(record).store()
+    editor = ExperimentReader(record).editor(store)
     request = Request(action="write", texts=dict(texts), by=actor())
     preview = editor.preview(request)
     if preview.blocked:  # it was examined, by the framework's own models too

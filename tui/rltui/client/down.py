@@ -12,7 +12,7 @@ from typing import Any
 
 from rltui.client import launch
 from rltui.client.actor import actor
-from rltui.client.offline import offline_orphans
+from rltui.client.reader import ExperimentReader
 from rltui.client.transports.unix import SupervisorGoneError, Wire
 from rltui.core import hints
 from rltui.core.api import Down
@@ -43,7 +43,7 @@ def take_down(record: ExperimentRecord, tell: Tell) -> Down:
     try:
         wire = launch.connect(record)
         if wire is None:
-            if not offline_orphans(record):
+            if not ExperimentReader(record).orphans():
                 launch.clear_away(record)
                 return done
             wire = launch.reach(record)

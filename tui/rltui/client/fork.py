@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rltui.client import creation, launch
 from rltui.client.actor import actor
-from rltui.client.offline import checkpoint_step
+from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.api import Plan, Request
 from rltui.core.config_data import value_at
@@ -212,7 +212,7 @@ def _step(record: ExperimentRecord, folder: RunFolder, wanted: Checkpointed) -> 
     if wanted == "last" and there:
         return there[-1]
     if wanted == "best" and there:
-        return checkpoint_step(record, wanted)
+        return ExperimentReader(record).checkpoint_step(wanted)
     if wanted in there:
         return int(wanted)
     if folder.files.no_resume:

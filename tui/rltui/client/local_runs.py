@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rltui.client import launch
-from rltui.client.connection import SupervisedExperiment
-from rltui.client.protocol import Experiment, SettingsText
+from rltui.client.local_experiment import LocalExperiment
+from rltui.client.runs import Runs
 from rltui.core import hints
 from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import ConflictError, RltuiError, UsageError
-from rltui.services import screen_state
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import find_experiment
-from rltui.settings import settings_file
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison
@@ -35,13 +33,14 @@ _MEASURING_S = 3.0
 """For each `catch_up`: how large folders are is told sooner or later."""
 
 
-class LocalRuns:
+class LocalRuns(Runs):
     """`Runs` over the index. For any thread: one at a time uses the connection.
 
     Much of what it needs is imported when it is asked for: an experiment's first frame need not wait for it.
     """
 
-    host = trouble = ""
+    host = ""
+    trouble = ""
     hosts: tuple[str, ...] = ()
 
     def __init__(self, index: RunIndex | None = None, *, readonly: bool = False) -> None:
@@ -101,7 +100,7 @@ class LocalRuns:
             catalog.catch_up(self._index)
             return catalog.find_run(self._index, word).id
 
-    def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
+    def configs(self, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         with self._lock:
             return self._index.configs(ids)
 
@@ -124,37 +123,6 @@ class LocalRuns:
                 row = (organize.trash if change.is_trashed else organize.restore)(self._index, row)
             return row
 
-    def kept(self, owner: str) -> Mapping[str, Any]:
-        return screen_state.kept(owner)
-
-    def keep(self, owner: str, values: Mapping[str, Any]) -> None:
-        """For the command line too."""
-        screen_state.keep(owner, values)
-
-    def give_to_tmux(self, text: str) -> bool:
-        """As its newest buffer, and to the terminals that it is seen in."""
-        from rltui.client.programs import give_to_tmux
-
-        return give_to_tmux(text)
-
-    def keep_copy(self, text: str) -> str:
-        return str(screen_state.keep_copy(text))
-
-    def settings(self) -> SettingsText:
-        from rltui.client import settings_text  # knows the frameworks
-
-        return settings_text.as_text()
-
-    def edit_settings(self, text: str, line: int) -> str:
-        from rltui.client.programs import edit_text
-
-        return edit_text(str(settings_file()), text, line=line)
-
-    def replace_settings(self, seen: SettingsText, text: str) -> None:
-        from rltui.client import settings_text
-
-        settings_text.replace_text(seen, text)
-
     def _row(self, id_: str) -> RunRow:
         row = next((each for each in self.rows() if each.id == id_), None)
         if row is None:
@@ -163,16 +131,15 @@ class LocalRuns:
             )
         return row
 
-    def open(self, id_: str, *, again: bool = False) -> Experiment:
-        from rltui.client.finished import FinishedRun
+    def open(self, id_: str, *, again: bool = False) -> LocalExperiment:
         from rltui.services.runs.catalog import record_of
 
         row = self._row(id_)
         record = record_of(row)
         if launch.is_alive(record):
-            return SupervisedExperiment(record, readonly=self.readonly)
+            return LocalExperiment(record, readonly=self.readonly)
         if not again or self.readonly:
-            return FinishedRun(record, is_done=row.state == "done", may_write=not self.readonly)
+            return LocalExperiment(record, readonly=self.readonly, finished=True, is_done=row.state == "done")
         listed = find_experiment(record.name)
         if listed is None or not same_folder(listed.output_dir, record.output_dir):
             where = (
@@ -184,7 +151,7 @@ class LocalRuns:
                 else f"the name {record.name} is taken by the experiment in {listed.output_dir}",
                 hint=f"a new run with its config: {hints.RERUN(run=row.id)}",
             )
-        experiment = SupervisedExperiment(record)
+        experiment = LocalExperiment(record)
         asyncio.run(experiment.start_supervisor())
         return experiment
 

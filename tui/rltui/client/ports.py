@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rltui.client import launch
-from rltui.client.offline import open_store
+from rltui.client.reader import ExperimentReader
 from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.layout import Layout
 from rltui.core.template import TemplateValue, render
@@ -168,5 +168,5 @@ def _claims(records: Iterable[ExperimentRecord]) -> Iterator[tuple[int, str]]:
 
 
 def _read(record: ExperimentRecord) -> tuple[Layout, ConfigFiles]:
-    store = open_store(record)
+    store = ExperimentReader(record).store()
     return layout_files.load_for(record), store.load()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rltui.client import launch
 from rltui.client.actor import actor
-from rltui.client.offline import offline_editor, open_store
+from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.api import Loss, Plan, Request
 from rltui.core.config_data import changed_keys, deep_leaves, key_conflicts
@@ -31,7 +31,7 @@ from rltui.services.config.writing import FileChange, ForeignSaveError, replace_
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.runs.catalog import record_of
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.journal import Journal, read_journal
+from rltui.services.runs.journal import journal_of, read_journal
 from rltui.services.runs.observed import framework_of
 
 _KEPT = "promoted"
@@ -42,7 +42,7 @@ _SHA = re.compile(r"[0-9a-f]{64}")
 @dataclass(frozen=True, slots=True)
 class Promotion:
     run: str
-    control: Path
+    record: ExperimentRecord
     files: Mapping[Path, tuple[Source, Source]]
     """The user's files that change, before and after."""
     refused: tuple[str, ...]
@@ -83,7 +83,7 @@ def plan_promotion(row: RunRow) -> Promotion:
         merge = _Merge(found, origin)
         refused += merge.take(wanted)
     files = {path: sides for path, sides in found.items() if sides[0].content != sides[1].content}
-    return Promotion(row.name, Path(row.control), files, tuple(refused), _notes(files, record))
+    return Promotion(row.name, record, files, tuple(refused), _notes(files, record))
 
 
 def plan_undo(row: RunRow) -> Promotion:
@@ -93,8 +93,9 @@ def plan_undo(row: RunRow) -> Promotion:
         ConflictError: if there is none, it was taken back already, or a file was changed since.
         ConfigError: if a file is gone, or what it said before.
     """
-    record, control = record_of(row), Path(row.control)
-    entries = read_journal(ControlFolder(control.parent).journal_file)
+    record = record_of(row)
+    control = ControlFolder(Path(record.output_dir))
+    entries = read_journal(control.journal_file)
     newest = next((entry for entry in reversed(entries) if entry.kind == "promote"), None)
     if newest is None or newest.data.get("undoes") is not False:
         raise ConflictError(
@@ -110,9 +111,9 @@ def plan_undo(row: RunRow) -> Promotion:
         now = read_file(path)
         if now.sha != sides["after"]:
             raise ConflictError(f"{path} was changed since", hint="nothing was written; mend it by hand")
-        before = content_of(control / _KEPT / sides["before"], called=path)
+        before = content_of(control.path / _KEPT / sides["before"], called=path)
         files[path] = (now, parse_file(path, before))
-    return Promotion(row.name, control, files, (), _notes(files, record), undoes=True)
+    return Promotion(row.name, record, files, (), _notes(files, record), undoes=True)
 
 
 def _notes(files: Iterable[Path], record: ExperimentRecord) -> tuple[str, ...]:
@@ -137,7 +138,7 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
             continue
         owner = max(readers, key=lambda each: (launch.is_alive(each), each.created_at))
         by_owner.setdefault(owner.output_dir, (owner, []))[1].append(path)
-    folder = promotion.control / _KEPT
+    folder = ControlFolder(Path(promotion.record.output_dir)).path / _KEPT
     make_folder(folder, mode=0o700)
     for old, _ in promotion.files.values():
         write_atomically(folder / old.sha, old.content)
@@ -219,7 +220,7 @@ def _edit(owner: ExperimentRecord, files: Mapping[Path, tuple[Source, Source]]) 
                 raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
             wire.call("execute", request.model_dump(mode="json"))
             return
-    editor = offline_editor(owner, open_store(owner))
+    editor = ExperimentReader(owner).editor()
     editor.apply(request, editor.preview(request))
 
 
@@ -245,7 +246,7 @@ def _record(promotion: Promotion) -> None:
     masked_changes = {key: (masked(key, old), masked(key, new)) for key, (old, new) in changes.items()}
     into = listed([str(path) for path in promotion.files])
     verb = "taken back in" if promotion.undoes else "promoted into"
-    Journal(ControlFolder(promotion.control.parent).journal_file).add(
+    journal_of(promotion.record).add(
         "promote",
         f"{verb} {into}: {describe(masked_changes)}",
         by=actor(),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rltui import paths, settings
-from rltui.client.protocol import Setting, SettingsText
+from rltui.client.runs import Setting, SettingsText
 from rltui.core.toml.scan import line_and_column, scan
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.source import content_of, parse_file

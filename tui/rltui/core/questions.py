@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
 from functools import cache, cached_property, wraps
 from importlib import import_module
-from typing import Any, ParamSpec, TypeVar, get_type_hints
+from typing import Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
@@ -23,6 +23,7 @@ from rltui.errors import UsageError
 _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
 _Method = Callable[_Parameters, _Answer]
+_STREAMS = (AsyncGenerator, AsyncIterator, Generator, Iterator)
 
 
 class Question:
@@ -76,6 +77,11 @@ class Question:
         return self._answer.validate_python(answer)
 
     @cached_property
+    def is_stream(self) -> bool:
+        """It is answered by several answers, one after the other."""
+        return get_origin(self._types["return"]) in _STREAMS
+
+    @cached_property
     def _types(self) -> dict[str, Any]:
         declaration = self._declaration
         module = sys.modules[declaration.__module__]
@@ -83,7 +89,9 @@ class Question:
 
     @cached_property
     def _answer(self) -> TypeAdapter[Any]:
-        return TypeAdapter(self._types["return"])
+        """Of a stream: of one item."""
+        kind = self._types["return"]
+        return TypeAdapter(get_args(kind)[0] if self.is_stream else kind)
 
     @cached_property
     def _parameters(self) -> dict[str, inspect.Parameter]:
@@ -147,6 +155,18 @@ def _declared(
         return now
 
     return declare
+
+
+def remote_method(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters, _Answer]:
+    """Let a method that has a body be asked from another machine: its question stands beside it."""
+    method.question = Question(method, changes=False, wish=False)  # type: ignore[attr-defined]
+    return method
+
+
+def question_of(method: Callable[..., Any]) -> Question:
+    """The question that a declared or remote method is."""
+    asked: Question = method.question  # type: ignore[attr-defined]
+    return asked
 
 
 @cache

@@ -17,7 +17,8 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
-from rltui.client.protocol import Experiment, Runs, ShutDownError
+from rltui.client.experiment import Experiment, ShutDownError
+from rltui.client.runs import Runs
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
 from rltui.core.text import encodable

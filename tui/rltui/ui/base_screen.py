@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.screen import Screen, ScreenResultType
 from textual.widgets import Input
 
-from rltui.client.protocol import Experiment
+from rltui.client.experiment import Experiment
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import CHANGING_CALLS, Footer, InPalette, KeyContext, Scope, Use, changing_keys

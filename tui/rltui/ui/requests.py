@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rltui.client.protocol import Experiment
+from rltui.client.experiment import Experiment
 from rltui.core.api import ComponentStatus, Plan, Request, Status
 from rltui.core.states import ALIVE_STATES, ComponentState
 from rltui.core.text import listed

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from textual.content import Content
 
-from rltui.client.protocol import ConfigText, Experiment, Runs
+from rltui.client.experiment import ConfigText, Experiment
+from rltui.client.runs import Runs
 from rltui.core.api import Plan, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport

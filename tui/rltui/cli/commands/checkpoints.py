@@ -10,8 +10,9 @@ from typing import Any
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.consent import require_consent
 from rltui.cli.table import print_view
-from rltui.client import launch, offline
+from rltui.client import launch
 from rltui.client.down import send_away
+from rltui.client.reader import ExperimentReader
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
@@ -39,7 +40,7 @@ def checkpoints(arguments: argparse.Namespace) -> int:
     wire = launch.connect(record)
     try:
         if wire is None:
-            report = offline.offline_checkpoints(record)
+            report = ExperimentReader(record).checkpoints()
         else:
             report = CheckpointReport.model_validate(wire.call("checkpoints"))
         if retention is None:
@@ -83,10 +84,10 @@ def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     """Bring back what a restart has set aside. A supervisor that has nothing to do is sent away for it.
 
     Raises:
-        ConflictError: if something runs, or as `offline.bring_back`.
+        ConflictError: if something runs, or as `ExperimentReader.bring_back`.
     """
     refuse_observed(record)
-    known = {each.name: each for each in offline.offline_checkpoints(record).set_aside}
+    known = {each.name: each for each in ExperimentReader(record).checkpoints().set_aside}
     if (chosen := known.get(arguments.restore)) is None:
         raise unknown("set of files that was set aside", arguments.restore, known)
     plan = rows_text(restore_rows(chosen))
@@ -100,8 +101,8 @@ def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     except ConflictError as error:
         hint = f"end it first: {hints.DOWN(name=record.name)}; nothing was moved"
         raise ConflictError(error.title, hint=hint) from error
-    offline.bring_back(record, chosen.name)
-    report = offline.offline_checkpoints(record)
+    ExperimentReader(record).bring_back(chosen.name)
+    report = ExperimentReader(record).checkpoints()
     if arguments.json:
         print(report.model_dump_json())
     else:
@@ -126,7 +127,7 @@ def _prune(
     require_consent("prune-checkpoints", arguments, "delete them?")
     only = [each.step for each in plan.delete]
     if wire is None:
-        done = offline.offline_prune(record, retention, only)
+        done = ExperimentReader(record).prune(retention, only)
     else:
         params = {"retention": retention.model_dump(), "only": only}
         done = PrunePlan.model_validate(wire.call("prune", params))

@@ -12,7 +12,8 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.consent import require_consent
 from rltui.cli.edits import edit_experiment, edit_request
 from rltui.cli.terminal import ask
-from rltui.client import checking, launch, offline
+from rltui.client import checking, launch
+from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.batch import Way
 from rltui.core.config_report import Conversion
@@ -89,7 +90,7 @@ def _write_new(path: Path, text: str) -> None:
 def _conversion(record: ExperimentRecord, to: Way | None, mean_tokens: float | None) -> Conversion:
     wire = launch.connect(record)
     if wire is None:
-        return offline.offline_conversion(record, to, mean_tokens)
+        return ExperimentReader(record).convert(to, mean_tokens)
     with wire:
         answer = wire.call("convert", {"to": to, "mean_tokens": mean_tokens})
         return Conversion.model_validate(answer)

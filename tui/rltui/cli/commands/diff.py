@@ -89,12 +89,12 @@ def _is_told(row: KnobRow) -> bool:
 def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
     if len(names) > 2:
         raise UsageError("diff compares two attempts", hint=str(hints.DIFF_TWO))
-    from rltui.client import offline
+    from rltui.client.reader import ExperimentReader
     from rltui.services.config.diff import config_diff, of_attempt, of_origin
     from rltui.services.runs.observed import framework_of
 
     control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
-    files = offline.open_store(record).load_sources()
+    files = ExperimentReader(record).store().load_sources()
     sides = [
         of_origin(files) if name == _ORIGINAL else of_attempt(name, control, framework) for name in names
     ]
@@ -103,7 +103,7 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
 
 
 def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
-    from rltui.client import offline
+    from rltui.client.reader import ExperimentReader
     from rltui.core.config_report import ConfigDiff, KeyDifference
     from rltui.services.config.diff import config_diff, of_attempt
     from rltui.services.runs.observed import framework_of
@@ -121,7 +121,7 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
         if _is_told(row)
     )
     control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
-    files = offline.open_store(record).load_sources()
+    files = ExperimentReader(record).store().load_sources()
     texts = {
         config_diff(of_attempt(name, control, framework), files, ("running", "files")).text
         for name in _alive(record)

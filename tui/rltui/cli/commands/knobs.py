@@ -61,9 +61,9 @@ def read_table(record: ExperimentRecord) -> dict[str, Any]:
     if wire is not None:
         with wire:
             return wire.call("knobs")
-    from rltui.client import offline
+    from rltui.client.reader import ExperimentReader
 
-    table = offline.offline_editor(record, offline.open_store(record)).knob_table({})
+    table = ExperimentReader(record).editor().knob_table({})
     return table.model_dump(mode="json")
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 
 from rltui.cli.choosing import choose_experiment
 from rltui.client import launch
 from rltui.core.events import first_line
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.journal import Journal
+from rltui.services.runs.journal import journal_of
 
 
 def note(arguments: argparse.Namespace) -> int:
@@ -19,7 +17,7 @@ def note(arguments: argparse.Namespace) -> int:
     text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
     wire = launch.connect(record)
     if wire is None:
-        entry = Journal(ControlFolder(Path(record.output_dir)).journal_file).note(text).model_dump()
+        entry = journal_of(record).note(text).model_dump()
     else:
         with wire:
             entry = wire.call("note", {"text": text})

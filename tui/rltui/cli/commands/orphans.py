@@ -15,7 +15,8 @@ from rltui.cli.colour import paint
 from rltui.cli.consent import accepted, require_consent
 from rltui.cli.table import Column, Row, print_table
 from rltui.cli.waiting import limited, painted, plan_of
-from rltui.client import launch, offline
+from rltui.client import launch
+from rltui.client.reader import ExperimentReader
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.core.api import Orphan, OrphanReport, Plan, Request, Status
@@ -31,7 +32,7 @@ from rltui.services.processes import orphans as leftovers
 from rltui.services.processes.orphans import foreign_processes
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import name_if_needed
-from rltui.services.runs.journal import Journal
+from rltui.services.runs.journal import journal_of
 from rltui.services.runs.observed import refuse_observed
 from rltui.views.orphan import evidence_text, orphan_cells, orphan_text
 
@@ -76,7 +77,7 @@ def _look(record: ExperimentRecord) -> OrphanReport:
     wire = launch.connect(record)
     if wire is None:
         gpus = read_once(record.name)
-        found = offline.offline_orphans(record, gpus)
+        found = ExperimentReader(record).orphans(gpus)
     else:
         with wire:
             found = Status.model_validate(wire.call("status", timeout_s=_ANSWER_S)).orphans
@@ -124,7 +125,7 @@ def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
         write_job_status(folder, replace(remote, phase="ended", since=time.time(), error="it was given up"))
     except OSError as error:
         raise RltuiError(f"cannot write in {folder}: {error.strerror}") from error
-    journal = Journal(ControlFolder(Path(record.output_dir)).journal_file)
+    journal = journal_of(record)
     journal.add("orphan", f"{name} was given up, at {remote.where}", component=name)
     if arguments.json:
         print(_look(record).model_dump_json())
@@ -175,7 +176,7 @@ def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tu
     found = _look(record)
     plan = Plan(action="free", free=freed(request, found.orphans, found.strangers))
     _agreed(plan, request, record, arguments)
-    journal = Journal(ControlFolder(Path(record.output_dir)).journal_file)
+    journal = journal_of(record)
     if left := asyncio.run(leftovers.end(plan.free, journal, "on request")):
         raise _still_alive(left)
     return plan.free

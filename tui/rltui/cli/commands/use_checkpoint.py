@@ -9,7 +9,7 @@ from pathlib import Path
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.edits import FileEdits, edit_experiment, edit_request, execute_edit
 from rltui.cli.progress import working
-from rltui.client import offline
+from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.config_data import deep_leaves
 from rltui.core.text import whole_number
@@ -33,7 +33,7 @@ def use_checkpoint(arguments: argparse.Namespace) -> int:
         folder = weights.whole(Path(arguments.target).expanduser())
     if arguments.config is None:
         record = choose_experiment(arguments.name, acts=True)
-        edits = _of_model(offline.open_store(record).load(), folder, called=record.name)
+        edits = _of_model(ExperimentReader(record).store().load(), folder, called=record.name)
         return edit_experiment(record, edit_request("set", arguments, edits=edits), arguments)
     files = named([Path(arguments.config)])
     asked = FileEdits(files, arguments.framework)

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from rltui.core.lines import LogChange, LogSource
+from rltui.core.questions import remote_method
 from rltui.services.logs.merged import MergedLog
 
 _TAIL_LINES = 150
@@ -32,6 +34,48 @@ class KnownLine(NamedTuple):
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """Lines one behind the other."""
+
+    first: int
+    """Number of the first one."""
+    offsets: list[int]
+    texts: list[str]
+    labels: list[str]
+    """Empty where no line has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPart:
+    """Some lines of a log, and the numbers that there are: from `start` up to `stop`."""
+
+    start: int
+    stop: int
+    lines: LogBlock | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogUpdate(LogPart):
+    """The newest lines of what is new."""
+
+    reset: bool
+    """What was told before counts no more."""
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OlderLines(LogPart):
+    more: bool
+    """There are still older ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearLines(LogPart):
+    number: int
+    """Of the line that was looked for."""
+
+
 class LogFeed:
     """One log that is looked at, or several as one. For any thread; one at a time is answered."""
 
@@ -50,7 +94,7 @@ class LogFeed:
                 self._shift, self._is_reset = known.number - number, False
                 self._told_stop = number + 1
 
-    def news(self) -> dict[str, Any] | None:
+    def news(self) -> LogUpdate | None:
         """What is new since the last call, the newest lines of it; `None` where nothing is."""
         with self._lock:
             source = self._source
@@ -69,34 +113,35 @@ class LogFeed:
             newest = source.start if self._told_stop is None else self._told_stop - 1
             self._told_stop, self._told_problem = source.stop, source.problem
             lines = self._newest(max(newest, source.start, source.stop - _TAIL_LINES))
-            return {"reset": reset, "problem": source.problem, **self._range(), "lines": lines}
+            return LogUpdate(reset=reset, problem=source.problem, lines=lines, **self._range())
 
-    def lines(self, first: int, stop: int) -> dict[str, Any]:
+    @remote_method
+    def lines(self, first: int, stop: int) -> LogPart:
         """Those, as far as they are there, and as many as one answer may have."""
         with self._lock:
             first, stop = first - self._shift, stop - self._shift
-            return {**self._range(), "lines": self._block(first, min(stop, first + _MOST_LINES))}
+            return LogPart(lines=self._block(first, min(stop, first + _MOST_LINES)), **self._range())
 
-    def at(self, offset: int) -> dict[str, Any]:
+    @remote_method
+    def at(self, offset: int) -> LogPart:
         """Those around the byte `offset`."""
         with self._lock:
             number = self._index_to(offset)
             lines = None if number is None else self._block(number - _ABOVE, number + _ABOVE)
-            return {**self._range(), "lines": lines}
+            return LogPart(lines=lines, **self._range())
 
-    def older(self) -> dict[str, Any]:
+    @remote_method
+    def older(self) -> OlderLines:
         """Index older lines for a while; `more`: there are still others."""
         with self._lock:
             until, more = time.monotonic() + _SEEK_S, True
             while more and time.monotonic() < until:
                 more = self._source.load_older()
-            return {
-                **self._range(),
-                "more": more,
-                "lines": self._block(self._source.start, self._source.start + _ABOVE),
-            }
+            lines = self._block(self._source.start, self._source.start + _ABOVE)
+            return OlderLines(more=more, lines=lines, **self._range())
 
-    def near(self, at: float) -> dict[str, Any]:
+    @remote_method
+    def near(self, at: float) -> NearLines:
         """The number of the first line of the moment `at` or later; of several logs as one."""
         with self._lock:
             source, number, until = self._source, None, time.monotonic() + _SEEK_S
@@ -105,11 +150,8 @@ class LogFeed:
                     if not source.load_older():
                         break
             number = source.start if number is None else number
-            return {
-                **self._range(),
-                "number": number + self._shift,
-                "lines": self._block(number - _ABOVE, number + _ABOVE),
-            }
+            lines = self._block(number - _ABOVE, number + _ABOVE)
+            return NearLines(number=number + self._shift, lines=lines, **self._range())
 
     def close(self) -> None:
         with self._lock:
@@ -129,7 +171,7 @@ class LogFeed:
                 break
         return number
 
-    def _newest(self, first: int) -> dict[str, Any]:
+    def _newest(self, first: int) -> LogBlock:
         """From `first` to the end, or as many of the last ones as an answer may have."""
         letters, number = 0, self._source.stop
         while number > first and letters < _MOST_LETTERS:
@@ -137,7 +179,7 @@ class LogFeed:
             letters += len(self._source.line(number))
         return self._block(number, self._source.stop)
 
-    def _block(self, first: int, stop: int) -> dict[str, Any]:
+    def _block(self, first: int, stop: int) -> LogBlock:
         source = self._source
         first, stop = max(first, source.start), min(stop, source.stop)
         offsets: list[int] = []
@@ -153,5 +195,4 @@ class LogFeed:
             offsets.append(offset)
             texts.append(text)
             labels.append(source.label(number))
-        block: dict[str, Any] = {"first": first + self._shift, "offsets": offsets, "texts": texts}
-        return {**block, "labels": labels} if any(labels) else block
+        return LogBlock(first + self._shift, offsets, texts, labels if any(labels) else [])

@@ -10,13 +10,22 @@ import time
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator, Mapping
-from queue import SimpleQueue
-from typing import Any
+from collections.abc import Callable, Iterator
+from itertools import count
 
-from rltui.client.transports.frames import Packet, understood
+from rltui.client.laptop.log_feed import (
+    KnownLine,
+    LogBlock,
+    LogFeed,
+    LogPart,
+    LogUpdate,
+    NearLines,
+    OlderLines,
+)
+from rltui.client.laptop.remote_object import RemoteObject, RemoteStream
+from rltui.client.laptop.server import RemoteHandle, RemoteServer, SearchUpdate
 from rltui.client.transports.ssh import HostLink
-from rltui.core.lines import Level, LogChange, LogHit
+from rltui.core.lines import Level, LogChange, LogEntry, LogHit
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 
@@ -27,6 +36,8 @@ _BLOCK = 100
 _MOST_ASKED = 6
 """Questions for lines under way."""
 _MOST_KEPT = 40_000
+_NUMBERS = count(1)
+"""By which the other end tells apart the logs that it tells."""
 _KEPT_AROUND = 5_000
 """Lines around the end, and around the one asked for last, that are kept when there are too many."""
 
@@ -41,19 +52,21 @@ class _ToldLines:
         self.texts: dict[int, str] = {}
         self.labels: dict[int, str] = {}
 
-    def put(self, block: Mapping[str, Any]) -> None:
-        """Take lines over; those that are known already may read differently."""
-        first, texts = int(block["first"]), [str(text) for text in block["texts"]]
-        offsets = array("q", block["offsets"])
-        if len(offsets) != len(texts):
+    def put(self, block: LogBlock) -> None:
+        """Take lines over; those that are known already may read differently.
+
+        Raises:
+            ValueError: if the block does not fit together.
+        """
+        first, stop = block.first, block.first + len(block.texts)
+        if len(block.offsets) != len(block.texts):
             raise ValueError("lines without places")
-        stop = first + len(texts)
         begin, end = bisect_left(self.numbers, first), bisect_left(self.numbers, stop)
         self.numbers[begin:end] = array("q", range(first, stop))
-        self.offsets[begin:end] = offsets
-        self.texts.update(zip(range(first, stop), texts, strict=True))
-        if labels := block.get("labels"):
-            self.labels.update(zip(range(first, stop), map(str, labels), strict=True))
+        self.offsets[begin:end] = array("q", block.offsets)
+        self.texts.update(zip(range(first, stop), block.texts, strict=True))
+        if block.labels:
+            self.labels.update(zip(range(first, stop), block.labels, strict=True))
 
     def offset(self, number: int) -> int:
         """Where a line begins; of one that is not known, at least behind the one before that is."""
@@ -83,13 +96,23 @@ class _ToldLines:
 class RemoteLog:
     """`MergedSource` of a log there, or of several as one. For the event loop."""
 
-    def __init__(self, link: HostLink, opened: Mapping[str, Any]) -> None:
-        """`opened`: what is told to `log` at the other end. Asks for nothing yet."""
-        self._link, self._opened = link, opened
+    def __init__(
+        self,
+        link: HostLink,
+        handle: RemoteHandle,
+        *,
+        path: str | None = None,
+        entries: tuple[LogEntry, ...] = (),
+    ) -> None:
+        """The log at `path`, or `entries` as one. Asks for nothing yet."""
+        self._link, self._handle, self._path, self._entries = link, handle, path, entries
+        self._server = RemoteObject(link, "server")
+        self._number = 0
+        """Of the feed at the other end that is told."""
         self._channel = 0
         """Of what is told; 0: nothing is."""
-        self._came: deque[tuple[int, str, Packet | RltuiError]] = deque()
-        """Channel, what was asked for, answer: put there by the link's thread."""
+        self._came: deque[tuple[int, str, LogPart | RltuiError | None]] = deque()
+        """Number of the feed, what was asked for, answer: put there by the link's thread."""
         self._lines = _ToldLines()
         self._asked: set[str] = set()
         """Questions under way."""
@@ -116,7 +139,7 @@ class RemoteLog:
             self._looked_at = number
             first = number // _BLOCK * _BLOCK
             if sum(asked.startswith("lines") for asked in self._asked) < _MOST_ASKED:
-                self._ask(f"lines {first}", "log.lines", {"first": first, "stop": first + _BLOCK})
+                self._ask(f"lines {first}", LogFeed.lines, first=first, stop=first + _BLOCK)
         return text or ""
 
     def label(self, number: int) -> str:
@@ -130,7 +153,7 @@ class RemoteLog:
         """`None` until it is known, which is asked for."""
         number = self._lines.number_at(offset, self.stop)
         if number is None and (asked := f"at {offset}") not in self._answered:
-            self._ask(asked, "log.at", {"offset": offset})
+            self._ask(asked, LogFeed.at, offset=offset)
         return number
 
     def line_at(self, offset: int) -> str:
@@ -139,13 +162,13 @@ class RemoteLog:
 
     def number_near(self, at: float) -> int | None:
         if at not in self._near:
-            self._ask(f"near {at!r}", "log.near", {"at": at})
+            self._ask(f"near {at!r}", LogFeed.near, at=at)
         return self._near.get(at)
 
     def load_older(self) -> bool:
         """Asks for them: true until the beginning is known."""
         if self._has_older and self._channel:
-            self._ask("older", "log.older", {})
+            self._ask("older", LogFeed.older)
         return self._has_older and self._link.is_up
 
     def close(self) -> None:
@@ -162,8 +185,8 @@ class RemoteLog:
             self._begin()
         change = LogChange.NONE
         while self._came:
-            channel, asked, answer = self._came.popleft()
-            if channel == self._channel:
+            number, asked, answer = self._came.popleft()
+            if number == self._number:
                 change = max(change, self._take(asked, answer), key=_ORDER.index)
         return change
 
@@ -173,64 +196,63 @@ class RemoteLog:
         complete = self.stop - 2
         """The newest line may be unfinished."""
         if complete in lines.texts:
-            known = {"number": complete, "offset": lines.offset(complete), "text": lines.texts[complete]}
+            known = KnownLine(complete, lines.offset(complete), lines.texts[complete])
         self._asked.clear()
         self._came.clear()
-        self._channel = self._link.ask(self._arrived, "log", {**self._opened, "known": known})
+        number = self._number = next(_NUMBERS)
 
-    def _arrived(self, answer: Packet | RltuiError) -> None:
-        """From the link's thread."""
-        channel = answer.channel if isinstance(answer, Packet) else self._channel
-        self._came.append((channel, "", answer))
-        if time.monotonic() - self._polled_at > _UNSEEN_S:
-            self._channel = 0
-            self._link.cancel(channel)
+        def take(answer: LogPart | RltuiError | None) -> None:
+            self._came.append((number, "", answer))
+            if number == self._number and time.monotonic() - self._polled_at > _UNSEEN_S:
+                self.close()
 
-    def _ask(self, asked: str, method: str, params: Mapping[str, Any]) -> None:
+        self._channel = self._server.send_for_all(
+            take, RemoteServer.log, number, self._handle, self._path, self._entries, known
+        )
+
+    def _ask(self, asked: str, method: Callable[..., LogPart], **arguments: object) -> None:
         if asked in self._asked or not self._channel:
             return
         self._asked.add(asked)
-        channel = self._channel
+        number = self._number
 
-        def take(answer: Packet | RltuiError) -> None:
-            self._came.append((channel, asked, answer))
+        def take(answer: LogPart | RltuiError | None) -> None:
+            self._came.append((number, asked, answer))
 
-        self._link.ask(take, method, {"log": channel, **params})
+        RemoteObject(self._link, "log", number).send(take, method, **arguments)
 
-    def _take(self, asked: str, answer: Packet | RltuiError) -> LogChange:
+    def _take(self, asked: str, answer: LogPart | RltuiError | None) -> LogChange:
         self._asked.discard(asked)
-        if isinstance(answer, RltuiError):
-            if not asked:  # the link went down, or there is no such log
-                self._channel = 0
-                self._problem = answer.title
-            return LogChange.NONE
-        try:
-            with understood(self._link.host.name):
-                return self._understood(asked, answer.data)
-        except RltuiError as error:
-            self._problem = error.title
-            return LogChange.NONE
+        if isinstance(answer, LogPart):
+            try:
+                return self._take_part(asked, answer)
+            except (ValueError, OverflowError) as error:
+                self._problem = f"what {self._link.host.name} says is not understood: {error}"
+        elif not asked:  # the link went down, or there is no such log
+            self._channel = 0
+            self._problem = answer.title if answer is not None else self._problem
+        return LogChange.NONE
 
-    def _understood(self, asked: str, said: Mapping[str, Any]) -> LogChange:
+    def _take_part(self, asked: str, part: LogPart) -> LogChange:
         change = LogChange.NONE
-        if not asked:
+        if isinstance(part, LogUpdate):
             change = LogChange.GREW
-            self._problem = None if said["problem"] is None else str(said["problem"])
-            if said["reset"]:
+            self._problem = part.problem
+            if part.reset:
                 change = LogChange.RESET
                 self._lines, self._near, self._answered = _ToldLines(), {}, set()
                 self._asked.clear()
                 self._has_older = True
-        self.start, self.stop = int(said["start"]), int(said["stop"])
-        if (block := said["lines"]) is not None:
-            self._lines.put(block)
+        self.start, self.stop = part.start, part.stop
+        if part.lines is not None:
+            self._lines.put(part.lines)
             change = change if not asked else LogChange.FILLED
         if asked.startswith("at "):
             self._answered.add(asked)
-        elif asked.startswith("near "):
-            self._near[float(asked.removeprefix("near "))] = int(said["number"])
-        elif asked == "older":
-            self._has_older = bool(said["more"])
+        elif isinstance(part, NearLines):
+            self._near[float(asked.removeprefix("near "))] = part.number
+        elif isinstance(part, OlderLines):
+            self._has_older = part.more
         if len(self._lines.numbers) > _MOST_KEPT:
             around = range(self._looked_at - _KEPT_AROUND, self._looked_at + _KEPT_AROUND)
             self._lines.keep(around, range(self.stop - _KEPT_AROUND, self.stop))
@@ -246,7 +268,7 @@ class RemoteSearch:
     def __init__(
         self,
         link: HostLink,
-        key: object,
+        handle: RemoteHandle,
         path: str,
         query: Query | None,
         level: Level | None,
@@ -254,39 +276,25 @@ class RemoteSearch:
         *,
         with_text: bool,
     ) -> None:
-        """`key`: of the experiment."""
-        self._link = link
-        self._asked = {
-            "key": key,
-            "path": path,
-            "query": None if query is None else query.text,
-            "level": None if level is None else level.value,
-            "start": start,
-            "with_text": with_text,
-        }
-        self._came: SimpleQueue[Packet | RltuiError | None] = SimpleQueue()
-        self._channel = 0
+        text = None if query is None else query.text
+        self._server = RemoteObject(link, "server")
+        self._asked = (handle, path, text, level, start, with_text)
+        self._stream: RemoteStream[SearchUpdate] | None = None
         self._is_cancelled = False
         self.progress = 0.0
         self.size = start
 
     def batches(self) -> Iterator[list[LogHit]]:
         """As they come. In a thread."""
-        self._channel = self._link.ask(self._came.put, "search", self._asked)
-        while not self._is_cancelled and (answer := self._came.get()) is not None:
-            if isinstance(answer, RltuiError):
-                raise answer
-            if answer.data is None:
+        self._stream = self._server.stream(RemoteServer.search, *self._asked)
+        for update in self._stream:
+            if self._is_cancelled:
                 return
-            with understood(self._link.host.name):
-                progress, self.size = float(answer.data["progress"]), int(answer.data["size"])
-                self.progress = min(1.0, max(0.0, progress))
-                offsets, texts = answer.data["offsets"], answer.data["texts"]
-                hits = [LogHit(int(offset), str(text)) for offset, text in zip(offsets, texts, strict=True)]
-            if hits and not self._is_cancelled:
-                yield hits
+            self.progress, self.size = min(1.0, max(0.0, update.progress)), update.size
+            if update.hits:
+                yield [*update.hits]
 
     def cancel(self) -> None:
         self._is_cancelled = True
-        self._link.cancel(self._channel)
-        self._came.put(None)
+        if self._stream is not None:
+            self._stream.cancel()

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from queue import SimpleQueue
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from re import Pattern
-from typing import Any, NamedTuple, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
+from typing import NamedTuple
 
 from rltui.client.laptop.packed import packed, unpacked
-from rltui.client.transports.frames import Packet, understood
+from rltui.client.laptop.remote_object import RemoteObject
+from rltui.client.transports.frames import understood
 from rltui.client.transports.ssh import HostLink
-from rltui.core.rollouts import Batch, BatchKey, RolloutSource, Sample, SampleTable, Transcript
+from rltui.core.questions import remote_method
+from rltui.core.rollouts import Batch, BatchKey, Sample, SampleTable, Transcript
 from rltui.errors import RltuiError
-from rltui.services.runs.rollouts import export_transcripts, keep_transcripts
+from rltui.services.runs.rollouts import export_transcripts, keep_transcripts, open_rollouts
 
-_Value = TypeVar("_Value")
-_NOT_UNDERSTOOD = "the rollouts that the other end says are not understood"
-_TRANSCRIPT: TypeAdapter[Transcript] = TypeAdapter(Transcript)
-_SAMPLE: TypeAdapter[Sample] = TypeAdapter(Sample)
-_KEY: TypeAdapter[BatchKey] = TypeAdapter(BatchKey)
-_BATCHES: TypeAdapter[list[Batch]] = TypeAdapter(list[Batch])
+_SEARCHED_AT_ONCE = 20
+"""Rollouts, in one answer."""
 
 
 class RemoteRollouts:
@@ -30,8 +29,8 @@ class RemoteRollouts:
 
     def __init__(self, link: HostLink, folder: str) -> None:
         """Asks for nothing yet."""
-        self._link, self._folder = link, folder
         self._whose = f"{link.host.name}, of its rollouts,"
+        self._feed = RemoteObject(link, "rollouts", folder, whose=self._whose)
         self._batches: list[Batch] = []
         self._tables: dict[BatchKey, SampleTable] = {}
         self._mark = ""
@@ -40,21 +39,17 @@ class RemoteRollouts:
 
     def look(self, shown: BatchKey | None = None, budget_s: float = 0.05) -> bool:
         """Have the other end look and read on, and take over what is new."""
-        asked = {"shown": shown, "known": self._known(shown), "budget_s": budget_s, "mark": self._mark}
         try:
-            answer = self._ask("rollouts.look", asked)
-            with understood(self._whose):
-                said = answer.data
-                if said["batches"] is not None:
-                    self._batches = _checked(_BATCHES, said["batches"])
-                    self._mark = str(said["mark"])
-                self.problem = str(said["problem"])
-                if shown is not None:
-                    self._grow(shown, answer)
-                return bool(said["behind"])
+            update = self._feed.call(RolloutFeed.look, shown, self._known(shown), budget_s, self._mark)
+            if update.batches is not None:
+                self._batches, self._mark = [*update.batches], update.mark
+            self.problem = update.problem
+            if shown is not None and update.table is not None:
+                self._grow(shown, update.table, update.blob)
         except RltuiError as error:
             self.problem = error.title
-        return False
+            return False
+        return update.behind
 
     def batches(self) -> list[Batch]:
         return self._batches
@@ -66,62 +61,50 @@ class RemoteRollouts:
         if batch is None or (known is not None and (batch.samples is None or len(known) >= batch.samples)):
             return known or SampleTable()
         try:
-            answer = self._ask("rollouts.table", {"shown": key, "known": self._known(key)})
-            with understood(self._whose):
-                self._grow(key, answer)
+            update = self._feed.call(RolloutFeed.table, key, self._known(key))
+            self._grow(key, update.table, update.blob)
         except RltuiError as error:
             self.problem = error.title
         return self._tables.get(key) or SampleTable()
 
     def open(self, key: BatchKey, sample: Sample) -> Transcript:
-        answer = self._ask("rollouts.open", {"key": key, "sample": sample})
-        return _checked(_TRANSCRIPT, answer.data)
+        return self._feed.call(RolloutFeed.open, key, sample)
 
     def search(self, key: BatchKey, samples: Iterable[Sample], pattern: Pattern[str]) -> Iterator[bool]:
-        asked = {"key": key, "samples": list(samples), "pattern": pattern.pattern, "flags": pattern.flags}
-        for said in self._several("rollouts.search", asked):
-            with understood(self._whose):
-                matches = [*map(bool, said)]
-            yield from matches
+        found = self._feed.stream(
+            RolloutFeed.search, key, tuple(samples), pattern.pattern, int(pattern.flags)
+        )
+        try:
+            for matches in found:
+                yield from matches
+        finally:
+            found.cancel()
 
     def same_prompt(self, key: BatchKey, transcript: Transcript) -> Iterator[tuple[BatchKey, Sample | None]]:
-        for said in self._several("rollouts.same", {"key": key, "sample": transcript.sample}):
-            with understood(self._whose):
-                other, found = said
-            yield key_of(other), None if found is None else sample_of(found)
+        found = self._feed.stream(RolloutFeed.same_prompt, key, transcript.sample)
+        try:
+            yield from found
+        finally:
+            found.cancel()
 
     export = staticmethod(export_transcripts)
     keep = staticmethod(keep_transcripts)
-
-    def _ask(self, method: str, asked: dict[str, Any]) -> Packet:
-        return self._link.call(method, {"folder": self._folder, **asked})
-
-    def _several(self, method: str, asked: dict[str, Any]) -> Iterator[Any]:
-        came: SimpleQueue[Packet | RltuiError] = SimpleQueue()
-        channel = self._link.ask(came.put, method, {"folder": self._folder, **asked})
-        try:
-            while not isinstance(answer := came.get(), RltuiError) and answer.data is not None:
-                yield answer.data
-        finally:
-            self._link.cancel(channel)
-        if isinstance(answer, RltuiError):
-            raise answer
 
     def _known(self, key: BatchKey | None) -> TableMark:
         table = None if key is None else self._tables.get(key)
         return mark_of(SampleTable() if table is None else table)
 
-    def _grow(self, key: BatchKey, answer: Packet) -> None:
+    def _grow(self, key: BatchKey, rows: NewRows, blob: bytes) -> None:
         """With the samples that were told of a batch."""
-        said = answer.data["table"]
-        if not said["length"] and not said["is_new"]:
+        if not rows.length and not rows.is_new:
             return
         table = self._tables.get(key)
-        if table is None or said["is_new"]:
+        if table is None or rows.is_new:
             table = SampleTable()
-        codes = [column.typecode for column in table.columns.values()]
-        columns = unpacked(codes, [int(said["length"])] * len(codes), answer.blob)
-        table.extend(dict(zip(table.columns, columns, strict=True)), [str(text) for text in said["texts"]])
+        with understood(self._whose):
+            codes = [column.typecode for column in table.columns.values()]
+            columns = unpacked(codes, [rows.length] * len(codes), blob)
+            table.extend(dict(zip(table.columns, columns, strict=True)), [*rows.texts])
         self._tables[key] = table
 
 
@@ -143,60 +126,86 @@ def mark_of(table: SampleTable, samples: int | None = None, texts: int | None = 
     return TableMark(samples, texts, check)
 
 
-def told(table: SampleTable, known: Sequence[int]) -> tuple[dict[str, Any], bytes]:
-    """What is told of a table to who knows that of it: at the other end."""
-    samples, texts, _ = mark = TableMark(*map(int, known))
-    is_new = mark_of(table, samples, texts) != mark
+@dataclass(frozen=True, slots=True)
+class NewRows:
+    """The samples of a table that an end does not have."""
+
+    is_new: bool
+    """The table is another one: what was known of it counts no more."""
+    length: int
+    """Samples, whose columns come as bytes."""
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableUpdate:
+    table: NewRows
+    blob: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutUpdate:
+    """What is new of the rollouts in a folder."""
+
+    behind: bool
+    """There is more to be read, with the next look."""
+    problem: str
+    mark: str
+    """What tells these batches from others."""
+    batches: tuple[Batch, ...] | None
+    """`None`: as before."""
+    table: NewRows | None
+    """Of the batch that is shown."""
+    blob: bytes = b""
+
+
+def new_rows(table: SampleTable, known: TableMark) -> tuple[NewRows, bytes]:
+    """What an end that has `known` of a table lacks, and the columns of that; everything if it differs."""
+    samples, texts, _ = known
+    is_new = mark_of(table, samples, texts) != known
     if is_new:
         samples = texts = 0
-    stop, all_texts = len(table), [*table.texts]
+    stop = len(table)
     columns = [column[samples:stop] for column in table.columns.values()]
-    return {"is_new": is_new, "length": stop - samples, "texts": all_texts[texts:]}, packed(columns)
+    return NewRows(is_new, stop - samples, tuple([*table.texts][texts:])), packed(columns)
 
 
-def batches_mark(batches: Sequence[Batch]) -> str:
-    """What tells these from others."""
-    return f"{zlib.crc32(repr(batches).encode(errors='replace')):08x}"
+class RolloutFeed:
+    """The rollouts in a folder of this machine, as they are told to another one. From any thread."""
 
+    def __init__(self, folder: Path) -> None:
+        self._source = open_rollouts(folder)
 
-def key_of(said: object) -> BatchKey:
-    """Of what an end has said; raises RltuiError where it is none."""
-    return _checked(_KEY, said)
+    @remote_method
+    def look(self, shown: BatchKey | None, known: TableMark, budget_s: float, mark: str) -> RolloutUpdate:
+        """Read on for `budget_s`, and tell what is new to who knows `known` of the batch `shown`."""
+        source = self._source
+        behind = source.look(shown, budget_s)
+        batches = source.batches()
+        now = f"{zlib.crc32(repr(batches).encode(errors='replace')):08x}"
+        table, blob = (None, b"") if shown is None else new_rows(source.table(shown), known)
+        told = None if now == mark else tuple(batches)
+        return RolloutUpdate(behind, source.problem, now, told, table, blob)
 
+    @remote_method
+    def table(self, shown: BatchKey, known: TableMark) -> TableUpdate:
+        """The samples of a batch that who knows `known` of it lacks."""
+        return TableUpdate(*new_rows(self._source.table(shown), known))
 
-def sample_of(said: object) -> Sample:
-    return _checked(_SAMPLE, said)
+    @remote_method
+    def open(self, key: BatchKey, sample: Sample) -> Transcript:
+        return self._source.open(key, sample)
 
+    @remote_method
+    def search(
+        self, key: BatchKey, samples: tuple[Sample, ...], pattern: str, flags: int
+    ) -> Iterator[tuple[bool, ...]]:
+        """Which samples match, in their order, some at a time."""
+        found = self._source.search(key, samples, re.compile(pattern, flags))
+        while matches := tuple(islice(found, _SEARCHED_AT_ONCE)):
+            yield matches
 
-def looked(source: RolloutSource, asked: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """The answer to `look`, at the other end, as the next two."""
-    shown = None if asked["shown"] is None else key_of(asked["shown"])
-    behind = source.look(shown, float(asked["budget_s"]))
-    batches = source.batches()
-    mark = batches_mark(batches)
-    table, blob = (None, b"") if shown is None else told(source.table(shown), asked["known"])
-    told_batches = None if mark == asked["mark"] else batches
-    said = {
-        "behind": behind,
-        "problem": source.problem,
-        "mark": mark,
-        "batches": told_batches,
-        "table": table,
-    }
-    return said, blob
-
-
-def tabled(source: RolloutSource, asked: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
-    table, blob = told(source.table(key_of(asked["shown"])), asked["known"])
-    return {"table": table}, blob
-
-
-def opened(source: RolloutSource, asked: Mapping[str, Any]) -> tuple[object, bytes]:
-    return _TRANSCRIPT.dump_python(source.open(key_of(asked["key"]), sample_of(asked["sample"]))), b""
-
-
-def _checked(adapter: TypeAdapter[_Value], value: object) -> _Value:
-    try:
-        return adapter.validate_python(value)
-    except ValidationError as error:
-        raise RltuiError(_NOT_UNDERSTOOD) from error
+    @remote_method
+    def same_prompt(self, key: BatchKey, sample: Sample) -> Iterator[tuple[BatchKey, Sample | None]]:
+        """Batches, each with its sample of the same prompt, or without one."""
+        yield from self._source.same_prompt(key, self._source.open(key, sample))

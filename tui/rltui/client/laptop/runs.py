@@ -3,60 +3,46 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from threading import Condition
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
-from rltui.client.laptop import calls
+from rltui.client.experiment import Experiment
 from rltui.client.laptop.experiment import RemoteExperiment
+from rltui.client.laptop.remote_object import RemoteObject
+from rltui.client.laptop.server import OpenedExperiment, RemoteServer, RunUpdate
 from rltui.client.local_runs import LocalRuns
-from rltui.client.protocol import Experiment, Runs
-from rltui.client.transports.frames import Packet, understood
+from rltui.client.runs import Runs
+from rltui.client.transports.frames import Packet
 from rltui.client.transports.ssh import HostLink
 from rltui.core import hints
+from rltui.core.questions import Question, question_of
 from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunChange, RunMetadata, RunRow
+from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import LinkDownError, RltuiError, UsageError
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison
-    from rltui.core.forks import ForkPlan, ForkRequest
-    from rltui.core.queue import QueueAction, RunQueue
+    from rltui.core.queue import RunQueue
     from rltui.core.report import Draw
 
-_Answer = TypeVar("_Answer")
 _FIRST_S = 5.0
 """For the first rows: who asks is a thread, and shows nothing meanwhile."""
 _UNSEEN_S = 10.0
 """The list is not told any more when nobody has looked at it for so long."""
 
 
-class OwnFiles:
-    """The part of `Runs` that is the person's own, and of this machine, wherever the runs are."""
-
-    def __init__(self, own: LocalRuns) -> None:
-        self._own = own
-        self.readonly = own.readonly
-        self.kept, self.keep = own.kept, own.keep
-        self.give_to_tmux, self.keep_copy = own.give_to_tmux, own.keep_copy
-        self.settings, self.edit_settings = own.settings, own.edit_settings
-        self.replace_settings = own.replace_settings
-
-
-class RemoteRuns(OwnFiles):
+class RemoteRuns(Runs):
     """`Runs` of one other machine. For threads."""
 
     hosts: tuple[str, ...] = ()
 
-    def __init__(self, link: HostLink, own: LocalRuns) -> None:
-        """`own`: of this machine, for what is the person's own."""
-        super().__init__(own)
-        self.link, self.host = link, link.host.name
+    def __init__(self, link: HostLink, *, readonly: bool = False) -> None:
+        self.link, self.host, self.readonly = link, link.host.name, readonly
+        self._server = RemoteObject(link, "server", whose=f"{self.host}, of its runs,")
+        self._far = RemoteObject(link, "runs", readonly)
         self._changed = Condition()
         self._channel = 0
         self._known: dict[str, RunRow] = {}
@@ -89,41 +75,35 @@ class RemoteRuns(OwnFiles):
         with self._changed:
             if not self._channel:
                 self._before = set(self._known)
-                self._channel = self.link.ask(self._take, "rows", None)
+                self._channel = self._server.send_for_all(self._take, RemoteServer.rows)
             if self._rows is None:
                 self._rows = tuple(self._known.values())
             return self._rows
 
-    def _take(self, answer: Packet | RltuiError) -> None:
+    def _take(self, update: RunUpdate | RltuiError | None) -> None:
         """From the link's thread; or at once, where it is down."""
         with self._changed:
-            if isinstance(answer, RltuiError):
-                self._channel = 0
-                self._problem = "" if isinstance(answer, LinkDownError) else answer.title
-            else:
-                self._take_rows(answer.data)
+            if isinstance(update, RunUpdate):
+                self._take_rows(update)
                 if time.monotonic() - self._looked_at > _UNSEEN_S:
-                    self._channel = 0
-                    self.link.cancel(answer.channel)
+                    self._stop_telling()
+            else:
+                self._problem = update.title if update and not isinstance(update, LinkDownError) else ""
+                self._stop_telling()
             self._changed.notify_all()
 
-    def _take_rows(self, said: Any) -> None:  # noqa: ANN401 - JSON
-        from rltui.core.queue import RunQueue
+    def _stop_telling(self) -> None:
+        channel, self._channel = self._channel, 0
+        self.link.cancel(channel)
 
-        try:
-            with understood(f"{self.host}, of its runs,"):
-                new = [_row(each) for each in said["rows"]]
-                gone = set(map(str, said["gone"]))
-                if said["queue"] is not None:
-                    self._queue = RunQueue.model_validate(said["queue"])
-                is_whole = bool(said["is_whole"])
-        except RltuiError as error:
-            self._problem = error.title
-            return
+    def _take_rows(self, update: RunUpdate) -> None:
+        gone = set(update.gone)
+        if update.queue is not None:
+            self._queue = update.queue
         self._problem = ""
-        self._before -= {row.id for row in new}
-        self._known |= {row.id: replace(row, host=self.host) for row in new}
-        if is_whole:  # those of an earlier connection that were not told again are not there any more
+        self._before -= {row.id for row in update.rows}
+        self._known |= {row.id: replace(row, host=self.host) for row in update.rows}
+        if update.is_whole:  # those of an earlier connection that were not told again are not there any more
             gone |= self._before
             self._before = set()
         self._known = {id_: row for id_, row in self._known.items() if id_ not in gone}
@@ -135,44 +115,30 @@ class RemoteRuns(OwnFiles):
 
         return self._queue or RunQueue()
 
-    def _ask(self, method: Callable[..., _Answer], *arguments: object, **named: object) -> _Answer:
-        call = calls.of_runs(method.__name__)
-        given = call.asked(arguments, named)
-        asked = {"name": method.__name__, "readonly": self.readonly, "arguments": given}
-        result: _Answer = call.result(self.link.call("runs", asked).data)
-        return result
+    def ask_now(self, question: Question, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        return self._far.ask_now(question, arguments)
 
     def catch_up(self) -> tuple[str, ...]:
-        """There. Nothing, while nobody can be asked: that is told all the time."""
+        """Nothing, while the link is down, which is shown all the time."""
         try:
-            return self._ask(Runs.catch_up)
+            return super().catch_up()
         except LinkDownError:
             return ()
 
-    def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
-        return self._ask(Runs.configs, [*ids])
-
     def change(self, id_: str, change: RunChange) -> RunRow:
-        return replace(self._ask(Runs.change, id_, change), host=self.host)
+        return replace(super().change(id_, change), host=self.host)
 
     def opened(self, answer: Packet) -> Experiment | None:
         """What was named when the link was opened; of no name the only one that lives, `None` where it is not
         just one.
         """
-        return None if answer.data is None else RemoteExperiment(self.link, answer.data)
+        opened: OpenedExperiment | None = self._server.answer(question_of(RemoteServer.open), answer)
+        return None if opened is None else RemoteExperiment(self.link, opened)
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:
-        said = self.link.call("open", {"word": id_, "is_id": True, "again": again, "readonly": self.readonly})
-        return RemoteExperiment(self.link, said.data)
-
-    def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
-        return self._ask(Runs.compare, [*ids], [*metrics])
-
-    def plan_fork(self, id_: str, wish: ForkRequest) -> ForkPlan:
-        return self._ask(Runs.plan_fork, id_, wish)
-
-    def fork(self, id_: str, wish: ForkRequest) -> tuple[str, ...]:
-        return self._ask(Runs.fork, id_, wish)
+        return RemoteExperiment(
+            self.link, self._server.call(RemoteServer.open_run, id_, again, self.readonly)
+        )
 
     def row(self, id_: str) -> RunRow:
         if (row := self._known.get(id_)) is None:
@@ -198,30 +164,15 @@ class RemoteRuns(OwnFiles):
             hint=hints.EXPORT_ON_HOST(host=self.host, run=self.row(id_).name),
         )
 
-    def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
-        self._ask(Runs.change_queue, action, entry, place=place)
 
-
-@cache
-def _adapter() -> TypeAdapter[RunRow]:
-    return TypeAdapter(RunRow)
-
-
-def _row(said: object) -> RunRow:
-    """Raises ValueError where that is none."""
-    RunMetadata.parsed(said)
-    return _adapter().validate_python(said)
-
-
-class AllRuns(OwnFiles):
+class AllRuns(Runs):
     """`Runs` of this machine and of others, in one list. For threads."""
 
     host = ""
 
     def __init__(self, own: LocalRuns, others: Sequence[RemoteRuns]) -> None:
-        super().__init__(own)
-        self.queue, self.change_queue = own.queue, own.change_queue
-        self._others = tuple(others)
+        self._own, self._others = own, tuple(others)
+        self.readonly = own.readonly
         self.hosts = tuple(other.host for other in others)
         self._parts: tuple[tuple[RunRow, ...], ...] = ()
         self._rows: tuple[RunRow, ...] = ()
@@ -263,7 +214,7 @@ class AllRuns(OwnFiles):
         up: list[Runs] = [other for other in self._others if other.link.is_up]
         return tuple(text for runs in [self._own, *up] for text in runs.catch_up())
 
-    def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
+    def configs(self, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """Those of a machine that cannot be reached are empty."""
         found: dict[str, Mapping[str, Any]] = {}
         for owner, own in self._by_owner(ids).items():
@@ -273,8 +224,14 @@ class AllRuns(OwnFiles):
                 found |= {id_: {} for id_ in own}
         return found
 
-    def change(self, id_: str, change: RunChange) -> RunRow:
-        return self._owner(id_).change(id_, change)
+    def ask_now(self, question: Question, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        """By who has the run that it is about, or by this machine."""
+        id_ = arguments.get("id_")
+        return getattr(self._own if id_ is None else self._owner(id_), question.name)(**arguments)
+
+    def queue(self) -> RunQueue:
+        """Of this machine."""
+        return self._own.queue()
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:
         return self._owner(id_).open(id_, again=again)
@@ -296,12 +253,6 @@ class AllRuns(OwnFiles):
         ended = [[each for found in evals for each in found.evaluations if each is not None] for evals in own]
         found = compared_metrics(rows, series, metrics)
         return comparison(rows, self.configs(ids), found, compared_evals(ended))
-
-    def plan_fork(self, id_: str, wish: ForkRequest) -> ForkPlan:
-        return self._owner(id_).plan_fork(id_, wish)
-
-    def fork(self, id_: str, wish: ForkRequest) -> tuple[str, ...]:
-        return self._owner(id_).fork(id_, wish)
 
     def open_series(self, id_: str) -> SeriesSource:
         return self._owner(id_).open_series(id_)

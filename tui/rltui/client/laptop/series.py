@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from rltui.client.laptop.packed import SERIES_CODES, packed, series_columns, series_of, thinned, unpacked
-from rltui.client.transports.frames import Packet, understood
+from rltui.client.laptop.remote_object import RemoteObject
+from rltui.client.transports.frames import understood
 from rltui.client.transports.ssh import HostLink
 from rltui.core.lines import LogChange
+from rltui.core.questions import remote_method
 from rltui.core.series import Rewind, Series, SeriesKey
 from rltui.errors import RltuiError
 from rltui.services.metrics.store import SeriesReader
 
-_NO_STAMP = ["", 0, 0]
+Stamp = tuple[str, int, int]
+"""What tells one moment of a store from another, as `SeriesReader.stamp`."""
+_NO_STAMP: Stamp = ("", 0, 0)
 
 
 class RemoteSeries:
@@ -22,8 +29,9 @@ class RemoteSeries:
 
     def __init__(self, link: HostLink, folder: str) -> None:
         """`folder`: of the store. Asks for nothing yet."""
-        self._link, self._folder = link, folder
-        self._stamp: list[Any] = _NO_STAMP
+        self._whose = f"{link.host.name}, of its metrics,"
+        self._feed = RemoteObject(link, "series", folder, whose=self._whose)
+        self._stamp = _NO_STAMP
         self._keys: tuple[SeriesKey, ...] = ()
         self._rewinds: tuple[Rewind, ...] = ()
         self._known: dict[SeriesKey, Series] = {}
@@ -59,58 +67,78 @@ class RemoteSeries:
 
     def _ask(self, keys: Iterable[SeriesKey]) -> bool:
         """For the news of these. False where there is no answer."""
-        wanted = [[*key, self._counts.get(key, 0)] for key in keys]
-        asked = {"folder": self._folder, "stamp": self._stamp, "wanted": wanted}
+        wanted = tuple((key, self._counts.get(key, 0)) for key in keys)
         try:
-            self._take(self._link.call("series", asked))
+            self._take(self._feed.call(SeriesFeed.news, self._stamp, wanted))
         except RltuiError:  # the link is down, which the screen says
             return False
         return True
 
-    def _take(self, answer: Packet) -> None:
-        said = answer.data
-        with understood(f"{self._link.host.name}, of its metrics,"):
-            if said["stamp"][0] != self._stamp[0]:
-                self._known, self._counts = {}, {}
-            self._stamp = [*said["stamp"]]
-            if said["keys"] is not None:
-                self._keys = tuple(SeriesKey(str(source), str(name)) for source, name in said["keys"])
-                self._rewinds = tuple(Rewind(int(step), float(at)) for step, at in said["rewinds"])
-            told = [
-                (SeriesKey(str(source), str(name)), int(count), int(length))
-                for source, name, count, length in said["told"]
-            ]
-            codes = SERIES_CODES * len(told)
-            lengths = [length for _, _, length in told for _ in SERIES_CODES]
-            columns = unpacked(codes, lengths, answer.blob)
-        for at, (key, count, _) in enumerate(told):
+    def _take(self, update: SeriesUpdate) -> None:
+        with understood(self._whose):
+            codes = SERIES_CODES * len(update.told)
+            lengths = [told.length for told in update.told for _ in SERIES_CODES]
+            columns = unpacked(codes, lengths, update.blob)
+        if update.stamp[0] != self._stamp[0]:
+            self._known, self._counts = {}, {}
+        self._stamp = update.stamp
+        if update.keys is not None:
+            self._keys, self._rewinds = update.keys, update.rewinds
+        for at, told in enumerate(update.told):
             new = series_of(columns[at * len(SERIES_CODES) : (at + 1) * len(SERIES_CODES)])
-            self._known.setdefault(key, Series()).extend(new)
-            self._counts[key] = count
+            self._known.setdefault(told.key, Series()).extend(new)
+            self._counts[told.key] = told.total
 
 
-def told(
-    reader: SeriesReader, stamp: Sequence[Any], wanted: Iterable[Sequence[Any]]
-) -> tuple[dict[str, Any], bytes]:
-    """The answer to that, at the other end.
+class ToldPoints(NamedTuple):
+    """So many points of a series come in an answer."""
 
-    `stamp`: what who asks knows; `wanted`: source, name and how many points it knows of each.
-    """
-    reader.look()
-    now = list(reader.stamp)
-    is_other, is_new = now[0] != stamp[0], now != list(stamp)
-    columns: list[array[Any]] = []
-    parts: list[list[Any]] = []
-    for source, name, known in wanted:
-        key, start = SeriesKey(str(source), str(name)), 0 if is_other else int(known)
-        new = reader.read(key, start)
-        shown = new if start else thinned(new)
-        columns += series_columns(shown)
-        parts.append([*key, start + len(new), len(shown)])
-    said = {
-        "stamp": now,
-        "keys": reader.keys() if is_new else None,
-        "rewinds": reader.rewinds() if is_new else None,
-        "told": parts,
-    }
-    return said, packed(columns)
+    key: SeriesKey
+    total: int
+    """Points that there are; it may be more than those that came."""
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesUpdate:
+    """What is new of the metrics of a run."""
+
+    stamp: Stamp
+    keys: tuple[SeriesKey, ...] | None
+    """`None`: as before, and so are the rewinds."""
+    rewinds: tuple[Rewind, ...]
+    told: tuple[ToldPoints, ...]
+    blob: bytes = b""
+    """Their points, as columns."""
+
+
+class SeriesFeed:
+    """The metrics in a folder of this machine, as they are told to another one. From any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._reader = SeriesReader(folder)
+        self._lock = threading.Lock()
+
+    @remote_method
+    def news(self, stamp: Stamp, wanted: tuple[tuple[SeriesKey, int], ...]) -> SeriesUpdate:
+        """What is new since `stamp`, and the points of the series in `wanted` beyond so many."""
+        with self._lock:
+            reader = self._reader
+            reader.look()
+            now = reader.stamp
+            is_other, is_new = now[0] != stamp[0], now != stamp
+            columns: list[array[Any]] = []
+            told: list[ToldPoints] = []
+            for key, known in wanted:
+                start = 0 if is_other else known
+                new = reader.read(key, start)
+                shown = new if start else thinned(new)
+                columns += series_columns(shown)
+                told.append(ToldPoints(key, start + len(new), len(shown)))
+            return SeriesUpdate(
+                stamp=now,
+                keys=tuple(reader.keys()) if is_new else None,
+                rewinds=tuple(reader.rewinds()) if is_new else (),
+                told=tuple(told),
+                blob=packed(columns),
+            )

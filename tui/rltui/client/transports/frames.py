@@ -25,7 +25,7 @@ import zstandard
 
 from rltui.errors import RltuiError
 
-LINK_VERSION = 1
+LINK_VERSION = 2
 """Raised when the other end of the previous version would misunderstand a packet."""
 _MARK = b"rltui-link "
 _LONGEST_NOISE = 256 << 10

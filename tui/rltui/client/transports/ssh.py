@@ -115,8 +115,8 @@ class HostLink:
             RltuiError: why that did not work, in words.
             ConflictError: if the rltui there is of a version that this one does not understand.
         """
-        asked = {"word": word, "is_id": False, "again": False, "readonly": readonly}
-        question = Packet(self._next_channel, PacketKind.CALL, {"method": "open", "params": asked})
+        params = {"of": None, "arguments": {"word": word, "readonly": readonly}}
+        question = Packet(self._next_channel, PacketKind.CALL, {"method": "server.open", "params": params})
         answer: Future[Packet] = Future()
         self._waiting[question.channel] = _taker(answer)
         self._next_channel += 1
@@ -286,7 +286,7 @@ def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
     except ValueError:
         return RltuiError("the other end refused it in words that are not understood")
     if said["kind"] == TAKEN_DOWN:
-        from rltui.client.protocol import ShutDownError  # what it says needs pydantic
+        from rltui.client.experiment import ShutDownError  # what it says needs pydantic
 
         kind = ShutDownError
     return kind(said["title"], details=said["details"], hint=said["hint"])

@@ -17,6 +17,7 @@ from rltui.errors import RltuiError
 from rltui.services.hiding import without_secrets
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import open_own
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 if TYPE_CHECKING:
     from rltui.core.api import JournalEntry  # pydantic takes 60 ms, which `rltui events` need not pay
@@ -89,8 +90,8 @@ LONGEST_LINE = 1 << 20
 
 
 class Journal:
-    """Appends to `path`, whose only writer it is. A line is complete or absent: one that a full disk or a
-    killed supervisor cut short is removed.
+    """Appends to `path`: for a supervisor, and through `journal_of` for who acts where none lives, or beside
+    it. A line is complete or absent: one that a full disk or a killed writer cut short is removed.
 
     A full disk stops nothing: the entry still reaches the listeners, and the log says so.
     """
@@ -187,3 +188,8 @@ def _end_of_whole_lines(descriptor: int) -> int:
     end = start + os.pread(descriptor, LONGEST_LINE, start).rfind(b"\n") + 1
     os.ftruncate(descriptor, end)
     return end
+
+
+def journal_of(record: ExperimentRecord) -> Journal:
+    """The journal of an experiment, for whoever writes an entry and is not its supervisor."""
+    return Journal(ControlFolder(Path(record.output_dir)).journal_file)

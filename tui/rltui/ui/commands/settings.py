@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
-from rltui.client.protocol import Runs
+from rltui.client.runs import Runs
 from rltui.errors import ConfigError, RltuiError
 from rltui.ui.screens.dialogs import EditAgain, show_error
 from rltui.ui.text import clean_line

@@ -235,7 +235,7 @@ class CheckpointScreen(ResourceScreen, EvaluateActions, ForkActions):
                 )
             ):
                 async with waiting(self.app, "Deleting checkpoints"):
-                    done = await self.experiment.prune(retention, [each.step for each in plan.delete])
+                    done = await self.experiment.prune(retention, tuple(each.step for each in plan.delete))
                 self.notify(f"Deleted; {size_text(done.frees_bytes)} are free again", markup=False)
                 await self.look()
         except RltuiError as error:

@@ -12,7 +12,7 @@ from textual.events import Resize
 from textual.message import Message
 from textual.widgets import Static
 
-from rltui.client.protocol import Event
+from rltui.client.experiment import Event
 from rltui.core.api import Alert, ComponentStatus, JournalEntry, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.edit_log import edited_keys

@@ -1,0 +1,221 @@
+"""An experiment as its clients see it, wherever it is and whether or not anything of it lives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rltui.client import programs
+from rltui.core.api import Alert, JournalEntry, Publication, Status
+from rltui.core.checkpoints import CheckpointReport
+from rltui.core.config_report import KnobTable
+from rltui.core.experiment_api import ExperimentApi
+from rltui.core.gpu.report import GpuReport
+from rltui.core.layout import Screen
+from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
+from rltui.core.questions import command, question
+from rltui.errors import RltuiError
+
+if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
+    from rltui.core.log_query import Query
+    from rltui.core.rollouts import RolloutSource
+    from rltui.core.series import SeriesSource
+
+Event = Status | GpuReport | KnobTable | JournalEntry | Alert
+"""A pushed message: a new whole value replaces the older one of its type."""
+
+
+class ShutDownError(RltuiError):
+    """Somebody has ended the experiment with `rltui down`: only a person's wish starts a supervisor again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigText:
+    """A config file as it was when it was read."""
+
+    path: str
+    text: str
+    sha256: str
+    """Of its bytes, as `Request.base` takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalTail:
+    """What the journal has beyond the entries that somebody knows."""
+
+    is_new: bool
+    """It is another journal: what is known of it counts no more."""
+    entries: tuple[JournalEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What does not change of an experiment while it is looked at."""
+
+    name: str
+    layout_name: str
+    """What its layout is chosen by."""
+    screen: Screen
+    """What the layout wants to see."""
+    readonly: bool
+    """`execute` is refused; `plan` is not."""
+    observed: bool
+    """Somebody else runs it. Then it is read-only as well."""
+    finished: bool
+    """It is read from its files alone, as nothing of it lives. Then it is read-only as well."""
+    component_ids: tuple[str, ...]
+    """Components that start by themselves, as the layout has them: what the first frame shows."""
+    log_ids: tuple[str, ...]
+    """Log files of the layout."""
+
+
+class Experiment(ExperimentApi, ABC):
+    """One experiment. A declared question is answered where the experiment is: by its supervisor, or from its
+    files. All calls may raise `RltuiError`.
+    """
+
+    name: str
+    host: str
+    """The machine that it is on, as the person calls it; empty: this one."""
+    layout_name: str
+    screen: Screen
+    readonly: bool
+    observed: bool
+    finished: bool
+    component_ids: tuple[str, ...]
+    log_ids: tuple[str, ...]
+
+    def __init__(self, description: Description, *, host: str = "") -> None:
+        self.description = description
+        self.name, self.host = description.name, host
+        self.layout_name, self.screen = description.layout_name, description.screen
+        self.readonly, self.observed = description.readonly, description.observed
+        self.finished = description.finished
+        self.component_ids, self.log_ids = description.component_ids, description.log_ids
+
+    @property
+    @abstractmethod
+    def run_id(self) -> str:
+        """Id of the run in the index (`RunRow.id`); empty where it has none yet. Blocking."""
+
+    @abstractmethod
+    def events(self) -> AsyncIterator[Event]:
+        """Current values first (status, gpus, knobs), then every change. Ends when the supervisor ends.
+
+        Raises:
+            ShutDownError: where that was wanted, until somebody starts it again.
+        """
+
+    # --- journal, checkpoints, tools ------------------------------------------------------------------------
+
+    @abstractmethod
+    async def journal(self) -> tuple[JournalEntry, ...]:
+        """Everything that happened, oldest first, whether or not anything of it lives. To ask again is cheap.
+
+        Later ones come as `events` as well.
+        """
+
+    @question()
+    async def journal_after(self, count: int, last_at: float | None) -> JournalTail:
+        """The journal beyond the first `count` entries, if the last of these has the time `last_at`."""
+
+    @command()
+    async def bring_back(self, name: str) -> CheckpointReport:
+        """Put back what a restart has set aside (`CheckpointReport.set_aside`) while nothing runs. What the
+        run has written since is set aside instead.
+        """
+
+    @question()
+    async def publication(self, what: str, repo: str) -> Publication:
+        """What an upload of a step's weights to the hub consists of. No side effects."""
+
+    @command()
+    async def publish(self, published: Publication, *, private: bool) -> None:
+        """Begin it. A repository that is made for it is `private`, or anybody's to see."""
+
+    @command()
+    async def open_shell(self, like: str | None) -> str:
+        """Start a terminal in the surroundings of the component `like`, unless one lives; its id."""
+
+    # --- files of the experiment: blocking ------------------------------------------------------------------
+
+    @question()
+    def read_run_id(self) -> str:
+        """`run_id` as it is now."""
+
+    @question()
+    def read_config(self, path: str) -> ConfigText:
+        """One of the config files (`KnobTable.files`), for an editor."""
+
+    @question()
+    def logs(self) -> tuple[LogEntry, ...]:
+        """Every attempt's log and the files of the layout, in the order in which they began."""
+
+    @question()
+    def log_offset_at(self, log: LogEntry, at: float) -> int | None:
+        """Where the first line of a log begins that was written at the moment `at` or later."""
+
+    @question()
+    def pins(self) -> tuple[str, ...]:
+        """Charts that a person has pinned, in order."""
+
+    @command()
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        """Keep these instead."""
+
+    # --- what is read as it is looked at --------------------------------------------------------------------
+
+    @abstractmethod
+    def open_log(self, path: str) -> LogSource:
+        """Open the output of an attempt (`ComponentStatus.log`)."""
+
+    @abstractmethod
+    def open_merged(self, logs: Sequence[LogEntry]) -> MergedSource:
+        """Several logs as one, by time."""
+
+    @abstractmethod
+    def search_log(
+        self, path: str, query: Query | None, level: Level | None, start: int, *, with_text: bool = True
+    ) -> LogSearching:
+        """A search from the byte `start` of a log on, for a thread to go through. Without `with_text`, the
+        texts of what is found may be empty, which spares a slow line.
+        """
+
+    @abstractmethod
+    def open_series(self) -> SeriesSource:
+        """Open the metrics of the run, whole and up to now. Of a run that has ended as well."""
+
+    @abstractmethod
+    def open_rollouts(self, folder: str = "") -> RolloutSource:
+        """The rollouts in a folder, whatever generation wrote them. Empty: the run's. Nothing is read yet."""
+
+    # --- on the machine of the person -----------------------------------------------------------------------
+
+    def edit_text(self, path: str, text: str) -> str:
+        """Let a person edit the text of the file `path` in their own editor, and return what was saved.
+
+        Blocking; takes the terminal over. The file itself is left alone.
+        """
+        return programs.edit_text(path, text)
+
+    @abstractmethod
+    def save(self, name: str, text: str) -> str:
+        """Write an export into a new file named like `name`, beside the run, and return its path."""
+
+    @abstractmethod
+    def pager_command(self, path: str) -> list[str]:
+        """Argument list of the person's pager for a file.
+
+        Raises:
+            UsageError: if there is no such program.
+        """
+
+    async def open_url(self, url: str) -> bool:
+        """Have a browser show a page; false where there is none to be seen."""
+        return await programs.open_url(url)
+
+    @abstractmethod
+    def attach_command(self, component: str) -> list[str]:
+        """Argument list of the program that shows the component's raw terminal until the person detaches."""

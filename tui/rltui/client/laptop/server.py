@@ -1,0 +1,341 @@
+"""What somebody far away is told of the experiments, runs, logs, metrics and rollouts of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar, cast
+
+from pydantic import BeforeValidator, TypeAdapter
+
+from rltui.client import launch
+from rltui.client.experiment import Description, Event, Experiment
+from rltui.client.laptop.log_feed import KnownLine, LogFeed, LogUpdate
+from rltui.client.local_experiment import LocalExperiment
+from rltui.client.local_runs import LocalRuns
+from rltui.client.runs import Runs
+from rltui.core.api import EVENT_MODELS, EventKind
+from rltui.core.lines import Level, LogEntry, LogHit
+from rltui.core.log_query import Query
+from rltui.core.questions import Question, questions_of, remote_method
+from rltui.core.queue import RunQueue
+from rltui.core.runs import RunMetadata, RunRow
+from rltui.errors import RltuiError
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_experiment
+
+_LOOK_AT_LOG_S = 0.4
+"""Between two looks at a log: as often as a pane looks."""
+_LOOK_AT_RUNS_S = 1.0
+_FIRST_EVENTS, _FIRST_S = 3, 1.0
+"""Status, GPUs and knobs; and how long they are waited for when an experiment is opened."""
+_PROGRESS_S = 0.5
+"""Between two words of how far a search is."""
+_ROWS_AT_ONCE = 100
+"""Of the index of runs, in one item."""
+_MOST_HITS = 2000
+"""Of a search, in one item."""
+_Item = TypeVar("_Item")
+_KINDS = {model: kind for kind, model in EVENT_MODELS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteHandle:
+    """What somebody looks at: enough to open it again after the link was lost."""
+
+    output_dir: str
+    supervised: bool
+    """Through its supervisor; else from its files alone."""
+    done: bool
+    """It came to its end, as the index says; of a supervised one it does not matter."""
+    readonly: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """As the address of a `RemoteObject`."""
+        return asdict(self)
+
+
+class PushedEvent(NamedTuple):
+    """An event of an experiment, by its kind."""
+
+    event: EventKind
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedExperiment:
+    """What is told of an experiment as it is opened."""
+
+    handle: RemoteHandle
+    description: Description
+    run_id: str
+    run_dir: str
+    series: str
+    """Folder of its metrics."""
+    events: tuple[PushedEvent, ...]
+    """What is pushed first, as far as it comes at once: the first frame need not ask for it."""
+
+
+def _with_checked_metadata(row: Any) -> Any:  # noqa: ANN401 - JSON of another machine
+    RunMetadata.parsed(row)
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class RunUpdate:
+    """What has changed in the list of runs."""
+
+    rows: tuple[Annotated[RunRow, BeforeValidator(_with_checked_metadata)], ...]
+    gone: tuple[str, ...]
+    """Ids."""
+    queue: RunQueue | None
+    """`None`: as before."""
+    is_whole: bool
+    """Nothing of this change is still to come."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchUpdate:
+    """What a search has found since the last one, and how far it is."""
+
+    progress: float
+    """0 to 1."""
+    size: int
+    """Bytes that are searched."""
+    hits: tuple[LogHit, ...]
+
+
+def event_of(push: PushedEvent) -> Event:
+    """The event that was pushed at the other end."""
+    event: Any = EVENT_MODELS[push.event].model_validate(push.data)
+    return cast("Event", event)
+
+
+class RemoteServer:
+    """Opens what is asked for, and keeps what is looked at open, for one connection.
+
+    Experiments, runs, logs, metrics and rollouts are asked themselves, by the methods of their classes; what
+    is told for as long as somebody wants it is a stream of this one.
+    """
+
+    def __init__(self) -> None:
+        self._runs = {False: LocalRuns(), True: LocalRuns(readonly=True)}
+        """By whether they may only be looked at."""
+        self._experiments: dict[RemoteHandle, LocalExperiment] = {}
+        self._logs: dict[int, LogFeed] = {}
+        """By the number that who has them told gave them."""
+        self._folders: dict[tuple[str, str], Any] = {}
+        """Readers of metrics and rollouts, by kind and folder."""
+
+    def owner(self, kind: str, address: Any) -> tuple[object, Mapping[str, Question]]:  # noqa: ANN401 - JSON
+        """What is asked, and its questions. Blocks.
+
+        Raises:
+            RltuiError: if it is not there, or there is no such kind.
+        """
+        if kind == "server":
+            return self, questions_of(RemoteServer)
+        if kind == "experiment":
+            return self._experiment(_HANDLE.validate_python(address)), questions_of(Experiment)
+        if kind == "runs":
+            return self._runs[bool(address)], questions_of(Runs)
+        if kind == "log":
+            if (log := self._logs.get(address)) is None:
+                raise RltuiError("that log is not told any more")
+            return log, questions_of(LogFeed)
+        if kind == "series":
+            from rltui.client.laptop.series import SeriesFeed
+
+            return self._reader(kind, address, SeriesFeed), questions_of(SeriesFeed)
+        if kind == "rollouts":
+            from rltui.client.laptop.rollouts import RolloutFeed
+
+            return self._reader(kind, address, RolloutFeed), questions_of(RolloutFeed)
+        return None, {}
+
+    def _reader(self, kind: str, address: object, make: Callable[[Path], object]) -> object:
+        folder = str(address)
+        if (kind, folder) not in self._folders:
+            self._folders[kind, folder] = make(Path(folder))
+        return self._folders[kind, folder]
+
+    # --- experiments --------------------------------------------------------------------------------------
+
+    @remote_method
+    async def open(self, word: str, readonly: bool) -> OpenedExperiment | None:
+        """An experiment or run by a word, or the only one that lives; `None` where that is not clear."""
+        experiment = await asyncio.to_thread(self._find, word, readonly)
+        return None if experiment is None else await self._opened(experiment, readonly)
+
+    @remote_method
+    async def open_run(self, id_: str, again: bool, readonly: bool) -> OpenedExperiment:
+        """As `Runs.open`."""
+        experiment = await asyncio.to_thread(self._runs[readonly].open, id_, again=again)
+        return await self._opened(experiment, readonly)
+
+    def _find(self, word: str, readonly: bool) -> LocalExperiment | None:
+        record = find_experiment(word) if word else launch.only_living()
+        if record is not None:
+            return self._through_supervisor(record, readonly=readonly)
+        runs = self._runs[readonly]
+        return runs.open(runs.find(word)) if word else None
+
+    async def _opened(self, experiment: LocalExperiment, readonly: bool) -> OpenedExperiment:
+        record = experiment.record
+        handle = RemoteHandle(record.output_dir, not experiment.finished, experiment.is_done, readonly)
+        self._experiments[handle] = experiment
+        return OpenedExperiment(
+            handle=handle,
+            description=experiment.description,
+            run_id=await asyncio.to_thread(experiment.read_run_id),
+            run_dir=record.run_dir,
+            series=str(ControlFolder(Path(record.output_dir)).series),
+            events=await self._first_events(handle),
+        )
+
+    async def _first_events(self, handle: RemoteHandle) -> tuple[PushedEvent, ...]:
+        pushes: list[PushedEvent] = []
+        with contextlib.suppress(RltuiError, OSError, TimeoutError):
+            async with asyncio.timeout(_FIRST_S), contextlib.aclosing(self.events(handle)) as events:
+                async for push in events:
+                    pushes.append(push)
+                    if len(pushes) == _FIRST_EVENTS:
+                        break
+        return tuple(pushes)
+
+    @staticmethod
+    def _through_supervisor(record: ExperimentRecord, *, readonly: bool) -> LocalExperiment:
+        if readonly and not launch.is_alive(record):
+            raise launch.not_running(record.name)
+        if not readonly:
+            launch.reach(record).close()
+        return LocalExperiment(record, readonly=readonly)
+
+    def _experiment(self, handle: RemoteHandle) -> LocalExperiment:
+        """As it was opened, be it in an earlier connection. Blocks."""
+        experiment = self._experiments.get(handle)
+        if experiment is None:
+            record = ControlFolder(Path(handle.output_dir)).read_record()
+            if record is None:
+                raise RltuiError(f"there is no experiment in {handle.output_dir} any more")
+            experiment = self._experiments[handle] = LocalExperiment(
+                record, readonly=handle.readonly, finished=not handle.supervised, is_done=handle.done
+            )
+        return experiment
+
+    @remote_method
+    async def events(self, handle: RemoteHandle) -> AsyncGenerator[PushedEvent, None]:
+        """Its events, from the current state on."""
+        experiment = await asyncio.to_thread(self._experiment, handle)
+        async with contextlib.aclosing(experiment.events()) as events:
+            async for event in events:
+                yield PushedEvent(_KINDS[type(event)], event.model_dump(mode="json"))
+
+    # --- all runs -----------------------------------------------------------------------------------------
+
+    @remote_method
+    async def rows(self) -> AsyncIterator[RunUpdate]:
+        """All of them, the newest first, and then what changes; the queue with it."""
+        runs = self._runs[False]
+        rows: tuple[RunRow, ...] | None = None
+        known: dict[str, RunRow] = {}
+        queue: RunQueue | None = None
+        while True:
+            now = await asyncio.to_thread(runs.rows)
+            queued = await asyncio.to_thread(runs.queue)
+            if now is not rows or queued != queue:
+                changed = [row for row in now if known.get(row.id) is not row]
+                changed.sort(key=lambda row: row.started_at or row.created_at, reverse=True)
+                gone = tuple(sorted(known.keys() - {row.id for row in now}))
+                news = queued if queued != queue else None
+                rows, queue, known = now, queued, {row.id: row for row in now}
+                parts = [*_parts(changed, _ROWS_AT_ONCE)]
+                for number, part in enumerate(parts, 1):
+                    yield RunUpdate(tuple(part), gone, news, is_whole=number == len(parts))
+                    gone, news = (), None
+            await asyncio.sleep(_LOOK_AT_RUNS_S)
+
+    # --- logs ---------------------------------------------------------------------------------------------
+
+    @remote_method
+    async def log(
+        self,
+        number: int,
+        handle: RemoteHandle,
+        path: str | None,
+        entries: tuple[LogEntry, ...],
+        known: KnownLine | None,
+    ) -> AsyncIterator[LogUpdate]:
+        """The end of a log, or of `entries` as one, and what is new. By `number`, as long as it is told, it
+        is asked for more. `known`: a line that who asks has.
+        """
+        feed = self._logs[number] = await asyncio.to_thread(self._feed, handle, path, entries, known)
+        try:
+            while True:
+                if (update := await asyncio.to_thread(feed.news)) is not None:
+                    yield update
+                await asyncio.sleep(_LOOK_AT_LOG_S)
+        finally:
+            del self._logs[number]
+            feed.close()
+
+    def _feed(
+        self,
+        handle: RemoteHandle,
+        path: str | None,
+        entries: tuple[LogEntry, ...],
+        known: KnownLine | None,
+    ) -> LogFeed:
+        experiment = self._experiment(handle)
+        source = experiment.open_merged(entries) if path is None else experiment.open_log(path)
+        return LogFeed(source, known)
+
+    @remote_method
+    async def search(
+        self,
+        handle: RemoteHandle,
+        path: str,
+        query: str | None,
+        level: Level | None,
+        start: int,
+        with_text: bool,
+    ) -> AsyncIterator[SearchUpdate]:
+        """What is found in a log, as it is found, and how far it is."""
+        typed = None if query is None else Query.typed(query)
+        experiment = await asyncio.to_thread(self._experiment, handle)
+        searching = experiment.search_log(path, typed, level, start)
+        batches = (part for batch in searching.batches() for part in _parts(batch, _MOST_HITS))
+        try:
+            async for batch in followed(batches, pause_s=_PROGRESS_S):
+                hits = tuple(LogHit(hit.offset, hit.text if with_text else "") for hit in batch or [])
+                yield SearchUpdate(searching.progress, searching.size, hits)
+        finally:
+            searching.cancel()
+
+
+_HANDLE: TypeAdapter[RemoteHandle] = TypeAdapter(RemoteHandle)
+
+
+def _parts(items: list[_Item], size: int) -> Iterator[list[_Item]]:
+    """Some at a time; of none, one empty part."""
+    yield from (items[at : at + size] for at in range(0, len(items) or 1, size))
+
+
+async def followed(
+    items: Iterator[_Item], pause_s: float | None = None
+) -> AsyncGenerator[_Item | None, None]:
+    """What a blocking iterator gives, in threads. With `pause_s`, `None` where the next takes longer."""
+    while True:
+        asking = asyncio.create_task(asyncio.to_thread(next, items, _OVER))
+        while not (await asyncio.wait([asking], timeout=pause_s))[0]:
+            yield None
+        found = asking.result()
+        if found is _OVER:
+            return
+        yield found
+
+
+_OVER: Any = object()

@@ -1,0 +1,120 @@
+"""One link, at the end that answers: a task for each question; what blocks goes to threads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+import threading
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any
+
+from rltui.client.experiment import ShutDownError
+from rltui.client.laptop.remote_object import encode_answer
+from rltui.client.laptop.server import RemoteServer, followed
+from rltui.client.transports.frames import Frames, Packet, PacketKind
+from rltui.client.transports.ssh import TAKEN_DOWN
+from rltui.core.questions import Question
+from rltui.errors import RltuiError, UsageError
+
+logger = logging.getLogger(__name__)
+
+
+class Session:
+    """Answers what comes over one link."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        """By channel."""
+        self._server = RemoteServer()
+
+    async def serve(self) -> None:
+        """Until the other end is gone."""
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
+        receiving = threading.Thread(target=self._receive, args=(loop, over), name="receive", daemon=True)
+        receiving.start()
+        await over.wait()
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _receive(self, loop: asyncio.AbstractEventLoop, over: asyncio.Event) -> None:
+        """In a thread."""
+        try:
+            while (packet := self._frames.receive()) is not None:
+                loop.call_soon_threadsafe(self._take, packet)
+        except RltuiError as error:
+            logger.warning("%s", error)
+        finally:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(over.set)
+
+    def _take(self, packet: Packet) -> None:
+        channel = packet.channel
+        if packet.kind is PacketKind.CANCEL:
+            self._frames.drop(channel)
+            if (task := self._tasks.get(channel)) is not None:
+                task.cancel()
+        elif packet.kind is PacketKind.CALL and channel not in self._tasks:
+            task = asyncio.create_task(self._handle(channel, packet.data))
+            self._tasks[channel] = task
+            task.add_done_callback(lambda _: self._tasks.pop(channel, None))
+
+    async def _handle(self, channel: int, call: Any) -> None:  # noqa: ANN401 - JSON
+        """Answer one question, or tell until nobody asks any more."""
+        try:
+            method, params = str(call["method"]), call["params"]
+            kind, _, name = method.partition(".")
+            of = None if params is None else params["of"]
+            owner, questions = await asyncio.to_thread(self._server.owner, kind, of)
+            if (question := questions.get(name)) is None:
+                raise UsageError(f"this rltui knows no {method[:40]!r}", hint="it may be older than yours")
+            answer = getattr(owner, name)
+            arguments = question.decode(params["arguments"])
+            if question.is_stream:
+                await self._tell_all(channel, question, answer(**arguments))
+            elif asyncio.iscoroutinefunction(answer):
+                self._send(channel, question, await answer(**arguments))
+            else:
+                self._send(channel, question, await asyncio.to_thread(answer, **arguments))
+        except RltuiError as error:
+            self._refuse(channel, error)
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, re.error) as error:
+            logger.exception("a question was not understood")
+            self._refuse(channel, RltuiError(f"a question that is not understood: {error!r}"))
+        except OSError as error:
+            self._refuse(channel, RltuiError(f"it cannot be read there: {error.strerror or error}"))
+        except Exception as error:  # a bug: who asked is told, and may go on
+            logger.exception("a question was not answered")
+            self._refuse(channel, RltuiError(f"an error in rltui itself: {error!r}"))
+
+    async def _tell_all(
+        self, channel: int, question: Question, answers: Iterator[Any] | AsyncGenerator[Any, None]
+    ) -> None:
+        """A stream, until it ends or nobody wants more of it."""
+        later = followed(answers) if isinstance(answers, Iterator) else answers
+        async with contextlib.aclosing(later) as items:
+            async for item in items:
+                await self._tell(channel, encode_answer(question, item)[0])
+        self._frames.send(Packet(channel, PacketKind.RESULT))
+
+    def _send(self, channel: int, question: Question, answer: object) -> None:
+        self._frames.send(Packet(channel, PacketKind.RESULT, *encode_answer(question, answer)))
+
+    async def _tell(self, channel: int, item: object) -> None:
+        """Returns once it is on its way: what is not taken is not made."""
+        loop, sent = asyncio.get_running_loop(), asyncio.Event()
+
+        def on_sent() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(sent.set)
+
+        self._frames.send(Packet(channel, PacketKind.ITEM, item), on_sent)
+        await sent.wait()
+
+    def _refuse(self, channel: int, error: RltuiError) -> None:
+        kind = TAKEN_DOWN if isinstance(error, ShutDownError) else ""
+        said = {"exit_code": int(error.exit_code), "title": error.title, "details": error.details}
+        self._frames.send(Packet(channel, PacketKind.ERROR, {**said, "hint": error.hint, "kind": kind}))

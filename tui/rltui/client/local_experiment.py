@@ -1,0 +1,315 @@
+"""An experiment of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rltui.client import launch, programs
+from rltui.client.actor import actor
+from rltui.client.experiment import (
+    ConfigText,
+    Description,
+    Event,
+    Experiment,
+    JournalTail,
+    ShutDownError,
+)
+from rltui.client.manual_components import (
+    PUBLISH,
+    SHELL,
+    publication,
+    publish_request,
+    shell_request,
+    tokens,
+)
+from rltui.client.transports.supervisor import SupervisorClient
+from rltui.core import hints
+from rltui.core.api import Alert, JournalEntry, Plan, Publication, Request, Status
+from rltui.core.checkpoints import CheckpointReport
+from rltui.core.config_report import KnobTable
+from rltui.core.interpreter import module_command
+from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
+from rltui.core.log_query import Query
+from rltui.core.questions import Question, questions_of
+from rltui.core.rollouts import RolloutSource
+from rltui.core.series import SeriesSource
+from rltui.core.states import ComponentState
+from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
+from rltui.services import layout_files
+from rltui.services.config.source import content_of
+from rltui.services.logs.index import LogFile
+from rltui.services.logs.listing import all_logs
+from rltui.services.logs.merged import MergedLog, offset_at
+from rltui.services.logs.search import LogSearch
+from rltui.services.metrics.store import SeriesReader
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, KeptFiles
+from rltui.services.runs.journal import JournalFeed, journal_of
+
+if TYPE_CHECKING:
+    from rltui.client.reader import ExperimentReader
+
+CHECKPOINTS = questions_of(Experiment)["checkpoints"]
+_LOOK_S = 3.0
+"""Between two looks whether somebody has started a finished experiment."""
+
+
+def read_config(path: str) -> ConfigText:
+    """A config file as it is now, byte order mark and line endings included.
+
+    Raises:
+        ConfigError: if it cannot be read, is no regular file, too large, or not UTF-8.
+    """
+    try:
+        content = content_of(Path(path))
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 (byte {error.start})", hint="convert it first") from error
+    return ConfigText(path=path, text=text, sha256=hashlib.sha256(content).hexdigest())
+
+
+class LocalExperiment(Experiment):
+    """An experiment of this machine. Its files are read here; other questions go to its supervisor, or to a
+    reader of its files, where it is looked at as finished.
+    """
+
+    def __init__(
+        self,
+        record: ExperimentRecord,
+        *,
+        readonly: bool = False,
+        finished: bool = False,
+        is_done: bool = False,
+    ) -> None:
+        """`readonly`: nothing is changed, notes and pins neither, and no supervisor is started.
+        `finished`: no supervisor is asked; `is_done`: then, it came to its end.
+
+        Raises:
+            RltuiError: if its layout cannot be understood.
+        """
+        layout = layout_files.load_for(record)
+        super().__init__(
+            Description(
+                name=record.name,
+                layout_name=Path(record.layout_file).stem,
+                screen=layout.screen,
+                readonly=readonly or finished or record.observed,
+                observed=record.observed,
+                finished=finished,
+                component_ids=tuple(spec.id for spec in layout.automatic),
+                log_ids=tuple(spec.id for spec in layout.log),
+            )
+        )
+        self.record = record
+        self.is_done = is_done
+        self._may_write = not readonly
+        """Notes and pins, which are the person's own, whoever runs the experiment."""
+        self._supervisor = None if finished else SupervisorClient(record, may_start=not readonly)
+        self._control = ControlFolder(Path(record.output_dir))
+        self._journal = JournalFeed(self._control.journal_file)
+        self._kept = KeptFiles(self._control.path)
+
+    @property
+    def run_id(self) -> str:
+        return self.read_run_id()
+
+    async def ask(self, question: Question, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        if self._supervisor is not None:
+            return await self._supervisor.ask(question, arguments)
+        answer = None if question.changes else getattr(self._reader(), question.name, None)
+        if answer is None:
+            raise self._nothing_lives()
+        return await asyncio.to_thread(answer, **arguments)
+
+    def _reader(self) -> ExperimentReader:
+        from rltui.client.reader import ExperimentReader  # knows the frameworks
+
+        return ExperimentReader(self.record)
+
+    def _nothing_lives(self) -> UsageError:
+        return UsageError(
+            f"nothing of {self.name} lives: it is read from its files, and nothing was done",
+            hint=f"S opens it with a supervisor, and so does `rltui -n {self.name}`",
+        )
+
+    def _asked_supervisor(self) -> SupervisorClient:
+        if self._supervisor is None:
+            raise self._nothing_lives()
+        return self._supervisor
+
+    async def start_supervisor(self) -> None:
+        """Have one started, unless one listens, also after a `down`.
+
+        Raises:
+            RltuiError: if that does not work; its last words are in the details.
+        """
+        await self._asked_supervisor().start_supervisor()
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """Ends when the supervisor does, or drops us, as where we do not read for long; the next call starts
+        another. Of a finished one: what there is to know, and a word when it lives again; a config that is
+        broken becomes an alert.
+        """
+        events = self._finished_events() if self._supervisor is None else self._supervisor.events()
+        async with contextlib.aclosing(events):
+            async for event in events:
+                yield event
+
+    async def _finished_events(self) -> AsyncGenerator[Event, None]:
+        yield await asyncio.to_thread(self._finished_status)
+        yield self._reader().gpus()
+        yield await asyncio.to_thread(self._knobs)
+        is_alive = False
+        while True:
+            was_alive, is_alive = is_alive, await asyncio.to_thread(launch.is_alive, self.record)
+            if is_alive and not was_alive:
+                yield Alert(
+                    kind="client",
+                    severity="information",
+                    title=f"{self.name} has a supervisor again",
+                    text="What is shown here is what its files said before. S looks at it as it goes on.",
+                )
+            await asyncio.sleep(_LOOK_S)
+
+    def _finished_status(self) -> Status:
+        from rltui.services.metrics.sources import bring_series_up_to_date
+
+        bring_series_up_to_date(self.record)
+        status = self._reader().status()
+        return status.model_copy(update={"done": self.is_done and status.state == "stopped"})
+
+    def _knobs(self) -> KnobTable | Alert:
+        try:
+            return self._reader().knobs()
+        except RltuiError as error:
+            return Alert(
+                kind="config", severity="warning", title="the config cannot be read", text=str(error)
+            )
+
+    # --- requests, journal, tools ---------------------------------------------------------------------------
+
+    async def execute(self, request: Request) -> Plan:
+        return await super().execute(request.model_copy(update={"by": actor()}))
+
+    async def note(self, text: str) -> JournalEntry:
+        """Kept by the supervisor, or in the file where the experiment was taken down or is finished."""
+        if not self._may_write:
+            raise RltuiError("this client is read-only: no note was made", hint=hints.NOTE(name=self.name))
+        if self._supervisor is not None:
+            with contextlib.suppress(ShutDownError):
+                return await self._supervisor.note(text)
+        return await asyncio.to_thread(journal_of(self.record).note, text)
+
+    async def journal(self) -> tuple[JournalEntry, ...]:
+        return await asyncio.to_thread(self._journal.read)
+
+    async def journal_after(self, count: int, last_at: float | None) -> JournalTail:
+        entries = await self.journal()
+        is_same = 0 < count <= len(entries) and entries[count - 1].at == last_at
+        return JournalTail(not is_same, entries[count:] if is_same else entries)
+
+    async def bring_back(self, name: str) -> CheckpointReport:
+        from rltui.client import down  # seldom needed
+
+        supervisor = self._asked_supervisor()
+        if self.readonly:
+            raise ConflictError("this client only looks")
+        async with supervisor.is_away:
+            await asyncio.to_thread(down.send_away, self.record)
+            await asyncio.to_thread(self._reader().bring_back, name)
+        report: CheckpointReport = await supervisor.ask(CHECKPOINTS, {}, wish=True)
+        return report
+
+    async def publication(self, what: str, repo: str) -> Publication:
+        self._asked_supervisor()
+        return await asyncio.to_thread(publication, self.record, what, repo)
+
+    async def publish(self, published: Publication, *, private: bool) -> None:
+        chosen = published.model_copy(update={"private": private})
+        await self._asked_supervisor().tokens(**tokens())
+        plan = await self.execute(publish_request(chosen))
+        if PUBLISH not in plan.start:
+            raise ConflictError("an upload is under way", hint="wait for its end")
+
+    async def open_shell(self, like: str | None) -> str:
+        self._asked_supervisor()
+        await self.execute(await asyncio.to_thread(shell_request, self.record, like=like))
+        async with contextlib.aclosing(self.events()) as events:
+            async for event in events:
+                if isinstance(event, Status) and not event.transaction and not _begins(event, SHELL):
+                    break
+        return SHELL
+
+    def attach_command(self, component: str) -> list[str]:
+        """Another rltui, which becomes the tmux client that shows the component's pane."""
+        self._asked_supervisor()
+        command = module_command("rltui", "attach", component, "-n", self.name)
+        return [*command, "--readonly"] if self.readonly else command
+
+    # --- files ----------------------------------------------------------------------------------------------
+
+    def read_run_id(self) -> str:
+        from rltui.services.runs.run_sheet import read_sheet  # the first frame need not wait for it
+
+        sheet = read_sheet(self._control.path)
+        return "" if sheet is None else sheet.id
+
+    def read_config(self, path: str) -> ConfigText:
+        return read_config(path)
+
+    def open_log(self, path: str) -> LogSource:
+        return LogFile(Path(path))
+
+    def logs(self) -> tuple[LogEntry, ...]:
+        return all_logs(self.record)
+
+    def open_merged(self, logs: Sequence[LogEntry]) -> MergedSource:
+        return MergedLog(logs)
+
+    def log_offset_at(self, log: LogEntry, at: float) -> int | None:
+        return offset_at(Path(log.path), at, log.started_at)
+
+    def search_log(
+        self, path: str, query: Query | None, level: Level | None, start: int, *, with_text: bool = True
+    ) -> LogSearching:
+        del with_text  # it costs nothing here
+        return LogSearch(Path(path), query, level=level, start=start)
+
+    def open_series(self) -> SeriesSource:
+        return SeriesReader(self._control.series)
+
+    def pins(self) -> tuple[str, ...]:
+        return self._kept.pins()
+
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        """By a client that may only look: forgotten."""
+        if self._may_write:
+            self._kept.keep_pins(pins)
+
+    def save(self, name: str, text: str) -> str:
+        return str(self._kept.save(name, text))
+
+    def open_rollouts(self, folder: str = "") -> RolloutSource:
+        from rltui.services.runs.rollouts import open_rollouts  # the first frame need not wait for it
+
+        return open_rollouts(Path(folder or self.record.run_dir))
+
+    def pager_command(self, path: str) -> list[str]:
+        return programs.pager_command(path)
+
+
+def _begins(status: Status, component: str) -> bool:
+    """It is on its way.
+
+    Raises:
+        RltuiError: if it failed.
+    """
+    for known in status.components:
+        if known.id == component and known.state is ComponentState.FAILED:
+            raise RltuiError(f"{component} failed: {known.reason}")
+    on_the_way = (ComponentState.WAITING, ComponentState.STARTING)
+    return any(known.id == component and known.state in on_the_way for known in status.components)

@@ -1,0 +1,356 @@
+"""What can be said of an experiment from its files alone, where no supervisor of it lives."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rltui.client.last_status import fingerprint, keep
+from rltui.core import hints
+from rltui.core.api import ComponentStatus, JournalEntry, Orphan, Status
+from rltui.core.batch import Way
+from rltui.core.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
+from rltui.core.config_report import Conversion, KnobTable
+from rltui.core.evals import EvalReport
+from rltui.core.forks import Checkpointed
+from rltui.core.gpu.report import GpuHistories, GpuReport
+from rltui.core.layout import ComponentSpec, Layout
+from rltui.core.metrics import MetricSeries
+from rltui.core.states import ComponentState
+from rltui.errors import ConfigError, ConflictError
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.services import layout_files, processes
+from rltui.services.config.editor import ConfigEditor
+from rltui.services.config.files import load_snapshot
+from rltui.services.config.measured import StepTimes, conversion
+from rltui.services.config.models import informed
+from rltui.services.config.store import ConfigStore
+from rltui.services.logs.followed import FollowedLogs
+from rltui.services.logs.links import links_in_journal
+from rltui.services.metrics.sources import read_series
+from rltui.services.own_files import FileLock
+from rltui.services.processes import orphans
+from rltui.services.runs.attempt_end import ended_life
+from rltui.services.runs.checkpoints import CheckpointNews, CheckpointReader, delete, pruned_text, take_away
+from rltui.services.runs.evaluations import EvalFolder
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.intent import IntentFile
+from rltui.services.runs.journal import journal_of, read_journal
+from rltui.services.runs.observed import framework_of, is_growing, refuse_observed, title_of
+from rltui.services.runs.run_folder import ARCHIVED_SERIES, named_step, run_folder_of
+
+_NOTHING_LIVES = "nothing of this run lives"
+
+
+class ExperimentReader:
+    """Answers questions of `ExperimentApi` from the files of an experiment as they are now, blocking.
+
+    Made for one question, or for several about the same moment.
+    """
+
+    def __init__(self, record: ExperimentRecord) -> None:
+        self.record = record
+        self._control = ControlFolder(Path(record.output_dir))
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return layout_files.load_for(self.record)
+
+    @cached_property
+    def _framework(self) -> Framework:
+        return framework_of(self.record)
+
+    @cached_property
+    def _logs(self) -> FollowedLogs:
+        logs = FollowedLogs(Path(self.record.run_dir), self._layout.log)
+        logs.look()
+        return logs
+
+    @cached_property
+    def _series(self) -> MetricSeries:
+        return read_series(self.record, [spec.id for spec in self._layout.component], self._logs.paths)
+
+    # --- config ---------------------------------------------------------------------------------------------
+
+    def store(self) -> ConfigStore:
+        """Its config files, to be read and edited."""
+        record, layout = self.record, self._layout
+        paths = [Path(name) for name in record.config_files]
+        framework = informed(framework_of(record), Path(record.workspace), paths)
+        times = StepTimes(framework, self._control, lambda: self._series)
+        return ConfigStore(
+            paths,
+            framework,
+            components=[spec.id for spec in layout.automatic],
+            launched=layout.launched,
+            derive=times.derive,
+            forced=record.forced,
+        )
+
+    def editor(self, store: ConfigStore | None = None) -> ConfigEditor:
+        """Edits its config files (`store`), and writes the journal itself: there is no supervisor that would.
+        An edit that a killed supervisor had begun is settled.
+        """
+        editor = ConfigEditor(store or self.store(), self._control, journal_of(self.record))
+        editor.settle()
+        return editor
+
+    def knobs(self) -> KnobTable:
+        """The files as they are now, beside what it last ran with. Where they cannot be read any more, what
+        it last ran with.
+
+        Raises:
+            ConfigError: if that cannot be read either.
+        """
+        ran: dict[str, ConfigFiles] = {}
+        copies: list[Path] = []
+        for folder in self._control.newest_attempts():
+            with contextlib.suppress(ConfigError):
+                if files := load_snapshot(folder / "config", self._framework):
+                    ran[folder.parent.name] = files
+                    copies = copies or [Path(file.path) for file in files.values()]
+        try:
+            return self.store().knob_table(ran)
+        except ConfigError:
+            if not copies:
+                raise
+        last = ExperimentReader(replace(self.record, config_files=tuple(map(str, copies))))
+        return last.store().knob_table({})
+
+    def convert(self, to: Way | None = None, mean_tokens: float | None = None) -> Conversion:
+        """The batch counted the other way, by what its run measured where `mean_tokens` does not say.
+
+        Raises:
+            ConfigError: as `batch_conversion.conversion`.
+        """
+        refuse_observed(self.record)
+        store = self.store()
+        table = store.knob_table({})
+        return conversion(self._framework, store.files, table, self._series, to=to, mean_tokens=mean_tokens)
+
+    def _max_steps(self) -> int | None:
+        store = self.store()
+        try:
+            store.load()
+        except ConfigError:
+            return None  # the file is gone or broken; the rest of the status still holds
+        return self._framework.max_steps(store.files)
+
+    # --- status ---------------------------------------------------------------------------------------------
+
+    def status(self) -> Status:
+        record, layout, framework, logs = self.record, self._layout, self._framework, self._logs
+        progress = self._series.progress(self._max_steps())
+        components = [self._last_known(spec) for spec in layout.component if not spec.is_manual]
+        return Status(
+            done=_is_done(components, layout.run_jobs(framework.run_roles)),
+            experiment=record.name,
+            state="running" if record.observed and is_growing(logs.logs, time.time()) else "stopped",
+            framework=framework.id,
+            output_dir=record.output_dir,
+            run_dir=record.run_dir,
+            observed=record.observed,
+            logs=logs.logs,
+            step=progress.step,
+            max_steps=progress.max_steps,
+            reward=progress.reward,
+            components=tuple(components),
+            title=title_of(record, layout, framework),
+            config_files=record.config_files,
+            workspace=record.workspace,
+            progress=progress,
+            orphans=self.orphans(),
+            links=links_in_journal(read_journal(self._control.journal_file)),
+            down=IntentFile(self._control.intent_file).read().down,
+        )
+
+    def saved_status(self) -> dict[str, Any]:
+        """The status as JSON, saved beside the experiment so that asking again costs little."""
+        sources = fingerprint(self.record)
+        status: dict[str, Any] = self.status().model_dump(mode="json")
+        keep(self.record, status, sources)
+        return status
+
+    def orphans(self, gpus: GpuReport | None = None) -> tuple[Orphan, ...]:
+        """What outlived the components, as it is now.
+
+        Without `gpus`, a reading, the driver is asked if there is something to ask.
+        """
+        names = [spec.id for spec in self._layout.component]
+        leftovers = orphans.find_leftovers(self.record, self._control, names, living=())
+        if not leftovers:
+            return ()
+        from rltui.services.gpu.sampling import read_once  # only where there is something to ask
+
+        return orphans.described(leftovers, gpus or read_once())
+
+    def _last_known(self, spec: ComponentSpec) -> ComponentStatus:
+        control, attempts = self._control, self._control.attempts(spec.id)
+        if not attempts:
+            return ComponentStatus(id=spec.id, kind=spec.kind, prepares=bool(spec.creates))
+        attempt = attempts[-1]
+        record = processes.read_attempt(control.attempt_dir(spec.id, attempt))
+        log = control.log_file(spec.id, attempt)
+        life = ended_life(spec, record, log, self._framework.failures)
+        return ComponentStatus(
+            id=spec.id,
+            kind=spec.kind,
+            prepares=bool(spec.creates),
+            state=life.state,
+            reason=life.reason,
+            attempt=attempt,
+            exit_code=life.exit.code if life.exit else None,
+            signal=life.exit.signal if life.exit else None,
+            started_at=record.started_at if record is not None else None,
+            log=str(log),
+            out_of_memory=life.exit.memory if life.exit else None,
+        )
+
+    def gpus(self) -> GpuReport:
+        return GpuReport(available=False, reason=_NOTHING_LIVES)
+
+    def gpu_history(self) -> GpuHistories:
+        return GpuHistories()
+
+    # --- journal, evaluations -------------------------------------------------------------------------------
+
+    def note(self, text: str) -> JournalEntry:
+        return journal_of(self.record).note(text)
+
+    def evals(self) -> EvalReport:
+        return EvalFolder(self._control).report(self.record.name)
+
+    # --- checkpoints ----------------------------------------------------------------------------------------
+
+    def checkpoints(self) -> CheckpointReport:
+        framework = self._framework
+        store, series = self.store(), self._series
+        named = None
+        with contextlib.suppress(ConfigError):  # broken or gone: it names none
+            named = named_step(framework, store.load())
+        news = CheckpointNews(
+            step=series.completed,
+            max_steps=self._max_steps(),
+            notes={} if named is None else {named: NAMED},
+        )
+        jobs = self._layout.run_jobs(framework.run_roles)
+        return CheckpointReader(run_folder_of(self.record), self._control, jobs).report(
+            self.record.name, news
+        )
+
+    def checkpoint_step(self, begin: Checkpointed) -> int:
+        """The step that a person means: of the newest complete checkpoint, or of that with the best reward.
+
+        Raises:
+            ConflictError: there is none, or no reward of any is known.
+        """
+        if isinstance(begin, int):
+            return begin
+        name, complete = self.record.name, self.checkpoints().complete
+        if not complete:
+            raise ConflictError(
+                f"{name} has no complete checkpoint", hint=f"{hints.CHECKPOINTS(name=name)} lists all"
+            )
+        if begin == "last":
+            return complete[-1].step
+        highest = next((checkpoint.step for checkpoint in complete if HIGHEST in checkpoint.notes), None)
+        if highest is None:
+            steps = ", ".join(str(checkpoint.step) for checkpoint in complete)
+            raise ConflictError(
+                f"which checkpoint of {name} is the best is not known", hint=f"say its step: {steps}"
+            )
+        return highest
+
+    def plan_prune(self, retention: Retention) -> PrunePlan:
+        return prune_plan(self.checkpoints(), retention)
+
+    def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+        """Delete checkpoints of a stopped experiment, of those that a person was shown.
+
+        Raises:
+            ConflictError: if somebody starts it meanwhile.
+            UsageError: if somebody else runs it.
+            RltuiError: if one cannot be deleted.
+        """
+        refuse_observed(self.record)
+        with self._stays_stopped("nothing was deleted"):
+            plan = prune_plan(self.checkpoints(), retention, only)
+            going = take_away(run_folder_of(self.record), plan)
+            if not plan.is_empty:
+                journal_of(self.record).add("prune", pruned_text(plan))
+            delete(going)
+        return plan.model_copy(update={"done": True})
+
+    def bring_back(self, name: str) -> Path | None:
+        """Put back what a restart set aside, into the run of a stopped experiment. What the run has written
+        since then is set aside in its turn: the folder of that, `None` where there is nothing.
+
+        Raises:
+            ConflictError: if somebody starts it meanwhile, or something else lies in the way.
+            RltuiError: if it cannot be moved.
+        """
+        control, folder = self._control, run_folder_of(self.record)
+        with self._stays_stopped("nothing was moved"):
+            moves = [
+                entry for entry in read_journal(control.journal_file) if entry.kind in ("resume", "restore")
+            ]
+            move = next((entry for entry in moves if entry.text.endswith(f"/{name}")), None)
+            if move is None:
+                hint = f"move it by hand: it lies in {folder.archive / name}"
+                raise ConflictError(
+                    f"the journal does not say from where the run went on without {name}", hint=hint
+                )
+            aside = folder.bring_back(name, move.step)
+            if (
+                move.step is None
+            ):  # with the curves of that run; where they are gone, they are made of its files
+                _exchange_series(control, folder.archive / name / ARCHIVED_SERIES, aside)
+            instead = f"; what was there instead is in {aside}" if aside else ""
+            journal_of(self.record).add("restore", f"brought back {name}{instead}", step=move.step)
+        return aside
+
+    @contextlib.contextmanager
+    def _stays_stopped(self, done: str) -> Iterator[None]:
+        """Hold the lock of a supervisor. `done`: what to say where one starts just now.
+
+        Raises:
+            ConflictError: if somebody starts it.
+        """
+        lock = FileLock(self._control.lock_file)
+        if not lock.take():
+            raise ConflictError(f"{self.record.name} is being started", hint=f"ask again; {done}")
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _is_done(components: Sequence[ComponentStatus], run_jobs: Collection[str]) -> bool:
+    """As the supervisor says it: every job of the run has ended well, and no service is in trouble."""
+    jobs = [component for component in components if component.id in run_jobs]
+    return (
+        bool(jobs)
+        and all(job.state is ComponentState.EXITED for job in jobs)
+        and not any(
+            component.state is ComponentState.FAILED
+            for component in components
+            if component.kind == "service"
+        )
+    )
+
+
+def _exchange_series(control: ControlFolder, archived: Path, aside: Path | None) -> None:
+    """Bring the series back that lie in `archived`; those of now go to `aside`."""
+    if control.series.exists():
+        away = aside or archived.parent.with_name(f"{archived.parent.name}-series")
+        away.mkdir(parents=True, exist_ok=True)
+        control.series.rename(away / ARCHIVED_SERIES)
+    if archived.is_dir():
+        archived.rename(control.series)
+        with contextlib.suppress(OSError):
+            archived.parent.rmdir()

@@ -1,0 +1,213 @@
+"""All runs there are, as their clients see them: those of this machine, of another one, or of several."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rltui.core.questions import command, question
+from rltui.services import screen_state
+from rltui.settings import settings_file
+
+if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
+    from rltui.client.experiment import Experiment
+    from rltui.core.compare import Comparison
+    from rltui.core.forks import ForkPlan, ForkRequest
+    from rltui.core.queue import QueueAction, RunQueue
+    from rltui.core.report import Draw
+    from rltui.core.rollouts import RolloutSource
+    from rltui.core.runs import RunChange, RunRow
+    from rltui.core.series import SeriesSource
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One that can be set, as a text has it."""
+
+    key: str
+    """Dotted, such as `alerts.bell`."""
+    value: str
+    """As it is written there, else the default, on one line."""
+    meaning: str
+    line: int
+    """Where it is set, else where its table begins, counted from 1; the last line where there is neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsText:
+    """The user's settings file, to be edited as text."""
+
+    path: str
+    text: str
+    """What it holds; where there is none, every setting with its default."""
+    is_new: bool
+    """There is no such file yet."""
+    known: tuple[Setting, ...]
+    """All that can be set, in the order of the shipped file."""
+
+
+class Runs(ABC):
+    """All runs there are, as their clients see them. All calls are blocking, for a thread, and may raise
+    `RltuiError`.
+    """
+
+    readonly: bool
+    """Nothing of a run is changed, and what is opened is read-only as well."""
+    host: str
+    """The other machine that all of them are on; empty: this one, or several."""
+    hosts: tuple[str, ...]
+    """Other machines whose runs are among those of this one: `RunRow.host` says of each which it is on."""
+
+    @property
+    @abstractmethod
+    def trouble(self) -> str:
+        """Why not all of them are as they are now, in words: a machine that cannot be reached; else empty."""
+
+    @abstractmethod
+    def rows(self) -> tuple[RunRow, ...]:
+        """Those that the index has, in no order. The same tuple as before where nothing has changed, which
+        costs next to nothing.
+        """
+
+    @question()
+    def catch_up(self) -> tuple[str, ...]:
+        """Bring the index up to date with the folders. Returns, in sentences, what a person should know."""
+
+    @question()
+    def configs(self, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+        """By id of a run: its config as it last ran, flat, by knob name."""
+
+    @command()
+    def change(self, id_: str, change: RunChange) -> RunRow:
+        """Change what is said of a run, or move it to the trash and back. Returns it as it is then.
+
+        Raises:
+            UsageError: if there is no such run any more, or it cannot be called so.
+            ConflictError: if its folder is not there, or something of it lives.
+        """
+
+    @abstractmethod
+    def open(self, id_: str, *, again: bool = False) -> Experiment:
+        """Look at a run: through its supervisor where something of it lives, else from its files alone.
+
+        With `again` a supervisor is started where there is none: then it can be changed and started.
+
+        Raises:
+            UsageError: if there is no such run any more.
+            RltuiError: if its folder is gone or damaged.
+        """
+
+    @question()
+    def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
+        """Runs beside each other, in this order. `metrics`: ids of concepts or names of series; none: the
+        usual ones.
+
+        Raises:
+            UsageError: if one of the runs is not there any more, or no run has one of the metrics.
+        """
+
+    @question()
+    def plan_fork(self, id_: str, wish: ForkRequest) -> ForkPlan:
+        """What a fork of a run comes to. No side effects.
+
+        Raises:
+            UsageError: if there is no such run any more, or it cannot be started.
+            ConfigError: if an edit names no knob, or the config breaks a rule with it.
+            ConflictError: if there is no such checkpoint, or name or folder are taken.
+        """
+
+    @command()
+    def fork(self, id_: str, wish: ForkRequest) -> tuple[str, ...]:
+        """Make it and start it. What a person should know of it, in sentences.
+
+        Raises:
+            ConfigError, ConflictError: as `plan_fork`; nothing is left of it.
+            RltuiError: if it cannot be made; likewise.
+        """
+
+    @abstractmethod
+    def open_series(self, id_: str) -> SeriesSource:
+        """The metrics of a run, whole and up to now."""
+
+    @abstractmethod
+    def open_rollouts(self, id_: str) -> RolloutSource:
+        """The rollouts of a run. Nothing is read yet."""
+
+    @abstractmethod
+    def export(self, id_: str, folder: str, draw: Draw, *, samples: int) -> str:
+        """Write a report of a run into `folder`, empty: a new one in the working folder. Returns where it is.
+
+        `draw` makes the curves; `samples`: so many of the best and of the worst rollouts.
+
+        Raises:
+            ConflictError: if something lies there.
+            RltuiError: if it cannot be written; nothing is left then.
+        """
+
+    @abstractmethod
+    def queue(self) -> RunQueue:
+        """The runs that wait, and those that the queue has started. Cheap: it reads a file."""
+
+    @command()
+    def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
+        """Do something about it, and see to it that somebody minds it. `entry`: its id; `place` of `move`:
+        `up`, `down`, `first`, `last`.
+
+        Raises:
+            UsageError: if there is no such entry any more.
+            ConflictError: if it runs, where that is in the way.
+        """
+
+    # --- the person's own, on this machine wherever the runs are ------------------------------------------
+
+    def kept(self, owner: str) -> Mapping[str, Any]:
+        """What screens keep from one look to the next, plain JSON: of `app`, `runs`, a layout, a run. Empty
+        where nothing was kept. Never raises.
+        """
+        return screen_state.kept(owner)
+
+    def keep(self, owner: str, values: Mapping[str, Any]) -> None:
+        """Keep that instead."""
+        screen_state.keep(owner, values)
+
+    def give_to_tmux(self, text: str) -> bool:
+        """Have the person's own tmux keep what was copied, and pass it on; false where there is none."""
+        from rltui.client.programs import give_to_tmux
+
+        return give_to_tmux(text)
+
+    def keep_copy(self, text: str) -> str:
+        """Put what was copied into the file for it, in place of the copy before, and return its path."""
+        return str(screen_state.keep_copy(text))
+
+    def settings(self) -> SettingsText:
+        """The user's settings file.
+
+        Raises:
+            ConfigError: if it cannot be read.
+        """
+        from rltui.client import settings_text  # knows the frameworks
+
+        return settings_text.as_text()
+
+    def edit_settings(self, text: str, line: int) -> str:
+        """Let a person edit `text` in their own editor, from `line` on, and return what was saved.
+
+        Takes the terminal over. The file itself is left alone.
+        """
+        from rltui.client.programs import edit_text
+
+        return edit_text(str(settings_file()), text, line=line)
+
+    def replace_settings(self, seen: SettingsText, text: str) -> None:
+        """Have `text` be the settings.
+
+        Raises:
+            ConfigError: if it cannot be understood.
+            ConflictError: if the file is not what was `seen` any more.
+        """
+        from rltui.client import settings_text
+
+        settings_text.replace_text(seen, text)

@@ -1,0 +1,147 @@
+"""The connection to a supervisor of this machine: typed, asynchronous, back again after it was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rltui.client.experiment import Event, ShutDownError
+from rltui.client.launch import not_running
+from rltui.client.transports.unix import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
+from rltui.core import hints
+from rltui.core.api import EVENT_MODELS, Down, Status
+from rltui.core.experiment_api import SupervisorApi
+from rltui.core.interpreter import module_command
+from rltui.core.questions import Question, questions_of
+from rltui.errors import RltuiError
+from rltui.services import subprocesses
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_socket
+
+NOTE = questions_of(SupervisorApi)["note"]
+_START_TIMEOUT_S = 60.0
+"""For another rltui to start a supervisor: it has limits of its own, which are shorter."""
+_LINE_LIMIT = 64 << 20
+"""Longest answer, in bytes."""
+
+
+class SupervisorClient(SupervisorApi):
+    """Asks the supervisor of one experiment. Each question has its own short connection; events have one of
+    their own.
+    """
+
+    def __init__(self, record: ExperimentRecord, *, may_start: bool) -> None:
+        """`may_start`: a supervisor that is not there is started. Who may not says so first on every
+        connection, whereupon the supervisor refuses every change.
+        """
+        self.record = record
+        self._may_start = may_start
+        self._down: Down | None = None
+        """The end that its last supervisor told of."""
+        self.is_away = asyncio.Lock()
+        """Held while there must be no supervisor."""
+
+    async def ask(self, question: Question, arguments: Mapping[str, Any], *, wish: bool = False) -> Any:  # noqa: ANN401
+        """Ask one question. `wish`: a person wants something done, be it after a `down`; so does a question
+        that says so itself.
+        """
+        is_note = question.name == NOTE.name  # for which an observed experiment is as good as any
+        reader, writer = await self._open(wish=wish or question.wish, changes_run=not is_note)
+        try:
+            request = {"id": 1, "method": question.name, "params": question.encode(arguments)}
+            writer.write(json.dumps(request).encode() + b"\n")
+            await writer.drain()
+            return question.decode_answer(result_of(_message(await reader.readline())))
+        except ConnectionError as error:
+            raise SupervisorGoneError("the supervisor ended while it was asked") from error
+        finally:
+            writer.close()
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """Current values, then changes. Ends when the supervisor does; the next call starts another.
+
+        Ends likewise when the supervisor drops us, which it does where we do not read for long.
+        """
+        reader, writer = await self._open()
+        try:
+            writer.write(b'{"id":0,"method":"subscribe"}\n')
+            await writer.drain()
+            while line := await reader.readline():
+                message = _message(line)
+                if "error" in message:
+                    result_of(message)
+                if (model := EVENT_MODELS.get(message["event"])) is not None:
+                    event = model.model_validate(message["data"])
+                    if isinstance(event, Status):
+                        self._down = event.down
+                    yield event  # type: ignore[misc]
+            self._refuse_revival()
+        finally:
+            writer.close()
+
+    async def _open(
+        self, *, wish: bool = False, changes_run: bool = True
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection. `wish`: a person wants something done, be it after a `down`. For what never
+        `changes_run`, an observed one is as good as any.
+        """
+        try:
+            reader, writer = await asyncio.open_unix_connection(find_socket(self.record), limit=_LINE_LIMIT)
+        except OSError:
+            if not wish:
+                self._refuse_revival()
+            if not self._may_start:
+                raise not_running(self.record.name) from None
+            async with self.is_away:
+                await self.start_supervisor()
+            reader, writer = await asyncio.open_unix_connection(find_socket(self.record), limit=_LINE_LIMIT)
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                check_hello(_message(await reader.readline()))
+                if not self._may_start or (self.record.observed and changes_run):
+                    writer.write(b'{"id":0,"method":"readonly"}\n')
+                    result_of(_message(await reader.readline()))
+        except TimeoutError:
+            writer.close()
+            raise RltuiError(
+                "the supervisor does not answer", hint=f"is it stopped? {hints.STATUS} says its pid"
+            ) from None
+        except BaseException:
+            writer.close()
+            raise
+        return reader, writer
+
+    def _refuse_revival(self) -> None:
+        """What was taken down stays so. What its supervisor said counts as much as what it could write."""
+        from rltui.services.runs.intent import IntentFile  # the first frame need not wait for it
+
+        control = ControlFolder(Path(self.record.output_dir))
+        noted = IntentFile(control.intent_file).read().down
+        for down in (self._down, noted):
+            if down is not None and down.complete:
+                left = f"; cannot be ended: {', '.join(down.left)}" if down.left else ""
+                raise ShutDownError(f"{self.record.name} was taken down by {down.by}{left}")
+
+    async def start_supervisor(self) -> None:
+        """Have one started, unless one listens, also after a `down`.
+
+        Raises:
+            RltuiError: if that does not work; its last words are in the details.
+        """
+        done = await subprocesses.run(
+            module_command("rltui.client", self.record.name), timeout_s=_START_TIMEOUT_S
+        )
+        if done.code != 0:
+            raise RltuiError(
+                "no supervisor can be started", details=done.errors.decode(errors="replace").splitlines()
+            )
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    if not line:
+        raise SupervisorGoneError("the supervisor ended while it was asked")
+    message: dict[str, Any] = json.loads(line)
+    return message
