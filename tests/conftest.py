@@ -82,9 +82,9 @@ class Box:
 
     def json(self, *arguments: str, timeout_s: float = 60.0) -> Any:
         """Run a command that must succeed, and parse its document."""
-        done = self.run(*arguments, "--json", timeout_s=timeout_s)
-        assert done.returncode == 0, done.stderr + done.stdout
-        return json.loads(done.stdout)
+        result = self.run(*arguments, "--json", timeout_s=timeout_s)
+        assert result.returncode == 0, result.stderr + result.stdout
+        return json.loads(result.stdout)
 
     def component(self, name: str, *, experiment: str | None = None) -> dict[str, Any]:
         """Status of one component, by the way that costs least: it is asked for again and again."""
@@ -104,14 +104,14 @@ class Box:
 
     def wait_for(self, name: str, state: str, *, timeout_s: float = 20.0) -> dict[str, Any]:
         """Until a component is in `state`."""
-        found: dict[str, Any] = {}
+        component: dict[str, Any] = {}
 
         def reached() -> bool:
-            found.update(self.component(name))
-            return bool(found["state"] == state)
+            component.update(self.component(name))
+            return bool(component["state"] == state)
 
         retry_until(reached, timeout_s=timeout_s)
-        return found
+        return component
 
     def supervisor_pid(self, output_dir: str = "out") -> int:
         """Of the newest supervisor, alive or not, of the experiment in this folder below `work`."""
@@ -120,16 +120,16 @@ class Box:
 
     def tagged(self, experiment: str) -> list[int]:
         """Pids of living processes that carry the experiment's tag."""
-        wanted = f"RLTUI_EXPERIMENT={experiment}@{self.root}".encode()
-        found = []
+        tag = f"RLTUI_EXPERIMENT={experiment}@{self.root}".encode()
+        pids = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
-                    if wanted in (entry / "environ").read_bytes():
-                        found.append(int(entry.name))
+                    if tag in (entry / "environ").read_bytes():
+                        pids.append(int(entry.name))
                 except OSError:
                     continue
-        return found
+        return pids
 
 
 @pytest.fixture
@@ -147,8 +147,8 @@ def own_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def box() -> Iterator[Box]:
-    with made_box() as made:
-        yield made
+    with made_box() as new_box:
+        yield new_box
 
 
 def environment_of(root: Path) -> dict[str, str]:
@@ -175,22 +175,22 @@ def made_box() -> Iterator[Box]:
     for name in ("run", "state", "config", "cache", "work", "tmux"):
         (root / name).mkdir(mode=0o700)
     env = environment_of(root)
-    seen = root / "state/rltui/screen/app.json"
-    seen.parent.mkdir(mode=0o700, parents=True)
-    seen.write_text('{"tour": "seen"}')  # keys are for what is tested, not for the tour
-    made = Box(root, env)
+    tour_file = root / "state/rltui/screen/app.json"
+    tour_file.parent.mkdir(mode=0o700, parents=True)
+    tour_file.write_text('{"tour": "seen"}')  # keys are for what is tested, not for the tour
+    new_box = Box(root, env)
     try:
-        yield made
+        yield new_box
     finally:
         names = [entry.name for entry in (root / "state/rltui/experiments").glob("*")]
         for name in names:
-            made.run("down", name)
+            new_box.run("down", name)
         subprocess.run(
             ["tmux", "-L", env["RLTUI_TMUX_SOCKET"], "kill-server"], env=env, check=False, capture_output=True
         )
-        left = {name: made.tagged(name) for name in names}
+        survivors = {name: new_box.tagged(name) for name in names}
         shutil.rmtree(root, ignore_errors=True)
-        assert not any(left.values()), f"processes left behind: {left}"
+        assert not any(survivors.values()), f"processes left behind: {survivors}"
 
 
 SERVICE = """\

@@ -122,9 +122,11 @@ def rows_of(captured: str) -> tuple[Row, ...]:
     rows: list[Row] = []
     start = 0
     for text in line.text.split(_NEWLINE):
-        edges = [at for at in range(1, len(text)) if styles[start + at] != styles[start + at - 1]]
+        edges = [
+            column for column in range(1, len(text)) if styles[start + column] != styles[start + column - 1]
+        ]
         pieces = pairwise([0, *edges, len(text)]) if text else ()
-        rows.append(tuple(Run(at, text[at:end], styles[start + at]) for at, end in pieces))
+        rows.append(tuple(Run(column, text[column:end], styles[start + column]) for column, end in pieces))
         start += len(text) + 1
     return tuple(rows)
 
@@ -132,24 +134,24 @@ def rows_of(captured: str) -> tuple[Row, ...]:
 def filmed(terminal: Terminal) -> Iterator[Frame]:
     """Play all scenes."""
     for scene in SCENES:
-        shown: list[str] = []
+        key_texts: list[str] = []
         for key in scene.keys:
-            shown.append(KEY_NAMES.get(key, key))
+            key_texts.append(KEY_NAMES.get(key, key))
             terminal.press(key)
             time.sleep(SETTLED_S if key == "Escape" else TYPED_S)
             if scene.typed:
-                yield Frame(rows_of(terminal.screen(styled=True)), scene.says, shown[-1], TYPED_S)
+                yield Frame(rows_of(terminal.screen(styled=True)), scene.says, key_texts[-1], TYPED_S)
         terminal.wait_until(partial(_with_words, scene.shows), scene.shows, timeout_s=LONGEST_S)
         time.sleep(SETTLED_S)
-        keys = "" if scene.typed else ("" if all(len(key) == 1 for key in shown) else " ").join(shown)
+        keys = "" if scene.typed else ("" if all(len(key) == 1 for key in key_texts) else " ").join(key_texts)
         for _ in range(scene.looks):
             screen = terminal.screen(styled=True)
             yield Frame(rows_of(screen), scene.says, keys, scene.seconds / scene.looks)
             time.sleep(scene.seconds / scene.looks if scene.looks > 1 else 0)
 
 
-def _with_words(words: str, screen: str) -> str:
-    return screen if re.search(words, screen) else ""
+def _with_words(pattern: str, screen: str) -> str:
+    return screen if re.search(pattern, screen) else ""
 
 
 CELL, LINE, SIZE = 8, 16, 13.33
@@ -199,7 +201,7 @@ class Drawing:
         )
         self._ground = grounds.most_common(1)[0][0]
         frames = "".join(self._frame(frame, number * height) for number, frame in enumerate(self.frames))
-        rows = "".join(f'<g id="{name}">{drawn}</g>' for drawn, name in self._rows.items())
+        rows = "".join(f'<g id="{name}">{markup}</g>' for markup, name in self._rows.items())
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
             f'height="{height}" xml:space="preserve"><title>A session of rltui</title>'
@@ -210,10 +212,10 @@ class Drawing:
 
     def _style(self, height: int) -> str:
         total = sum(frame.seconds for frame in self.frames)
-        at, steps = 0.0, []
+        elapsed_s, steps = 0.0, []
         for number, frame in enumerate(self.frames):
-            steps.append(f"{100 * at / total:.2f}%{{transform:translateY(-{number * height}px)}}")
-            at += frame.seconds
+            steps.append(f"{100 * elapsed_s / total:.2f}%{{transform:translateY(-{number * height}px)}}")
+            elapsed_s += frame.seconds
         rest = next(number for number, frame in enumerate(self.frames) if frame.says == SCENES[RESTS_AT].says)
         classes = "".join(f".{name}{{{rules}}}" for rules, name in self._classes.items())
         return (
@@ -225,16 +227,16 @@ class Drawing:
 
     def _frame(self, frame: Frame, top: int) -> str:
         rows = [
-            f'<use href="#{self._id(drawn)}" y="{top + PAD + number * LINE}"/>'
+            f'<use href="#{self._id(markup)}" y="{top + PAD + number * LINE}"/>'
             for number, row in enumerate(frame.rows)
-            for drawn in (self._row(piece) for piece in _pieces(row))
-            if drawn
+            for markup in (self._row(piece) for piece in _pieces(row))
+            if markup
         ]
         caption = self._id(self._caption(frame))
         return f'{"".join(rows)}<use href="#{caption}" y="{top + PAD + ROWS * LINE}"/>'
 
-    def _id(self, drawn: str) -> str:
-        return self._rows.setdefault(drawn, f"r{len(self._rows)}")
+    def _id(self, markup: str) -> str:
+        return self._rows.setdefault(markup, f"r{len(self._rows)}")
 
     def _class(self, rules: str) -> str:
         return self._classes.setdefault(rules, f"c{len(self._classes)}")
@@ -291,8 +293,8 @@ class Drawing:
 
 
 def _pieces(row: Row) -> tuple[Row, Row]:
-    left = tuple(run for run in row if run.column < _PANEL)
-    return left, row[len(left) :]
+    remaining = tuple(run for run in row if run.column < _PANEL)
+    return remaining, row[len(remaining) :]
 
 
 def main() -> None:
@@ -317,12 +319,16 @@ def main() -> None:
 
 def merged(frames: list[Frame]) -> list[Frame]:
     """One frame of those that follow each other and are alike."""
-    kept: list[Frame] = []
+    merged_frames: list[Frame] = []
     for frame in frames:
-        if kept and (kept[-1].rows, kept[-1].says, kept[-1].keys) == (frame.rows, frame.says, frame.keys):
-            frame = Frame(frame.rows, frame.says, frame.keys, kept.pop().seconds + frame.seconds)
-        kept.append(frame)
-    return kept
+        if merged_frames and (merged_frames[-1].rows, merged_frames[-1].says, merged_frames[-1].keys) == (
+            frame.rows,
+            frame.says,
+            frame.keys,
+        ):
+            frame = Frame(frame.rows, frame.says, frame.keys, merged_frames.pop().seconds + frame.seconds)
+        merged_frames.append(frame)
+    return merged_frames
 
 
 if __name__ == "__main__":

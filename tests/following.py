@@ -28,8 +28,8 @@ def follow(
     text = printed if isinstance(printed, str) else printed.stdout + printed.stderr
     command = hint(**values)
     assert command in text, f"{command!r} is not in:\n{text}"
-    words = [(fill or {}).get(word, word) for word in shlex.split(command)[1:]]
-    done = box.run(*words, *more)
-    assert "Traceback" not in done.stderr
-    assert code is None or done.returncode == code, (words, done.stdout, done.stderr)
-    return done
+    arguments = [(fill or {}).get(argument, argument) for argument in shlex.split(command)[1:]]
+    result = box.run(*arguments, *more)
+    assert "Traceback" not in result.stderr
+    assert code is None or result.returncode == code, (arguments, result.stdout, result.stderr)
+    return result

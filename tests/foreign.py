@@ -54,8 +54,8 @@ def places(document: object, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any,
         for key, value in document.items():
             yield from places(value, (*above, key))
     elif isinstance(document, list):
-        for at, value in enumerate(document):
-            yield from places(value, (*above, at))
+        for index, value in enumerate(document):
+            yield from places(value, (*above, index))
 
 
 @st.composite
@@ -63,7 +63,7 @@ def changed(draw: st.DrawFn, document: object) -> Any:
     """The document with one to three things in it replaced, or left out."""
     holder = [copy.deepcopy(document)]
     for _ in range(draw(st.integers(1, 3))):
-        place = draw(st.sampled_from([(0, *each) for each in places(holder[0])]))
+        place = draw(st.sampled_from([(0, *path) for path in places(holder[0])]))
         inside: Any = holder
         for step in place[:-1]:
             inside = inside[step]

@@ -66,36 +66,36 @@ def run(
         out, err, code = _collect(here, out_read, err_read, time.monotonic() + timeout_s)
     if code is None:
         raise subprocess.TimeoutExpired(list(arguments), timeout_s, out, err)
-    texts = (io.TextIOWrapper(io.BytesIO(each), encoding="utf-8").read() for each in (out, err))
+    texts = (io.TextIOWrapper(io.BytesIO(descriptor), encoding="utf-8").read() for descriptor in (out, err))
     return subprocess.CompletedProcess(list(arguments), code, *texts)
 
 
 def _collect(reply: socket.socket, out: int, err: int, until: float) -> tuple[bytes, bytes, int | None]:
     """Both outputs to their ends, and the exit code; without it where that took too long."""
-    found: dict[int, bytes] = {out: b"", err: b"", reply.fileno(): b""}
+    output: dict[int, bytes] = {out: b"", err: b"", reply.fileno(): b""}
     with selectors.DefaultSelector() as selector:
-        for number in found:
+        for number in output:
             selector.register(number, selectors.EVENT_READ)
-        while selector.get_map() and (left := until - time.monotonic()) > 0:
-            for key, _ in selector.select(left):
+        while selector.get_map() and (remaining_s := until - time.monotonic()) > 0:
+            for key, _ in selector.select(remaining_s):
                 if data := os.read(key.fd, 1 << 16):
-                    found[key.fd] += data
+                    output[key.fd] += data
                 else:
                     selector.unregister(key.fd)
         is_done = not selector.get_map()
     os.close(out)
     os.close(err)
-    return found[out], found[err], int(found[reply.fileno()]) if is_done else None
+    return output[out], output[err], int(output[reply.fileno()]) if is_done else None
 
 
 @functools.cache
 def _server(early: frozenset[tuple[str, str]]) -> tuple[socket.socket, threading.Lock]:
     """It ends when this process does."""
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    others = {name: value for name, value in os.environ.items() if not name.startswith(FROM_THE_START)}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(FROM_THE_START)}
     process = subprocess.Popen(
         [sys.executable, str(Path(__file__)), str(there.fileno())],
-        env={**others, **dict(early)},
+        env={**variables, **dict(early)},
         pass_fds=[there.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -50,12 +50,12 @@ class FakeCluster:
         """Their names."""
         path = "api/v1/namespaces/default/persistentvolumeclaims"
         with urllib.request.urlopen(f"{self.url}/{path}", timeout=10) as answer:
-            return {each["metadata"]["name"] for each in json.loads(answer.read())["items"]}
+            return {item["metadata"]["name"] for item in json.loads(answer.read())["items"]}
 
     def pods(self) -> dict[str, dict[str, Any]]:
         """By name, as the API describes them."""
         with urllib.request.urlopen(f"{self.url}/api/v1/namespaces/default/pods", timeout=10) as answer:
-            return {each["metadata"]["name"]: each for each in json.loads(answer.read())["items"]}
+            return {item["metadata"]["name"]: item for item in json.loads(answer.read())["items"]}
 
     def running(self, name: str) -> dict[str, Any]:
         """That pod, once its container runs."""

@@ -136,8 +136,8 @@ class ScreenModel:
         row = self.rows[self.y]
         width = cell_len(char)
         if not width:
-            at = self.x - 1 if row[self.x - 1][0] else self.x - 2
-            row[at] = (row[at][0] + char, row[at][1])
+            column = self.x - 1 if row[self.x - 1][0] else self.x - 2
+            row[column] = (row[column][0] + char, row[column][1])
             return
         if self.x + width > self.width:
             self.x = self.width - width

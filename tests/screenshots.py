@@ -134,17 +134,17 @@ async def photograph_runs() -> None:
 def sweep() -> None:
     """As the README has it; returns when all have ended."""
     rates, seeds = "lr=1e-4,2.5e-4,1e-3", "seed=0..1"
-    words = ("rl.toml", rates, seeds, "--set", "max_steps=20", "--max-parallel", "2")
-    subprocess.run([sys.executable, "-m", "rltui", "sweep", *words], check=True)
-    while any(each["state"] not in ("done", "failed") for each in queued()):
+    arguments = ("rl.toml", rates, seeds, "--set", "max_steps=20", "--max-parallel", "2")
+    subprocess.run([sys.executable, "-m", "rltui", "sweep", *arguments], check=True)
+    while any(entry["state"] not in ("done", "failed") for entry in queued()):
         time.sleep(1.0)
 
 
 def queued() -> list[dict[str, Any]]:
     """Entries of the queue."""
-    asked = [sys.executable, "-m", "rltui", "queue", "--json"]
-    done = subprocess.run(asked, check=True, capture_output=True, text=True)
-    return list(json.loads(done.stdout)["entries"])
+    command = [sys.executable, "-m", "rltui", "queue", "--json"]
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    return list(json.loads(result.stdout)["entries"])
 
 
 def shared_gpu(root: Path) -> tuple[Path, Mapping[str, str]]:
@@ -167,7 +167,7 @@ def shared_gpu(root: Path) -> tuple[Path, Mapping[str, str]]:
 
 def write_scenario(scenario: Path, holders: Mapping[str, int | None], trainer_gib: float) -> None:
     """One card, and what the components hold of it."""
-    held = {
+    used_bytes = {
         pid: round(gib * GIB)
         for name, gib in {"inference": 40.6, "trainer": trainer_gib}.items()
         if (pid := holders.get(name))
@@ -177,12 +177,12 @@ def write_scenario(scenario: Path, holders: Mapping[str, int | None], trainer_gi
         "0.name NVIDIA H100 80GB HBM3",
         f"0.total {80 * GIB}",
         f"0.reserved {GIB // 2}",
-        f"0.used {sum(held.values()) + GIB // 4}",
+        f"0.used {sum(used_bytes.values()) + GIB // 4}",
         "0.util 87",
         "0.power 412000",
         "0.power_limit 700000",
         "0.temp 58",
-        *(f"0.compute {pid} {size}" for pid, size in held.items()),
+        *(f"0.compute {pid} {size}" for pid, size in used_bytes.items()),
     ]
     unfinished = scenario.with_suffix(".new")
     unfinished.write_text("\n".join(lines) + "\n")

@@ -42,8 +42,8 @@ class Terminal:
         Raises:
             AssertionError: with the last screen, if it never does.
         """
-        found = partial(_with_text, text)
-        return self.wait_until(found, repr(text), timeout_s=timeout_s)
+        probe = partial(_with_text, text)
+        return self.wait_until(probe, repr(text), timeout_s=timeout_s)
 
     def wait_until(self, probe: Callable[[str], str], what: str, *, timeout_s: float = 20.0) -> str:
         """What `probe` makes of the screen, once that is not empty.
@@ -71,8 +71,8 @@ class Terminal:
 
     def _tmux(self, *arguments: str) -> str:
         command = ["tmux", "-L", self._socket, "-f", "/dev/null", *arguments]
-        done = subprocess.run(command, env=self._env, capture_output=True, text=True, check=True)
-        return done.stdout
+        result = subprocess.run(command, env=self._env, capture_output=True, text=True, check=True)
+        return result.stdout
 
 
 def _with_text(text: str, screen: str) -> str:

@@ -26,17 +26,17 @@ def test_styles_go_on_from_row_to_row() -> None:
 
 def test_a_film_is_one_picture_whose_frames_follow_each_other() -> None:
     frames = [frame("same\n<one>", 1.0), frame("same\n\x1b[44mtwo", 3.0)]
-    drawn = ElementTree.fromstring(Drawing(frames).svg())
-    texts = ["".join(text.itertext()) for text in drawn.iter(f"{SVG}text")]
+    svg = ElementTree.fromstring(Drawing(frames).svg())
+    texts = ["".join(text.itertext()) for text in svg.iter(f"{SVG}text")]
     assert sorted(texts) == sorted(["same", "<one>", "two", "e", SCENES[RESTS_AT].says])
-    names = [each.get("href") for each in drawn.iter(f"{SVG}use")]
+    names = [item.get("href") for item in svg.iter(f"{SVG}use")]
     assert len(names) == 6
     assert len(set(names)) == 4
-    style = "".join(drawn.find(f"{SVG}style").itertext())  # type: ignore[union-attr]
+    style = "".join(svg.find(f"{SVG}style").itertext())  # type: ignore[union-attr]
     assert re.findall(r"([\d.]+)%\{transform:translateY\(-(\d+)px\)", style)[1][0] == "25.00"
     assert "film 4.0s step-end infinite" in style
     assert "prefers-reduced-motion" in style
-    assert not list(drawn.iter(f"{SVG}script"))
+    assert not list(svg.iter(f"{SVG}script"))
     assert FOREGROUND in style
 
 

@@ -12,9 +12,9 @@ HEAVY = ("textual", "rich", "torch", "transformers", "vllm", "starlette")
 
 def imported(statement: str, *names: str) -> list[str]:
     code = f"import sys\n{statement}\nprint([name for name in {names!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    found: list[str] = eval(done.stdout)
-    return found
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules: list[str] = eval(result.stdout)
+    return modules
 
 
 @pytest.mark.parametrize(

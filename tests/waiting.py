@@ -21,13 +21,13 @@ def retry_until(
     """
     deadline = time.monotonic() + timeout_s
     while True:
-        asked = time.monotonic()
+        started_at = time.monotonic()
         value = probe()
         if value:
             return value
         if (now := time.monotonic()) > deadline:
             raise TimeoutError(f"still {value!r} after {timeout_s} s")
-        time.sleep(max(interval_s, 2 * (now - asked)))
+        time.sleep(max(interval_s, 2 * (now - started_at)))
 
 
 def remove_at_once(folder: Path) -> None:

@@ -67,10 +67,10 @@ class Attempt:
         """What `family.py` wrote."""
         path = self.folder / name
         retry_until(path.exists)
-        facts: dict[str, int] = json.loads(path.read_text())
-        identities = (read_process_id(pid) for kind, pid in facts.items() if kind != "listens")
+        pids: dict[str, int] = json.loads(path.read_text())
+        identities = (read_process_id(pid) for kind, pid in pids.items() if kind != "listens")
         self.seen |= {identity for identity in identities if identity}
-        return facts
+        return pids
 
     def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
@@ -103,8 +103,8 @@ class Attempt:
 @contextmanager
 def attempt(folder: Path, argv: list[str], /, **spec: Any) -> Iterator[Attempt]:
     """Started by the caller, ended here."""
-    made = Attempt(folder, argv, **spec)
+    harness = Attempt(folder, argv, **spec)
     try:
-        yield made
+        yield harness
     finally:
-        made.end()
+        harness.end()

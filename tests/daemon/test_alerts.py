@@ -71,9 +71,9 @@ class Room:
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
-    made = Room(tmp_path, EventBus(tmp_path / "journal.jsonl"))
-    assert settings.settings_file() == made.settings_file
-    return made
+    fake = Room(tmp_path, EventBus(tmp_path / "journal.jsonl"))
+    assert settings.settings_file() == fake.settings_file
+    return fake
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -125,18 +125,18 @@ async def test_a_failing_command_is_journaled_once_until_it_works(room: Room) ->
 
 
 async def test_a_slow_sink_holds_up_nobody(room: Room, caplog: pytest.LogCaptureFixture) -> None:
-    may_go, sent = asyncio.Event(), []
+    may_go, deliveries = asyncio.Event(), []
 
     async def slow(alert: Alert) -> None:
         await may_go.wait()
-        sent.append(alert.title)
+        deliveries.append(alert.title)
 
     sink = Sink("test", slow, room.events)
     for number in range(alerts.WAITING_ALERTS + 10):
         sink.put(CRASH.model_copy(update={"title": str(number)}))
     assert "too slow, left out: 59" in caplog.text
     may_go.set()
-    await until(lambda: len(sent) == alerts.WAITING_ALERTS)
+    await until(lambda: len(deliveries) == alerts.WAITING_ALERTS)
     sink.close()
 
 

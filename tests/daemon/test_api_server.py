@@ -117,12 +117,12 @@ class Place:
 @pytest.fixture
 async def place() -> AsyncIterator[Place]:
     with tempfile.TemporaryDirectory(prefix="rlt-") as folder:
-        made = Place(Path(folder))
-        await made.server.open()
-        yield made
-        for client in made.clients:
+        fake = Place(Path(folder))
+        await fake.server.open()
+        yield fake
+        for client in fake.clients:
             client.writer.close()
-        await made.server.close()
+        await fake.server.close()
 
 
 async def until(reached: Callable[[], bool]) -> None:
@@ -191,21 +191,21 @@ async def test_another_user_is_hung_up_on(place: Place) -> None:
     run = asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", ASK_AS, str(place.path)], capture_output=True, text=True
     )
-    done = await run
-    assert (done.stdout, done.stderr) == ("b''", "")
+    output = await run
+    assert (output.stdout, output.stderr) == ("b''", "")
     assert "result" in await (await place.greet()).ask("status")
 
 
 async def test_too_many_clients_are_refused_in_words(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api_server, "MAX_CLIENTS", 3)
-    taken = [await place.greet() for _ in range(3)]
-    for client in taken:
+    clients = [await place.greet() for _ in range(3)]
+    for client in clients:
         client.say("subscribe")
         assert (await client.hear())["event"] == "status"
-    refused = await place.connect()
-    assert "3 clients already" in (await refused.hear())["error"]["title"]
-    assert await refused.hear() is None
-    taken[0].writer.close()
+    surplus = await place.connect()
+    assert "3 clients already" in (await surplus.hear())["error"]["title"]
+    assert await surplus.hear() is None
+    clients[0].writer.close()
     await until(lambda: len(place.server._connections) == 2)
     assert "result" in await (await place.greet()).ask("status")
 
@@ -312,9 +312,9 @@ async def test_client_that_does_not_read_its_answers_holds_up_nobody(
 async def test_readonly_client_changes_nothing(place: Place, method: str) -> None:
     client, other = await place.greet(), await place.greet()
     assert "result" in await client.ask("readonly")
-    refused = await client.ask(method, action="stop")
-    assert "read-only" in refused["error"]["title"]
-    assert "--readonly" in refused["error"]["hint"]
+    refusal = await client.ask(method, action="stop")
+    assert "read-only" in refusal["error"]["title"]
+    assert "--readonly" in refusal["error"]["hint"]
     assert place.supervisor.executed == []
     for looking in ("plan", "status", "gpus", "knobs"):
         assert "result" in await client.ask(looking, action="stop")
@@ -324,15 +324,15 @@ async def test_readonly_client_changes_nothing(place: Place, method: str) -> Non
 
 async def test_a_note_is_kept_or_refused(place: Place) -> None:
     client = await place.greet()
-    kept = (await client.ask("note", text=" from here on with the new data \n"))["result"]
-    assert (kept["kind"], kept["text"], kept["at"]) == ("note", "from here on with the new data", 7.0)
-    assert [entry.text for entry in read_journal(place.path.parent / "journal.jsonl")] == [kept["text"]]
+    note = (await client.ask("note", text=" from here on with the new data \n"))["result"]
+    assert (note["kind"], note["text"], note["at"]) == ("note", "from here on with the new data", 7.0)
+    assert [entry.text for entry in read_journal(place.path.parent / "journal.jsonl")] == [note["text"]]
     for wrong in ({}, {"text": 7}, {"text": " \n"}, {"text": "x" * 2001}):
         assert (await client.ask("note", **wrong))["error"]["exit_code"] == 2
     place.path.parent.joinpath("journal.jsonl").unlink()
     place.path.parent.joinpath("journal.jsonl").mkdir()
-    lost = await client.ask("note", text="nowhere to go")
-    assert "the note was not kept" in lost["error"]["title"]
+    refusal = await client.ask("note", text="nowhere to go")
+    assert "the note was not kept" in refusal["error"]["title"]
     assert "result" in await client.ask("readonly")
     assert "read-only" in (await client.ask("note", text="may not"))["error"]["title"]
 
@@ -340,8 +340,8 @@ async def test_a_note_is_kept_or_refused(place: Place) -> None:
 async def test_a_conversion_takes_a_way_and_a_number(place: Place) -> None:
     client = await place.greet()
     assert (await client.ask("convert"))["result"]["to"] == "tokens"
-    found = (await client.ask("convert", to="rollouts", mean_tokens=99.5))["result"]
-    assert (found["to"], found["mean_tokens"]) == ("rollouts", 99.5)
+    conversion = (await client.ask("convert", to="rollouts", mean_tokens=99.5))["result"]
+    assert (conversion["to"], conversion["mean_tokens"]) == ("rollouts", 99.5)
     wrongs: tuple[dict[str, object], ...] = (
         {"to": "bytes"},
         {"to": 7},

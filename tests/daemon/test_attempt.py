@@ -20,10 +20,10 @@ FAILED = ExitInfo(code=1)
 @pytest.fixture
 def attempt(tmp_path: Path) -> Attempt:
     spec = ComponentSpec(id="trainer", command=["x"], kind="job")
-    made = Attempt(ControlFolder(tmp_path), spec, "one", 1)
-    made.log.parent.mkdir(parents=True)
-    made.log.write_text(f"step 1\n{OOM} 79.19 GiB of which 0.31 GiB is free.\n")
-    return made
+    new_attempt = Attempt(ControlFolder(tmp_path), spec, "one", 1)
+    new_attempt.log.parent.mkdir(parents=True)
+    new_attempt.log.write_text(f"step 1\n{OOM} 79.19 GiB of which 0.31 GiB is free.\n")
+    return new_attempt
 
 
 def test_an_exit_for_want_of_memory_has_the_figures_and_its_component(attempt: Attempt) -> None:

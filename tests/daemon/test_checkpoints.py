@@ -53,12 +53,12 @@ class Room:
         self.number += 1
         changes = {key.replace("__", "."): (old, "new") for key, old in keys.items()}
         file = FileEdit(path="/rl.toml", before="a", after="b", keys=changes)
-        words = ", ".join(f"{key} {old} → new" for key, (old, _) in changes.items())
+        text = ", ".join(f"{key} {old} → new" for key, (old, _) in changes.items())
         record = EditRecord.model_validate(
             {
                 "number": self.number,
                 "action": action,
-                "words": words,
+                "words": text,
                 "files": [file],
                 "takes_back": takes_back,
             }

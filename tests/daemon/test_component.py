@@ -92,7 +92,7 @@ async def test_below_a_shim_that_hears_nothing_the_tree_is_ended_all_the_same(
         assert await runner.stop()
     assert runner.lifecycle.state is ComponentState.STOPPED
     assert not any(
-        is_alive(each) for each in (*record.descendants, *filter(None, [record.shim, record.main]))
+        is_alive(item) for item in (*record.descendants, *filter(None, [record.shim, record.main]))
     )
 
 

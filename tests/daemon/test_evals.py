@@ -56,14 +56,14 @@ class FakeWork:
             rollouts=0, rollouts_per_example=1, verdict="empty",
         )  # fmt: skip
 
-    async def wait_until_ended(self, running: QueuedEval, begun: object, tell: object) -> None:
-        del begun, tell
+    async def wait_until_ended(self, running: QueuedEval, evaluation: object, tell: object) -> None:
+        del evaluation, tell
         if running.request.env != "broken":
             await self.ends.wait()
 
-    async def conclude(self, running: QueuedEval, begun: Evaluation | None, ended: str) -> None:
-        del begun
-        self.ended.append((running.request.target.label, ended))
+    async def conclude(self, running: QueuedEval, evaluation: Evaluation | None, failure: str) -> None:
+        del evaluation
+        self.ended.append((running.request.target.label, failure))
 
     async def stop(self) -> None:
         return None
@@ -87,7 +87,7 @@ class Bench:
                 await asyncio.sleep(0)
 
     def states(self) -> list[tuple[str, str]]:
-        return [(each.label, each.state) for each in self.keeper.queue]
+        return [(entry.label, entry.state) for entry in self.keeper.queue]
 
     def leave(self) -> None:
         self.task.cancel()
@@ -104,7 +104,7 @@ async def test_one_runs_at_a_time_and_who_cannot_yet_is_overtaken(tmp_path: Path
     await bench.keeper.enqueue(asked())
     await bench.keeper.enqueue(asked("sft"))
     await bench.until(lambda: ("now on e", "running") in bench.states())
-    assert [each.words for each in bench.keeper.queue][1:] == [
+    assert [entry.words for entry in bench.keeper.queue][1:] == [
         "waiting for GPU memory",
         "waiting for another evaluation",
     ]
@@ -165,8 +165,8 @@ async def test_a_standing_order_takes_one_of_so_many_checkpoints(tmp_path: Path)
     assert (await bench.keeper.order(2, EvalRequest(num_examples=7))).every == 2
     for step in (10, 20, 30, 40):
         await bench.keeper.checkpoint(step)
-    assert [each.label for each in bench.keeper.queue] == ["checkpoint 20 on e", "checkpoint 40 on e"]
-    assert {(each.by, each.request.num_examples) for each in bench.keeper.queue} == {("eval_every", 7)}
+    assert [entry.label for entry in bench.keeper.queue] == ["checkpoint 20 on e", "checkpoint 40 on e"]
+    assert {(entry.by, entry.request.num_examples) for entry in bench.keeper.queue} == {("eval_every", 7)}
     bench.work.without_weights = True  # those that the server has are the same
     await bench.keeper.checkpoint(50)
     await bench.keeper.checkpoint(60)

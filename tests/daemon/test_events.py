@@ -85,51 +85,51 @@ RETRYING = ComponentSpec(
 
 
 def test_a_failure_for_good_is_an_error(tmp_path: Path) -> None:
-    told = Told(tmp_path)
-    told.run()
-    told.end(1)
-    assert told.alerts() == [
+    component = Told(tmp_path)
+    component.run()
+    component.end(1)
+    assert component.alerts() == [
         Alert(kind="crash", severity="error", title="trainer failed", text="exited 1", component="trainer")
     ]
-    entry = told.entry("alert")
+    entry = component.entry("alert")
     assert entry.text == "trainer failed: exited 1"
     assert entry.data == {"severity": "error", "alert": "crash", "suppressed": 0}
-    assert told.entry("exit").data == {"pid": 4711, "exit_code": 1, "signal": None, "failed": True}
+    assert component.entry("exit").data == {"pid": 4711, "exit_code": 1, "signal": None, "failed": True}
 
 
 def test_a_failure_that_is_retried_is_a_warning_and_recovers(tmp_path: Path) -> None:
-    told = Told(tmp_path, RETRYING)
-    told.run(probe_s=3)
-    told.end(1)
-    (crash,) = told.alerts()
+    component = Told(tmp_path, RETRYING)
+    component.run(probe_s=3)
+    component.end(1)
+    (crash,) = component.alerts()
     assert (crash.kind, crash.severity) == ("crash", "warning")
     assert f"{crash.title}: {crash.text}" == ("trainer failed, starts again in 4s: exited 1; failure 1 of 3")
-    assert told.entry("exit").data == {
+    assert component.entry("exit").data == {
         "pid": 4711,
         "exit_code": 1,
         "signal": None,
         "retry_in_s": 4.0,
         "failed": True,
     }
-    assert told.entry("exit").text == "trainer backoff: exited 1; failure 1 of 3"
-    told.run(probe_s=6)
-    (recovered,) = told.alerts()
+    assert component.entry("exit").text == "trainer backoff: exited 1; failure 1 of 3"
+    component.run(probe_s=6)
+    (recovered,) = component.alerts()
     assert (recovered.kind, recovered.severity, recovered.title) == (
         "recovered", "information", "trainer runs again"
     )  # fmt: skip
     assert recovered.text == "8s after it failed"
-    told.after(100, StopRequested())
-    told.end(0)
-    told.run()
-    assert told.alerts() == [], "nothing to recover from"
+    component.after(100, StopRequested())
+    component.end(0)
+    component.run()
+    assert component.alerts() == [], "nothing to recover from"
 
 
 def test_giving_up_passes_the_rate_limit(tmp_path: Path) -> None:
-    told = Told(tmp_path, RETRYING)
+    component = Told(tmp_path, RETRYING)
     for _ in range(3):
-        told.run(probe_s=1)
-        told.end(1)
-    kinds = [(alert.kind, alert.severity) for alert in told.alerts()]
+        component.run(probe_s=1)
+        component.end(1)
+    kinds = [(alert.kind, alert.severity) for alert in component.alerts()]
     assert kinds == [
         ("crash", "warning"), ("recovered", "information"), ("crash", "warning"),
         ("recovered", "information"), ("crash", "error"),
@@ -137,73 +137,73 @@ def test_giving_up_passes_the_rate_limit(tmp_path: Path) -> None:
 
 
 def test_crashes_before_ready_are_counted(tmp_path: Path) -> None:
-    told = Told(tmp_path, RETRYING)
+    component = Told(tmp_path, RETRYING)
     for _ in range(3):
-        told.after(1, StartRequested(automatic=told.lifecycle.state is ComponentState.BACKOFF))
-        told.after(1, Spawned(0, ready=False))
-        told.end(1)
-    first, last = told.alerts()
+        component.after(1, StartRequested(automatic=component.lifecycle.state is ComponentState.BACKOFF))
+        component.after(1, Spawned(0, ready=False))
+        component.end(1)
+    first, last = component.alerts()
     assert (first.severity, last.severity) == ("warning", "error")
     assert last.text.endswith("(1 more like this in 7s)")
-    assert [entry.data["suppressed"] for entry in told.journal if entry.kind == "alert"] == [0, 1]
+    assert [entry.data["suppressed"] for entry in component.journal if entry.kind == "alert"] == [0, 1]
 
 
 def test_a_job_that_is_repeated_is_no_trouble(tmp_path: Path) -> None:
     spec = ComponentSpec(id="eval", command=("x",), restart=Restart(policy="always", backoff_s=(4, 60)))
-    told = Told(tmp_path, spec)
-    told.run()
-    told.end(0)
-    told.run()
-    assert told.alerts() == []
-    assert told.entry("exit").data["retry_in_s"] == 4.0
+    component = Told(tmp_path, spec)
+    component.run()
+    component.end(0)
+    component.run()
+    assert component.alerts() == []
+    assert component.entry("exit").data["retry_in_s"] == 4.0
 
 
 def test_a_stop_ends_the_trouble(tmp_path: Path) -> None:
-    told = Told(tmp_path, RETRYING)
-    told.run(probe_s=1)
-    told.end(1)
-    told.after(1, StopRequested())
-    told.run()
-    assert [alert.kind for alert in told.alerts()] == ["crash"]
+    component = Told(tmp_path, RETRYING)
+    component.run(probe_s=1)
+    component.end(1)
+    component.after(1, StopRequested())
+    component.run()
+    assert [alert.kind for alert in component.alerts()] == ["crash"]
 
 
 def test_times_of_starts_and_stops_are_what_estimates_read(tmp_path: Path) -> None:
-    told = Told(tmp_path, ComponentSpec(id="inference", kind="service", command=("x",)))
-    told.run(probe_s=40)
-    told.after(100, StopRequested())
-    told.end(0)
-    assert times_from(told.journal) == {"inference": Times(start_s=40.0, stop_s=5.0)}
-    assert told.entry("exit").data["stopped"] is True
+    component = Told(tmp_path, ComponentSpec(id="inference", kind="service", command=("x",)))
+    component.run(probe_s=40)
+    component.after(100, StopRequested())
+    component.end(0)
+    assert times_from(component.journal) == {"inference": Times(start_s=40.0, stop_s=5.0)}
+    assert component.entry("exit").data["stopped"] is True
 
 
 def test_a_preparing_job_is_timed_to_its_end(tmp_path: Path) -> None:
-    told = Told(tmp_path, ComponentSpec(id="sft", command=("x",), creates="/model"))
-    told.run()
-    told.end(0)
-    assert times_from(told.journal) == {"sft": Times(start_s=5.0)}
+    component = Told(tmp_path, ComponentSpec(id="sft", command=("x",), creates="/model"))
+    component.run()
+    component.end(0)
+    assert times_from(component.journal) == {"sft": Times(start_s=5.0)}
 
 
 def test_what_began_before_this_supervisor_is_not_timed(tmp_path: Path) -> None:
-    told = Told(tmp_path)
-    adopted = replace(told.lifecycle, state=ComponentState.STARTING, epoch=1)
-    told.lifecycle = adopted
-    told.after(1, ProbeSucceeded(1))
-    told.end(0)
-    assert times_from(told.journal) == {}
+    component = Told(tmp_path)
+    adopted = replace(component.lifecycle, state=ComponentState.STARTING, epoch=1)
+    component.lifecycle = adopted
+    component.after(1, ProbeSucceeded(1))
+    component.end(0)
+    assert times_from(component.journal) == {}
 
 
 def test_a_config_that_stays_unreadable_is_told_once(tmp_path: Path) -> None:
-    told = Told(tmp_path)
-    told.events.config_error(ConfigError("rl.toml:1:1: bad"))
-    told.events.config_error(ConfigError("rl.toml:1:1: bad"))
-    assert [(alert.kind, alert.text) for alert in told.alerts()] == [("config", "rl.toml:1:1: bad")]
+    component = Told(tmp_path)
+    component.events.config_error(ConfigError("rl.toml:1:1: bad"))
+    component.events.config_error(ConfigError("rl.toml:1:1: bad"))
+    assert [(alert.kind, alert.text) for alert in component.alerts()] == [("config", "rl.toml:1:1: bad")]
 
 
 def test_a_full_outbox_drops_the_oldest(tmp_path: Path) -> None:
-    told = Told(tmp_path)
+    component = Told(tmp_path)
     for number in range(OUTBOX + 5):
-        told.events.alert(Alert(severity="error", title=f"number {number}", text=""))
-    titles = [alert.title for alert in told.alerts()]
+        component.events.alert(Alert(severity="error", title=f"number {number}", text=""))
+    titles = [alert.title for alert in component.alerts()]
     assert (len(titles), titles[0], titles[-1]) == (OUTBOX, "number 5", f"number {OUTBOX + 4}")
 
 
@@ -217,9 +217,9 @@ class Pair:
             name: Told(folder, ComponentSpec(id=name, command=("x",), kind=kind))
             for name, kind in (("inference", "service"), ("orchestrator", "job"))
         }
-        for part in self.parts.values():
-            part.events = self.events
-            part.run()
+        for component in self.parts.values():
+            component.events = self.events
+            component.run()
 
     def fails(self, name: str) -> None:
         self.parts[name].end(1)
@@ -248,8 +248,8 @@ async def test_a_failure_of_its_own_is_told_when_nothing_else_fails(
     pair = Pair(tmp_path)
     pair.fails("orchestrator")
     async with asyncio.timeout(10):
-        told = await pair.events.outbox.get()
-    assert told.title == "orchestrator failed"
+        alert = await pair.events.outbox.get()
+    assert alert.title == "orchestrator failed"
 
 
 async def test_what_fails_shortly_after_what_it_needs_is_told_at_once(tmp_path: Path) -> None:
@@ -260,12 +260,12 @@ async def test_what_fails_shortly_after_what_it_needs_is_told_at_once(tmp_path: 
 
 
 async def take(subscription: Subscription, count: int) -> list[Message]:
-    taken: list[Message] = []
+    messages: list[Message] = []
     async for message in subscription:
-        taken.append(message)
-        if len(taken) == count:
+        messages.append(message)
+        if len(messages) == count:
             break
-    return taken
+    return messages
 
 
 async def test_subscriber_gets_the_current_state_first_and_then_changes() -> None:

@@ -44,8 +44,8 @@ class Room:
             self.health.refresh(self.run)
             self.health.report(self.run)
 
-    def edit(self, at: float, text: str, kind: str = "edit", component: str | None = None) -> None:
-        entry = JournalEntry(at=at, kind=kind, text=text, component=component)
+    def edit(self, time: float, text: str, kind: str = "edit", component: str | None = None) -> None:
+        entry = JournalEntry(at=time, kind=kind, text=text, component=component)
         with self.journal_file.open("a") as file:
             file.write(entry.model_dump_json() + "\n")
 
@@ -90,7 +90,7 @@ async def test_a_later_trouble_does_not_make_a_bad_checkpoint_good(room: Room) -
     for step in range(43, 56):
         room.run.add({"step": step, "loss/mean": 0.1, "optim/grad_norm": 0.0}, float(step))
     room.health.refresh(room.run)
-    assert [(each.id, each.since, each.last_good) for each in room.health.concerns] == [
+    assert [(concern.id, concern.since, concern.last_good) for concern in room.health.concerns] == [
         ("kl", 36, 30), ("no-signal", 43, 30)
     ]  # fmt: skip
 
@@ -182,7 +182,7 @@ async def test_several_servers_are_one_load(room: Room) -> None:
     room.steps(1, 3, 0.001)
     for _ in range(3):
         room.health.add_activities(
-            [InferenceActivity(running=1, waiting=9, kv_usage_frac=0.1 * at) for at in (2, 9)]
+            [InferenceActivity(running=1, waiting=9, kv_usage_frac=0.1 * minute) for minute in (2, 9)]
         )
     room.health.refresh(room.run)
     assert room.health.bottleneck is not None

@@ -62,8 +62,8 @@ async def test_a_row_is_put_where_something_has_changed(supervisor: Supervisor) 
     RunIndex().put([(replace(RunIndex().named("one")[0], state="gone"), None)])
     await look(feed)
     assert RunIndex().named("one")[0].state == "stopped"
-    found = catch_up(RunIndex())
-    assert (found.runs, found.told) == (1, ())
+    report = catch_up(RunIndex())
+    assert (report.runs, report.told) == (1, ())
     await feed.close()
 
 

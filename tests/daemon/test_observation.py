@@ -17,46 +17,46 @@ def write(folder: Path, *rows: str) -> None:
 
 
 def test_a_nan_in_the_file_is_found_with_its_writer_and_the_figures_stay_sane(tmp_path: Path) -> None:
-    made = tracker(tmp_path)
+    progress = tracker(tmp_path)
     write(tmp_path, '{"step": 1, "loss/mean": 0.5}', '{"step": 2, "loss/mean": NaN}')
-    assert made.poll()
-    assert [str(item) for item in made.take_non_finite()] == ["loss/mean is nan at step 2 (trainer)"]
-    assert made.take_non_finite() == ()
-    assert made.progress.step == 2
-    assert made.title_details("trainer") == ("loss 0.500",)
-    assert [item.key for item in made.non_finite_now] == ["loss/mean"]
+    assert progress.poll()
+    assert [str(item) for item in progress.take_non_finite()] == ["loss/mean is nan at step 2 (trainer)"]
+    assert progress.take_non_finite() == ()
+    assert progress.progress.step == 2
+    assert progress.title_details("trainer") == ("loss 0.500",)
+    assert [item.key for item in progress.non_finite_now] == ["loss/mean"]
 
 
 def test_a_resumed_run_tells_again(tmp_path: Path) -> None:
-    made = tracker(tmp_path)
+    progress = tracker(tmp_path)
     write(tmp_path, '{"step": 2, "loss/mean": NaN}')
-    made.poll()
-    made.take_non_finite()
-    made.rewind(1)
+    progress.poll()
+    progress.take_non_finite()
+    progress.rewind(1)
     write(tmp_path, '{"step": 2, "loss/mean": NaN}')
-    made.poll()
-    assert len(made.take_non_finite()) == 1
+    progress.poll()
+    assert len(progress.take_non_finite()) == 1
 
 
 def test_a_new_file_begins_anew(tmp_path: Path) -> None:
-    made = tracker(tmp_path)
+    progress = tracker(tmp_path)
     write(tmp_path, '{"step": 2, "loss/mean": NaN}')
-    made.poll()
-    made.take_non_finite()
+    progress.poll()
+    progress.take_non_finite()
     (tmp_path / "metrics.jsonl").rename(tmp_path / "old")
-    made.poll()
-    assert made.non_finite_now == ()
+    progress.poll()
+    assert progress.non_finite_now == ()
     write(tmp_path, '{"step": 1, "loss/mean": NaN}')
-    made.poll()
-    assert [item.step for item in made.take_non_finite()] == [1]
+    progress.poll()
+    assert [item.step for item in progress.take_non_finite()] == [1]
 
 
 def test_figures_of_the_attempt_before_are_not_those_of_the_new_one(tmp_path: Path) -> None:  # B4
-    made = tracker(tmp_path)
+    progress = tracker(tmp_path)
     write(tmp_path, '{"step": 1, "loss/mean": 0.5}')
-    made.poll()
-    made.attempt_started("trainer")
-    assert made.title_details("trainer") == ()
+    progress.poll()
+    progress.attempt_started("trainer")
+    assert progress.title_details("trainer") == ()
     write(tmp_path, '{"step": 2, "loss/mean": 0.25}')
-    made.poll()
-    assert made.title_details("trainer") == ("loss 0.250",)
+    progress.poll()
+    assert progress.title_details("trainer") == ("loss 0.250",)

@@ -56,9 +56,9 @@ class Box:
     async def _can_be_asked(self, edit: object) -> bool:
         return False
 
-    def _noted(self, word: str) -> Any:
+    def _noted(self, name: str) -> Any:
         async def note() -> None:
-            self.read.append(word)
+            self.read.append(name)
 
         return note
 
@@ -120,8 +120,8 @@ async def test_only_a_thorough_plan_asks_the_frameworks_own_validators() -> None
 
 @pytest.mark.parametrize("accepts", [True, False])
 async def test_what_our_rules_refuse_and_the_framework_takes_is_planned_again(accepts: bool) -> None:
-    refused = RESTART.model_copy(update={"problems": (Problem(message="no", file="/rl.toml"),)})
-    box = Box(refused, edits=True)
+    rejected = RESTART.model_copy(update={"problems": (Problem(message="no", file="/rl.toml"),)})
+    box = Box(rejected, edits=True)
     box.accepts = accepts
     await box.planner.plan(Request(action="set"))
     assert box.accepted == [box.made.edit]
@@ -129,9 +129,9 @@ async def test_what_our_rules_refuse_and_the_framework_takes_is_planned_again(ac
 
 
 async def test_a_dry_run_does_not_wait_for_the_framework() -> None:
-    refused = RESTART.model_copy(update={"problems": (Problem(message="no", file="/rl.toml"),)})
-    box = Box(refused, edits=True)
-    assert await box.planner.plan(Request(action="set", unasked=True)) == refused
+    rejected = RESTART.model_copy(update={"problems": (Problem(message="no", file="/rl.toml"),)})
+    box = Box(rejected, edits=True)
+    assert await box.planner.plan(Request(action="set", unasked=True)) == rejected
     assert box.accepted == []
 
 

@@ -22,7 +22,7 @@ FRAMEWORK = answering(GENERIC, instances=instances)
 
 
 @pytest.mark.parametrize(
-    ("before", "words"),
+    ("before", "texts"),
     [
         ({}, ()),
         ({"env_servers.train": ("a", "c")}, ()),
@@ -33,10 +33,10 @@ FRAMEWORK = answering(GENERIC, instances=instances)
         ({"env_servers.old": ("a",)}, ("names none",)),
     ],
 )
-def test_other_instances_are_a_warning(before: dict[str, tuple[str, ...]], words: tuple[str, ...]) -> None:
+def test_other_instances_are_a_warning(before: dict[str, tuple[str, ...]], texts: tuple[str, ...]) -> None:
     record = ExperimentRecord("one", "/o", "/w", ("/rl.toml",), "/l", "generic", 1.0, instances=before)
     problems = changed_instances(record, FRAMEWORK, {})
-    assert len(problems) == bool(words)
+    assert len(problems) == bool(texts)
     for problem in problems:
         assert problem.severity == "warning"
-        assert all(word in problem.message for word in words)
+        assert all(text in problem.message for text in texts)

@@ -88,14 +88,14 @@ async def test_busy_port_names_every_holder() -> None:
         port = first.getsockname()[1]
         second.bind(("127.0.0.1", port))
         second.listen()
-        found = await unmet("serve", launch(port=port))
-    assert found is not None
-    assert found.startswith(f"port {port}, held by pid {os.getpid()} ")
+        obstacle = await unmet("serve", launch(port=port))
+    assert obstacle is not None
+    assert obstacle.startswith(f"port {port}, held by pid {os.getpid()} ")
 
 
 async def test_full_gpu_names_what_is_needed_and_who_holds_it() -> None:
-    found = await unmet("serve", launch(gpu_memory=0.9), report=FULL)
-    assert found == "GPU 0: needs 72.0 GiB free, 12.0 GiB free, 58.0 GiB held by pid 7 python"
+    obstacle = await unmet("serve", launch(gpu_memory=0.9), report=FULL)
+    assert obstacle == "GPU 0: needs 72.0 GiB free, 12.0 GiB free, 58.0 GiB held by pid 7 python"
 
 
 async def test_leftovers_come_first_and_only_the_components_own() -> None:
@@ -130,9 +130,9 @@ def test_the_end_of_a_run_names_its_reward_if_there_is_one(reward: float | None,
 class SlowRunner:
     """Ends when the test lets it."""
 
-    def __init__(self, name: str, told: list[str]) -> None:
+    def __init__(self, name: str, log: list[str]) -> None:
         self.name = name
-        self.told = told
+        self.told = log
         self.may_end = asyncio.Event()
 
     async def stop(self, *, kill: bool = False) -> bool:
@@ -155,8 +155,8 @@ async def test_who_needs_nobody_of_the_others_is_stopped_at_once() -> None:  # R
             ],
         }
     )
-    told: list[str] = []
-    runners = {spec.id: SlowRunner(spec.id, told) for spec in layout.component}
+    log: list[str] = []
+    runners = {spec.id: SlowRunner(spec.id, log) for spec in layout.component}
     owner = SimpleNamespace(runners=runners, _setup=SimpleNamespace(layout=layout))
     names = ("inference", "trainer", "orchestrator", "env")  # the gateway goes on, or is down already
 
@@ -165,8 +165,8 @@ async def test_who_needs_nobody_of_the_others_is_stopped_at_once() -> None:  # R
     async def come_to(*expected: str) -> None:
         for _ in range(10):
             await asyncio.sleep(0)
-        assert set(told) == set(expected)
-        told.clear()
+        assert set(log) == set(expected)
+        log.clear()
 
     await come_to("trainer asked", "orchestrator asked")
     runners["orchestrator"].may_end.set()

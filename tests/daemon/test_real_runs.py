@@ -126,16 +126,16 @@ class Replay:
             probes[name] = Probe(self._ready[name], self._logs[name])
             self._runners[name].lifecycle.state = ComponentState.STARTING
             self._runners[name].record.started_at = self._clock[0]
-        printed = ""
+        output = ""
         lines = merged([(name, LOGS / file.format(start.number)) for name, file in self._files.items()])
-        for at, name, line in itertools.chain(lines, [(_seconds(start.ended), "", "")]):
-            while self._clock[0] + LOOK_S < at:
+        for time_s, name, line in itertools.chain(lines, [(_seconds(start.ended), "", "")]):
+            while self._clock[0] + LOOK_S < time_s:
                 self._clock[0] += LOOK_S
-                self._look(alarms, printed)
-            self._clock[0] = max(self._clock[0], at)
+                self._look(alarms, output)
+            self._clock[0] = max(self._clock[0], time_s)
             if not name:
                 break
-            printed = plain_text(line)
+            output = plain_text(line)
             count[name] += 1
             with self._logs[name].open("a") as log:
                 log.write(line + "\n")
@@ -143,26 +143,26 @@ class Replay:
                 ready[name] = count[name]
                 self._runners[name].lifecycle.state = ComponentState.READY
             if self.progress.poll():
-                self._look(alarms, printed)
+                self._look(alarms, output)
         return ready, alarms
 
-    def _look(self, alarms: dict[str, str], printed: str) -> None:
+    def _look(self, alarms: dict[str, str], output: str) -> None:
         refresh_health(self.supervisor)
         while not self.events.outbox.empty():
             alert = self.events.outbox.get_nowait()
-            alarms.setdefault(f"{alert.severity}: {alert.title}", printed)
+            alarms.setdefault(f"{alert.severity}: {alert.title}", output)
 
 
 def merged(logs: Sequence[tuple[str, Path]]) -> Iterator[tuple[float, str, str]]:
     """Time, component and line; a line without a time has that of the one before."""
-    found: list[tuple[float, str, str]] = []
+    lines_by_time: list[tuple[float, str, str]] = []
     for name, path in logs:
-        at = 0.0
+        time_s = 0.0
         for line in path.read_bytes().decode().split("\n")[:-1]:
             if match := _TIME.search(plain_text(line)[:30]):
-                at = _seconds(match[0])
-            found.append((at, name, line))
-    yield from sorted(found, key=lambda each: each[0])
+                time_s = _seconds(match[0])
+            lines_by_time.append((time_s, name, line))
+    yield from sorted(lines_by_time, key=lambda each: each[0])
 
 
 def _seconds(text: str) -> float:
@@ -182,7 +182,7 @@ async def test_each_start_is_ready_when_it_works_and_alarms_come_where_they_are_
         ready, alarms = await replay.replay(start)
         assert ready == start.ready, start
         assert alarms.keys() == start.alarms.keys(), start
-        assert all(said in alarms[title] for title, said in start.alarms.items()), (start, alarms)
+        assert all(alarm in alarms[title] for title, alarm in start.alarms.items()), (start, alarms)
 
 
 CAUSES = {
@@ -201,6 +201,6 @@ CAUSES = {
 @pytest.mark.parametrize(("file", "cause"), CAUSES.items(), ids=CAUSES)
 def test_what_a_failed_program_printed_tells_its_cause_and_no_other_has_one(file: str, cause: str) -> None:
     lines = [plain_text(line) for line in (LOGS / file).read_bytes().decode().split("\n")]
-    found = find_cause(lines, PRIME_RL.failures)
-    assert (found is None) == (not cause)
-    assert cause in (found.text if found is not None else "")
+    found_cause = find_cause(lines, PRIME_RL.failures)
+    assert (found_cause is None) == (not cause)
+    assert cause in (found_cause.text if found_cause is not None else "")

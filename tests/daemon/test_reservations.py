@@ -25,12 +25,12 @@ class Desk(ReservationManager):
     def __init__(self, name: str) -> None:
         self.lives = dict.fromkeys(SIZES, "waiting")
         self.runners = {
-            each: SimpleNamespace(record=None, lifecycle=Lifecycle(kind="job", restart=cast(Any, None)))
-            for each in SIZES
+            item: SimpleNamespace(record=None, lifecycle=Lifecycle(kind="job", restart=cast(Any, None)))
+            for item in SIZES
         }
         self.readings = SimpleNamespace(newest=GpuReport(available=True, devices=(device(),)))
         self.steps = 0
-        memory = SimpleNamespace(needs=self._needs, is_engine=lambda each, _: each == "inference")
+        memory = SimpleNamespace(needs=self._needs, is_engine=lambda item, _: item == "inference")
         store = SimpleNamespace(files={})
         super().__init__(
             name,
@@ -61,12 +61,12 @@ class Desk(ReservationManager):
         return "" if unmet is None else f"{unmet.text}{'' if unmet.passes else ' for long'}"
 
 
-def device(**held: int) -> GpuDevice:
+def device(**used_bytes: int) -> GpuDevice:
     shares = tuple(
         GpuShare(owner="experiment", experiment=name, component="inference", used_bytes=size * GIB)
-        for name, size in held.items()
+        for name, size in used_bytes.items()
     )
-    used = sum(held.values())
+    used = sum(used_bytes.values())
     return GpuDevice(index=0, uuid="GPU-0", total_bytes=80 * GIB, free_bytes=(80 - used) * GIB, shares=shares)
 
 
@@ -80,8 +80,8 @@ async def test_all_that_a_plan_starts_is_claimed_at_once_and_given_back_piece_by
     assert await a.asks("inference") == ""
     assert claimed("a") == set(SIZES), "the trainer's is kept for it"
     assert await a.asks("trainer") == ""
-    words = "GPU 0: needs 70.0 GiB, 80.0 GiB free, of which 70.0 GiB are claimed by a, which is starting"
-    assert [await b.asks("inference"), await b.asks("trainer")] == [words] * 2
+    text = "GPU 0: needs 70.0 GiB, 80.0 GiB free, of which 70.0 GiB are claimed by a, which is starting"
+    assert [await b.asks("inference"), await b.asks("trainer")] == [text] * 2
     assert claimed("b") == set()
 
     a.are(ComponentState.READY, "inference")
@@ -92,10 +92,10 @@ async def test_all_that_a_plan_starts_is_claimed_at_once_and_given_back_piece_by
     b.readings.newest = GpuReport(available=True, devices=(device(a=50),))
     assert "of which 20.0 GiB are claimed by a" in await b.asks("inference")
     a.are(ComponentState.READY, "trainer")
-    for completed, left in ((1, {"trainer"}), (2, {"trainer"}), (3, set())):
+    for completed, remaining in ((1, {"trainer"}), (2, {"trainer"}), (3, set())):
         a.steps = completed
         a.release_finished()
-        assert claimed("a") == left, "in two steps it has its peak"
+        assert claimed("a") == remaining, "in two steps it has its peak"
 
     # It waits on while the other holds what it took; who only begins now has been told, and starts.
     assert await b.asks("inference") == ("GPU 0: needs 70.0 GiB, 30.0 GiB free, 50.0 GiB held by a for long")

@@ -11,23 +11,24 @@ from rltui.daemon.sampling import RunSampler
 GIB = 1 << 30
 
 
-def device(index: int, use: float, **held: int) -> GpuDevice:
+def device(index: int, use: float, **used_bytes: int) -> GpuDevice:
     shares = [
-        GpuShare(owner="component", component=name, used_bytes=size * GIB) for name, size in held.items()
+        GpuShare(owner="component", component=name, used_bytes=size * GIB)
+        for name, size in used_bytes.items()
     ]
-    others = GpuShare(owner="unknown", used_bytes=7 * GIB)
-    return GpuDevice(index=index, utilization=use, shares=(*shares, others))
+    other_share = GpuShare(owner="unknown", used_bytes=7 * GIB)
+    return GpuDevice(index=index, utilization=use, shares=(*shares, other_share))
 
 
 def test_memory_and_use_by_component(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    taken: list[tuple[Mapping[str, float], str]] = []
-    sampler = RunSampler(lambda values, source: taken.append((values, source)))
+    points: list[tuple[Mapping[str, float], str]] = []
+    sampler = RunSampler(lambda values, source: points.append((values, source)))
     sampler.gpus(
         GpuReport(available=True, devices=(device(0, 0.5, trainer=3), device(1, 1.0, trainer=4, inference=9)))
     )
-    assert taken == [
+    assert points == [
         (
             {"gpu_memory/trainer": 7 * GIB, "gpu_memory/inference": 9 * GIB, "gpu_use/trainer": 0.75,
              "gpu_use/inference": 1.0},
@@ -37,14 +38,14 @@ def test_memory_and_use_by_component(monkeypatch: pytest.MonkeyPatch) -> None:
     for second, size in ((1, 20), (2, 5), (10, 6)):
         now = 100.0 + second
         sampler.gpus(GpuReport(available=True, devices=(device(0, 0.0, trainer=size),)))
-    assert taken[1:] == [({"gpu_memory/trainer": 20 * GIB, "gpu_use/trainer": 0.0}, "rltui")], (
+    assert points[1:] == [({"gpu_memory/trainer": 20 * GIB, "gpu_use/trainer": 0.0}, "rltui")], (
         "the most of ten seconds"
     )
     sampler.gpus(GpuReport(available=False))
-    assert len(taken) == 2
+    assert len(points) == 2
 
 
 def test_starts() -> None:
-    taken: list[tuple[Mapping[str, float], str]] = []
-    RunSampler(lambda values, source: taken.append((values, source))).started("trainer", 3)
-    assert taken == [({"starts/trainer": 3.0}, "rltui")]
+    points: list[tuple[Mapping[str, float], str]] = []
+    RunSampler(lambda values, source: points.append((values, source))).started("trainer", 3)
+    assert points == [({"starts/trainer": 3.0}, "rltui")]

@@ -31,10 +31,10 @@ class Api(http.server.BaseHTTPRequestHandler):
         if self.path == "/v1/models" and self.headers["Authorization"] != f"Bearer {KEY}":
             return self.answer(401)
         models = json.dumps({"data": [{"id": "tiny"}, {"id": "adapter"}]}).encode()
-        found = {"/v1/models": models, "/metrics": METRICS}.get(self.path)
-        if found is None:
+        body = {"/v1/models": models, "/metrics": METRICS}.get(self.path)
+        if body is None:
             return self.answer(405 if self.path == "/update_weights" else 404)
-        return self.answer(200, found)
+        return self.answer(200, body)
 
     def answer(self, status: int, content: bytes = b"") -> None:
         self.send_response(status)
@@ -88,7 +88,7 @@ class Box:
     @property
     def everything(self) -> str:
         """That anybody is told."""
-        status = "".join(each.model_dump_json() for each in self.servers.status())
+        status = "".join(server.model_dump_json() for server in self.servers.status())
         return status + repr((self.alerts, self.told, self.servers.problems(PLAN, is_anew=True)))
 
 
@@ -102,7 +102,7 @@ async def test_a_start_waits_for_the_key_and_the_model(
 ) -> None:
     monkeypatch.delenv("ONE_KEY", raising=False)
     box = Box(address(api))
-    for words, key in (
+    for reason, key in (
         ("wants a key: set ONE_KEY", ""),
         ("does not take the key that is in ONE_KEY", "sk-wrong"),
     ):
@@ -110,10 +110,10 @@ async def test_a_start_waits_for_the_key_and_the_model(
         await box.servers.refresh()
         (problem,) = box.servers.problems(PLAN, is_anew=True)
         assert (problem.severity, problem.key) == ("error", "server")
-        assert words in problem.message
-        held = box.servers.start_blocker("trainer")
-        assert held is not None
-        assert not held[0], "it cannot come"
+        assert reason in problem.message
+        blocker = box.servers.start_blocker("trainer")
+        assert blocker is not None
+        assert not blocker[0], "it cannot come"
     monkeypatch.setenv("ONE_KEY", KEY)
     await box.servers.refresh()
     (status,) = box.servers.status()
@@ -145,9 +145,9 @@ async def test_its_end_is_told_once_it_missed_several_questions(
     (alert,) = box.alerts
     assert alert.title == "inference (external) is down"
     assert "Connection refused" in alert.text
-    held = box.servers.start_blocker("trainer")
-    assert held is not None
-    assert held[0], "it may come back"
+    blocker = box.servers.start_blocker("trainer")
+    assert blocker is not None
+    assert blocker[0], "it may come back"
     (problem,) = box.servers.problems(PLAN, is_anew=True)
     assert problem.severity == "warning"
 

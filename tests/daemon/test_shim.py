@@ -86,11 +86,15 @@ def test_environment_is_inherited_added_to_and_tagged(tmp_path: Path) -> None:
     with attempt(tmp_path, argv, env=additions, component="inference", attempt=2) as run:
         run.start(env={"PATH": os.environ["PATH"], "GONE": "1", "KEPT": "yes"})
         run.wait()
-    shown = json.loads(run.log.read_text())
-    assert (shown["CUDA_VISIBLE_DEVICES"], shown["ADDED"], shown["KEPT"]) == ("", "a b", "yes")
-    assert "GONE" not in shown
-    assert shown["RLTUI_EXPERIMENT"] == run.spec["experiment"]
-    assert (shown["RLTUI_COMPONENT"], shown["RLTUI_ATTEMPT"]) == ("inference", "2")
+    environment = json.loads(run.log.read_text())
+    assert (environment["CUDA_VISIBLE_DEVICES"], environment["ADDED"], environment["KEPT"]) == (
+        "",
+        "a b",
+        "yes",
+    )
+    assert "GONE" not in environment
+    assert environment["RLTUI_EXPERIMENT"] == run.spec["experiment"]
+    assert (environment["RLTUI_COMPONENT"], environment["RLTUI_ATTEMPT"]) == ("inference", "2")
 
 
 def test_child_starts_with_clean_signals_and_descriptors(tmp_path: Path) -> None:
@@ -217,11 +221,11 @@ def run_code(code: str, *arguments: object) -> list[str]:
 
 def test_imports_itself_and_the_standard_library_only() -> None:
     loaded = set(run_code("print(*sys.modules)"))
-    own = {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names}
+    own_modules = {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names}
     apart = {"__init__", "__main__", "agent", "doctor", "unpack"}  # the last three are for nodes
     names = {path.stem for path in SHIM.parent.glob("*.py")} - apart
     packages = {"rltui", "rltui.daemon", "rltui.daemon.shim"}
-    assert own - {"__main__"} == {*packages, *(f"rltui.daemon.shim.{name}" for name in names)}
+    assert own_modules - {"__main__"} == {*packages, *(f"rltui.daemon.shim.{name}" for name in names)}
     heavy = {"asyncio", "dataclasses", "inspect", "pathlib", "socket", "subprocess", "threading", "typing"}
     assert not loaded & heavy
 
@@ -234,9 +238,9 @@ def test_imports_nothing_while_it_lives(tmp_path: Path, argv: list[str]) -> None
     code = "sys.addaudithook(lambda event, args: event == 'import' and print('import:' + args[0])); "
     code += "main(sys.argv[1:])"
     with attempt(tmp_path, argv) as run:
-        shown = run_code(code, run.folder)
+        modules = run_code(code, run.folder)
         assert run.record.state == "exited"
-    assert [word for word in shown if word.startswith("import:")] == []
+    assert [module for module in modules if module.startswith("import:")] == []
 
 
 def copy_package(folder: Path) -> Path:

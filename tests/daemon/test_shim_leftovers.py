@@ -33,9 +33,9 @@ def family(tmp_path: Path, ending: str, *kinds: str) -> list[str]:
     return program("family.py", tmp_path / "pids", ending, *kinds)
 
 
-def identities(facts: dict[str, int]) -> set[ProcessId]:
-    found = (read_process_id(pid) for kind, pid in facts.items() if kind != "listens")
-    return {identity for identity in found if identity}
+def identities(pids: dict[str, int]) -> set[ProcessId]:
+    processes = (read_process_id(pid) for kind, pid in pids.items() if kind != "listens")
+    return {identity for identity in processes if identity}
 
 
 def ended_record(run: Attempt) -> AttemptRecord:
@@ -48,8 +48,8 @@ def ended_record(run: Attempt) -> AttemptRecord:
 def test_leftovers_live_on_and_are_known(tmp_path: Path) -> None:
     with attempt(tmp_path, family(tmp_path, "3", *KINDS), stop=KEEP) as run:
         run.start()
-        facts = run.facts()
-        living = identities(facts)
+        pids = run.facts()
+        living = identities(pids)
         assert len(living) == len(KINDS)
         record = ended_record(run)
         assert (record.state, record.exit_code, record.signal) == ("running", 3, None)
@@ -59,7 +59,7 @@ def test_leftovers_live_on_and_are_known(tmp_path: Path) -> None:
         assert {item.evidence for item in kept_leftovers(record)} == {"descendant"}
         assert leftovers(record.experiment, [record]) == []  # its shim still takes care of them
         ports = listening_ports([process.pid for process in living])
-        assert ports[facts["port"]] == (facts["listens"],)
+        assert ports[pids["port"]] == (pids["listens"],)
 
         run.signal(signal.SIGTERM)
         last = run.wait()
@@ -67,24 +67,24 @@ def test_leftovers_live_on_and_are_known(tmp_path: Path) -> None:
     assert (last.stop_requested, last.descendants) == (False, ())
     assert not any(map(is_alive, living))
     assert kept_leftovers(last) == []
-    with socket.socket() as again:
-        again.bind(("127.0.0.1", facts["listens"]))
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", pids["listens"]))
 
 
 def test_nothing_is_done_to_them_and_the_last_one_ends_the_attempt(tmp_path: Path) -> None:
     with attempt(tmp_path, family(tmp_path, "0", "child", "daemon", "stopped"), stop=KEEP) as run:
         run.start()
-        facts = run.facts()
-        stopped = read_process_id(facts["stopped"])
+        pids = run.facts()
+        stopped_process = read_process_id(pids["stopped"])
         record = ended_record(run)
-        assert stopped is not None
-        assert is_stopped(stopped)
-        os.kill(facts["child"], signal.SIGKILL)
+        assert stopped_process is not None
+        assert is_stopped(stopped_process)
+        os.kill(pids["child"], signal.SIGKILL)
         retry_until(lambda: len(run.record.descendants) == 2)
         assert len(kept_leftovers(record)) == 2
-        os.kill(facts["daemon"], signal.SIGKILL)
-        assert is_stopped(stopped)
-        os.kill(facts["stopped"], signal.SIGKILL)
+        os.kill(pids["daemon"], signal.SIGKILL)
+        assert is_stopped(stopped_process)
+        os.kill(pids["stopped"], signal.SIGKILL)
         last = run.wait(5.0)
     assert (last.state, last.exit_code, last.ended_at) == ("exited", 0, record.ended_at)
 
@@ -138,9 +138,9 @@ async def test_kept_ones_are_found_when_their_shim_is_killed(tmp_path: Path) -> 
         assert run.process is not None
         run.process.wait()
         assert kept_leftovers(record) == []
-        found = leftovers(record.experiment, [record])
-        assert {leftover.id for leftover in found} == living
-        assert await end_processes([leftover.id for leftover in found], grace_s=5.0) == ()
+        leftovers_found = leftovers(record.experiment, [record])
+        assert {leftover.id for leftover in leftovers_found} == living
+        assert await end_processes([leftover.id for leftover in leftovers_found], grace_s=5.0) == ()
 
 
 def test_who_loses_its_parent_while_all_are_read_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +157,6 @@ def test_who_loses_its_parent_while_all_are_read_is_known(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(os, "listdir", listed)
     monkeypatch.setattr(tree, "read_stat", stat)
-    shown = tree.Tree()
-    shown.refresh()
-    assert (shown.members, shown.groups) == ({11: 7}, {10})
+    process_tree = tree.Tree()
+    process_tree.refresh()
+    assert (process_tree.members, process_tree.groups) == ({11: 7}, {10})

@@ -52,18 +52,18 @@ def switches(pid: int) -> int:
     return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
 
-@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGUSR1], ids=["SIGTERM", "SIGUSR1"])
-def test_one_that_replaces_itself_when_asked_is_ended(tmp_path: Path, asked: signal.Signals) -> None:
+@pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGUSR1], ids=["SIGTERM", "SIGUSR1"])
+def test_one_that_replaces_itself_when_asked_is_ended(tmp_path: Path, stop_signal: signal.Signals) -> None:
     with attempt(tmp_path, program("respawn.py", tmp_path / "ready")) as run:
         run.start()
         retry_until((tmp_path / "ready").exists)
-        run.signal(asked)
-        if asked == signal.SIGTERM:
+        run.signal(stop_signal)
+        if stop_signal == signal.SIGTERM:
             retry_until(lambda: run.record.ended_at)  # each successor is asked in turn, and succeeded
             run.signal(signal.SIGUSR1)
         record = run.wait(3.0)
         assert not any(map(is_alive, run.seen))
-    assert record.exit_code == 0 if asked == signal.SIGTERM else record.signal == "SIGKILL"
+    assert record.exit_code == 0 if stop_signal == signal.SIGTERM else record.signal == "SIGKILL"
     assert record.descendants == ()
 
 

@@ -35,11 +35,11 @@ class Screen:
 
 @pytest.fixture
 def screen() -> Iterator[Screen]:
-    made = Screen()
-    yield made
+    fake = Screen()
+    yield fake
     with suppress(OSError):  # a test has hung up
-        made.close()
-    os.close(made.follower)
+        fake.close()
+    os.close(fake.follower)
 
 
 def show(run: Attempt, screen: Screen) -> None:
@@ -112,8 +112,8 @@ def test_a_flood_is_cut_short_in_the_pane_and_whole_in_the_log(tmp_path: Path, s
     text = screen.read().decode()
     assert f"see {run.log}" in text
     skipped = sum(map(int, re.findall(r"skipped (\d+) bytes", text)))
-    shown = re.sub(r"\r\n… skipped .*\r\n", "", text).replace("\r\n", "\n").partition("—")[0].rstrip("\r\n")
-    assert skipped + len(shown) == pytest.approx(run.log.stat().st_size, abs=4)
+    visible = re.sub(r"\r\n… skipped .*\r\n", "", text).replace("\r\n", "\n").partition("—")[0].rstrip("\r\n")
+    assert skipped + len(visible) == pytest.approx(run.log.stat().st_size, abs=4)
     assert f"line {lines - 1}\r\n" in text
 
 

@@ -242,7 +242,7 @@ def test_a_spec_that_is_not_the_users_own_is_not_run(tmp_path: Path, harm: Calla
         harm(tmp_path / "spec.json")
         run.start(stderr=subprocess.PIPE)
         assert run.process is not None
-        _, words = run.process.communicate(timeout=20)
+        _, output = run.process.communicate(timeout=20)
         assert run.process.returncode == 2
-    assert b"spec.json" in words
+    assert b"spec.json" in output
     assert not (tmp_path / "was run").exists()

@@ -25,9 +25,9 @@ STOP_AT_ONCE = {"signal": "SIGTERM", "grace_s": 0.1}
 TRAP = "trap 'echo got it; exit 4' {}; echo ready; while :; do sleep 0.02; done"
 
 
-def identities(facts: dict[str, int]) -> dict[str, ProcessId]:
-    found = {kind: read_process_id(pid) for kind, pid in facts.items() if kind != "listens"}
-    return {kind: identity for kind, identity in found.items() if identity}
+def identities(pids: dict[str, int]) -> dict[str, ProcessId]:
+    processes = {kind: read_process_id(pid) for kind, pid in pids.items() if kind != "listens"}
+    return {kind: identity for kind, identity in processes.items() if identity}
 
 
 @pytest.mark.parametrize("name", ["TERM", "INT", "USR2"])
@@ -97,12 +97,12 @@ def test_orphans_end_with_the_main_process(tmp_path: Path, ending: str) -> None:
     kinds = ["child", "session", "daemon", "titled", "stopped", "port"]
     with attempt(tmp_path, program("family.py", tmp_path / "pids", ending, *kinds)) as run:
         run.start()
-        facts = run.facts()
+        pids = run.facts()
         record = run.wait()
     assert (record.exit_code, record.stop_requested, record.descendants) == (int(ending), False, ())
     assert not any(is_alive(identity) for identity in run.seen)
-    with socket.socket() as again:
-        again.bind(("127.0.0.1", facts["listens"]))
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", pids["listens"]))
 
 
 def test_an_orphan_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
@@ -171,8 +171,8 @@ async def test_a_killed_shim_leaves_what_can_be_found_and_ended(tmp_path: Path) 
     kinds = ["child", "session", "daemon", "titled", "stubborn", "stopped", "port"]
     with attempt(tmp_path, program("family.py", tmp_path / "pids", "wait", *kinds)) as run:
         run.start()
-        facts = run.facts()
-        family = identities(facts)
+        pids = run.facts()
+        family = identities(pids)
         record = retry_until(lambda: run.record if len(run.record.descendants) == 8 else None)
         assert leftovers(record.experiment, [record]) == []  # its shim takes care of them
 
@@ -180,17 +180,17 @@ async def test_a_killed_shim_leaves_what_can_be_found_and_ended(tmp_path: Path) 
         assert run.process is not None
         run.process.wait()
         assert not record.is_supervised
-        holder = port_holder(facts["listens"])
+        holder = port_holder(pids["listens"])
         assert holder is not None
         assert holder.process == family["port"]
 
-        found = leftovers(record.experiment, [record])
-        assert {leftover.id for leftover in found} == {*family.values(), record.main}
-        assert {leftover.evidence for leftover in found} == {"recorded"}
-        titled = next(leftover for leftover in found if leftover.id == family["titled"])
+        living = leftovers(record.experiment, [record])
+        assert {leftover.id for leftover in living} == {*family.values(), record.main}
+        assert {leftover.evidence for leftover in living} == {"recorded"}
+        titled = next(leftover for leftover in living if leftover.id == family["titled"])
         assert titled.command == "VLLM::EngineCore"
         assert (titled.component, titled.attempt) == ("trainer", 1)
 
-        assert await end_processes([leftover.id for leftover in found], grace_s=0.3) == ()
+        assert await end_processes([leftover.id for leftover in living], grace_s=0.3) == ()
         assert leftovers(record.experiment, [record]) == []
-        assert port_holder(facts["listens"]) is None
+        assert port_holder(pids["listens"]) is None

@@ -143,11 +143,11 @@ def watch_of(host: Host) -> StallWatch:
 
 def looks(watch: StallWatch, since: float, seconds: float) -> float:
     """Look every two seconds of fake time; returns the time of the last look."""
-    at = since
-    while at < since + seconds:
-        at += 2.0
-        watch.poll(at)
-    return at
+    now = since
+    while now < since + seconds:
+        now += 2.0
+        watch.poll(now)
+    return now
 
 
 def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(host: Host) -> None:
@@ -228,8 +228,8 @@ def test_a_frozen_engine_is_told_although_its_server_answers_that_nothing_runs(h
         os.kill(engine, signal.SIGSTOP)
         retry_until(lambda: is_stopped(engine))
         watched.poll(14.0)
-        told = f"pid {engine} is stopped by a signal; go on with: kill -CONT {engine}"
-        assert host.stalls == [("inference", told)]
+        evidence = f"pid {engine} is stopped by a signal; go on with: kill -CONT {engine}"
+        assert host.stalls == [("inference", evidence)]
         os.kill(engine, signal.SIGCONT)
         retry_until(lambda: not is_stopped(engine))
         watched.poll(16.0)
@@ -254,8 +254,8 @@ def test_a_stopped_process_is_told_at_the_next_look(host: Host, hanging: subproc
     hanging.send_signal(signal.SIGSTOP)
     retry_until(lambda: is_stopped(hanging.pid))
     watch.poll(2.0)
-    told = f"pid {hanging.pid} is stopped by a signal; go on with: kill -CONT {hanging.pid}"
-    assert host.stalls == [("trainer", told)]
+    evidence = f"pid {hanging.pid} is stopped by a signal; go on with: kill -CONT {hanging.pid}"
+    assert host.stalls == [("trainer", evidence)]
     hanging.send_signal(signal.SIGCONT)
     retry_until(lambda: not is_stopped(hanging.pid))
     watch.poll(4.0)
@@ -276,17 +276,17 @@ async def test_the_stacks_of_a_hanging_program_are_written_once(
     assert [entry.kind for entry in entries] == ["stall"]
     assert (entries[0].component, entries[0].attempt) == ("trainer", 1)
     assert "wait_for_batch (hangs.py:4)" in entries[0].data["stacks"]
-    written = list(runner.attempt_dir.glob("stall-*.txt"))
-    assert [str(path) for path in written] == [entries[0].data["dump"]]
-    assert "wait_for_batch (hangs.py:4)" in written[0].read_text()
+    dump_files = list(runner.attempt_dir.glob("stall-*.txt"))
+    assert [str(path) for path in dump_files] == [entries[0].data["dump"]]
+    assert "wait_for_batch (hangs.py:4)" in dump_files[0].read_text()
 
 
 async def test_a_server_is_asked_and_its_silence_told(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[InferenceActivity | None] = [InferenceActivity(running=2, generated_tokens=5)]
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def answer(url: str) -> bytes | None:
-        asked.append(url)
+        requests.append(url)
         return None if answers[-1] is None else exposition(answers[-1])
 
     now = 0.0
@@ -304,10 +304,10 @@ async def test_a_server_is_asked_and_its_silence_told(host: Host, monkeypatch: p
             await asyncio.sleep(0)
 
     await pass_time(20)
-    assert asked == ["http://x/metrics"] * 2, "nobody looks: every ten seconds"
+    assert requests == ["http://x/metrics"] * 2, "nobody looks: every ten seconds"
     subscription = host.events.broadcast.subscribe([])
     await pass_time(20)
-    assert len(asked) == 12, "somebody looks: at every look"
+    assert len(requests) == 12, "somebody looks: at every look"
     host.events.broadcast.unsubscribe(subscription)
     assert host.activities == answers
     assert host.stalls == []

@@ -22,8 +22,8 @@ WAITING = RUNNING.model_copy(update={"id": "4", "state": "waiting"})
 
 
 def test_an_evaluation_says_how_far_it_is() -> None:
-    seen = SimpleNamespace(title_details=lambda name: ())
-    builder = cast(StatusBuilder, SimpleNamespace(observation=seen))
+    observation = SimpleNamespace(title_details=lambda name: ())
+    builder = cast(StatusBuilder, SimpleNamespace(observation=observation))
 
     def facts(name: str, *evals: QueuedEval) -> tuple[str, ...]:
         lifecycle = SimpleNamespace(state=ComponentState.READY, alive=True)
@@ -58,13 +58,13 @@ def test_a_failed_evaluation_is_shown_for_minutes_and_no_longer() -> None:
 def test_who_waits_without_a_reason_waits_for_its_config() -> None:
     """R8: for 95 seconds a start said nothing."""
 
-    def reason(*, makes_configs: bool, own: str | None = None) -> str | None:
+    def reason(*, makes_configs: bool, own_reason: str | None = None) -> str | None:
         config = SimpleNamespace(makes_configs=makes_configs, is_made=lambda name: False)
-        lifecycle = SimpleNamespace(state=ComponentState.WAITING, reason=own, busy=True)
+        lifecycle = SimpleNamespace(state=ComponentState.WAITING, reason=own_reason, busy=True)
         runner = SimpleNamespace(spec=SimpleNamespace(id="trainer"), lifecycle=lifecycle, attempt=1)
         builder = cast(StatusBuilder, SimpleNamespace(config=config))
         return StatusBuilder._reason(builder, cast(ComponentRunner, runner))
 
     assert reason(makes_configs=True) == "waits for its config, which the framework makes"
-    assert reason(makes_configs=True, own="waits for inference") == "waits for inference"
+    assert reason(makes_configs=True, own_reason="waits for inference") == "waits for inference"
     assert reason(makes_configs=False) is None

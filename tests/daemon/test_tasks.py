@@ -12,21 +12,21 @@ from rltui.daemon import tasks
 async def test_work_that_fails_is_begun_anew_and_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Finding H14."""
     monkeypatch.setattr(tasks, "PAUSE_S", 0.0)
-    begun = asyncio.Event()
+    restarted = asyncio.Event()
     errors = [OverflowError("too large"), OverflowError("too large"), ValueError("another")]
-    told: list[str] = []
+    reports: list[str] = []
 
     async def work() -> None:
         if errors:
             raise errors.pop(0)
-        begun.set()
+        restarted.set()
         await asyncio.Event().wait()
 
-    going_on = asyncio.create_task(tasks.run_forever(work, "follow_metrics", told.append))
+    going_on = asyncio.create_task(tasks.run_forever(work, "follow_metrics", reports.append))
     async with asyncio.timeout(10):
-        await begun.wait()
+        await restarted.wait()
     going_on.cancel()
-    assert told == [
+    assert reports == [
         "follow_metrics failed and is begun anew: OverflowError: too large",
         "follow_metrics failed and is begun anew: ValueError: another",
     ]

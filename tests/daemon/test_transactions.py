@@ -131,8 +131,8 @@ async def test_what_a_failed_plan_was_to_start_says_why_it_does_not(why: str) ->
     box.runner.ends.set()
     box.transactions.start(plan, Request(action="restart"))
     await box.transactions.wait()
-    (refused,) = box.runner.refused
-    assert reason in refused
+    (refusals,) = box.runner.refused
+    assert reason in refusals
     assert box.runner.started == 0
     assert box.alerts[0].title == "a plan was not finished"
     assert box.transactions.pending is None
@@ -141,22 +141,22 @@ async def test_what_a_failed_plan_was_to_start_says_why_it_does_not(why: str) ->
 @contextmanager
 def server(status: int = 200) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
     """A server that answers every POST with `status`, and what it was sent."""
-    heard: list[tuple[str, bytes]] = []
+    requests: list[tuple[str, bytes]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            heard.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+            requests.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(status)
             self.end_headers()
 
-        def log_message(self, *words: object) -> None:
-            del words
+        def log_message(self, *arguments: object) -> None:
+            del arguments
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{http.server_address[1]}/resume", heard
+            yield f"http://127.0.0.1:{http.server_address[1]}/resume", requests
         finally:
             http.shutdown()
             thread.join()
@@ -251,9 +251,9 @@ class World:
 
 @pytest.fixture
 def world() -> World:
-    made = World()
-    made.watch.start(EDIT, Plan(start=("trainer",)))
-    return made
+    fake = World()
+    fake.watch.start(EDIT, Plan(start=("trainer",)))
+    return fake
 
 
 def test_a_component_that_dies_before_it_is_ready_makes_an_offer(world: World) -> None:

@@ -70,10 +70,10 @@ async def test_rows_that_say_that_a_run_is_unwell_are_an_alert(tmp_path: Path) -
 
 
 async def test_a_job_at_work_without_a_step_for_long_is_an_alert(tmp_path: Path) -> None:
-    began = time.time() - 1000
-    rows = [{"step": step, "time": began + step, "loss/mean": 0.1} for step in range(1, 9)]
+    started_at = time.time() - 1000
+    rows = [{"step": step, "time": started_at + step, "loss/mean": 0.1} for step in range(1, 9)]
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert await told(tmp_path, Jobs(tmp_path, began), 1) == ["no step"]
+    assert await told(tmp_path, Jobs(tmp_path, started_at), 1) == ["no step"]
 
 
 async def test_where_nothing_is_at_work_no_step_is_missed(tmp_path: Path) -> None:
@@ -102,12 +102,12 @@ class FakeMeter(DiskMeter):
 
 
 async def severities(watch: DiskWatch, meter: FakeMeter, readings: int) -> list[str | None]:
-    found: list[str | None] = []
+    levels: list[str | None] = []
     for _ in range(readings):
         meter.newest += 10
         alert = await watch.poll(1000)
-        found.append(alert.severity if alert else None)
-    return found
+        levels.append(alert.severity if alert else None)
+    return levels
 
 
 async def test_only_what_becomes_worse_is_told() -> None:
@@ -123,9 +123,9 @@ async def test_it_measures_after_a_checkpoint_and_now_and_then() -> None:
     watch = DiskWatch("/run", meter, "one")
     answers = [await watch.poll(1000) for _ in range(POLLS_PER_READING)]
     assert answers == [None] * POLLS_PER_READING
-    told = await watch.poll(1000)
-    assert told is not None
-    assert (told.kind, told.severity) == ("disk", "error")
+    alert = await watch.poll(1000)
+    assert alert is not None
+    assert (alert.kind, alert.severity) == ("disk", "error")
     with pytest.raises(StopIteration):
         next(meter.free)
 
@@ -172,23 +172,23 @@ async def test_every_checkpoint_is_journaled_once(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(asyncio, "sleep", run.sleep)
     with pytest.raises(asyncio.CancelledError):
         await watches.watch_checkpoints(cast(Supervisor, run))
-    told = read_journal(tmp_path / "journal.jsonl")
-    assert [entry.step for entry in told] == [10, 20, 30, 40, 10]
-    assert told[0].text == "checkpoint 10 is complete"
+    entries = read_journal(tmp_path / "journal.jsonl")
+    assert [entry.step for entry in entries] == [10, 20, 30, 40, 10]
+    assert entries[0].text == "checkpoint 10 is complete"
 
 
 async def test_a_job_that_ends_before_the_next_checkpoint_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    began = time.time()
-    now = [began]
+    started_at = time.time()
+    now = [started_at]
     monkeypatch.setattr(time, "time", lambda: now[0])
 
     async def alerts(ends_at: float) -> list[Alert]:
-        now[0] = began
+        now[0] = started_at
         looks = (([*range(10, step, 10)], True) for step in (10, 20, 30, 40, 50))
         run = FakeRun(tmp_path / "journal.jsonl", *looks)
-        run.job_status = JobStatus(id="7", phase="running", since=began, ends_at=ends_at)
+        run.job_status = JobStatus(id="7", phase="running", since=started_at, ends_at=ends_at)
 
         async def sleep(seconds: float) -> None:
             await run.sleep(seconds)
@@ -199,8 +199,8 @@ async def test_a_job_that_ends_before_the_next_checkpoint_is_told_once(
             await watches.watch_checkpoints(cast(Supervisor, run))
         return run.alerts
 
-    assert await alerts(began + 1000) == []
-    (alert,) = await alerts(began + 45)
+    assert await alerts(started_at + 1000) == []
+    (alert,) = await alerts(started_at + 45)
     assert alert.title == "rl: its job ends before the next checkpoint"
     assert "what is trained after checkpoint" in alert.text
 

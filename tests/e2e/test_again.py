@@ -49,10 +49,10 @@ def earlier(counters: Box) -> Path:
 
 
 def test_without_a_choice_it_is_refused_with_both(counters: Box, earlier: Path) -> None:
-    done = counters.run(*UP)
-    assert done.returncode == 4
-    assert "--resume continues it from checkpoint 3" in done.stderr
-    assert f"--new starts a run of its own in {earlier}-2" in done.stderr
+    result = counters.run(*UP)
+    assert result.returncode == 4
+    assert "--resume continues it from checkpoint 3" in result.stderr
+    assert f"--new starts a run of its own in {earlier}-2" in result.stderr
     assert not (earlier / ".rltui").exists(), "nothing was written"
 
 
@@ -72,9 +72,9 @@ def test_resumed_from_the_newest_checkpoint_then_stopped_it_can_be_read_and_edit
     assert status["output_dir"] == str(earlier)
     assert status["step"] == 3, "step 4 lies beyond the checkpoint and is done again"
     assert "from checkpoint 3" in counters.run("events").stdout
-    taken = counters.run("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "elsewhere")
-    assert taken.returncode == 4
-    assert "the name one is taken" in taken.stderr
+    conflict = counters.run("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "elsewhere")
+    assert conflict.returncode == 4
+    assert "the name one is taken" in conflict.stderr
 
     counters.run("down")
     assert counters.json("status")["step"] == 4, "from the metrics file alone"
@@ -95,9 +95,9 @@ def test_from_scratch_keeps_the_earlier_files_aside(counters: Box, earlier: Path
     assert counters.run("restart", "orchestrator", "trainer", "--from-scratch", "--yes").returncode == 0
     counters.wait_for("trainer", "ready")
     assert not (earlier / "metrics.jsonl").exists()
-    kept = list((earlier / ".rltui" / "archive").glob("*/metrics.jsonl"))
-    assert len(kept) == 1
-    assert kept[0].read_text().count("\n") == 4
+    archived = list((earlier / ".rltui" / "archive").glob("*/metrics.jsonl"))
+    assert len(archived) == 1
+    assert archived[0].read_text().count("\n") == 4
     assert f"aside in {earlier}/.rltui/archive: `rltui checkpoints" in counters.run("down").stderr
 
 
@@ -124,12 +124,12 @@ def test_a_living_job_beside_the_run_does_not_keep_it_from_its_checkpoint(
 def test_what_starts_by_hand_gets_what_the_request_gives(counters: Box, free_port: int) -> None:
     layout = counters.work / "counters.toml"
     layout.write_text(f"{layout.read_text()}{BESIDES}")
-    listed = [each["id"] for each in counters.json(*UP)["components"]]
-    assert listed == ["inference", "orchestrator", "trainer"], "neither started nor shown"
+    component_ids = [component["id"] for component in counters.json(*UP)["components"]]
+    assert component_ids == ["inference", "orchestrator", "trainer"], "neither started nor shown"
     assert "comes with the request" in counters.run("start", "eval", "--yes", "--wait").stderr
     port = unused_port()
-    given = {"command": ("sleep", "600"), "port": str(port)}
-    start = Request(action="start", components=("eval",), given=given)
+    arguments = {"command": ("sleep", "600"), "port": str(port)}
+    start = Request(action="start", components=("eval",), given=arguments)
     with Wire(next((counters.root / "run/rltui").glob("one-*.sock"))) as wire:
         wire.call("execute", start.model_dump(mode="json"))
     first = counters.wait_for("eval", "ready")
@@ -151,16 +151,16 @@ def test_two_experiments_on_one_config_are_told_of_each_other(counters: Box, fre
     layout = (counters.work / "counters.toml").read_text()
     other.write_text(layout.replace(str(free_port), str(unused_port())))
     up = ("up", "./run.toml", "-l", "other.toml", "-n", "two", "-o", "out-two")
-    words = "the experiment one, which runs in"
+    text = "the experiment one, which runs in"
     second = counters.run(*up)
     assert second.returncode == 0
-    assert words not in second.stderr, "it does not run"
+    assert text not in second.stderr, "it does not run"
     assert counters.run("start", "-n", "one", "--yes", "--wait").returncode == 0
-    assert words in counters.run("set", "max_steps=30", "-n", "two", "--dry-run").stdout
+    assert text in counters.run("set", "max_steps=30", "-n", "two", "--dry-run").stdout
     warned = counters.run("set", "max_steps=30", "-n", "one")
     assert (warned.returncode, "the experiment two, which runs in" in warned.stderr) == (2, True)
     assert counters.run("set", "max_steps=30", "-n", "one", "--yes").returncode == 0
-    assert words in counters.run("check", "run.toml", "-l", "other.toml").stdout
+    assert text in counters.run("check", "run.toml", "-l", "other.toml").stdout
     counters.run("down", "one")
-    assert words not in counters.run("set", "max_steps=40", "-n", "two").stdout
+    assert text not in counters.run("set", "max_steps=40", "-n", "two").stdout
     counters.run("down", "two")

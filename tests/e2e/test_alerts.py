@@ -31,7 +31,7 @@ def journal(box: Box) -> list[dict[str, Any]]:
 
 
 def test_a_crash_a_recovery_and_a_nan_reach_command_tmux_and_journal(counters: Box) -> None:
-    box, own = counters, f"t{uuid.uuid4().hex[:8]}"
+    box, own_tmux = counters, f"t{uuid.uuid4().hex[:8]}"
     layout = box.work / "counters.toml"
     layout.write_text(
         layout.read_text().replace(
@@ -41,9 +41,9 @@ def test_a_crash_a_recovery_and_a_nan_reach_command_tmux_and_journal(counters: B
     settings = box.root / "config/rltui/settings.toml"
     settings.parent.mkdir()
     command = json.dumps(["sh", "-c", f"cat >> {box.root}/told"])
-    settings.write_text(f'[alerts]\ntmux = ["{own}"]\ncommand = {command}\n')
-    desk_env = {**box.env, "RLTUI_TMUX_SOCKET": own}
-    user = ["env", "-u", "TMUX", "tmux", "-L", own, "-f", "/dev/null", "new-session", "-s", "work"]
+    settings.write_text(f'[alerts]\ntmux = ["{own_tmux}"]\ncommand = {command}\n')
+    desk_env = {**box.env, "RLTUI_TMUX_SOCKET": own_tmux}
+    user = ["env", "-u", "TMUX", "tmux", "-L", own_tmux, "-f", "/dev/null", "new-session", "-s", "work"]
     desk = Terminal([*user, "echo my desk; exec sleep 1000"], cwd=box.work, env=desk_env, columns=120)
     try:
         desk.wait_for("my desk")
@@ -65,7 +65,9 @@ def test_a_crash_a_recovery_and_a_nan_reach_command_tmux_and_journal(counters: B
         retry_until(lambda: journal(box)[-1]["alert"] == "config")
     finally:
         desk.close()
-        subprocess.run(["tmux", "-L", own, "kill-server"], env=desk_env, check=False, capture_output=True)
+        subprocess.run(
+            ["tmux", "-L", own_tmux, "kill-server"], env=desk_env, check=False, capture_output=True
+        )
 
 
 @pytest.mark.slow
@@ -78,13 +80,13 @@ def test_the_tui_rings_and_tells_the_desktop(counters: Box) -> None:
     tui = Terminal([sys.executable, "-m", "rltui", "-n", "one"], cwd=box.work, env=box.env)
     try:
         tui.wait_for("trainer ●")
-        heard = box.root / "heard"
-        tui._tmux("pipe-pane", "-t", "term", f"cat > {heard}")
+        notifications = box.root / "heard"
+        tui._tmux("pipe-pane", "-t", "term", f"cat > {notifications}")
         os.kill(box.component("trainer")["pid"], signal.SIGKILL)
         tui.wait_for("✗ trainer failed")
         # The terminal is a tmux, which is asked to pass the notification on.
         notification = b"\x1bPtmux;\x1b\x1b]9;rltui one: trainer failed\x07\x1b\\"
-        retry_until(lambda: notification in heard.read_bytes())
-        assert heard.read_bytes().replace(notification, b"").count(b"\x07") == 1
+        retry_until(lambda: notification in notifications.read_bytes())
+        assert notifications.read_bytes().replace(notification, b"").count(b"\x07") == 1
     finally:
         tui.close()

@@ -41,8 +41,8 @@ stop = { signal = "SIGINT" }
 def test_a_layout_runs_without_a_config_and_tells_how_far_it_is(box: Box) -> None:  # A12, G7, B1
     (box.work / "parts.toml").write_text(PARTS)
     (box.work / "work.py").write_text(WORK)
-    done = box.run("up", "-l", "parts.toml", "-n", "one")
-    assert done.returncode == 0, done.stderr
+    result = box.run("up", "-l", "parts.toml", "-n", "one")
+    assert result.returncode == 0, result.stderr
     retry_until(lambda: box.json("status", "one", "--json")["step"] == 40)
     status = box.json("status", "one", "--json")
     assert "step 40" in status["components"][1]["facts"]
@@ -57,9 +57,9 @@ def test_a_layout_runs_without_a_config_and_tells_how_far_it_is(box: Box) -> Non
 def test_what_a_program_says_of_our_signal_is_not_why_it_failed(box: Box) -> None:  # G10
     (box.work / "late.toml").write_text(LATE)
     (box.work / "late.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(60)\n")
-    done = box.run("up", "-l", "late.toml", "-n", "late")
-    assert done.returncode == 5
-    assert "not ready after 1s" in done.stderr
-    assert "  loading" in done.stderr
-    assert "KeyboardInterrupt" not in done.stderr
+    result = box.run("up", "-l", "late.toml", "-n", "late")
+    assert result.returncode == 5
+    assert "not ready after 1s" in result.stderr
+    assert "  loading" in result.stderr
+    assert "KeyboardInterrupt" not in result.stderr
     assert box.run("down", "late").returncode == 0

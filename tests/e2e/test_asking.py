@@ -32,8 +32,8 @@ LIGHT = [0]
 def told_and_imported(box: Box, *commands: Sequence[str]) -> dict[Sequence[str], list[int | str]]:
     """Of each command its exit code and what heavy is imported by then: the first one with some needs it."""
     argv = [sys.executable, "-c", SCRIPT, json.dumps([commands, HEAVY])]
-    done = subprocess.run(argv, env=box.env, cwd=box.work, capture_output=True, text=True, check=True)
-    return dict(zip(commands, json.loads(done.stdout), strict=True))
+    result = subprocess.run(argv, env=box.env, cwd=box.work, capture_output=True, text=True, check=True)
+    return dict(zip(commands, json.loads(result.stdout), strict=True))
 
 
 ASKING: Sequence[Sequence[str]] = (
@@ -53,22 +53,25 @@ ASKING: Sequence[Sequence[str]] = (
 
 def test_asking_a_supervisor_imports_nothing_heavy(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    found = told_and_imported(counters, *ASKING)
-    assert all(each == LIGHT for each in found.values()), found
+    imports = told_and_imported(counters, *ASKING)
+    assert all(value == LIGHT for value in imports.values()), imports
     counters.run("down", "one")
     asking = [command for command in ASKING if command[0] in ("status", "ls", "events", "logs")]
-    found = told_and_imported(counters, *asking)
-    assert all(each == LIGHT for each in found.values()), ("what is known of a stopped one is kept", found)
+    imports = told_and_imported(counters, *asking)
+    assert all(value == LIGHT for value in imports.values()), (
+        "what is known of a stopped one is kept",
+        imports,
+    )
 
 
 @pytest.mark.slow
 def test_an_edit_says_what_was_done(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     edit = ("set", "max_steps=21", "--restart", "--yes")
-    dry, done = counters.run(*edit, "--dry-run"), counters.run(*edit)
+    dry, result = counters.run(*edit, "--dry-run"), counters.run(*edit)
     assert dry.stderr == "nothing was written: --dry-run\n"
-    assert done.stderr.startswith("written: run.toml: max_steps 20 → 21\nrestarting ")
-    assert "trainer" in done.stderr
+    assert result.stderr.startswith("written: run.toml: max_steps 20 → 21\nrestarting ")
+    assert "trainer" in result.stderr
     assert counters.run("set", "max_steps=21").stderr == ""
 
 
@@ -82,7 +85,7 @@ def test_a_stopped_experiment_is_told_anew_once_it_has_changed(counters: Box) ->
     (counters.work / "run.toml").write_text("max_steps = 30\n")
     assert counters.json("status", "one")["max_steps"] == 30
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    assert {each["state"] for each in counters.json("ls")[0]["components"]} == {"ready"}
+    assert {component["state"] for component in counters.json("ls")[0]["components"]} == {"ready"}
     counters.run("stop", "trainer", "--yes", "--wait")
     assert retry_until(lambda: counters.component("trainer")["state"] == "stopped")
 
@@ -97,5 +100,8 @@ def test_ls_is_a_line_per_experiment(counters: Box) -> None:
     assert line.index("generic") == head.index("FRAMEWORK")
     assert line.endswith("/out")
     for command in ("restart", "stop", "logs", "attach"):
-        done = counters.run(command, "trianer")
-        assert (done.returncode, "did you mean trainer?" in done.stderr) == (2, True), (command, done.stderr)
+        result = counters.run(command, "trianer")
+        assert (result.returncode, "did you mean trainer?" in result.stderr) == (2, True), (
+            command,
+            result.stderr,
+        )

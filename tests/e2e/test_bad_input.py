@@ -27,12 +27,12 @@ lr = 3e-4
 """
 
 
-def refused(done: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
-    assert done.returncode == code, done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.splitlines()) <= 24
-    for word in words:
-        assert word in done.stderr, done.stderr
+def refused(result: subprocess.CompletedProcess[str], code: int, *texts: str) -> None:
+    assert result.returncode == code, result.stderr + result.stdout
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.splitlines()) <= 24
+    for text in texts:
+        assert text in result.stderr, result.stderr
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_toml_syntax_error_has_a_place(box: Box) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "texts"),
     [
         (("batch_size = 128", "batch_sise = 128"), ("batch_sise", "batch_size", "rl.toml:6")),
         (("batch_size = 128", "batch_size = 100"), ("batch_size", "rollouts_per_example", "96", "112")),
@@ -62,15 +62,15 @@ def test_toml_syntax_error_has_a_place(box: Box) -> None:
     ],
     ids=["unknown key", "rule", "type", "bound"],
 )
-def test_config_errors(good: Box, change: tuple[str, str], words: tuple[str, ...]) -> None:
+def test_config_errors(good: Box, change: tuple[str, str], texts: tuple[str, ...]) -> None:
     (good.work / "rl.toml").write_text(GOOD.replace(*change))
     for command in ("up", "check"):
-        done = good.run(command, "rl.toml")
-        shown = done.stderr + done.stdout
-        assert done.returncode == 3, shown
-        assert "Traceback" not in shown
-        for word in words:
-            assert word in shown
+        result = good.run(command, "rl.toml")
+        output = result.stderr + result.stdout
+        assert result.returncode == 3, output
+        assert "Traceback" not in output
+        for text in texts:
+            assert text in output
     assert not (good.work / "outputs").exists(), "nothing was written"
 
 
@@ -134,19 +134,19 @@ def test_usage(box: Box, arguments: tuple[str, ...]) -> None:
 
 
 def test_errors_as_json_for_scripts(box: Box) -> None:
-    done = box.run("status", "nobody", "--json")
-    assert done.returncode == 2
-    assert '"exit_code": 2' in done.stdout
+    result = box.run("status", "nobody", "--json")
+    assert result.returncode == 2
+    assert '"exit_code": 2' in result.stdout
 
 
 def test_tui_without_a_terminal(box: Box) -> None:
-    done = box.run("--help")
-    assert done.returncode == 0
-    assert "rltui demo" in done.stdout
+    result = box.run("--help")
+    assert result.returncode == 0
+    assert "rltui demo" in result.stdout
 
 
 def test_a_demo_folder_whose_name_does_not_suit_is_not_made(box: Box) -> None:
     """Finding H11."""
-    refused = box.run("demo", "--no-tui", "-o", "a.b")
-    assert (refused.returncode, "does not suit" in refused.stderr) == (3, True)
+    refusal = box.run("demo", "--no-tui", "-o", "a.b")
+    assert (refusal.returncode, "does not suit" in refusal.stderr) == (3, True)
     assert list(box.work.iterdir()) == []

@@ -41,7 +41,7 @@ def evaluations(box: Box) -> list[dict[str, Any]]:
 
 
 def listed(box: Box) -> list[str]:
-    return [each["id"] for each in box.json("status", "first")["components"]]
+    return [component["id"] for component in box.json("status", "first")["components"]]
 
 
 def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> None:
@@ -66,7 +66,7 @@ def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> N
     if first["kind"] != "base":
         assert trained.run("eval", "--base", *SHAPE, timeout_s=90).returncode in (0, 5), "base rambles on"
     after = trained.json("eval", "--checkpoint", str(STEPS - 4), *SHAPE, timeout_s=90)["evaluations"][0]
-    base = next(each for each in evaluations(trained) if each["kind"] == "base")
+    base = next(evaluation for evaluation in evaluations(trained) if evaluation["kind"] == "base")
     assert after["mean"] > base["mean"] + 0.3
     retry_until(lambda: "eval-server" not in listed(trained), timeout_s=20)
 
@@ -75,5 +75,5 @@ def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> N
     retry_until(lambda: trained.json("status", "second")["done"], timeout_s=60)
     reset = trained.json("metrics", "reward", "-n", "second")
     assert reset["series"], "it trained on a server that it did not start"
-    refused = trained.run("eval", "--now", *SHAPE)
-    assert "has the weights of second" in refused.stderr
+    refusal = trained.run("eval", "--now", *SHAPE)
+    assert "has the weights of second" in refusal.stderr

@@ -32,8 +32,8 @@ def test_a_shipped_example_is_never_edited(box: Box) -> None:
     example = paths.shipped_dir("examples") / "bring-your-own-programs"
     text = (example / "train.toml").read_text()
     (box.work / "lay.toml").write_text(LAYOUT.replace("mine", "train"))
-    done = box.run("up", str(example / "train.toml"), "-l", "lay.toml", "-n", "x", "-o", "out")
-    assert "an example that comes with rltui; x has a copy of its own" in done.stderr
+    result = box.run("up", str(example / "train.toml"), "-l", "lay.toml", "-n", "x", "-o", "out")
+    assert "an example that comes with rltui; x has a copy of its own" in result.stderr
     assert box.run("set", "scale=0.25").returncode == 0
     assert (example / "train.toml").read_text() == text
     assert "scale = 0.25" in (box.work / "out/.rltui/config/train.toml").read_text()
@@ -50,8 +50,8 @@ def test_of_two_that_begin_with_one_file_at_once_one_has_a_copy(box: Box) -> Non
     mine.write_text(MINE)
     with ThreadPoolExecutor() as pool:
         both = list(pool.map(lambda name: box.run("up", "mine.toml", "-l", "lay.toml", "-n", name), "xy"))
-    assert [done.returncode for done in both] == [0, 0], both
-    (first,) = (done for done in both if "a copy of its own" not in done.stderr)
+    assert [result.returncode for result in both] == [0, 0], both
+    (first,) = (result for result in both if "a copy of its own" not in result.stderr)
     owner, other = "xy" if both[0] is first else "yx"
     outputs = box.work / "outputs"
     assert record(outputs / "mine")["config_files"] == [str(mine)]
@@ -65,6 +65,6 @@ def test_of_two_that_begin_with_one_file_at_once_one_has_a_copy(box: Box) -> Non
     assert third.returncode == 0, third.stderr
     assert box.run("logs", "a", "-n", "z").stdout == "# mine\nsteps = 5  # few\nlr = 0.3\n"
     assert mine.read_text() == MINE
-    again = box.run("up", "mine.toml", "-l", "lay.toml", "-n", "z")
-    assert again.returncode == 4
-    assert f"z is running in {outputs / 'z'}" in again.stderr
+    later = box.run("up", "mine.toml", "-l", "lay.toml", "-n", "z")
+    assert later.returncode == 4
+    assert f"z is running in {outputs / 'z'}" in later.stderr

@@ -138,24 +138,24 @@ def test_one_broken_and_one_stopped_experiment_leave_the_others_alone(counters: 
     assert counters.run("down", "three").returncode == 0
     (counters.work / "three/.rltui/experiment.toml").write_bytes(b"")
     (counters.root / "state/rltui/experiments/three").write_text(str(counters.work / "three"))
-    stopped = counters.supervisor_pid("two")
-    with frozen(counters, stopped):
+    supervisor_pid = counters.supervisor_pid("two")
+    with frozen(counters, supervisor_pid):
         rows = {row["experiment"]: row for row in counters.json("ls")}
         text = counters.run("ls")
         mine = counters.run("status", "one")
-        asked = counters.run("status", "two")
+        status = counters.run("status", "two")
     assert {name: row["state"] for name, row in rows.items()} == {
         "one": "running",
         "two": "not answering",
         "three": "broken",
     }
-    assert f"kill -CONT {stopped}" in rows["two"]["problem"]["hint"]
+    assert f"kill -CONT {supervisor_pid}" in rows["two"]["problem"]["hint"]
     assert "experiment.toml is damaged" in rows["three"]["problem"]["title"]
     assert text.returncode == 0
     assert re.search(r"three +⚠ broken", text.stdout)
     assert "⚠ three: " in text.stdout
     assert mine.returncode == 0
-    assert (asked.returncode, asked.stderr.count("does not answer")) == (1, 1)
+    assert (status.returncode, status.stderr.count("does not answer")) == (1, 1)
     assert counters.run("set", "max_steps=21", "-n", "one").returncode == 0
     assert counters.run("restart", "trainer", "--yes", "--wait", "-n", "one").returncode == 0
     for name in ("one", "two"):
@@ -173,8 +173,8 @@ def test_the_runtime_folder_is_gone_and_the_shell_has_another(counters: Box) -> 
         remove_at_once(run)
         run.touch()  # as root, a test could make it anew
         bare = replace(counters, env={k: v for k, v in counters.env.items() if k != "XDG_RUNTIME_DIR"})
-        moved = Path(tmp) / f"rltui-{os.getuid()}"
-        retry_until(lambda: list(moved.glob("one-*.sock")))
+        runtime_folder = Path(tmp) / f"rltui-{os.getuid()}"
+        retry_until(lambda: list(runtime_folder.glob("one-*.sock")))
         assert pids(bare) == before
         assert pids(counters) == before
         (counters.work / "out/.rltui/supervisor.socket").unlink()
@@ -196,8 +196,8 @@ def test_another_users_control_folder_is_not_touched(counters: Box) -> None:
     (control / "journal.jsonl").symlink_to(victim)
     (control / "supervisor.log").symlink_to(victim)
     control.chmod(0o777)
-    refused = counters.run(*UP)
-    assert (refused.returncode, "Traceback" in refused.stderr) == (4, False)
-    assert "others may write to it" in refused.stderr
+    refusal = counters.run(*UP)
+    assert (refusal.returncode, "Traceback" in refusal.stderr) == (4, False)
+    assert "others may write to it" in refusal.stderr
     assert victim.read_text() == "mine\n"
     assert sorted(path.name for path in control.iterdir()) == ["journal.jsonl", "supervisor.log"]

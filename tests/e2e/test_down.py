@@ -82,7 +82,7 @@ def test_down_all_ends_what_lives_and_is_asked_about_as_any_other(box: Box) -> N
     assert "say which one with -n NAME; all of them: rltui down --all" in box.run("down").stderr
     plan = box.run("down", "--all", "--plan").stdout
     assert plan.splitlines()[::2] == ["two", "one", "queue: 1 run would start next; it is paused"]
-    assert [each["experiment"] for each in box.json("down", "--all", "--plan")] == ["two", "one"]
+    assert [experiment["experiment"] for experiment in box.json("down", "--all", "--plan")] == ["two", "one"]
     assert box.run("down", "--all", "one").returncode == 2
     assert {row["state"] for row in box.json("ls")} == {"running"}
     assert [status["state"] for status in box.json("down", "--all")] == ["stopped", "stopped"]
@@ -98,10 +98,10 @@ def test_nothing_starts_while_everything_is_being_stopped(slow: Box) -> None:
     with asking(slow, "down") as down:
         retry_until(lambda: being_taken_down(slow), timeout_s=30)
         for command in (("start", "quick"), ("restart", "quick")):
-            refused = slow.run(*command, "--yes")
-            assert refused.returncode == 4
-            assert "one is being taken down by " in refused.stderr
-            assert f"pid {down.pid}" in refused.stderr
+            refusal = slow.run(*command, "--yes")
+            assert refusal.returncode == 4
+            assert "one is being taken down by " in refusal.stderr
+            assert f"pid {down.pid}" in refusal.stderr
         status = slow.json("status")
         assert status["down"]["complete"] is False
         assert slow.run("stop", "slow", "--kill", "--yes").returncode == 0, "impatience is no start"
@@ -153,8 +153,8 @@ def test_a_failed_up_leaves_nothing_behind(box: Box) -> None:
         'framework = "generic"\n[[component]]\nid = "a"\ncommand = ["sleep", "600"]\nport = "x"\n'
     )
     up = ("up", "run.toml", "-l", "own.toml", "-o", "out", "--no-wait")
-    refused = box.run(*up, "-n", "one")
-    assert (refused.returncode, "port is 'x'" in refused.stderr) == (3, True), refused.stderr
+    refusal = box.run(*up, "-n", "one")
+    assert (refusal.returncode, "port is 'x'" in refusal.stderr) == (3, True), refusal.stderr
     assert not (box.work / "out").exists()
     assert box.json("ls") == []
     layout.write_text(layout.read_text().replace('port = "x"', ""))
@@ -174,8 +174,8 @@ def test_everybody_who_takes_it_down_gets_the_end(slow: Box) -> None:
         outputs = [process.communicate(timeout=60) for process in (first, second, third)]
         assert [process.returncode for process in (first, second, third)] == [0, 0, 0], outputs
     assert json.loads(outputs[2][0])["state"] == "stopped"
-    done = slow.run("up", "run.toml", "-l", "slow.toml", "-n", "one", "-o", "out", "--no-wait")
-    assert done.returncode == 0, "at once: nothing of the old supervisor is in the way"
+    result = slow.run("up", "run.toml", "-l", "slow.toml", "-n", "one", "-o", "out", "--no-wait")
+    assert result.returncode == 0, "at once: nothing of the old supervisor is in the way"
     slow.run("stop", "--kill", "--yes", "--wait")
 
 
@@ -213,9 +213,9 @@ def test_what_no_supervisor_can_end_is_ended_from_here(slow: Box) -> None:
     os.kill(slow.component("slow")["pid"], signal.SIGKILL)  # starts a supervisor, too
     os.kill(slow.supervisor_pid(), signal.SIGKILL)
     with events.read_only(slow.work / "out/.rltui"):
-        done = slow.run("down")
-        assert done.returncode == 0, done.stderr
-        assert "ended from here" in done.stderr
+        result = slow.run("down")
+        assert result.returncode == 0, result.stderr
+        assert "ended from here" in result.stderr
         assert slow.tagged("one") == []
 
 
@@ -231,6 +231,6 @@ def test_what_ran_elsewhere_is_not_called_ended(box: Box) -> None:
     (box.work / "own.toml").write_text(f'framework = "generic"\n{layout}')
     box.json("up", "run.toml", "-l", "own.toml", "-n", "one", "-o", "out")
     assert "trainer on node7 by ssh: whether it ends there" in box.run("stop", "trainer", "--plan").stdout
-    told = box.run("down").stdout
-    assert "no process is left on this machine." in told
-    assert "cannot be seen: trainer on node7" in told
+    output = box.run("down").stdout
+    assert "no process is left on this machine." in output
+    assert "cannot be seen: trainer on node7" in output

@@ -111,12 +111,12 @@ def test_set_refuses_explains_and_holds_nobody_up(counters: Box) -> None:
     assert (clash.returncode, "max_steps" in clash.stderr) == (4, True)
     assert "max_steps = 41" in run_toml(counters).read_text()
     different = counters.json("diff")
-    assert [(each["key"], each["before"], each["after"]) for each in different["keys"]] == [
+    assert [(knob["key"], knob["before"], knob["after"]) for knob in different["keys"]] == [
         ("max_steps", 20, 41), ("seed", None, 5), ("name", "counters", None),
     ]  # fmt: skip
 
     # Finding A14: the edit waits for the lock for two seconds, in which thousands are answered.
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", BUSY],
         cwd=counters.work,
         env=counters.env,
@@ -124,8 +124,8 @@ def test_set_refuses_explains_and_holds_nobody_up(counters: Box) -> None:
         text=True,
         check=True,
     )
-    code, answers = map(int, done.stdout.split())
-    assert code == 4, done.stderr
+    code, answers = map(int, result.stdout.split())
+    assert code == 4, result.stderr
     assert answers > 50
 
 
@@ -155,16 +155,16 @@ def test_a_secret_is_nowhere_but_in_the_files(counters: Box) -> None:
     layout = counters.work / "counters.toml"
     layout.write_text(layout.read_text() + 'restart = { policy = "never" }\n')
     run_toml(counters).write_text(TEXT + 'token = "first-one"\n')
-    told = counters.work / "told"
+    told_file = counters.work / "told"
     settings = counters.root / "config/rltui/settings.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
-    settings.write_text(f"[alerts]\ncommand = ['sh', '-c', 'cat >> {told}']\n")
+    settings.write_text(f"[alerts]\ncommand = ['sh', '-c', 'cat >> {told_file}']\n")
     counters.json(*UP)
     edit = counters.run("set", "token=second-one", "max_steps=200", "--restart", "--yes")
     assert edit.returncode == 0
     retry_until(lambda: counters.json("status")["rollback"], timeout_s=20.0)
-    retry_until(lambda: told.exists() and "did not survive" in told.read_text(), timeout_s=20.0)
-    asked = [
+    retry_until(lambda: told_file.exists() and "did not survive" in told_file.read_text(), timeout_s=20.0)
+    commands = [
         ("events",),
         ("events", "--json"),
         ("diff",),
@@ -172,16 +172,16 @@ def test_a_secret_is_nowhere_but_in_the_files(counters: Box) -> None:
         ("diff", "trainer#1"),
         ("knobs", "--all"),
     ]
-    asked += [
+    commands += [
         ("knobs", "--all", "--json"),
         ("status", "--json"),
         ("undo", "--dry-run"),
         ("set", "token=second-one-more", "--json"),
     ]
-    answers = [edit.stdout, edit.stderr, told.read_text()]
-    for command in asked:
-        done = counters.run(*command)
-        answers += [done.stdout, done.stderr]
+    answers = [edit.stdout, edit.stderr, told_file.read_text()]
+    for command in commands:
+        result = counters.run(*command)
+        answers += [result.stdout, result.stderr]
     assert "(hidden)" in "".join(answers)
     assert not any(secret in answer for answer in answers for secret in ("first-one", "second-one"))
     control = counters.work / "out/.rltui"
@@ -197,8 +197,8 @@ def test_a_secret_is_nowhere_but_in_the_files(counters: Box) -> None:
 def test_a_config_that_becomes_something_else_harms_nobody(counters: Box) -> None:
     """Findings H7 and H19."""
     counters.json(*UP)
-    path, kept = run_toml(counters), run_toml(counters).with_name("kept.toml")
-    path.rename(kept)
+    path, saved_copy = run_toml(counters), run_toml(counters).with_name("kept.toml")
+    path.rename(saved_copy)
     for make in (
         path.mkdir,
         lambda: os.mkfifo(path),
@@ -207,12 +207,12 @@ def test_a_config_that_becomes_something_else_harms_nobody(counters: Box) -> Non
     ):
         make()
         for command in (("set", "max_steps=30"), ("check", "run.toml", "-l", "counters.toml")):
-            done = counters.run(*command, timeout_s=30)
-            assert (done.returncode, "run.toml" in done.stderr) == (3, True), done.stderr
+            result = counters.run(*command, timeout_s=30)
+            assert (result.returncode, "run.toml" in result.stderr) == (3, True), result.stderr
         assert counters.json("status")["state"] == "running"
         if path.is_dir():
             path.rmdir()
         else:
             path.unlink()
-    kept.rename(path)
+    saved_copy.rename(path)
     assert counters.run("set", "max_steps=30").returncode == 0

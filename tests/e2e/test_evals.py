@@ -68,8 +68,8 @@ def test_models_are_evaluated_and_compared(box: Box) -> None:
     shape = ("reverse-text", "-n", "5", "-r", "2")
     worse = box.json("eval", *shape, "--model", "bad")["evaluations"][0]
     assert (worse["kind"], worse["verdict"], worse["rollouts"]) == ("model", "ok", 10)
-    done = box.run("eval", *shape)
-    assert done.returncode == 0, done.stderr
+    result = box.run("eval", *shape)
+    assert result.returncode == 0, result.stderr
     assert "+0.500 ± 0.000 ▲ to 1" in box.run("evals", "one", "--against", "1").stdout
     assert Path(table(box)["evaluations"][1]["results"], "results.jsonl").is_file()
 
@@ -80,27 +80,32 @@ def test_models_are_evaluated_and_compared(box: Box) -> None:
     assert (cut.returncode, json.loads(cut.stdout)["evaluations"][0]["verdict"]) == (5, "truncated")
 
     # What cannot be is refused before anything starts.
-    for arguments, code, words in (
+    for arguments, code, case in (
         ((*shape, "--max-tokens", "2048"), 2, "no room for a prompt in a context of 2048"),
         ((*shape, "--max-tokens", "2010"), 2, "a prompt of 44 tokens"),
         ((*shape, "--model", "/nowhere"), 3, "no folder of weights"),
         ((*shape, "--checkpoint", "7"), 3, "does not say where checkpoint 7"),
         ((), 2, "names no environment"),
     ):
-        refused = box.run("eval", *arguments)
-        assert refused.returncode == code, refused.stderr
-        assert words in refused.stderr
+        refusal = box.run("eval", *arguments)
+        assert refusal.returncode == code, refusal.stderr
+        assert case in refusal.stderr
 
     assert box.run("eval", *shape, "--when-done").returncode == 0
     box.json("stop", "inference", "--yes", "--wait")
     assert box.run("eval", *shape).returncode == 4
-    found = table(box)
-    assert [each["verdict"] for each in found["evaluations"]] == ["ok", "ok", "failed", "truncated"]
-    assert found["queue"][0]["why"] == "the end of the run"
-    assert [gap["id"] for gap in found["differences"]] == ["1"], "to the newest base"
+    report = table(box)
+    assert [evaluation["verdict"] for evaluation in report["evaluations"]] == [
+        "ok",
+        "ok",
+        "failed",
+        "truncated",
+    ]
+    assert report["queue"][0]["why"] == "the end of the run"
+    assert [gap["id"] for gap in report["differences"]] == ["1"], "to the newest base"
 
     box.run("down", "one")
-    assert table(box) == {**found, "queue": table(box)["queue"]}, "from the files"
+    assert table(box) == {**report, "queue": table(box)["queue"]}, "from the files"
     assert box.json("evals", "one", "--all")["evaluations"]
     kinds = [entry["data"].get("verdict") for entry in box.json("events", "-n", "one", "--kind", "eval")]
     assert kinds.count("ok") == 2
@@ -120,5 +125,5 @@ def test_a_server_of_its_own_waits_for_gpu_memory(box: Box) -> None:
     assert why.startswith("GPU memory: "), why
     scenario.write_text(full.replace("0.used 19327352832", "0.used 1073741824"))
     retry_until(lambda: table(box)["evaluations"])
-    done = table(box)["evaluations"][0]
-    assert (done["id"], done["verdict"]) == (queued["id"], "ok")
+    evaluation = table(box)["evaluations"][0]
+    assert (evaluation["id"], evaluation["verdict"]) == (queued["id"], "ok")

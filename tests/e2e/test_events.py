@@ -28,9 +28,9 @@ print(json.dumps([noted.text, notes]))
 def as_the_screen(box: Box, text: str) -> tuple[str, list[str]]:
     """Note something as the TUI does: what was noted, and all notes that it reads then."""
     argv = [sys.executable, "-c", AS_THE_SCREEN, text]
-    done = subprocess.run(argv, env=box.env, cwd=box.work, capture_output=True, text=True, check=True)
-    noted, notes = json.loads(done.stdout)
-    return noted, notes
+    result = subprocess.run(argv, env=box.env, cwd=box.work, capture_output=True, text=True, check=True)
+    note, notes = json.loads(result.stdout)
+    return note, notes
 
 
 @pytest.mark.slow
@@ -42,10 +42,10 @@ def test_a_restart_is_a_mark_and_so_is_a_note(counters: Box) -> None:
         "seen on the screen",
         ["before the restart", "seen on the screen"],
     )
-    found = marks(read_journal(counters.work / "out/.rltui/journal.jsonl"))
-    kinds = [mark.kind for mark in found if mark.kind in (AnnotationKind.NOTE, AnnotationKind.RESTART)]
+    found_marks = marks(read_journal(counters.work / "out/.rltui/journal.jsonl"))
+    kinds = [mark.kind for mark in found_marks if mark.kind in (AnnotationKind.NOTE, AnnotationKind.RESTART)]
     assert kinds == [AnnotationKind.NOTE, AnnotationKind.RESTART, AnnotationKind.NOTE]
-    restart = next(mark for mark in found if mark.kind is AnnotationKind.RESTART)
+    restart = next(mark for mark in found_marks if mark.kind is AnnotationKind.RESTART)
     assert "trainer" in restart.text
     assert [entry["kind"] for entry in counters.json("events", "--kind", "restart")] == ["restart"]
     counters.run("down")

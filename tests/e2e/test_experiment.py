@@ -41,8 +41,8 @@ def test_up_status_logs_down(counters: Box) -> None:
         "trainer": "ready",
     }
     assert status["max_steps"] == 20
-    listed = counters.json("ls")
-    assert [(row["experiment"], row["state"]) for row in listed] == [("one", "running")]
+    experiments = counters.json("ls")
+    assert [(row["experiment"], row["state"]) for row in experiments] == [("one", "running")]
     lines = retry_until(lambda: counters.run("logs", "trainer", "--lines", "5").stdout.splitlines())
     assert lines[-1].startswith("count ")
     assert "serving on" in counters.run("logs", "inference", "--grep", "serv").stdout
@@ -50,8 +50,8 @@ def test_up_status_logs_down(counters: Box) -> None:
     best = counters.json("rollouts", "--step", "2", "--best", "1")
     assert best["samples"][0]["reward"] == 1.0
 
-    done = counters.run("down")
-    assert done.returncode == 0, done.stderr
+    result = counters.run("down")
+    assert result.returncode == 0, result.stderr
     assert counters.tagged("one") == []
     after = counters.json("status")
     assert after["state"] == "stopped"
@@ -61,10 +61,10 @@ def test_up_status_logs_down(counters: Box) -> None:
 
 def test_restart_one_keeps_the_others_and_stop_takes_dependents(counters: Box) -> None:
     counters.json(*UP)
-    again = counters.run(*UP)
-    assert again.returncode == 4
-    assert "is running" in again.stderr
-    assert "Traceback" not in again.stderr
+    second = counters.run(*UP)
+    assert second.returncode == 4
+    assert "is running" in second.stderr
+    assert "Traceback" not in second.stderr
 
     before = pids(counters)
     plan = counters.json("restart", "trainer", "--plan")
@@ -100,9 +100,9 @@ def test_killed_shim_leaves_the_component_and_a_killed_component_is_told_with_it
     victim = pids(counters)["trainer"]
     assert victim is not None
     os.kill(victim, signal.SIGKILL)
-    found = counters.wait_for("trainer", "failed")
-    assert found["signal"] == "SIGKILL"
-    assert found["reason"].startswith("killed by SIGKILL (from outside")
+    component = counters.wait_for("trainer", "failed")
+    assert component["signal"] == "SIGKILL"
+    assert component["reason"].startswith("killed by SIGKILL (from outside")
     assert counters.component("inference")["state"] == "ready"
     assert "trainer failed: killed by SIGKILL" in counters.run("events").stdout
 
@@ -123,9 +123,9 @@ def test_set_edits_one_value_and_without_the_config_nothing_is_restarted(counter
 
     (counters.work / "run.toml").unlink()
     assert counters.json("status")["state"] == "running"
-    refused = counters.run("restart", "trainer", "--yes")
-    assert refused.returncode == 3
-    assert "run.toml" in refused.stderr
+    refusal = counters.run("restart", "trainer", "--yes")
+    assert refusal.returncode == 3
+    assert "run.toml" in refusal.stderr
     assert counters.component("trainer")["attempt"] == 1
 
 
@@ -171,29 +171,29 @@ def test_two_experiments_side_by_side(counters: Box, free_port: int) -> None:
     text = (counters.work / "counters.toml").read_text().replace(str(free_port), str(other))
     (counters.work / "second.toml").write_text(text)
     counters.json("up", "run.toml", "-l", "second.toml", "-n", "two", "-o", "out2")
-    kept = {item["id"]: item["pid"] for item in counters.json("status", "one")["components"]}
+    pids = {item["id"]: item["pid"] for item in counters.json("status", "one")["components"]}
     assert counters.run("down", "two").returncode == 0
     assert counters.tagged("two") == []
-    assert {item["id"]: item["pid"] for item in counters.json("status", "one")["components"]} == kept
+    assert {item["id"]: item["pid"] for item in counters.json("status", "one")["components"]} == pids
 
 
 def test_busy_port_names_its_holder(counters: Box, free_port: int) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", free_port))
         holder.listen()
-        done = counters.run(*UP)
-    assert done.returncode == 4
-    assert f"port {free_port}" in done.stderr
-    assert f"pid {os.getpid()}" in done.stderr
+        result = counters.run(*UP)
+    assert result.returncode == 4
+    assert f"port {free_port}" in result.stderr
+    assert f"pid {os.getpid()}" in result.stderr
 
 
 def test_failing_component_ends_up_with_exit_code_5(counters: Box) -> None:
     (counters.work / "service.py").write_text("import sys; print('no GPU'); sys.exit(3)\n")
-    done = counters.run(*UP)
-    assert done.returncode == 5
-    assert "inference failed: exited 3" in done.stderr
-    assert "rltui logs inference" in done.stderr
-    assert "no GPU" in done.stderr, "its last words"
+    result = counters.run(*UP)
+    assert result.returncode == 5
+    assert "inference failed: exited 3" in result.stderr
+    assert "rltui logs inference" in result.stderr
+    assert "no GPU" in result.stderr, "its last words"
     reasons: dict[str, Any] = {item["id"]: item["reason"] for item in counters.json("status")["components"]}
     assert reasons["trainer"] == "inference is failed: exited 3"
 
@@ -209,9 +209,9 @@ creates = "model"
 """
     text = layout.read_text().replace('id = "inference"\n', 'id = "inference"\nafter = ["sft"]\n')
     layout.write_text(text + job)
-    done = counters.run(*UP)
-    assert done.returncode == 0, done.stderr
-    assert "inference waiting: waits for sft to be done" in done.stderr
+    result = counters.run(*UP)
+    assert result.returncode == 0, result.stderr
+    assert "inference waiting: waits for sft to be done" in result.stderr
     assert counters.component("sft")["state"] == "exited"
     assert counters.component("inference")["state"] == "ready"
     counters.run("stop", "--yes", "--wait")

@@ -51,7 +51,7 @@ def test_the_warm_server_of_another_experiment_is_lent(box: Box, generation: Nam
     with lender(box, generation) as prime:
         before = [(box.work / name).read_text() for name in prime.files]
         status = up_two(prime, "--inference-of", "one")
-        assert "inference" not in [each["id"] for each in status["components"]]
+        assert "inference" not in [component["id"] for component in status["components"]]
         retry_until(lambda: steps_of_two(box) >= 2, timeout_s=40)
         (server,) = box.json("status", "two")["servers"]
         assert (server["id"], server["state"], server["source"]) == ("inference", "ready", "one")
@@ -59,28 +59,30 @@ def test_the_warm_server_of_another_experiment_is_lent(box: Box, generation: Nam
 
         # Both sides see it: what the owner's plans would do to the other is said, or refused.
         stopping = box.json("stop", "inference", "--plan", "-n", "one")
-        assert any("two uses the inference server" in each["message"] for each in stopping["problems"])
+        assert any(
+            "two uses the inference server" in component["message"] for component in stopping["problems"]
+        )
         assert "used by two" in box.component("inference", experiment="one")["facts"]
-        refused = box.run("start", "orchestrator", "trainer", "--yes", "-n", "one")
-        assert refused.returncode == 4
-        assert "rltui down two" in refused.stderr + refused.stdout
+        refusal = box.run("start", "orchestrator", "trainer", "--yes", "-n", "one")
+        assert refusal.returncode == 4
+        assert "rltui down two" in refusal.stderr + refusal.stdout
         assert box.run("down", "two").returncode == 0
         assert prime.attempt("inference") == 1, "it is left alone"
         theirs = box.run("eval", "reverse-text", "--now", "--name", "one")
         assert (theirs.returncode, "has the weights of two" in theirs.stderr) == (4, True), theirs.stderr
         follow(box, theirs, hints.RESTART_INFERENCE, "--wait", code=0, name="one")
-        own = box.run("eval", "reverse-text", "--now", "--name", "one", "--no-wait")
-        assert "has the weights of two" not in own.stderr
+        evaluation = box.run("eval", "reverse-text", "--now", "--name", "one", "--no-wait")
+        assert "has the weights of two" not in evaluation.stderr
 
 
 def test_a_server_is_not_lent_while_its_own_run_trains(box: Box) -> None:
     with lender(box, "C") as prime:
         prime.done("start", "orchestrator", "trainer", "--yes", "--wait")
-        refused = box.run(
+        refusal = box.run(
             "up", *prime.files, "-l", "prime-rl", "-n", "two", "-o", "out2", "--inference-of", "one"
         )
-        assert refused.returncode == 4
-        assert "one trains with its inference server" in refused.stderr
+        assert refusal.returncode == 4
+        assert "one trains with its inference server" in refusal.stderr
         assert not (box.work / "out2" / ".rltui").exists(), "nothing is left of it"
 
 
@@ -92,9 +94,9 @@ def test_a_run_waits_for_a_server_elsewhere_and_tells_when_it_is_gone(box: Box) 
         assert alone != text
         (box.work / "alone.toml").write_text(alone)
         prime.done("stop", "inference", "--yes", "--wait", "-n", "one")
-        begun = box.run("up", "alone.toml", "-n", "two", "-o", "out2", "--no-wait")
-        assert begun.returncode == 0, begun.stderr
-        assert "what needs it waits until it answers" in begun.stderr
+        start = box.run("up", "alone.toml", "-n", "two", "-o", "out2", "--no-wait")
+        assert start.returncode == 0, start.stderr
+        assert "what needs it waits until it answers" in start.stderr
         assert "Connection refused" in box.component("orchestrator", experiment="two")["reason"]
         prime.done("start", "inference", "--yes", "--wait", "-n", "one")
         retry_until(lambda: steps_of_two(box) >= 2, timeout_s=40)
@@ -109,13 +111,13 @@ def two_cards(used: int, pid: int) -> str:
     """The machine of a test: `pid` holds `used` GiB of the first of two cards of 24."""
     lines = ["driver 580.95.05", "count 2"]
     for index in (0, 1):
-        held = used * GIB if index == 0 else 0
+        used_bytes = used * GIB if index == 0 else 0
         lines += [
             f"{index}.name NVIDIA GeForce RTX 4090",
             f"{index}.uuid GPU-{index}932f937-d72c-4106-c12f-20bd9faed9f6",
             f"{index}.total {24 * GIB}",
             f"{index}.reserved 0",
-            f"{index}.used {held}",
+            f"{index}.used {used_bytes}",
         ]
     return "\n".join([*lines, f"0.compute {pid} {used * GIB}" if used else "", ""])
 
@@ -130,9 +132,9 @@ def test_a_trainer_is_kept_off_the_gpu_of_the_server_that_it_uses(box: Box) -> N
         line = ["uv", "run", "rl", "--trainer", "@", "train.toml", "--orchestrator", "@", "orch.toml"]
         checked = json.dumps(box.json("check", "train.toml", "orch.toml", "-l", LAYOUTS["A1"])["memory"])
         assert "free on GPU 1" in checked, checked
-        begun = box.run("up", *line, "-n", "two", "-o", "out2", "--no-wait")
-        assert begun.returncode == 0, begun.stderr
-        assert "GPU 0 is used by one: this experiment uses GPU 1" in begun.stderr
+        start = box.run("up", *line, "-n", "two", "-o", "out2", "--no-wait")
+        assert start.returncode == 0, start.stderr
+        assert "GPU 0 is used by one: this experiment uses GPU 1" in start.stderr
         retry_until(lambda: box.component("trainer", experiment="two")["pid"], timeout_s=40)
         pid = box.component("trainer", experiment="two")["pid"]
         assert "CUDA_VISIBLE_DEVICES=1" in Path(f"/proc/{pid}/environ").read_text().split("\0")

@@ -56,10 +56,10 @@ def run_at_once(box: Box, *commands: Sequence[str]) -> list[tuple[int, str]]:
 def test_folder_of_a_living_experiment_is_refused(counters: Box, folder: str, how: str) -> None:
     counters.json(*ONE)
     (counters.work / "link").symlink_to("out")
-    done = counters.run(*up("two", folder, *([how] if how else [])))
-    assert done.returncode == 4
-    assert f"{counters.work}/out is the folder of the experiment one, which is running" in done.stderr
-    assert "rltui down one" in done.stderr
+    result = counters.run(*up("two", folder, *([how] if how else [])))
+    assert result.returncode == 4
+    assert f"{counters.work}/out is the folder of the experiment one, which is running" in result.stderr
+    assert "rltui down one" in result.stderr
     assert names(counters) == ["one"]
     assert counters.json("status")["experiment"] == "one"
     same = counters.run(*up("one", "link"))
@@ -72,8 +72,8 @@ def test_new_beside_a_living_experiment_takes_another_folder(counters: Box) -> N
     counters.json(*ONE)
     other = counters.work / "other.toml"  # one has the port of the other layout
     other.write_text('framework = "generic"\n[[component]]\nid = "sleeper"\ncommand = ["sleep", "1000"]\n')
-    done = counters.run("up", "run.toml", "-l", "other.toml", "-n", "two", "-o", "out", "--new")
-    assert str(counters.work / "out-2") in counters.run("status", "two").stdout, done.stderr
+    result = counters.run("up", "run.toml", "-l", "other.toml", "-n", "two", "-o", "out", "--new")
+    assert str(counters.work / "out-2") in counters.run("status", "two").stdout, result.stderr
     assert sorted(names(counters)) == ["one", "two"]
 
 
@@ -81,9 +81,9 @@ def test_new_beside_a_living_experiment_takes_another_folder(counters: Box) -> N
 def test_folder_of_a_dead_experiment_is_taken_over_only_on_request(counters: Box) -> None:
     counters.json(*ONE)
     counters.run("down")
-    refused = counters.run(*up("two", "out"))
-    assert refused.returncode == 4
-    assert "holds an earlier run of the experiment one, which is left alone" in refused.stderr
+    refusal = counters.run(*up("two", "out"))
+    assert refusal.returncode == 4
+    assert "holds an earlier run of the experiment one, which is left alone" in refusal.stderr
     assert names(counters) == ["one"]
 
     marker = counters.work / "out" / CHECKPOINT
@@ -109,8 +109,8 @@ def test_killed_experiment_leaves_no_terminal_behind_when_taken_over(counters: B
     supervisor = counters.run("events").stdout.split("supervisor started, pid ")[1].split()[0]
     for pid in (int(supervisor), *shims, *(item["pid"] for item in status["components"])):
         os.kill(pid, signal.SIGKILL)
-    taken = retry_until(lambda: succeeded(counters.run(*up("two", "out", "--resume"))))
-    assert taken.returncode == 0
+    conflict = retry_until(lambda: succeeded(counters.run(*up("two", "out", "--resume"))))
+    assert conflict.returncode == 0
     sessions = subprocess.run(
         ["tmux", "-L", counters.env["RLTUI_TMUX_SOCKET"], "list-sessions", "-F", "#{session_name}"],
         env=counters.env, capture_output=True, text=True, check=True,
@@ -120,9 +120,9 @@ def test_killed_experiment_leaves_no_terminal_behind_when_taken_over(counters: B
     assert socket.name.startswith("two-")
 
 
-def succeeded(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str] | None:
+def succeeded(result: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str] | None:
     """None while the dead ones are still being reaped."""
-    return done if done.returncode == 0 else None
+    return result if result.returncode == 0 else None
 
 
 def attempts(box: Box) -> list[Path]:

@@ -41,9 +41,9 @@ time.sleep(600)
 
 def experiment(box: Box) -> ExperimentRecord:
     """As it was made."""
-    found = ControlFolder(box.work / "out").read_record()
-    assert found is not None
-    return found
+    record = ControlFolder(box.work / "out").read_record()
+    assert record is not None
+    return record
 
 
 def run_toml(box: Box) -> str:
@@ -77,8 +77,8 @@ def test_killed_from_outside_after_an_undo(picky: Box) -> None:
     assert [
         event for event in picky.json("events", "-n", "one", "--kind", "alert") if "undo" in event["text"]
     ] == []
-    done = follow(picky, status, hints.RESTART_KILLED, component="trainer")
-    assert done.returncode == 0, done.stderr
+    result = follow(picky, status, hints.RESTART_KILLED, component="trainer")
+    assert result.returncode == 0, result.stderr
     picky.wait_for("trainer", "ready")
     assert (run_toml(picky), picky.component("inference")["pid"]) == (before, inference)
 
@@ -88,7 +88,7 @@ def test_died_after_an_edit(picky: Box) -> None:
     assert picky.run("set", "max_steps=200", "--restart", "--yes").returncode == 0
     retry_until(lambda: picky.json("status")["rollback"], timeout_s=20.0)
     alert = next(
-        each["text"] for each in picky.json("events", "-n", "one") if "take that edit back" in each["text"]
+        event["text"] for event in picky.json("events", "-n", "one") if "take that edit back" in event["text"]
     )
     assert "max_steps 30 → 200" in alert
     assert follow(picky, alert, hints.UNDO_RESTART).returncode == 0
@@ -111,9 +111,9 @@ def test_a_failed_start(counters: Box) -> None:
 
 def test_an_edit_that_is_not_in_effect(picky: Box) -> None:
     waits = picky.run("set", "max_steps=25")
-    found = re.search(r"to take effect: rltui restart (.*)", waits.stderr)
-    assert found is not None, waits.stderr
-    assert follow(picky, waits, hints.APPLY, components=found[1].split()).returncode == 0
+    match = re.search(r"to take effect: rltui restart (.*)", waits.stderr)
+    assert match is not None, waits.stderr
+    assert follow(picky, waits, hints.APPLY, components=match[1].split()).returncode == 0
     retry_until(lambda: not picky.json("diff")["keys"], timeout_s=20.0)
     assert run_toml(picky) == TEXT.replace("20", "25")
 
@@ -121,22 +121,24 @@ def test_an_edit_that_is_not_in_effect(picky: Box) -> None:
 def test_a_living_run_is_in_the_way(picky: Box) -> None:
     pid = picky.component("trainer")["pid"]
     (picky.work / "other.toml").write_text(TEXT)
-    taken = picky.run("up", "other.toml", "-l", "counters.toml", "-n", "two", "-o", "out")
-    assert taken.returncode == 4, taken.stderr
-    assert hints.DOWN(name="one") in taken.stderr
-    removed = picky.run("rm", "one")
-    assert removed.returncode == 4
+    conflict = picky.run("up", "other.toml", "-l", "counters.toml", "-n", "two", "-o", "out")
+    assert conflict.returncode == 4, conflict.stderr
+    assert hints.DOWN(name="one") in conflict.stderr
+    removal = picky.run("rm", "one")
+    assert removal.returncode == 4
     assert picky.component("trainer")["pid"] == pid
-    assert follow(picky, removed, hints.DOWN, name="one").returncode == 0
+    assert follow(picky, removal, hints.DOWN, name="one").returncode == 0
     assert picky.tagged("one") == []
-    gone = picky.run("rm", "one")
-    assert gone.returncode == 0, gone.stderr
+    missing = picky.run("rm", "one")
+    assert missing.returncode == 0, missing.stderr
     forked = picky.run("fork", "one")
     assert forked.returncode == 4
     assert follow(picky, forked, hints.RESTORE, run="one").returncode == 0
     assert (picky.work / "out/.rltui/journal.jsonl").exists()
     assert picky.run("rm", "one").returncode == 0
-    assert follow(picky, gone, hints.TRASH_EMPTY).returncode == 2, "what is for good is refused without --yes"
+    assert follow(picky, missing, hints.TRASH_EMPTY).returncode == 2, (
+        "what is for good is refused without --yes"
+    )
 
 
 def test_a_finished_run_of_which_a_server_lives(counters: Box) -> None:
@@ -159,8 +161,8 @@ def test_a_layout_that_was_changed(picky: Box) -> None:
     record = experiment(picky)
     assert follow(picky, plan, hints.DOWN, name="one").returncode == 0
     assert record.resume_command in plan.stdout, plan.stdout
-    done = picky.run(*shlex.split(record.resume_command)[1:])
-    assert done.returncode == 0, done.stderr
+    result = picky.run(*shlex.split(record.resume_command)[1:])
+    assert result.returncode == 0, result.stderr
     assert picky.json("status")["title"] == "Others"
     assert "changed" not in picky.run("restart", "trainer", "--plan", "-n", "one").stdout
 
@@ -177,13 +179,13 @@ def test_lists_that_messages_point_to(picky: Box) -> None:
         (("statsu",), 2, hints.HELP, {}),
         (("status", "--nosuch"), 2, hints.OPTIONS, {"command": "status"}),
     )
-    for words, code, hint, values in cases:
-        done = picky.run(*words)
-        assert done.returncode == code, (words, done.stderr)
-        assert follow(picky, done, hint, **values).returncode == 0, words
+    for arguments, code, hint, values in cases:
+        result = picky.run(*arguments)
+        assert result.returncode == code, (arguments, result.stderr)
+        assert follow(picky, result, hint, **values).returncode == 0, arguments
     assert picky.run("archive", "one").returncode == 0
-    listed = follow(picky, picky.run("runs"), hints.RUNS_ALL)
-    assert "one" in listed.stdout
+    listing = follow(picky, picky.run("runs"), hints.RUNS_ALL)
+    assert "one" in listing.stdout
 
 
 def test_a_queue_that_is_paused_and_an_entry_that_was_changed(counters: Box) -> None:
@@ -210,7 +212,7 @@ def test_a_damaged_index(picky: Box) -> None:
 
 
 def concerns(box: Box) -> list[str]:
-    return [each["word"] for each in box.json("status")["progress"]["concerns"]]
+    return [concern["word"] for concern in box.json("status")["progress"]["concerns"]]
 
 
 def until_it_learns_again(box: Box, step: int) -> None:
@@ -276,11 +278,11 @@ def test_collapsed_after_an_edit(box: Box, free_port: int) -> None:
         values: dict[str, Any] = (
             {} if newer is None else {"words": [f"{key}={old}" for key, old in offer["edits"].items()]}
         )
-        done = follow(box, status, hint, step=step, **values)
-        if done.returncode == ExitCode.USAGE:  # by now it loses more than a checkpoint interval
-            assert "add --yes if that is meant" in done.stderr
-            done = box.run(*done.args, "--yes")
-        assert done.returncode == 0
+        result = follow(box, status, hint, step=step, **values)
+        if result.returncode == ExitCode.USAGE:  # by now it loses more than a checkpoint interval
+            assert "add --yes if that is meant" in result.stderr
+            result = box.run(*result.args, "--yes")
+        assert result.returncode == 0
         until_it_learns_again(box, step)
         assert "lr = 2.5e-4" in path.read_text() or "lr = 0.00025" in path.read_text()
         assert ("max_steps = 3000" in path.read_text()) == (newer is not None)

@@ -24,7 +24,7 @@ UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
 def test_where_to_look(counters: Box) -> None:
     counters.json(*UP)
     assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
-    before = {each["id"]: each["pid"] for each in counters.json("status")["components"]}
+    before = {component["id"]: component["pid"] for component in counters.json("status")["components"]}
     cases: tuple[tuple[tuple[str, ...], int, Hint, dict[str, Any], dict[str, str] | None], ...] = (
         (("diff", "a", "b", "c"), 2, hints.DIFF_TWO, {}, {}),
         (("logs", "-f"), 2, hints.LOGS_OF, {}, {"C": "trainer"}),
@@ -41,16 +41,18 @@ def test_where_to_look(counters: Box) -> None:
         (("serve",), 2, hints.OF_HOST, {}, None),
         (("sweep", "run.toml"), 2, hints.SWEEP, {}, None),
     )
-    for words, code, hint, values, fill in cases:
-        done = counters.run(*words)
-        assert done.returncode == code, (words, done.stderr)
-        assert hint(**values) in done.stdout + done.stderr, (words, done.stdout, done.stderr)
+    for arguments, code, hint, values, fill in cases:
+        result = counters.run(*arguments)
+        assert result.returncode == code, (arguments, result.stderr)
+        assert hint(**values) in result.stdout + result.stderr, (arguments, result.stdout, result.stderr)
         if fill is not None:
-            assert follow(counters, done, hint, fill=fill, **values).returncode == 0, words
+            assert follow(counters, result, hint, fill=fill, **values).returncode == 0, arguments
     plot = counters.run("metrics")
     name = counters.run("metrics", "--all").stdout.splitlines()[1].split()[0]
     follow(counters, plot, hints.METRICS_PLOT, code=0, fill={"NAME…": name})
-    assert {each["id"]: each["pid"] for each in counters.json("status")["components"]} == before
+    assert {
+        component["id"]: component["pid"] for component in counters.json("status")["components"]
+    } == before
     assert counters.run("down", "one").returncode == 0
     nothing = counters.run("diff")
     follow(counters, nothing, hints.DIFF, code=0, fill={"COMPONENT": "trainer"})
@@ -72,11 +74,11 @@ def test_copies_of_a_config(box: Box) -> None:
     box.json("up", "mine.toml", "-l", "lay.toml", "-n", "one", "-o", "out")
     second = box.run("up", "mine.toml", "-l", "lay.toml", "-n", "two")
     assert box.run("set", "lr=0.2", "-n", "two").returncode == 0
-    refused = follow(box, second, hints.PROMOTE, code=2, name="two")
-    assert mine.read_text() == MINE, refused.stderr
-    written = follow(box, second, hints.PROMOTE, "--yes", code=0, name="two")
+    refusal = follow(box, second, hints.PROMOTE, code=2, name="two")
+    assert mine.read_text() == MINE, refusal.stderr
+    promotion = follow(box, second, hints.PROMOTE, "--yes", code=0, name="two")
     assert mine.read_text() == MINE.replace("0.1", "0.2")
-    follow(box, written, hints.PROMOTE_UNDO, "--yes", code=0, run="two")
+    follow(box, promotion, hints.PROMOTE_UNDO, "--yes", code=0, run="two")
     assert mine.read_text() == MINE
     nothing = box.run("promote", "two", "--undo", "--yes")
     follow(box, nothing, hints.PROMOTE_PLAN, code=0, run="two")
@@ -92,8 +94,8 @@ def test_a_queue_and_its_sweep(counters: Box) -> None:
     assert counters.run("queue", "pause").returncode == 0
     swept = counters.run("sweep", "run.toml", "max_steps=1,2", "-l", "counters.toml")
     assert swept.returncode == 0
-    listed = follow(counters, swept, hints.QUEUE, code=0)
-    assert listed.stdout.count("max_steps=") >= 2
+    listing = follow(counters, swept, hints.QUEUE, code=0)
+    assert listing.stdout.count("max_steps=") >= 2
 
 
 @pytest.mark.slow
@@ -103,13 +105,13 @@ def test_evaluations(box: Box) -> None:
     queued = follow(
         box, no_environment, hints.EVAL_ENV, "--no-wait", "--when-done", code=0, fill={"ENV": "reverse-text"}
     )
-    listed = follow(box, queued, hints.EVALS, code=0)
-    assert "1: " in listed.stdout
+    listing = follow(box, queued, hints.EVALS, code=0)
+    assert "1: " in listing.stdout
     ordered = box.run("eval", "reverse-text", "--every", "2")
     follow(box, ordered, hints.EVAL_NEVER, code=0)
     assert table(box)["every"] == 0
     assert box.run("down", "one").returncode == 0
-    assert [each["id"] for each in table(box)["queue"]] == ["1"]
+    assert [entry["id"] for entry in table(box)["queue"]] == ["1"]
     assert box.run("evals", "--cancel", "7").returncode == 2
     assert box.run("evals", "--cancel", "1").returncode == 0
     assert table(box)["queue"] == []
@@ -150,12 +152,12 @@ def test_what_restarts_set_aside(box: Box) -> None:
     follow(box, elsewhere, hints.FORK_INTO, "--no-wait", code=0, run="one", fill={"DIR": "elsewhere"})
     assert box.run("down", "elsewhere").returncode == 0
     down = box.run("down", "one")
-    first = next(each for each in box.json("checkpoints", "one")["set_aside"] if each["steps"])
-    listed = box.run("checkpoints", "one")
-    follow(box, listed, hints.RESTORE_ASIDE, code=0, name="one", stamp=first["name"])
-    steps = [each["step"] for each in box.json("checkpoints", "one")["checkpoints"]]
+    first = next(folder for folder in box.json("checkpoints", "one")["set_aside"] if folder["steps"])
+    listing = box.run("checkpoints", "one")
+    follow(box, listing, hints.RESTORE_ASIDE, code=0, name="one", stamp=first["name"])
+    steps = [folder["step"] for folder in box.json("checkpoints", "one")["checkpoints"]]
     assert set(first["steps"]) <= set(steps)
-    refused = follow(box, down, hints.PRUNE_ASIDE, code=2, name="one")
-    done = follow(box, down, hints.PRUNE_ASIDE, "--yes", code=0, name="one")
-    assert not box.json("checkpoints", "one")["set_aside"], (refused.stderr, done.stdout)
-    assert [each["step"] for each in box.json("checkpoints", "one")["checkpoints"]] == steps
+    refusal = follow(box, down, hints.PRUNE_ASIDE, code=2, name="one")
+    result = follow(box, down, hints.PRUNE_ASIDE, "--yes", code=0, name="one")
+    assert not box.json("checkpoints", "one")["set_aside"], (refusal.stderr, result.stdout)
+    assert [folder["step"] for folder in box.json("checkpoints", "one")["checkpoints"]] == steps

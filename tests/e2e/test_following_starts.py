@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
 
 
-def in_terminal(box: Box, *words: str) -> Terminal:
-    return Terminal(module_command("rltui", *words), cwd=box.work, env=box.env)
+def in_terminal(box: Box, *arguments: str) -> Terminal:
+    return Terminal(module_command("rltui", *arguments), cwd=box.work, env=box.env)
 
 
 def test_from_nothing_to_a_layout_and_its_run(box: Box, own_user: Path) -> None:
@@ -37,13 +37,13 @@ def test_from_nothing_to_a_layout_and_its_run(box: Box, own_user: Path) -> None:
     unknown = follow(box, nothing, hints.UP, code=3, fill={"CONFIG.toml": "run.toml"})
     assert "your own commands" in unknown.stderr
     no_components = box.run("init", "mine", stdin="")
-    begun = follow(box, no_components, hints.INIT_WITH, code=0, fill={"NAME": "mine"})
-    taken = box.run("init", "mine", "--component", "a=sleep 100")
-    assert taken.returncode == 4
-    again = follow(box, taken, hints.INIT, code=2, fill={"NAME": "other"})
-    follow(box, again, hints.INIT_WITH, code=0, fill={"NAME": "other"})
-    done = follow(box, begun, hints.UP_LAYOUT, layout="mine", fill={"CONFIG.toml": "run.toml"}, code=0)
-    assert "train" in done.stdout
+    start = follow(box, no_components, hints.INIT_WITH, code=0, fill={"NAME": "mine"})
+    existing = box.run("init", "mine", "--component", "a=sleep 100")
+    assert existing.returncode == 4
+    second = follow(box, existing, hints.INIT, code=2, fill={"NAME": "other"})
+    follow(box, second, hints.INIT_WITH, code=0, fill={"NAME": "other"})
+    result = follow(box, start, hints.UP_LAYOUT, layout="mine", fill={"CONFIG.toml": "run.toml"}, code=0)
+    assert "train" in result.stdout
     name = "run"
     follow(box, no_tags, hints.TAG, code=0, fill={"RUN": name})
     of_which = box.run("tag", "+baseline")
@@ -72,9 +72,9 @@ def test_a_missing_checkout(box: Box) -> None:
     follow(box, no_checkout, hints.SHELL_IN, "--", "true", code=0, fill={"DIR": folder})
     follow(box, box.run("up", *prime.files, "--slurm", "--time", "1\n2"), hints.UP_HELP, code=0)
     up = ("up", *prime.files, "-l", "prime-rl", "-n", "one", "-o", "out")
-    refused = box.run(*up)
-    assert (refused.returncode, "export RLTUI_PRIME_RL=FOLDER before up" in refused.stderr) == (5, True)
-    follow(box, refused, hints.EVENTS, code=0)
+    refusal = box.run(*up)
+    assert (refusal.returncode, "export RLTUI_PRIME_RL=FOLDER before up" in refusal.stderr) == (5, True)
+    follow(box, refusal, hints.EVENTS, code=0)
     box.env["RLTUI_PRIME_RL"] = folder
     assert box.run(*up).returncode == 0
     counted = box.run("convert", "rollouts")
@@ -89,10 +89,10 @@ def test_a_port_that_another_run_has(counters: Box) -> None:
     """
     counters.json(*UP)
     (counters.work / "other.toml").write_text((counters.work / "run.toml").read_text())
-    taken = counters.run("up", "other.toml", "-l", "counters.toml", "-n", "two")
-    assert taken.returncode == 4
-    assert "inference of one" in taken.stderr
-    follow(counters, taken, hints.STOP, components="inference", name="one", code=0)
+    conflict = counters.run("up", "other.toml", "-l", "counters.toml", "-n", "two")
+    assert conflict.returncode == 4
+    assert "inference of one" in conflict.stderr
+    follow(counters, conflict, hints.STOP, components="inference", name="one", code=0)
     counters.json("up", "other.toml", "-l", "counters.toml", "-n", "two")
 
 
@@ -103,8 +103,8 @@ def test_leftovers(box: Box, family: dict[str, int]) -> None:
     )
     assert box.run("up", "-l", "b.toml", "-n", "two").returncode == 0
     status = box.run("status", "one")
-    listed = follow(box, box.run("orphans", "-n", "one", "--free", "1"), hints.ORPHANS, code=0, name="one")
-    assert f"{family['daemon']}  " in listed.stdout
+    listing = follow(box, box.run("orphans", "-n", "one", "--free", "1"), hints.ORPHANS, code=0, name="one")
+    assert f"{family['daemon']}  " in listing.stdout
     processes = [identity(family["daemon"]), identity(family["port"])]
     follow(box, status, hints.FREE_LEFTOVERS, code=0, name="one")
     assert not any(map(is_alive, processes))
@@ -116,9 +116,9 @@ def test_nothing_that_is_followed_here_can_be_forgotten(counters: Box) -> None:
     """What was advised, `stop`, would have ended a sound trainer."""
     counters.json(*UP)
     pid = counters.component("trainer")["pid"]
-    refused = counters.run("orphans", "--forget", "trainer")
-    assert refused.returncode == 2
-    follow(counters, refused, hints.ORPHANS, code=0, name="one")
+    refusal = counters.run("orphans", "--forget", "trainer")
+    assert refusal.returncode == 2
+    follow(counters, refusal, hints.ORPHANS, code=0, name="one")
     assert counters.component("trainer")["pid"] == pid
 
 
@@ -129,8 +129,8 @@ def test_out_of_memory(box: Box) -> None:
     (box.work / "oom.log").write_text(OOM)
     box.run("up", "config.toml", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
     edits = box.wait_for("trainer", "failed")["remedies"][0]["edits"]
-    words = [f"{key}={value}" for key, value in edits.items()]
-    follow(box, box.run("status"), hints.SET_RESTART, code=0, words=words)
+    edit_arguments = [f"{key}={value}" for key, value in edits.items()]
+    follow(box, box.run("status"), hints.SET_RESTART, code=0, words=edit_arguments)
     box.wait_for("trainer", "ready")
     assert (box.work / "config.toml").read_text() == CONFIG.replace("4096", "2048")
     assert "out of memory" not in box.run("status").stdout
@@ -148,9 +148,9 @@ def test_a_run_that_is_open_and_its_shell(counters: Box) -> None:
         opened.wait_for("trainer")
     finally:
         opened.close()
-    refused = counters.run("--readonly", "a", "b")
-    assert refused.returncode == 2
-    assert hints.OPEN_READONLY() in refused.stderr
+    refusal = counters.run("--readonly", "a", "b")
+    assert refusal.returncode == 2
+    assert hints.OPEN_READONLY() in refusal.stderr
     follow(counters, counters.run("--readonly", "run.toml"), hints.LS, code=0)
     readonly = in_terminal(counters, "--readonly", "one")
     try:

@@ -30,8 +30,8 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def sheet(folder: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads((folder / ".rltui/run.json").read_bytes())
-    return found
+    metadata: dict[str, object] = json.loads((folder / ".rltui/run.json").read_bytes())
+    return metadata
 
 
 @pytest.mark.slow
@@ -40,20 +40,20 @@ def test_a_fork_has_the_config_that_its_parent_last_ran_with(box: Box) -> None:
     (box.work / "mine.toml").write_text("# mine\nsteps = 3  # few\nlr = 0.1\n")
     assert box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "-n", "base").returncode == 0
     (box.work / "mine.toml").write_text("steps = 77\n")
-    refused = box.run("fork", "base", "--set", "lrr=0.2")
-    assert (refused.returncode, "did you mean lr?" in refused.stderr) == (3, True)
-    refused = box.run("fork", "base", "--from", "last")
-    assert (refused.returncode, "base has no complete checkpoint" in refused.stderr) == (4, True)
+    refusal = box.run("fork", "base", "--set", "lrr=0.2")
+    assert (refusal.returncode, "did you mean lr?" in refusal.stderr) == (3, True)
+    refusal = box.run("fork", "base", "--from", "last")
+    assert (refusal.returncode, "base has no complete checkpoint" in refusal.stderr) == (4, True)
     plan = box.json("fork", "base", "--set", "lr=0.2", "--plan")
     assert (plan["name"], plan["folder"]) == ("base-lr0-2", str(box.work / "base-lr0-2"))
     assert sorted(path.name for path in box.work.iterdir()) == ["lay.toml", "mine.toml", "out"]
-    done = box.run("fork", "base", "--set", "lr=0.2")
-    assert done.returncode == 0, done.stderr
+    result = box.run("fork", "base", "--set", "lr=0.2")
+    assert result.returncode == 0, result.stderr
     assert box.run("logs", "a", "-n", "base-lr0-2").stdout == "# mine\nsteps = 3  # few\nlr = 0.2\n"
     assert sheet(box.work / "base-lr0-2")["parent"] == sheet(box.work / "out")["id"]
     assert "nothing to undo" in box.run("undo", "-n", "base-lr0-2").stderr, "its birth is no edit"
-    again = box.json("fork", "base", "--set", "lr=0.2", "--plan")
-    assert again["name"] == "base-lr0-2-2"
+    second_plan = box.json("fork", "base", "--set", "lr=0.2", "--plan")
+    assert second_plan["name"] == "base-lr0-2-2"
 
 
 @pytest.mark.slow
@@ -66,16 +66,16 @@ def test_parts_of_a_checkpoint_are_copied_to_their_places(box: Box, generation: 
     (run,) = (path.parents[2] for path in prime.output.rglob("checkpoints/step_2/trainer"))
     before = content(run)
     plan = box.json("fork", "one", "--from", "2", "-n", "other", "--plan")
-    done = box.run("fork", "one", "--from", "2", "-n", "other", "--no-wait", timeout_s=120)
-    assert done.returncode == 0, done.stderr
+    result = box.run("fork", "one", "--from", "2", "-n", "other", "--no-wait", timeout_s=120)
+    assert result.returncode == 0, result.stderr
     other = PrimeBox(box, generation, prime.ports, prime.files, folder="other")
     steps = other.wait_for_steps("trainer", 3, timeout_s=60)
     assert min(steps) in (2, 3), "goes on behind the checkpoint"
     copies = other.output / run.relative_to(prime.output)
     for name in plan["copied"]:
-        kept = {path: text for path, text in before.items() if path.startswith(f"{name}/")}
-        assert kept
-        assert all((copies / path).read_bytes() == text for path, text in kept.items())
+        copied_files = {path: text for path, text in before.items() if path.startswith(f"{name}/")}
+        assert copied_files
+        assert all((copies / path).read_bytes() == text for path, text in copied_files.items())
     assert content(run) == before, "the parent is left alone"
 
 
@@ -85,13 +85,13 @@ def test_a_fork_of_a_living_run_learns_on(box: Box, free_port: int) -> None:
     write_example(
         box.work, port=free_port, steps=5000, replaced={"interval = 10": "interval = 2"}, sft_steps=20
     )
-    done = box.run("up", "rl.toml", "-n", "base", timeout_s=120)
-    assert done.returncode == 0, done.stderr
+    result = box.run("up", "rl.toml", "-n", "base", timeout_s=120)
+    assert result.returncode == 0, result.stderr
     parent = box.work / "outputs/reverse-text"
     retry_until(lambda: (parent / "checkpoints/step_2/STABLE").exists(), timeout_s=90)
     before = content(parent / "checkpoints/step_2")
-    done = box.run("fork", "base", "--from", "2", "--set", "lr=1e-4", "-n", "other", timeout_s=120)
-    assert done.returncode == 0, done.stderr
+    result = box.run("fork", "base", "--from", "2", "--set", "lr=1e-4", "-n", "other", timeout_s=120)
+    assert result.returncode == 0, result.stderr
     assert content(parent / "checkpoints/step_2") == before
     fork = box.work / "outputs/other"
     assert (sheet(fork)["parent"], sheet(fork)["parent_step"]) == (sheet(parent)["id"], 2)

@@ -65,8 +65,8 @@ def test_two_that_start_at_once_take_turns(box: Box) -> None:
     box = replace(box, env={**double.environment(scenario), **box.env})
     for name in ("a", "b"):
         (box.work / f"{name}.toml").write_text(LAYOUT.format(ready=box.work / f"{name}.ready"))
-    for done in at_once(box, ("a", "b")):
-        assert done.returncode == 0, done.stderr + done.stdout
+    for result in at_once(box, ("a", "b")):
+        assert result.returncode == 0, result.stderr + result.stdout
 
     def found(name: str) -> dict[str, Any]:
         return box.component("inference", experiment=name)
@@ -83,8 +83,8 @@ def test_two_that_start_at_once_take_turns(box: Box) -> None:
         f"waits for GPU 0: needs 48.6 GiB, 80.0 GiB free, of which 48.6 GiB are claimed by {first}, which is"
         " starting"
     )
-    shown = box.run("gpus").stdout
-    assert f"{first}/inference is starting and will take 48.6 GiB more" in shown
+    output = box.run("gpus").stdout
+    assert f"{first}/inference is starting and will take 48.6 GiB more" in output
     checked = json.loads(box.run("check", "-l", f"./{second}.toml", "--json").stdout)
     assert f"48.6 GiB are claimed by {first}, which is starting" in json.dumps(checked["memory"])
 

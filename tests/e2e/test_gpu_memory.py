@@ -56,15 +56,15 @@ class GpuBox:
     box: Box
     scenario: Path
 
-    def hold(self, *held: tuple[int, int], other_bytes: int = 0) -> None:
+    def hold(self, *used_bytes: tuple[int, int], other_bytes: int = 0) -> None:
         """(pid, bytes) of each process on the card, and memory that no process accounts for."""
-        used = sum(size for _, size in held) + other_bytes
+        used = sum(size for _, size in used_bytes) + other_bytes
         lines = [
             "count 1",
             f"0.total {TOTAL}",
             f"0.reserved {RESERVED}",
             f"0.used {used}",
-            *(f"0.compute {pid} {size}" for pid, size in held),
+            *(f"0.compute {pid} {size}" for pid, size in used_bytes),
         ]
         unfinished = self.scenario.with_suffix(".new")
         unfinished.write_text("\n".join(lines) + "\n")
@@ -99,9 +99,9 @@ class GpuBox:
 @pytest.fixture
 def gpu_box(box: Box) -> GpuBox:
     scenario = box.root / "gpus.conf"
-    made = GpuBox(replace(box, env={**double["environment"](scenario), **box.env}), scenario)
-    made.hold()
-    return made
+    gpus = GpuBox(replace(box, env={**double["environment"](scenario), **box.env}), scenario)
+    gpus.hold()
+    return gpus
 
 
 def until(probe: Callable[[], Any]) -> Any:
@@ -177,8 +177,8 @@ def test_trainer_that_will_not_fit_is_told_before_it_starts(gpu_box: GpuBox) -> 
     assert 0.2 < verdict["safe_utilization"] < 0.4
     config = gpu_box.box.work / "run.toml"
     config.write_text(CONFIG.replace("4096", "2048"))
-    [again] = gpu_box.box.json("restart", "inference", "trainer", "--plan")["memory"]
-    assert any("trainer.model.seq_len was 4096, is 2048" in note for note in again["notes"]), again
+    [memory] = gpu_box.box.json("restart", "inference", "trainer", "--plan")["memory"]
+    assert any("trainer.model.seq_len was 4096, is 2048" in note for note in memory["notes"]), memory
 
 
 @pytest.mark.slow

@@ -60,8 +60,8 @@ def hold(box: Box, *pids: int) -> None:
 
 def up(box: Box) -> int:
     """Start it; the pid of its component."""
-    done = box.run("up", "run.toml", "-l", "parts.toml", "-n", "one", "-o", "out")
-    assert done.returncode == 0, done.stderr
+    result = box.run("up", "run.toml", "-l", "parts.toml", "-n", "one", "-o", "out")
+    assert result.returncode == 0, result.stderr
     pid: int = box.component("serve")["pid"]
     return pid
 
@@ -87,14 +87,14 @@ def test_a_stranger_is_listed_and_ended_only_where_it_is_named(gpu_box: Box, sta
     assert "5.0 GiB\n  holds GPU memory, not started by rltui\n" in text
 
     assert gpu_box.json("orphans", "--free", "--yes")["ended"] == []
-    refused = gpu_box.run("orphans", "--free", str(component), "--yes")
-    assert refused.returncode == 2
-    assert f"pid {component} is no leftover of one, nor one of yours" in refused.stderr
+    refusal = gpu_box.run("orphans", "--free", str(component), "--yes")
+    assert refusal.returncode == 2
+    assert f"pid {component} is no leftover of one, nor one of yours" in refusal.stderr
     assert is_alive(one)
 
-    done = gpu_box.json("orphans", "--free", str(one.pid), "--yes")
-    assert [(orphan["pid"], orphan["evidence"]) for orphan in done["ended"]] == [(one.pid, "gpu")]
-    assert [stranger["pid"] for stranger in done["strangers"]] == [other.pid]
+    document = gpu_box.json("orphans", "--free", str(one.pid), "--yes")
+    assert [(orphan["pid"], orphan["evidence"]) for orphan in document["ended"]] == [(one.pid, "gpu")]
+    assert [stranger["pid"] for stranger in document["strangers"]] == [other.pid]
     assert not is_alive(one)
     assert is_alive(other)
     assert gpu_box.component("serve")["pid"] == component
@@ -108,9 +108,9 @@ def test_another_users_process_is_refused(gpu_box: Box, start: Start) -> None:
     mine, theirs = start("sleep", "1000"), start("sleep", "1000", user=65534)
     hold(gpu_box, mine.pid, theirs.pid)
     retry_until(lambda: listed(gpu_box) == [mine.pid], timeout_s=30)
-    refused = gpu_box.run("orphans", "--free", str(theirs.pid), str(mine.pid), "--yes")
-    assert refused.returncode == 2
-    assert f"pid {theirs.pid} is no leftover of one" in refused.stderr
+    refusal = gpu_box.run("orphans", "--free", str(theirs.pid), str(mine.pid), "--yes")
+    assert refusal.returncode == 2
+    assert f"pid {theirs.pid} is no leftover of one" in refusal.stderr
     assert is_alive(theirs)
     assert is_alive(mine), "all or nothing"
 
@@ -123,8 +123,8 @@ def test_without_a_supervisor_too(gpu_box: Box, start: Start) -> None:
     hold(gpu_box, one.pid, other.pid)
     assert listed(gpu_box) == sorted([one.pid, other.pid])
     assert gpu_box.json("orphans", "one", "--free", "--yes")["ended"] == []
-    done = gpu_box.json("orphans", "one", "--free", str(one.pid), "--yes")
-    assert [orphan["pid"] for orphan in done["ended"]] == [one.pid]
+    document = gpu_box.json("orphans", "one", "--free", str(one.pid), "--yes")
+    assert [orphan["pid"] for orphan in document["ended"]] == [one.pid]
     assert not is_alive(one)
     assert is_alive(other)
     last = json.loads(journal(gpu_box).splitlines()[-1])

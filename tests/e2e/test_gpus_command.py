@@ -83,17 +83,17 @@ def test_without_a_driver_it_says_why(box: Box) -> None:
     folder = box.root / "no-driver"
     folder.mkdir()
     bare = replace(box, env={**double["environment_without_driver"](folder), **box.env})
-    done = bare.run("gpus")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("no GPU figures: ")
-    assert len(done.stdout.splitlines()) == 1
+    result = bare.run("gpus")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("no GPU figures: ")
+    assert len(result.stdout.splitlines()) == 1
     assert GpuReport.model_validate(bare.json("gpus")).available is False
 
 
 def test_it_names_device_and_holders(gpu_box: Box) -> None:
-    done = gpu_box.run("gpus")
-    assert (done.returncode, done.stderr) == (0, "")
-    header, _, mine, hidden = done.stdout.splitlines()
+    result = gpu_box.run("gpus")
+    assert (result.returncode, result.stderr) == (0, "")
+    header, _, mine, hidden = result.stdout.splitlines()
     assert header == "GPU 0 · NVIDIA H200 · 12.0 of 140 GiB used · 127 free · 73% · 311 W · 64 °C"
     assert mine.startswith(f"    8.0  {os.getpid()}  ")
     assert "yours, not rltui's" in mine
@@ -136,9 +136,9 @@ def test_it_ends_quietly_when_nobody_reads_any_more(gpu_box: Box) -> None:
 
 @pytest.mark.parametrize("seconds", ["0.4", "nan", "inf", "x", "-1"])
 def test_an_interval_must_be_sensible(box: Box, seconds: str) -> None:
-    refused = box.run("gpus", f"--watch={seconds}")
-    assert refused.returncode == 2
-    assert "no number of seconds from 0.5 to 3600" in refused.stderr
+    refusal = box.run("gpus", f"--watch={seconds}")
+    assert refusal.returncode == 2
+    assert "no number of seconds from 0.5 to 3600" in refusal.stderr
 
 
 @pytest.mark.tmux
@@ -146,13 +146,13 @@ def test_on_a_terminal_it_draws_in_place_and_leaves_the_last_reading(gpu_box: Bo
     script = f"trap : INT; {sys.executable} -m rltui gpus --watch 0.5; echo ended $?; sleep 30"
     terminal = Terminal(["sh", "-c", script], cwd=gpu_box.work, env=gpu_box.env, columns=50, rows=10)
     try:
-        shown = terminal.wait_for("every 0.5 s")
-        assert shown.count("NVIDIA H200") == 1
-        assert max(map(len, shown.splitlines())) <= 50
+        screen = terminal.wait_for("every 0.5 s")
+        assert screen.count("NVIDIA H200") == 1
+        assert max(map(len, screen.splitlines())) <= 50
         (gpu_box.root / "gpus.conf").write_text(SCENARIO.replace("0.used 12884901888", "0.used 0"))
-        shown = terminal.wait_for(" 0.0 of 140 GiB")
-        assert "12.0 of" not in shown
-        assert "yours" not in shown, "a row that is gone is not left on the screen"
+        screen = terminal.wait_for(" 0.0 of 140 GiB")
+        assert "12.0 of" not in screen
+        assert "yours" not in screen, "a row that is gone is not left on the screen"
         terminal.press("C-c")
         after = terminal.wait_for("ended 130")
         assert after.count("NVIDIA") == 1
@@ -163,9 +163,9 @@ def test_on_a_terminal_it_draws_in_place_and_leaves_the_last_reading(gpu_box: Bo
 @pytest.mark.slow
 def test_a_driver_that_hangs_is_told(box: Box) -> None:
     stuck = with_gpus(box, SCENARIO + "*.all_delay_ms 60000\n")
-    done = stuck.run("gpus", timeout_s=40)
-    assert done.returncode == 1
-    assert done.stderr.startswith("rltui: the NVIDIA driver has not answered for 10 s")
+    result = stuck.run("gpus", timeout_s=40)
+    assert result.returncode == 1
+    assert result.stderr.startswith("rltui: the NVIDIA driver has not answered for 10 s")
     doctor = {item["name"]: item for item in stuck.json("doctor", timeout_s=40)}
     assert "has not answered" in doctor["gpu"]["text"]
 
@@ -193,9 +193,9 @@ def test_with_a_name_it_is_what_the_supervisor_sees(gpu_box: Box) -> None:
             assert GpuReport.model_validate_json(process.stdout.readline()).available
     assert box.run("gpus", "-n", "none").returncode == 2
     assert box.run("down", "one").returncode == 0
-    stopped = box.run("gpus", "-n", "one")
-    assert stopped.returncode == 2
-    assert "one does not run" in stopped.stderr
+    report = box.run("gpus", "-n", "one")
+    assert report.returncode == 2
+    assert "one does not run" in report.stderr
 
 
 CREATE = """

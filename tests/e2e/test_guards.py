@@ -60,8 +60,8 @@ def walking(box: Box, name: str, *options: str) -> None:
     (box.work / "lay.toml").write_text(LAYOUT)
     (box.work / f"{name}").mkdir(exist_ok=True)
     (box.work / name / "walk.toml").write_text(CONFIG)
-    given = ("up", f"{name}/walk.toml", "-l", "lay.toml", "-n", name, "-o", f"out-{name}")
-    box.json(*given, *options, timeout_s=180)
+    command = ("up", f"{name}/walk.toml", "-l", "lay.toml", "-n", name, "-o", f"out-{name}")
+    box.json(*command, *options, timeout_s=180)
     has_walked(box, name)
 
 
@@ -72,8 +72,8 @@ def has_walked(box: Box, name: str, steps: int = WALKED) -> None:
 
 
 def goes_on_from(box: Box, name: str, step: int) -> bool:
-    words = ("logs", "trainer", "-n", name)
-    return retry_until(lambda: box.run(*words).stdout.startswith(f"goes on from {step}\n"))
+    command = ("logs", "trainer", "-n", name)
+    return retry_until(lambda: box.run(*command).stdout.startswith(f"goes on from {step}\n"))
 
 
 # --- a loss, and back --------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> Non
     assert box.run("restart", "--from-scratch").returncode == 2
     assert box.run("restart", "--from-scratch", "--yes", "--wait").returncode == 0
     has_walked(box, "one")
-    (first,) = [each for each in box.json("checkpoints")["set_aside"] if each["steps"]]
+    (first,) = [folder for folder in box.json("checkpoints")["set_aside"] if folder["steps"]]
     assert first["steps"] == [5, 10, 15, 20]
     assert f"rltui checkpoints one --restore {first['name']}" in box.run("checkpoints").stdout
     living = box.run("checkpoints", "--restore", first["name"])
@@ -99,12 +99,12 @@ def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> Non
     assert since != before
     back = box.json("checkpoints", "one", "--restore", first["name"])
     assert (box.work / "out-one/metrics.jsonl").read_text() == before
-    assert [each["step"] for each in back["checkpoints"]] == [5, 10, 15, 20]
-    (second,) = [each for each in back["set_aside"] if each["steps"]]
-    again = box.run("checkpoints", "one", "--restore", second["name"])
-    assert again.returncode == 0, again.stderr
+    assert [folder["step"] for folder in back["checkpoints"]] == [5, 10, 15, 20]
+    (second,) = [folder for folder in back["set_aside"] if folder["steps"]]
+    repeated_restore = box.run("checkpoints", "one", "--restore", second["name"])
+    assert repeated_restore.returncode == 0, repeated_restore.stderr
     assert (box.work / "out-one/metrics.jsonl").read_text() == since, "there and back"
-    (third,) = [each for each in box.json("checkpoints", "one")["set_aside"] if each["steps"]]
+    (third,) = [folder for folder in box.json("checkpoints", "one")["set_aside"] if folder["steps"]]
 
     terminal = Terminal([sys.executable, "-m", "rltui", "-n", "one"], cwd=box.work, env=box.env)
     try:  # the same on the screen, whose supervisor is idle
@@ -144,7 +144,7 @@ def test_what_a_rewind_set_aside_is_brought_back(box: Box) -> None:
     walking(box, "one")
     assert box.run("restart", "--from", "10", "--yes", "--wait").returncode == 0
     has_walked(box, "one")
-    (aside,) = [each for each in box.json("checkpoints")["set_aside"] if each["steps"]]
+    (aside,) = [folder for folder in box.json("checkpoints")["set_aside"] if folder["steps"]]
     assert aside["steps"] == [15, 20]
     box.run("down", "one")
     (box.work / "out-one/checkpoints/step_20/STABLE").write_text("of the new line")
@@ -218,27 +218,27 @@ HARMLESS = (
 
 def fingerprint(box: Box) -> Mapping[str, str]:
     """Of all that must not change: run folders, trash, configs, and what of the journal are acts."""
-    found = {}
+    fingerprints = {}
     for path in sorted(box.work.rglob("*")):
         name = str(path.relative_to(box.work))
         if path.name == "journal.jsonl":
             entries = map(json.loads, path.read_text().splitlines())
             acts = [
-                each for each in entries if each["kind"] in ("edit", "plan", "resume", "prune", "restore")
+                entry for entry in entries if entry["kind"] in ("edit", "plan", "resume", "prune", "restore")
             ]
-            found[name] = json.dumps(acts)
+            fingerprints[name] = json.dumps(acts)
         elif path.is_file() and (".rltui/" not in name or "/archive/" in name or "/config/" in name):
-            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return found
+            fingerprints[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return fingerprints
 
 
-def refused_by_hand(box: Box, words: Sequence[str], answer: str) -> subprocess.CompletedProcess[str]:
+def refused_by_hand(box: Box, arguments: Sequence[str], answer: str) -> subprocess.CompletedProcess[str]:
     """On a terminal, where somebody answers the question."""
     ours, theirs = pty.openpty()
     try:
         os.write(ours, answer.encode())
         return subprocess.run(
-            [sys.executable, "-m", "rltui", *words], stdin=theirs, capture_output=True, text=True,
+            [sys.executable, "-m", "rltui", *arguments], stdin=theirs, capture_output=True, text=True,
             env=box.env, cwd=box.work, check=False, timeout=60,
         )  # fmt: skip
     finally:
@@ -268,12 +268,12 @@ def town() -> Iterator[Box]:
 def attempt(town: Box, trial: Trial, *more: str) -> None:
     """It is refused, with its plan, and nothing is lost."""
     before = fingerprint(town)
-    done = town.run(*trial.words, *more)
-    assert done.returncode == 2, (done, more)
+    result = town.run(*trial.words, *more)
+    assert result.returncode == 2, (result, more)
     if "--json" in more:
-        assert json.loads(done.stdout)["exit_code"] == 2
-    assert trial.shows in done.stderr or trial.shows in done.stdout, done
-    assert "add --yes" in done.stderr
+        assert json.loads(result.stdout)["exit_code"] == 2
+    assert trial.shows in result.stderr or trial.shows in result.stdout, result
+    assert "add --yes" in result.stderr
     assert fingerprint(town) == before
 
 
@@ -290,24 +290,24 @@ def test_too_much_is_refused_in_json_and_by_a_no(town: Box, trial: Trial) -> Non
     attempt(town, trial, "--json")
     before = fingerprint(town)
     for answer in ("n\n", "\n", "nonsense\n", "\x04"):
-        done = refused_by_hand(town, trial.words, answer)
-        assert done.returncode == 2, (done, answer)
-        assert "[y/N]" in done.stderr
-        assert trial.shows in done.stderr + done.stdout
+        refusal = refused_by_hand(town, trial.words, answer)
+        assert refusal.returncode == 2, (refusal, answer)
+        assert "[y/N]" in refusal.stderr
+        assert trial.shows in refusal.stderr + refusal.stdout
         assert fingerprint(town) == before
     if trial.only:
         for more in ((), ("--json",)):
-            shown = town.run(*trial.words, trial.only, *more)
-            assert shown.returncode == 0, shown
+            result = town.run(*trial.words, trial.only, *more)
+            assert result.returncode == 0, result
             assert fingerprint(town) == before
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", HARMLESS, ids=" ".join)
-def test_a_look_changes_nothing(town: Box, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", HARMLESS, ids=" ".join)
+def test_a_look_changes_nothing(town: Box, arguments: tuple[str, ...]) -> None:
     before = fingerprint(town)
-    for more in ((), ("--json",), ("-n", "living") if words[0] in ("start", "restart", "stop") else ()):
-        town.run(*words, *more)
+    for more in ((), ("--json",), ("-n", "living") if arguments[0] in ("start", "restart", "stop") else ()):
+        town.run(*arguments, *more)
         assert fingerprint(town) == before
 
 
@@ -322,15 +322,15 @@ ACTS = (
 def test_all_of_it_is_done_where_somebody_says_so() -> None:
     with made_box() as box:
         made_town(box)
-        for words in ACTS:
+        for command in ACTS:
             before = fingerprint(box)
-            done = box.run(*words, "--yes")
-            assert done.returncode == 0, (words, done)
-            assert fingerprint(box) != before, words
+            result = box.run(*command, "--yes")
+            assert result.returncode == 0, (command, result)
+            assert fingerprint(box) != before, command
             has_walked(box, "living")
         with (box.work / "out-living/.rltui/journal.jsonl").open() as file:
             entries = [json.loads(line) for line in file]
-        acts = [each["data"] for each in entries if each["kind"] in ("edit", "plan")]
-        begun = [each for each in acts if "by" in each]
-        assert len(begun) >= 4
-        assert all("pid" in each["by"] for each in begun)
+        acts = [entry["data"] for entry in entries if entry["kind"] in ("edit", "plan")]
+        recorded = [entry for entry in acts if "by" in entry]
+        assert len(recorded) >= 4
+        assert all("pid" in entry["by"] for entry in recorded)

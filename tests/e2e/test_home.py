@@ -73,8 +73,8 @@ def test_two_experiments_are_looked_at_one_after_the_other(box: Box) -> None:
     assert box.component(first, experiment={"walker": "one", "sitter": "two"}[first])["state"] == "ready"
 
     argv = ["sh", "-c", f"{sys.executable} -m rltui {name}; read line"]  # its words stay on the screen
-    refused = {"RLTUI_EXPERIMENT": "one@/somewhere"}
-    with closing(Terminal(argv, cwd=box.work, env=box.env | refused, columns=130, rows=40)) as terminal:
+    foreign_tag = {"RLTUI_EXPERIMENT": "one@/somewhere"}
+    with closing(Terminal(argv, cwd=box.work, env=box.env | foreign_tag, columns=130, rows=40)) as terminal:
         terminal.wait_for("a terminal of one")
 
 
@@ -100,7 +100,7 @@ def test_a_finished_run_is_looked_at_without_a_supervisor_and_started_again(box:
         terminal.wait_for("Start everything?")
         terminal.press(typed("dialog.yes"))
         retry_until(
-            lambda: [each["state"] for each in box.json("status", name)["components"]] == ["ready"],
+            lambda: [component["state"] for component in box.json("status", name)["components"]] == ["ready"],
             timeout_s=40,
         )
         terminal.press("q")
@@ -111,13 +111,13 @@ def test_a_folder_of_configs_does_not_hide_the_run_of_its_name(box: Box) -> None
     start(box, "one", "walker")
     (box.work / "one").mkdir()
     (box.work / "one/rl.toml").write_text("max_steps = 20\n")
-    for word in ("one", "out-one"):
-        argv = [sys.executable, "-m", "rltui", word]
+    for name in ("one", "out-one"):
+        argv = [sys.executable, "-m", "rltui", name]
         with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
             terminal.wait_for("walker is here")
             terminal.press("q")
             terminal.wait_for_end()
-    assert [each["experiment"] for each in box.json("ls")] == ["one"]
+    assert [experiment["experiment"] for experiment in box.json("ls")] == ["one"]
 
 
 def test_a_terminal_that_reports_no_rows_can_be_worked_in(box: Box) -> None:

@@ -49,8 +49,8 @@ def laptop(counters: Box, sshd: Sshd) -> dict[str, str]:
 
 
 def children(pid: int) -> list[int]:
-    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in found]
+    pids = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in pids]
 
 
 def of_ssh(terminal: Terminal) -> list[int]:

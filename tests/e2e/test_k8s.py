@@ -37,7 +37,7 @@ print("RL trainer finished!", flush=True)
 @pytest.fixture
 def cluster(box: Box, free_port: int) -> Iterator[FakeCluster]:
     """Also a helm with the chart's example `reverse-text`, whose programs take some seconds."""
-    with fake_cluster(box.root / "cluster") as made:
+    with fake_cluster(box.root / "cluster") as fake:
         program = box.work / "program.py"
         program.write_text(PROGRAM)
         (box.work / "service.py").write_text(SERVICE)
@@ -53,56 +53,56 @@ def cluster(box: Box, free_port: int) -> Iterator[FakeCluster]:
         roles["inference"]["service"] = {"port": free_port}
         values = {"config": {"example": "reverse-text"}, **roles}
         box.env.update(make_helm(box.root / "helm", {"reverse-text": values}))
-        box.env.update(KUBECONFIG=made.env["KUBECONFIG"], HOME=made.env["HOME"])
+        box.env.update(KUBECONFIG=fake.env["KUBECONFIG"], HOME=fake.env["HOME"])
         (box.work / "prime-rl").symlink_to(box.root / "helm/prime-rl")
-        yield made
+        yield fake
 
 
 def pods(box: Box) -> dict[str, dict[str, Any]]:
-    (found,) = box.json("k8s", "status", RELEASE)
-    return {pod["role"]: pod for pod in found["pods"]}
+    (status,) = box.json("k8s", "status", RELEASE)
+    return {pod["role"]: pod for pod in status["pods"]}
 
 
 def calls(box: Box) -> list[list[str]]:
     return asked(box.root / "helm")
 
 
-def typed(box: Box, words: Sequence[str], *answers: str) -> str:
+def typed(box: Box, arguments: Sequence[str], *answers: str) -> str:
     """What it says on a terminal on which these lines are typed, each at a question."""
     terminal, inner = pty.openpty()
-    command = [sys.executable, "-m", "rltui", *words]
+    command = [sys.executable, "-m", "rltui", *arguments]
     process = subprocess.Popen(
         command, cwd=box.work, env=box.env, stdin=inner, stdout=inner, stderr=inner, start_new_session=True
     )
     os.close(inner)
-    said = bytearray()
+    output = bytearray()
 
     def read() -> None:
         try:
             while data := os.read(terminal, 4096):
-                said.extend(data)
+                output.extend(data)
         except OSError:  # nobody has it open any more
             return
 
     reading = threading.Thread(target=read)
     reading.start()
     for number, answer in enumerate(answers, start=1):
-        retry_until(partial(is_asked, said, number))
+        retry_until(partial(is_asked, output, number))
         os.write(terminal, f"{answer}\n".encode())
     process.wait(30)
     reading.join(10)
     os.close(terminal)
-    return said.decode(errors="replace")
+    return output.decode(errors="replace")
 
 
-def is_asked(said: bytearray, number: int) -> bool:
-    return said.count(b"[y/N]") + said.count(b"type its name:") >= number
+def is_asked(output: bytearray, number: int) -> bool:
+    return output.count(b"[y/N]") + output.count(b"type its name:") >= number
 
 
 def test_what_would_be_done_is_shown_first(box: Box, cluster: FakeCluster) -> None:
-    done = box.run("k8s", "up", RELEASE, "-f", "reverse-text", "--sft", "--namespace", "rl", "--dry-run")
-    assert done.returncode == 0, done.stderr
-    lines = done.stderr.splitlines()
+    result = box.run("k8s", "up", RELEASE, "-f", "reverse-text", "--sft", "--namespace", "rl", "--dry-run")
+    assert result.returncode == 0, result.stderr
+    lines = result.stderr.splitlines()
     assert next(line for line in lines if line.startswith("helm")).startswith(
         f"helm install {RELEASE} ./prime-rl -f ./prime-rl/examples/reverse-text.yaml "
         "--set inference.autoStart=false --set orchestrator.autoStart=false --set trainer.autoStart=false "
@@ -110,7 +110,7 @@ def test_what_would_be_done_is_shown_first(box: Box, cluster: FakeCluster) -> No
     )
     assert "  trainer.autoStart = false" in lines
     assert lines[-1] == "nothing was done"
-    assert [words for words in calls(box) if "--dry-run" not in words] == []
+    assert [call for call in calls(box) if "--dry-run" not in call] == []
 
 
 @pytest.mark.slow
@@ -120,21 +120,21 @@ def test_a_release_that_is_not_there_is_told(box: Box, cluster: FakeCluster) -> 
     follow(box, missing, hints.K8S_STATUS, code=0)
     upgrade = box.run("k8s", "upgrade", RELEASE)
     assert upgrade.returncode == 2
-    made = follow(box, upgrade, hints.K8S_UP, code=0, release=RELEASE)
+    creation = follow(box, upgrade, hints.K8S_UP, code=0, release=RELEASE)
     there = box.run("k8s", "up", RELEASE)
     assert there.returncode in (2, 4)
     follow(box, there, hints.K8S_UPGRADE, code=0, release=RELEASE)
-    follow(box, made, hints.K8S_WATCH, "--no-tui", code=0, release=RELEASE)
+    follow(box, creation, hints.K8S_WATCH, "--no-tui", code=0, release=RELEASE)
 
 
 @pytest.mark.slow
 def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
-    made = box.run("k8s", "up", RELEASE, "-f", "reverse-text", "--sft")
-    assert made.returncode == 0, made.stderr
+    creation = box.run("k8s", "up", RELEASE, "-f", "reverse-text", "--sft")
+    assert creation.returncode == 0, creation.stderr
     assert {role: pod["state"] for role, pod in pods(box).items()} == dict.fromkeys(pods(box), "sleeps")
     watched = box.run("k8s", "watch", RELEASE, "--no-tui")
     assert watched.returncode == 0, watched.stderr
-    assert {each["state"] for each in box.json("status", RELEASE)["components"]} == {"stopped"}
+    assert {component["state"] for component in box.json("status", RELEASE)["components"]} == {"stopped"}
 
     assert box.run("start", "trainer", "-n", RELEASE, "--yes", "--no-wait").returncode == 0
     box.wait_for("trainer", "exited")  # the chart's command, run in the pod: its own exit code
@@ -148,8 +148,8 @@ def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
         terminal.close()
 
     assert box.run("stop", "-n", RELEASE, "--yes", "--wait").returncode == 0
-    changed = box.run("k8s", "upgrade", RELEASE, "-f", "reverse-text")
-    assert "  trainer.autoStart = false → true" in changed.stderr
+    upgrade = box.run("k8s", "upgrade", RELEASE, "-f", "reverse-text")
+    assert "  trainer.autoStart = false → true" in upgrade.stderr
     box.wait_for("orchestrator", "ready")  # it was watched before: what its pods run now is followed
     retry_until(lambda: (box.json("status", RELEASE)["step"] or 0) > 3, timeout_s=20.0)
     assert pods(box)["orchestrator"]["state"] == "runs"
@@ -158,23 +158,23 @@ def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
     box.wait_for("trainer", "exited", timeout_s=60.0)
     assert pods(box)["trainer"]["state"] == "ended"
 
-    stopped = box.run("stop", "inference", "-n", RELEASE, "--yes", "--wait")
-    assert stopped.returncode == 0, stopped.stderr
+    stop = box.run("stop", "inference", "-n", RELEASE, "--yes", "--wait")
+    assert stop.returncode == 0, stop.stderr
     assert f"{RELEASE}-inference-0" not in cluster.pods()
     assert box.component("orchestrator")["state"] == "ready"
 
-    said = typed(box, ["k8s", "down", RELEASE], "y", "")
+    output = typed(box, ["k8s", "down", RELEASE], "y", "")
     assert box.json("status", RELEASE)["state"] == "stopped", (
         "it has not failed because its pods were deleted"
     )
-    assert f"{RELEASE}-shared-data stays" in said
+    assert f"{RELEASE}-shared-data stays" in output
     assert "Bound" in str(box.json("k8s", "status", RELEASE))
-    said = typed(box, ["k8s", "down", RELEASE, "--delete-data"], "wrong name")
-    assert f"{RELEASE}-shared-data stays" in said
-    said = typed(box, ["k8s", "down", RELEASE, "--delete-data"], f"{RELEASE}-shared-data")
-    assert f"{RELEASE}-shared-data was deleted" in said
+    output = typed(box, ["k8s", "down", RELEASE, "--delete-data"], "wrong name")
+    assert f"{RELEASE}-shared-data stays" in output
+    output = typed(box, ["k8s", "down", RELEASE, "--delete-data"], f"{RELEASE}-shared-data")
+    assert f"{RELEASE}-shared-data was deleted" in output
     assert box.run("k8s", "status", RELEASE).returncode == 2
-    assert [words[0] for words in calls(box) if "--dry-run" not in words] == [
+    assert [call[0] for call in calls(box) if "--dry-run" not in call] == [
         "install",
         "upgrade",
         "uninstall",
@@ -186,10 +186,10 @@ def test_data_outlives_its_release(box: Box, cluster: FakeCluster) -> None:
     data = f"{RELEASE}-shared-data"
     assert box.run("k8s", "up", RELEASE, "--yes", "--no-wait").returncode == 0
     without = ("k8s", "upgrade", RELEASE, "--set", "storage.enabled=false", "--yes", "--no-wait")
-    refused = box.run(*without)
-    assert refused.returncode == 4
-    assert f"helm would delete {data}" in refused.stderr
-    hint = refused.stderr.splitlines()[-1].partition(": ")[2]
+    refusal = box.run(*without)
+    assert refusal.returncode == 4
+    assert f"helm would delete {data}" in refusal.stderr
+    hint = refusal.stderr.splitlines()[-1].partition(": ")[2]
     subprocess.run(shlex.split(hint), env=box.env, check=True, capture_output=True)
     assert box.run(*without).returncode == 0
     assert data in cluster.claims()
@@ -198,8 +198,8 @@ def test_data_outlives_its_release(box: Box, cluster: FakeCluster) -> None:
         box.run("k8s", "upgrade", RELEASE, "--set", "storage.enabled=true", "--yes", "--no-wait").returncode
         == 0
     )
-    done = box.run("k8s", "down", RELEASE, "--yes")
-    assert f"{data} stays" in done.stderr, done.stderr
+    result = box.run("k8s", "down", RELEASE, "--yes")
+    assert f"{data} stays" in result.stderr, result.stderr
     assert data in cluster.claims()
     assert box.run("k8s", "up", RELEASE, "--yes", "--no-wait").returncode == 0  # takes it up again
 
@@ -208,8 +208,8 @@ def test_data_outlives_its_release(box: Box, cluster: FakeCluster) -> None:
 def test_data_is_never_deleted_where_nobody_was_asked(box: Box, cluster: FakeCluster) -> None:
     put(cluster.url, claim(RELEASE))
     for options in ((), ("--yes",), ("--delete-data",)):
-        done = box.run("k8s", "down", RELEASE, *options)
-        assert f"{RELEASE}-shared-data stays" in done.stderr
+        result = box.run("k8s", "down", RELEASE, *options)
+        assert f"{RELEASE}-shared-data stays" in result.stderr
     assert "was deleted" in box.run("k8s", "down", RELEASE, "--delete-data", "--yes").stderr
 
 

@@ -21,15 +21,15 @@ def test_a_person_sees_what_is_waited_for_and_what_was_written(counters: Box) ->
     script = f"{RLTUI} {' '.join(UP)}; {RLTUI} set max_steps=21 --restart --yes; echo over $?; sleep 60"
     terminal = Terminal(["sh", "-c", script], cwd=counters.work, env=counters.env, columns=100, rows=60)
     try:
-        shown = terminal.wait_for("over 0", timeout_s=60)
+        screen = terminal.wait_for("over 0", timeout_s=60)
     finally:
         terminal.close()
-    assert "COMPONENT" in shown
-    assert "written: run.toml: max_steps 20 → 21" in shown
-    assert "restarting " in shown
-    after = shown.partition("restarting ")[2]
+    assert "COMPONENT" in screen
+    assert "written: run.toml: max_steps 20 → 21" in screen
+    assert "restarting " in screen
+    after = screen.partition("restarting ")[2]
     assert "after the edit" in after, "it has waited"
-    assert shown.count("● trainer ready") <= 2, "lines are drawn in place"
+    assert screen.count("● trainer ready") <= 2, "lines are drawn in place"
 
 
 def test_status_is_drawn_in_place_as_it_changes(counters: Box) -> None:
@@ -37,11 +37,11 @@ def test_status_is_drawn_in_place_as_it_changes(counters: Box) -> None:
     script = f"trap : INT; {RLTUI} status -w 0.5 one; echo ended $?; sleep 60"
     terminal = Terminal(["sh", "-c", script], cwd=counters.work, env=counters.env, columns=80, rows=24)
     try:
-        shown = terminal.wait_for("● trainer")
-        assert shown.count("COMPONENT") == 1
+        screen = terminal.wait_for("● trainer")
+        assert screen.count("COMPONENT") == 1
         counters.run("stop", "trainer", "--yes", "--wait")
-        shown = terminal.wait_for("○ trainer")
-        assert shown.count("trainer") == shown.count("COMPONENT") == 1
+        screen = terminal.wait_for("○ trainer")
+        assert screen.count("trainer") == screen.count("COMPONENT") == 1
         terminal.press("C-c")
         assert terminal.wait_for("ended 130").count("COMPONENT") == 1
     finally:
@@ -56,9 +56,9 @@ def test_a_log_gets_a_sentence_for_each_change(counters: Box) -> None:
         argv, cwd=counters.work, env=counters.env, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        told = iter(process.stdout)
-        assert any("trainer is ready." in line for line in told)
+        sentences = iter(process.stdout)
+        assert any("trainer is ready." in line for line in sentences)
         counters.run("restart", "trainer", "--yes", "--wait")
-        assert any("trainer is ready" in line and "attempt 2." in line for line in told)
+        assert any("trainer is ready" in line and "attempt 2." in line for line in sentences)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 130

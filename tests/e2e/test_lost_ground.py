@@ -45,10 +45,10 @@ def test_killed_tmux_server_costs_only_the_terminals(counters: Box) -> None:
     assert pids(counters) == before
     assert counters.supervisor_pid() == supervisor, "it is the same one"
 
-    gone = counters.run("attach", "trainer")
-    assert gone.returncode == 1
-    assert "the terminal of trainer's attempt 1 is gone, trainer itself goes on" in gone.stderr
-    assert "rltui logs trainer -n one -f" in gone.stderr
+    attach = counters.run("attach", "trainer")
+    assert attach.returncode == 1
+    assert "the terminal of trainer's attempt 1 is gone, trainer itself goes on" in attach.stderr
+    assert "rltui logs trainer -n one -f" in attach.stderr
     assert "read its log" in counters.run("attach", "supervisor").stderr
     assert counters.run("logs", "trainer", "-n", "one", "-N", "1").stdout.startswith("count ")
 
@@ -85,15 +85,17 @@ def test_deleted_folder_of_a_running_experiment(counters: Box) -> None:
     before, supervisor = pids(counters), counters.supervisor_pid()
     out = counters.work / "out"
     remove_at_once(out)
-    refused = counters.run(*UP)
-    assert refused.returncode == 4, "the name is in use, folder or not"
-    assert "is running" in refused.stderr
+    refusal = counters.run(*UP)
+    assert refusal.returncode == 4, "the name is in use, folder or not"
+    assert "is running" in refusal.stderr
     record = out / ".rltui/experiment.toml"
     retry_until(record.exists)
     assert pids(counters) == before
-    told = retry_until(lambda: re.findall(r"the output folder was deleted.*", counters.run("events").stdout))
-    assert "components go on" in told[0]
-    assert len(told) == 1
+    alerts = retry_until(
+        lambda: re.findall(r"the output folder was deleted.*", counters.run("events").stdout)
+    )
+    assert "components go on" in alerts[0]
+    assert len(alerts) == 1
 
     # No second supervisor, though the first one's lock was on a file that is gone.
     argv = [sys.executable, "-m", "rltui.daemon", str(out)]

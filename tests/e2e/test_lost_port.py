@@ -68,8 +68,8 @@ def hold(listener: socket.socket, port: int) -> None:
 
 
 def test_a_port_taken_while_another_component_works_is_chosen_again(parts: Box, held: socket.socket) -> None:
-    begun = parts.run("up", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
-    assert begun.returncode == 0, begun.stderr
+    start = parts.run("up", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
+    assert start.returncode == 0, start.stderr
     parts.wait_for("prepare", "ready")
     record = ControlFolder(parts.work / "out").read_record()
     assert record is not None
@@ -91,13 +91,13 @@ def test_a_port_taken_while_another_component_works_is_chosen_again(parts: Box, 
 def test_a_port_taken_before_it_is_bound_is_lost_once_only(parts: Box, held: socket.socket) -> None:
     for name in ("race", "made"):
         (parts.work / name).touch()
-    begun = parts.run("up", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
-    assert begun.returncode == 0, begun.stderr
-    taken = parts.work / "taken"
-    lost = int(retry_until(lambda: taken.exists() and taken.read_text(), timeout_s=20))
-    hold(held, lost)
+    start = parts.run("up", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
+    assert start.returncode == 0, start.stderr
+    taken_file = parts.work / "taken"
+    port = int(retry_until(lambda: taken_file.exists() and taken_file.read_text(), timeout_s=20))
+    hold(held, port)
     (parts.work / "held").touch()
     parts.wait_for("work", "ready")
-    assert int((parts.work / "port").read_text()) > lost
+    assert int((parts.work / "port").read_text()) > port
     kinds = [json.loads(line)["kind"] for line in (parts.work / "out/.rltui/journal.jsonl").open()]
     assert kinds.count("failed") == 0

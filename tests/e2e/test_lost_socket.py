@@ -23,8 +23,8 @@ def test_without_its_sockets_the_same_supervisor_is_found_and_all_is_ended(count
     assert after == before
 
     command = ["tmux", "-L", counters.env["RLTUI_TMUX_SOCKET"], "display-message", "-p", "#{pid}"]
-    told = subprocess.run(command, env=counters.env, capture_output=True, text=True, check=True).stdout
-    server = read_process_id(int(told))
+    result = subprocess.run(command, env=counters.env, capture_output=True, text=True, check=True).stdout
+    server = read_process_id(int(result))
     assert server is not None
     shutil.rmtree(counters.root / "tmux")
     assert counters.run("down", "one").returncode == 0

@@ -24,13 +24,13 @@ def swept(box: Box, free_port: int) -> Box:
     """Two learning rates with two seeds, two runs at a time."""
     pytest.importorskip("torch")
     write_example(box.work, port=free_port, steps=STEPS, replaced={"interval = 10": "interval = 4"})
-    done = box.run("sweep", "rl.toml", "lr=1e-4,1e-3", "seed=0..1", "--max-parallel", "2", "-n", "s")
-    assert done.returncode == 0, done.stderr
+    result = box.run("sweep", "rl.toml", "lr=1e-4,1e-3", "seed=0..1", "--max-parallel", "2", "-n", "s")
+    assert result.returncode == 0, result.stderr
     most = 0
 
     def ended() -> bool:
         nonlocal most
-        states = [each["state"] for each in box.json("queue")["entries"]]
+        states = [entry["state"] for entry in box.json("queue")["entries"]]
         most = max(most, sum(state in ("starting", "running", "ending") for state in states))
         return all(state == "done" for state in states) and len(states) == 4
 
@@ -48,16 +48,16 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_sweep_is_listed_compared_forked_and_kept(swept: Box) -> None:
-    found = runs(swept)
-    assert {each["state"] for each in found} == {"done"}
-    assert {each["group"] for each in found} == {"s"}
-    assert [len(each["checkpoints"]) for each in found] == [2, 2, 2, 2]
+    rows = runs(swept)
+    assert {item["state"] for item in rows} == {"done"}
+    assert {item["group"] for item in rows} == {"s"}
+    assert [len(item["checkpoints"]) for item in rows] == [2, 2, 2, 2]
     gentle = runs(swept, "lr < 5e-4 and reward > 0.2", "--sort", "reward")
     assert len(gentle) == 2
     assert "max_steps" not in gentle[0]["name"]
 
-    compared = swept.json("compare", *(each["name"] for each in found))
-    assert all(each["config"].keys() == {"trainer.optim.lr", "seed"} for each in compared["runs"])
+    compared = swept.json("compare", *(item["name"] for item in rows))
+    assert all(item["config"].keys() == {"trainer.optim.lr", "seed"} for item in compared["runs"])
 
     through_the_screens(swept)
 
@@ -75,8 +75,8 @@ def test_a_sweep_is_listed_compared_forked_and_kept(swept: Box) -> None:
     assert row["changed"]["trainer.optim.lr"] == [1e-4, 3e-4]
     assert content(Path(parent["folder"]) / "checkpoints") == before, "the parent is left alone"
 
-    again = swept.run("rerun", "higher", "--yes", timeout_s=120)
-    assert "from checkpoint 4, a copy of" in again.stderr, again.stderr
+    second = swept.run("rerun", "higher", "--yes", timeout_s=120)
+    assert "from checkpoint 4, a copy of" in second.stderr, second.stderr
     retry_until(lambda: swept.json("status", "higher-again")["done"], timeout_s=90)
     assert swept.run("down", "higher-again").returncode == 0
     steps = swept.json("metrics", "reward", "-n", "higher-again")["series"][0]["steps"]
@@ -86,11 +86,11 @@ def test_a_sweep_is_listed_compared_forked_and_kept(swept: Box) -> None:
     assert "lr = 0.0003 " in (swept.work / "rl.toml").read_text()
 
     assert swept.run("tag", "higher", "+keep").returncode == 0
-    assert swept.run("rm", found[0]["name"], "--yes").returncode == 0
-    assert not Path(found[0]["folder"]).exists()
+    assert swept.run("rm", rows[0]["name"], "--yes").returncode == 0
+    assert not Path(rows[0]["folder"]).exists()
     next((swept.root / "state/rltui").glob("runs-*.sqlite")).unlink()
-    assert [each["name"] for each in runs(swept, "tag:keep")] == ["higher"]
-    assert swept.run("restore", found[0]["id"]).returncode == 0
+    assert [item["name"] for item in runs(swept, "tag:keep")] == ["higher"]
+    assert swept.run("restore", rows[0]["id"]).returncode == 0
     assert len(runs(swept)) == 6
 
     exported = swept.run("export", "higher", "-o", "report")

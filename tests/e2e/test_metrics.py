@@ -39,8 +39,8 @@ stop = { grace_s = 5 }
 
 
 def loss(box: Box) -> dict[str, Any]:
-    found: dict[str, Any] = box.json("metrics", "loss")["series"][0]
-    return found
+    series: dict[str, Any] = box.json("metrics", "loss")["series"][0]
+    return series
 
 
 @pytest.mark.slow
@@ -62,10 +62,10 @@ def test_nothing_is_lost_or_told_twice_when_the_supervisor_is_killed(box: Box) -
     assert after["values"][:5] == [1 / step for step in range(1, 6)]
     assert after["abandoned"] == []
     assert box.run("down", "one").returncode == 0
-    written = len((box.work / "out/metrics.jsonl").read_text().splitlines())
-    assert loss(box)["steps"] == list(range(1, written + 1)), "of a run that has ended"
+    written_rows = len((box.work / "out/metrics.jsonl").read_text().splitlines())
+    assert loss(box)["steps"] == list(range(1, written_rows + 1)), "of a run that has ended"
     shutil.rmtree(box.work / "out/.rltui/metrics")
-    assert loss(box)["steps"] == list(range(1, written + 1)), "filled again from the file"
+    assert loss(box)["steps"] == list(range(1, written_rows + 1)), "filled again from the file"
 
 
 LINES = Path(__file__).parents[1] / "data" / "prime_rl" / "logs"
@@ -95,13 +95,13 @@ def test_runs_that_somebody_else_started(box: Box) -> None:
         assert box.run("watch", str(folder), "--no-tui").returncode == 0
 
     def series(name: str) -> dict[tuple[str, str], list[object]]:
-        found = box.json("metrics", "--all", "-n", name)["series"]
-        return {(each["source"], each["name"]): each["values"] for each in found}
+        values = box.json("metrics", "--all", "-n", name)["series"]
+        return {(item["source"], item["name"]): item["values"] for item in values}
 
     retry_until(lambda: ("trainer", "loss/mean") in series("spring"))
-    found = series("spring")
-    assert found["trainer", "loss/mean"] == [1.2345, 0.01, 0.02]
-    assert found["orch", "train/agg/effective/agent/reward/mean"] == [0.25]
+    values = series("spring")
+    assert values["trainer", "loss/mean"] == [1.2345, 0.01, 0.02]
+    assert values["orch", "train/agg/effective/agent/reward/mean"] == [0.25]
     retry_until(lambda: ("orch", "dispatcher/inflight/train") in series("today"))
     assert series("today")["trainer", "optim/grad_norm"] == [0.1]
     assert not (of_today / ".rltui").exists(), "nothing is written there"

@@ -66,8 +66,8 @@ class Cluster:
             (node.home / "count.py").write_text(COUNT)
 
     def up(self) -> None:
-        done = self.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out")
-        assert done.returncode == 0, done.stderr
+        result = self.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out")
+        assert result.returncode == 0, result.stderr
 
     def folder(self, component: str = "trainer", attempt: int = 1) -> Path:
         return self.box.work / f"out/.rltui/components/{component}/attempt-{attempt}"
@@ -77,8 +77,8 @@ class Cluster:
 
     def records(self) -> list[AttemptRecord]:
         """What the shims there say that have something to look after."""
-        found = (processes.read_attempt(folder) for node in self.nodes for folder in node.attempts)
-        return [record for record in found if record is not None and record.living_main is not None]
+        records = (processes.read_attempt(folder) for node in self.nodes for folder in node.attempts)
+        return [record for record in records if record is not None and record.living_main is not None]
 
     def follower(self, component: str = "trainer") -> int:
         """Its pid."""
@@ -114,10 +114,10 @@ class Cluster:
 @pytest.fixture
 def cluster(box: Box, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     count, where = getattr(request, "param", (1, 'node = "n1"'))
-    made = Cluster(box, count, where)
-    yield made
+    nodes_box = Cluster(box, count, where)
+    yield nodes_box
     box.run("down", "one")
-    made.end()
+    nodes_box.end()
 
 
 def test_without_its_shim_a_follower_goes_on_and_a_killed_one_is_replaced(cluster: Cluster) -> None:
@@ -146,18 +146,18 @@ def test_the_next_supervisor_takes_up_with_what_goes_on(cluster: Cluster, what: 
     if what == "everything here":  # as a reboot does
         follower = cluster.follower()
         pids += {follower, *[*processes.ancestors(follower)][:2]}  # with its shim
-        again = ["up", "-l", "nodes.toml", "-n", "one", "-o", "out", "--resume"]
+        command = ["up", "-l", "nodes.toml", "-n", "one", "-o", "out", "--resume"]
     else:
-        again = ["status", "one"]
+        command = ["status", "one"]
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-    done = cluster.box.run(*again)
-    assert done.returncode == 0, done.stderr
+    result = cluster.box.run(*command)
+    assert result.returncode == 0, result.stderr
     cluster.goes_on()
     assert cluster.box.component("trainer")["attempt"] == 1
     assert [record.main for record in cluster.records()] == [record.main for record in first]
-    stopped = cluster.box.run("stop", "trainer", "-n", "one", "--yes", "--wait")
-    assert stopped.returncode == 0, stopped.stderr
+    stop = cluster.box.run("stop", "trainer", "-n", "one", "--yes", "--wait")
+    assert stop.returncode == 0, stop.stderr
     assert not cluster.records()
 
 
@@ -166,14 +166,14 @@ def test_a_stop_that_reaches_nobody_says_so_and_no_start_makes_a_second(cluster:
     first = cluster.records()
     cluster.nodes[0].close()
     retry_until(lambda: "no answer from n1" in cluster.events(), timeout_s=60)
-    stopped = cluster.box.run("stop", "trainer", "-n", "one", "--yes", "--wait", timeout_s=120)
-    assert stopped.returncode != 0
-    assert "n1 has not answered for" in stopped.stderr + stopped.stdout
+    stop = cluster.box.run("stop", "trainer", "-n", "one", "--yes", "--wait", timeout_s=120)
+    assert stop.returncode != 0
+    assert "n1 has not answered for" in stop.stderr + stop.stdout
     down = cluster.box.run("down", "one", timeout_s=120)
     assert down.returncode == 1
     assert "it may go on there" in down.stderr + down.stdout
-    listed = cluster.box.run("orphans", "one").stdout
-    assert "trainer may go on: n1, silent for " in listed
+    listing = cluster.box.run("orphans", "one").stdout
+    assert "trainer may go on: n1, silent for " in listing
     cluster.nodes[0].open()
     assert cluster.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out", "--resume").returncode == 0
     cluster.goes_on()
@@ -184,18 +184,18 @@ def test_a_stop_that_reaches_nobody_says_so_and_no_start_makes_a_second(cluster:
 
 def test_what_ran_on_a_machine_that_is_gone_for_good_is_forgotten_on_request(cluster: Cluster) -> None:
     cluster.up()
-    (lost,) = cluster.records()
-    refused = cluster.box.run("orphans", "one", "--forget", "trainer", "--yes")
-    assert refused.returncode == 2
-    assert hints.STOP(components="trainer", name="one") in refused.stderr
+    (records,) = cluster.records()
+    refusal = cluster.box.run("orphans", "one", "--forget", "trainer", "--yes")
+    assert refusal.returncode == 2
+    assert hints.STOP(components="trainer", name="one") in refusal.stderr
     cluster.nodes[0].close()
     assert cluster.box.run("down", "one", timeout_s=120).returncode == 1
-    assert lost.shim is not None
-    processes.send_signal(lost.shim, signal.SIGUSR1)
+    assert records.shim is not None
+    processes.send_signal(records.shim, signal.SIGUSR1)
     retry_until(lambda: not cluster.records())
     cluster.nodes[0].open()
-    listed = cluster.box.run("orphans", "one")
-    follow(cluster.box, listed, hints.FORGET, "--yes", code=0, component="trainer")
+    listing = cluster.box.run("orphans", "one")
+    follow(cluster.box, listing, hints.FORGET, "--yes", code=0, component="trainer")
     assert "trainer was given up, at n1" in cluster.events()
     assert cluster.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out", "--resume").returncode == 0
     assert cluster.box.component("trainer")["attempt"] == 2
@@ -235,8 +235,8 @@ def test_prime_rl_of_2025_over_two_nodes(box: Box, monkeypatch: pytest.MonkeyPat
         prime.up("nodes.toml")
         prime.wait_for_steps("trainer", 3, timeout_s=60)
         assert all(len(node.attempts) == count for node, count in zip(nodes, (1, 2), strict=True))
-        told = json.loads((nodes[0].attempts[0] / "spec.json").read_text())
-        assert told["env"]["INFERENCE_SERVER_API_KEY"] == key
+        spec = json.loads((nodes[0].attempts[0] / "spec.json").read_text())
+        assert spec["env"]["INFERENCE_SERVER_API_KEY"] == key
         ps = subprocess.run(["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True)
         assert key not in ps.stdout
         assert not [

@@ -56,8 +56,8 @@ class Machines:
         ]
         layout = f'framework = "generic"\n{"".join(tables)}{components}'
         (self.box.work / "nodes.toml").write_text(layout)
-        done = self.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out", timeout_s=240)
-        assert done.returncode == 0, done.stderr
+        result = self.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out", timeout_s=240)
+        assert result.returncode == 0, result.stderr
 
     def log(self, component: str) -> str:
         path: Path = self.box.work / f"out/.rltui/components/{component}/attempt-1/output.log"
@@ -66,14 +66,14 @@ class Machines:
 
 @pytest.fixture
 def machines(box: Box, request: pytest.FixtureRequest) -> Iterator[Machines]:
-    made = Machines(box, request.param)
-    yield made
+    rig = Machines(box, request.param)
+    yield rig
     down = box.run("down", "one")
-    for machine in made.machines:
+    for machine in rig.machines:
         machine.close()
     assert down.returncode == 0, down.stderr
-    left = [path for machine in made.machines for path in machine.home.glob(".cache/rltui/attempts/*")]
-    assert not left
+    remaining = [path for machine in rig.machines for path in machine.home.glob(".cache/rltui/attempts/*")]
+    assert not remaining
 
 
 @pytest.mark.parametrize("machines", [3], indirect=True)
@@ -102,9 +102,9 @@ progress = ['step (?P<step>\\d+) sum (?P<reward>\\d+)']
     for rank, name in enumerate(ids):
         lines = [line for line in machines.log(name).splitlines() if line.startswith("rank")]
         assert lines == [f"rank {rank} step {step} sum 3" for step in range(200)]
-    told = machines.box.run("events", "-n", "one").stdout
-    assert "trainer-m2: no answer from m2" in told
-    assert "trainer-m2: m2 answers again" in told
+    output = machines.box.run("events", "-n", "one").stdout
+    assert "trainer-m2: no answer from m2" in output
+    assert "trainer-m2: m2 answers again" in output
 
 
 @pytest.mark.parametrize("machines", [1], indirect=True)
@@ -161,7 +161,7 @@ node = "m1"
 command = ["true"]
 """
     (machines.box.work / "nodes.toml").write_text(layout)
-    done = machines.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out")
-    assert done.returncode == 5
-    assert "m1: no Python can be run there: " in done.stderr
-    assert "python9: not found" in done.stderr
+    result = machines.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out")
+    assert result.returncode == 5
+    assert "m1: no Python can be run there: " in result.stderr
+    assert "python9: not found" in result.stderr

@@ -32,7 +32,7 @@ def test_three_lines_start_three_components_of_one_run(box: Box) -> None:
     prime = prime_box(box, "A1")
     prime.done("up", "uv", "run", "inference", "@", "infer.toml", *WHERE)
     status = box.json("status", "one")
-    states = {each["id"]: each["state"] for each in status["components"]}
+    states = {component["id"]: component["state"] for component in status["components"]}
     assert (states["inference"], states["trainer"]) == ("ready", "stopped")
     prime.done("up", "uv", "run", "orchestrator", "@", "orch.toml", *WHERE, "--no-wait")
     prime.done("up", "trainer", "@", "train.toml", *WHERE)
@@ -47,12 +47,12 @@ def test_a_server_alone_moves_its_port_and_needs_no_file(box: Box) -> None:
     with taken_port() as port:
         text = (box.work / "infer.toml").read_text()
         (box.work / "infer.toml").write_text(re.sub(r"port = \d+", f"port = {port}", text))
-        begun = prime.done("up", "infer.toml", "-n", "one", "-o", "out")
-        assert f"port {port} is held by" in begun
+        start = prime.done("up", "infer.toml", "-n", "one", "-o", "out")
+        assert f"port {port} is held by" in start
     assert box.component("inference", experiment="one")["state"] == "ready"
-    assert "trainer" not in [each["id"] for each in box.json("status", "one")["components"]]
+    assert "trainer" not in [component["id"] for component in box.json("status", "one")["components"]]
     prime.assert_down_leaves_nothing()
-    begun = prime.done("up", "inference", "--model.name", "outputs/x", "-n", "two", "--no-wait")
+    start = prime.done("up", "inference", "--model.name", "outputs/x", "-n", "two", "--no-wait")
     retry_until(lambda: box.component("inference", experiment="two")["state"] == "ready", timeout_s=30)
     copy = box.work / "outputs/inference/.rltui/config/inference.toml"
     assert 'name = "outputs/x"' in copy.read_text()
@@ -63,7 +63,7 @@ def test_a_trainer_that_comes_first_starts(box: Box) -> None:
     """It was refused, with commands that led nowhere: no other file says which server it is for."""
     prime = prime_box(box, "A1")
     prime.done("up", "train.toml", *WHERE, "--no-wait")
-    assert [each["id"] for each in box.json("status", "one")["components"]] == ["trainer"]
+    assert [component["id"] for component in box.json("status", "one")["components"]] == ["trainer"]
     prime.assert_down_leaves_nothing()
 
 

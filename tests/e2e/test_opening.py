@@ -15,12 +15,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 def test_nothing_is_made_before_the_answer(counters: Box) -> None:
     """Finding E2."""
-    words = ("rltui", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    argv = ("rltui", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     state = counters.root / "state/rltui"
     before = sorted(counters.work.rglob("*")), sorted(state.rglob("*"))
     for answer in ("n", "y"):
         with closing(
-            Terminal(module_command(*words), cwd=counters.work, env=counters.env, columns=100)
+            Terminal(module_command(*argv), cwd=counters.work, env=counters.env, columns=100)
         ) as opened:
             opened.wait_for("[y/N]")
             assert f"one is new: make it in {counters.work}/out" in opened.screen().replace("\n", "")
@@ -32,4 +32,4 @@ def test_nothing_is_made_before_the_answer(counters: Box) -> None:
                 assert sorted(counters.work.rglob("*")) == before[0]
             else:
                 opened.wait_for("Nothing runs yet")
-    assert {each["state"] for each in counters.json("status")["components"]} == {"stopped"}
+    assert {component["state"] for component in counters.json("status")["components"]} == {"stopped"}

@@ -36,17 +36,17 @@ def family(box: Box) -> dict[str, int]:
     assert started.returncode == 0, started.stderr
     pids_file = box.work / "pids"
     retry_until(pids_file.exists)
-    found: dict[str, int] = json.loads(pids_file.read_text())
+    pids: dict[str, int] = json.loads(pids_file.read_text())
     main = retry_until(lambda: box.component("serve")["pid"])
     os.kill(main, signal.SIGKILL)
     retry_until(lambda: len(box.json("status")["orphans"]) == 2)
-    return found
+    return pids
 
 
 def identity(pid: int) -> ProcessId:
-    found = read_process_id(pid)
-    assert found is not None
-    return found
+    process = read_process_id(pid)
+    assert process is not None
+    return process
 
 
 def journal(box: Box) -> list[dict[str, Any]]:
@@ -72,9 +72,9 @@ def test_leftovers_are_listed_and_they_alone_are_ended_one_or_all(box: Box, fami
     assert "  serve attempt 1  " in text
     assert box.run("status").stdout.count("⚠ leftover: pid") == 2
 
-    refused = box.run("orphans", "--free", str(os.getpid()), "--yes")
-    assert refused.returncode == 2
-    assert f"pid {os.getpid()} is no leftover of one" in refused.stderr
+    refusal = box.run("orphans", "--free", str(os.getpid()), "--yes")
+    assert refusal.returncode == 2
+    assert f"pid {os.getpid()} is no leftover of one" in refusal.stderr
     assert box.run("orphans", "--free", "serve").returncode == 2
     assert is_alive(port)
 
@@ -102,12 +102,12 @@ def test_leftovers_of_an_experiment_without_a_supervisor_are_not_hidden(
         family["daemon"],
         family["port"],
     }
-    listed = box.run("orphans", "one").stdout
-    assert f"{port.pid}  " in listed
-    assert f":{family['listens']}" in listed
+    listing = box.run("orphans", "one").stdout
+    assert f"{port.pid}  " in listing
+    assert f":{family['listens']}" in listing
 
-    done = box.run("orphans", "one", "--free", str(port.pid), "--yes")
-    assert done.returncode == 0, done.stderr
+    result = box.run("orphans", "one", "--free", str(port.pid), "--yes")
+    assert result.returncode == 0, result.stderr
     assert not is_alive(port)
     text = journal(box)[-1]["text"]
     assert text.startswith(f"ending 1 leftover process of attempt 1: pid {port.pid} ")

@@ -47,9 +47,9 @@ def test_advice_is_given_kept_and_works(box: Box) -> None:
     (box.work / "oom.log").write_text(OOM)
     box.run("up", "config.toml", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
     failed = box.wait_for("trainer", "failed")
-    told = failed["out_of_memory"]
-    assert (told["kind"], told["component"]) == ("allocation", "trainer")
-    assert told["tried_bytes"] > 0
+    advice = failed["out_of_memory"]
+    assert (advice["kind"], advice["component"]) == ("allocation", "trainer")
+    assert advice["tried_bytes"] > 0
     remedy = failed["remedies"][0]
     assert remedy["edits"] == {"trainer.model.seq_len": 2048, "orchestrator.seq_len": 2048}
 
@@ -58,10 +58,10 @@ def test_advice_is_given_kept_and_works(box: Box) -> None:
     assert "trainer.model.seq_len=2048 orchestrator.seq_len=2048 --restart" in command
 
     os.kill(box.supervisor_pid(), signal.SIGKILL)
-    retry_until(lambda: box.component("trainer")["out_of_memory"] == told)
+    retry_until(lambda: box.component("trainer")["out_of_memory"] == advice)
 
-    done = box.run("set", "trainer.model.seq_len=2048", "orchestrator.seq_len=2048", "--restart")
-    assert done.returncode == 0, done.stderr
+    result = box.run("set", "trainer.model.seq_len=2048", "orchestrator.seq_len=2048", "--restart")
+    assert result.returncode == 0, result.stderr
     ready = box.wait_for("trainer", "ready")
     assert (ready["attempt"], ready["out_of_memory"], ready["remedies"]) == (2, None, [])
     assert (box.work / "config.toml").read_text() == CONFIG.replace("4096", "2048")

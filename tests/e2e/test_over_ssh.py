@@ -46,12 +46,12 @@ def test_following_ends_with_the_connection_though_nothing_is_printed(
 
 def marked(mark: str) -> list[int]:
     """Pids of processes that carry this in their environment."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 if mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
+                    pids.append(int(entry.name))
             except OSError:
                 continue
-    return found
+    return pids

@@ -19,12 +19,12 @@ def test_overrides_of_a_run_live_in_its_own_copy(box: Box) -> None:
     mine = "# mine\nsteps = 3  # few\nlr = 0.1\n"
     (box.work / "lay.toml").write_text(LAYOUT)
     (box.work / "mine.toml").write_text(mine)
-    refused = box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "--", "--stps", "5")
-    assert refused.returncode == 3
-    assert "unknown knob stps" in refused.stderr
+    refusal = box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "--", "--stps", "5")
+    assert refusal.returncode == 3
+    assert "unknown knob stps" in refusal.stderr
     assert not (box.work / "out").exists()
-    done = box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "--", "--steps", "5")
-    assert done.returncode == 0, done.stderr
+    result = box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "--", "--steps", "5")
+    assert result.returncode == 0, result.stderr
     assert box.run("logs", "a").stdout == "# mine\nsteps = 5  # few\nlr = 0.1\n"
     assert (box.work / "mine.toml").read_text() == mine
     assert "original → files\n  steps  3 → 5" in box.run("diff").stdout
@@ -34,8 +34,8 @@ def test_overrides_of_a_run_live_in_its_own_copy(box: Box) -> None:
     assert box.run("set", "lr=0.2", "--yes").returncode == 0
     assert box.run("down").returncode == 0
     (box.work / "mine.toml").write_text(mine + "more = 1\n")
-    again = box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "--resume", "--", "--steps=-1")
-    assert again.returncode == 0, again.stderr
-    assert "goes on with its own copy" in again.stderr
-    assert "mine.toml: what was changed there since is not in it" in again.stderr
+    second = box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "--resume", "--", "--steps=-1")
+    assert second.returncode == 0, second.stderr
+    assert "goes on with its own copy" in second.stderr
+    assert "mine.toml: what was changed there since is not in it" in second.stderr
     assert box.run("logs", "a").stdout == "# mine\nsteps = -1  # few\nlr = 0.2\n"

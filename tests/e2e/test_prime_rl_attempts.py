@@ -37,9 +37,9 @@ def test_restarted_env_server_takes_the_orchestrator_along_to_its_new_address(bo
     after = addresses(prime)
     assert after["eval"] == before["eval"], "its server stayed"
     assert after["train"] != before["train"]
-    said = prime.text("orchestrator", 2)
-    assert f"ready at {after['train']}" in said
-    assert before["train"] not in said
+    output = prime.text("orchestrator", 2)
+    assert f"ready at {after['train']}" in output
+    assert before["train"] not in output
     assert prime.attempt("inference") == prime.attempt("env-eval-reverse-text") == 1
 
     assert not (prime.output / "configs").exists(), "an attempt of its own would move `latest`"
@@ -65,13 +65,13 @@ def test_two_runs_side_by_side_share_no_port(box: Box) -> None:
 def test_run_that_a_person_started_by_hand_is_watched(box: Box) -> None:
     """With its configs and metrics where this generation has them."""
     prime = prime_box(box, "D", max_steps=5)
-    words = "uv", "run", "--project", box.env["RLTUI_PRIME_RL"], "rl", "@", "rl.toml", "--run.name", "by-hand"
-    done = subprocess.run(words, cwd=box.work, env=box.env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    argv = "uv", "run", "--project", box.env["RLTUI_PRIME_RL"], "rl", "@", "rl.toml", "--run.name", "by-hand"
+    result = subprocess.run(argv, cwd=box.work, env=box.env, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
     run = box.work / "outputs" / "by-hand"
     assert (run / "configs/latest/resolved/envs/eval/reverse-text.address").exists()
     status = box.json("watch", str(run), "--no-tui")
     assert (status["step"], status["max_steps"], status["framework"]) == (5, 5, "prime-rl")
-    shown = {log["id"] for log in status["logs"] if log["name"]}
-    assert {"orchestrator", "trainer", "inference", "envs"} <= shown
+    log_ids = {log["id"] for log in status["logs"] if log["name"]}
+    assert {"orchestrator", "trainer", "inference", "envs"} <= log_ids
     assert not prime.output.exists()

@@ -23,9 +23,9 @@ def test_a_shell_has_the_programs_of_the_checkout_and_the_dashboard_its_link(box
     programs = box.root / "prime-rl-c/.venv/bin"
     retry_until(lambda: f"{programs}/trainer" in prime.text("shell"))
 
-    refused = box.run("start", "dashboard", "--yes", "--wait")
-    assert refused.returncode == 5
-    assert "dashboard --help` exited" in refused.stderr
+    refusal = box.run("start", "dashboard", "--yes", "--wait")
+    assert refusal.returncode == 5
+    assert "dashboard --help` exited" in refusal.stderr
     (programs / "dashboard").write_text(DASHBOARD)
     (programs / "dashboard").chmod(0o755)
     prime.done("start", "dashboard", "--yes", "--wait")

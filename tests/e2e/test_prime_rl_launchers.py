@@ -35,8 +35,8 @@ def assert_goes_on(prime: PrimeBox, edit: str, component: str) -> None:
         steps = logged_steps(prime)
         return steps if len(steps) >= 2 and steps[0] != generation.first_step else None
 
-    again = retry_until(resumed, timeout_s=30)
-    resumed_from = again[0] - 1 if prime.generation == "C" else again[0]
+    resumed_step = retry_until(resumed, timeout_s=30)
+    resumed_from = resumed_step[0] - 1 if prime.generation == "C" else resumed_step[0]
     assert resumed_from in prime.checkpoints()
 
 
@@ -47,8 +47,8 @@ def test_rl_launcher(box: Box, generation: Name) -> None:
     status = prime.up("prime-rl-single")
     assert [item["id"] for item in status["components"]] == ["rl"]
     assert_goes_on(prime, "orchestrator.batch_size=64", "rl")
-    shown = box.run("logs", "trainer", "--lines", "200").stdout
-    assert "Step" in shown, "what the trainer writes is followed as a log of its own"
+    output = box.run("logs", "trainer", "--lines", "200").stdout
+    assert "Step" in output, "what the trainer writes is followed as a log of its own"
     prime.assert_down_leaves_nothing()
 
 

@@ -56,14 +56,14 @@ def test_edited_run_resumes_beside_the_warm_server(box: Box, generation: Name) -
     server = prime.pid("inference")
 
     prime.done("set", "orchestrator.batch_size=64", "--restart", "--yes")
-    again = prime.wait_for_steps("trainer", 3, attempt=2)
+    steps = prime.wait_for_steps("trainer", 3, attempt=2)
     assert prime.attempt("inference") == 1, "what reads nothing of the edit stays loaded"
     assert prime.pid("inference") == server
-    resumed_from = checkpoint_before(prime, again[0])
+    resumed_from = checkpoint_before(prime, steps[0])
     assert resumed_from in prime.checkpoints()
     assert resumed_from >= prime.steps("trainer", 1)[-1] - 3, "the newest one"
-    assert again == list(range(again[0], again[0] + len(again)))
-    assert prime.steps("orchestrator", 2)[0] == again[0], "both count from the same step"
+    assert steps == list(range(steps[0], steps[0] + len(steps)))
+    assert prime.steps("orchestrator", 2)[0] == steps[0], "both count from the same step"
     retry_until(lambda: prime.weights()["version"] > resumed_from)
     assert any("batch_size = 64" in (box.work / name).read_text() for name in prime.files)
 

@@ -66,10 +66,10 @@ def test_steps_count_as_the_trainer_completes_them(box: Box, generation: Name) -
     derived = {item["name"] for item in box.json("knobs")["derived"]}
     assert "estimated step time" in derived
     if generation != "A1":
-        found = box.json("convert", "--dry-run")
-        assert found["to"] == "tokens"
-        assert found["measured"].startswith("mean of steps")
-        assert found["edits"]["orchestrator.token_batch_size"] == round(64 * found["mean_tokens"])
+        conversion = box.json("convert", "--dry-run")
+        assert conversion["to"] == "tokens"
+        assert conversion["measured"].startswith("mean of steps")
+        assert conversion["edits"]["orchestrator.token_batch_size"] == round(64 * conversion["mean_tokens"])
 
     prime.done("down")
     last = completed(prime)
@@ -98,12 +98,12 @@ def test_a_thorough_plan_asks_prime_rl_itself(box: Box) -> None:
     python.write_text(f'#!/bin/sh\nPYTHONPATH={root}/own exec {sys.executable} "$@"\n')
     python.chmod(0o755)
     prime.up("prime-rl-split", "--only", "inference")
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", PLANS], cwd=box.work, env=box.env, capture_output=True, text=True, check=True
     )
-    refused, taken = map(json.loads, done.stdout.splitlines())
-    [theirs] = [problem for problem in refused if problem["message"] == "prime-rl says: not 64"]
+    refusal, accepted = map(json.loads, result.stdout.splitlines())
+    [theirs] = [problem for problem in refusal if problem["message"] == "prime-rl says: not 64"]
     assert (theirs["severity"], theirs["key"]) == ("error", "orchestrator.batch_size")
     assert Path(theirs["file"]).name in prime.files
-    assert not [problem for problem in taken if "prime-rl says" in problem["message"]]
+    assert not [problem for problem in accepted if "prime-rl says" in problem["message"]]
     prime.done("down")

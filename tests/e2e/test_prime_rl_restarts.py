@@ -29,14 +29,14 @@ def started(box: Box, generation: Name, steps: int = 5) -> PrimeBox:
     return prime
 
 
-def kept_files(folder: Path, wanted: str) -> dict[str, bytes]:
+def kept_files(folder: Path, content: str) -> dict[str, bytes]:
     """Files below the run and below what was moved aside, by the part of their path from `wanted` on."""
-    found = {}
-    for path in folder.rglob(f"{wanted}/step_*/**/*"):
+    files = {}
+    for path in folder.rglob(f"{content}/step_*/**/*"):
         if path.is_file():
             parts = path.parts
-            found["/".join(parts[parts.index(wanted) :])] = path.read_bytes()
-    return found
+            files["/".join(parts[parts.index(content) :])] = path.read_bytes()
+    return files
 
 
 @pytest.mark.parametrize("generation", list(LAYOUTS))
@@ -55,10 +55,10 @@ def test_new_server_gets_the_weights_of_the_checkpoint(box: Box, generation: Nam
 def test_run_from_scratch_starts_with_the_weights_of_the_model(box: Box, generation: Name) -> None:
     prime = started(box, generation)
     assert prime.weights()["version"] > 0
-    words = ("restart", "orchestrator", "trainer", "--from-scratch")
-    plan = box.json(*words, "--plan")
+    command = ("restart", "orchestrator", "trainer", "--from-scratch")
+    plan = box.json(*command, "--plan")
     assert ("inference" in plan["stop"]) == (generation == "B1"), "nothing else resets it there"
-    prime.done(*words, "--yes")
+    prime.done(*command, "--yes")
     first = 1 if generation == "C" else 0
     steps = prime.wait_for_steps("trainer", 3, attempt=2)
     assert steps[:3] == [first, first + 1, first + 2]
@@ -109,9 +109,9 @@ def test_the_checkpoint_that_is_asked_for_is_the_one(box: Box, generation: Name)
     first, target, *later = prime.checkpoints()
     keys = RESUME_KEYS[generation]
     before = prime.config.read_bytes()
-    refused = box.run("set", *(f"{key}=777" for key in keys), "--restart", "--yes")
-    assert refused.returncode == 3
-    assert "has no complete checkpoint of that step; it has: " in refused.stderr
+    refusal = box.run("set", *(f"{key}=777" for key in keys), "--restart", "--yes")
+    assert refusal.returncode == 3
+    assert "has no complete checkpoint of that step; it has: " in refusal.stderr
     assert prime.config.read_bytes() == before
     assert prime.attempt("trainer") == 1
 
@@ -122,13 +122,13 @@ def test_the_checkpoint_that_is_asked_for_is_the_one(box: Box, generation: Name)
     assert begins_at(2) == prime.steps("orchestrator", 2)[0] - (generation == "C") == target
     rows = {row["key"]: row for row in box.json("knobs", "--all")["knobs"]}
     assert rows[keys[0]]["running"] == rows[keys[0]]["value"] == target
-    kept = {path.name for path in (prime.output / ".rltui" / "archive").rglob("checkpoints/step_*")}
-    assert f"step_{later[-1]}" in kept
+    archived = {path.name for path in (prime.output / ".rltui" / "archive").rglob("checkpoints/step_*")}
+    assert f"step_{later[-1]}" in archived
     prime.wait_for_steps("trainer", 5, attempt=2)
     prime.done("restart", "trainer", "--yes")
     assert begins_at(3) > target, "the config has been heard; now the newest counts again"
-    told = {each["key"]: each for each in box.json("diff")["keys"]}[keys[0]]
-    assert (told["before"], told["after"], told["overridden"]) == (begins_at(3), target, True)
+    output = {knob["key"]: knob for knob in box.json("diff")["keys"]}[keys[0]]
+    assert (output["before"], output["after"], output["overridden"]) == (begins_at(3), target, True)
     prime.done("restart", "trainer", "--from", str(first), "--yes")
     assert begins_at(4) == first
 
@@ -142,8 +142,8 @@ def test_half_a_checkpoint_is_not_resumed_from(box: Box) -> None:
     steps = prime.wait_for_steps("trainer", 2, attempt=2)
     assert (steps[0] - 1) % 3 == 0
     assert steps[0] > 1
-    ended = prime.text("orchestrator", 1)
-    assert "Orchestrator cleanup complete" in ended, "finding P4: rollouts under way were cancelled"
+    output = prime.text("orchestrator", 1)
+    assert "Orchestrator cleanup complete" in output, "finding P4: rollouts under way were cancelled"
 
 
 @pytest.mark.parametrize("generation", list(LAYOUTS))
@@ -151,16 +151,16 @@ def test_run_ends_by_itself(box: Box, generation: Name) -> None:
     prime = prime_box(box, generation, max_steps=4)
     prime.up(LAYOUTS[generation])
     box.wait_for("trainer", "exited", timeout_s=30)
-    found = box.wait_for("orchestrator", "exited", timeout_s=30)
-    assert found["exit_code"] == 0
+    component = box.wait_for("orchestrator", "exited", timeout_s=30)
+    assert component["exit_code"] == 0
     status = box.json("status")
     assert status["max_steps"] == 4
     assert status["step"] in (3, 4), "the last one, as its generation counts"
     assert status["reward"] == pytest.approx(0.5, abs=0.1)
     assert "RL trainer finished!" in box.run("logs", "trainer").stdout
-    told = box.run("status").stdout
-    assert "done ✓" in told
-    assert "still running: inference" in told
+    output = box.run("status").stdout
+    assert "done ✓" in output
+    assert "still running: inference" in output
     keys = ("max_steps",) if generation != "A1" else ("trainer.max_steps", "orchestrator.max_steps")
     prime.done("set", *(f"{key}=8" for key in keys), "--restart", "--yes")
     last = 8 if generation == "C" else 7
@@ -172,9 +172,9 @@ def test_refused_config_stops_nothing(box: Box) -> None:
     box.env["STANDIN_REFUSE"] = "orchestrator.batch_size=96"
     prime = started(box, "C")
     before = prime.config.read_bytes()
-    done = box.run("set", "orchestrator.batch_size=96", "--restart", "--yes")
-    assert done.returncode == 3
-    assert "96 is refused by the test" in done.stderr
+    result = box.run("set", "orchestrator.batch_size=96", "--restart", "--yes")
+    assert result.returncode == 3
+    assert "96 is refused by the test" in result.stderr
     assert prime.config.read_bytes() == before
     assert prime.attempt("trainer") == prime.attempt("orchestrator") == 1
     assert prime.wait_for_steps("trainer", prime.steps("trainer")[-1] + 1)
@@ -184,8 +184,8 @@ def test_trainer_without_memory_fails_with_its_cause(box: Box) -> None:
     box.env["STANDIN_OOM_AT"] = "trainer:4"
     prime = prime_box(box, "C")
     prime.up("prime-rl", "--no-wait")
-    found = box.wait_for("trainer", "failed", timeout_s=30)
-    assert "memory" in found["reason"]
+    component = box.wait_for("trainer", "failed", timeout_s=30)
+    assert "memory" in component["reason"]
     assert prime.steps("trainer")[-1] == 3
     status = box.json("status")
     assert (status["state"], status["alive"], status["failed"]) == ("failed", True, ["trainer"])
@@ -195,7 +195,7 @@ def test_trainer_without_memory_fails_with_its_cause(box: Box) -> None:
 def test_run_that_a_person_started_by_hand_is_watched(box: Box) -> None:
     """`rltui watch` on the folder that `rl` writes, while it does."""
     prime = prime_box(box, "C", max_steps=5)
-    words = [
+    argv = [
         "uv",
         "run",
         "--project",
@@ -206,12 +206,12 @@ def test_run_that_a_person_started_by_hand_is_watched(box: Box) -> None:
         "--run.name",
         "by-hand",
     ]
-    done = subprocess.run(words, cwd=box.work, env=box.env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run(argv, cwd=box.work, env=box.env, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
     run = box.work / "outputs" / "by-hand"
     status = box.json("watch", str(run), "--no-tui")
     assert (status["step"], status["framework"]) == (5, "prime-rl")
-    shown = {log["id"] for log in status["logs"] if log["name"]}
-    assert {"orchestrator", "trainer", "inference"} <= shown
+    log_ids = {log["id"] for log in status["logs"] if log["name"]}
+    assert {"orchestrator", "trainer", "inference"} <= log_ids
     assert "RL trainer finished!" in box.run("logs", "trainer").stdout
     assert not prime.output.exists()

@@ -42,21 +42,21 @@ def test_weights_are_uploaded_once_somebody_is_logged_in(counters: Box) -> None:
     assert (plan["files"], plan["url"]) == (["config.json", "model.safetensors"], None)
     (folder / "STABLE").unlink()
     weights(counters.work / "out", 20)
-    refused = counters.run("publish", "40", "alice/m", "--yes")
-    assert (refused.returncode, "is not complete" in refused.stderr) == (3, True)
+    refusal = counters.run("publish", "40", "alice/m", "--yes")
+    assert (refusal.returncode, "is not complete" in refusal.stderr) == (3, True)
     (folder / "STABLE").touch()
 
-    refused = counters.run("publish", "40", "alice/m", "--yes")
-    assert (refused.returncode, "Not logged in." in refused.stderr) == (5, True)
+    refusal = counters.run("publish", "40", "alice/m", "--yes")
+    assert (refusal.returncode, "Not logged in." in refusal.stderr) == (5, True)
     assert not (counters.work / "told").exists()
     counters.env["HF_TOKEN"] = "hf_x"  # finding S6: exported after the run began
-    told = counters.json("publish", "40", "alice/m", "--private", "--exclude", "*.bin", "--yes")
-    assert told["url"] == "https://hub.test/alice/m/commit/1"
+    document = counters.json("publish", "40", "alice/m", "--private", "--exclude", "*.bin", "--yes")
+    assert document["url"] == "https://hub.test/alice/m/commit/1"
     assert (counters.work / "told").read_text().split("|")[:-1] == [
         "upload", "alice/m", str(folder), ".", "--exclude=STABLE", "--exclude=*.bin",
         "--commit-message=one: step 40", "--private",
     ]  # fmt: skip
-    kept = [file for file in (counters.work / "out/.rltui").rglob("*") if file.is_file()]
-    assert not [file for file in kept if b"hf_x" in file.read_bytes()], "it is written nowhere"
+    leaks = [file for file in (counters.work / "out/.rltui").rglob("*") if file.is_file()]
+    assert not [file for file in leaks if b"hf_x" in file.read_bytes()], "it is written nowhere"
     assert "publish exited: https://hub.test/alice/m/commit/1" in counters.run("events").stdout
-    assert counters.component("publish")["reason"] == told["url"]
+    assert counters.component("publish")["reason"] == document["url"]

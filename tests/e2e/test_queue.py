@@ -47,19 +47,19 @@ class Queue:
         (self.box.work / "job.toml").write_text(layout)
         (self.box.work / "run.toml").write_text("# how it begins\nseed = 0\nlr = 1.0\n")
 
-    def ask(self, *words: str) -> str:
-        done = self.box.run(*words)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def ask(self, *arguments: str) -> str:
+        result = self.box.run(*arguments)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     @property
     def entries(self) -> dict[str, dict[str, Any]]:
         document = json.loads((self.folder / "queue.json").read_text())
-        return {each["name"]: {"state": "waiting", **each} for each in document["entries"]}
+        return {entry["name"]: {"state": "waiting", **entry} for entry in document["entries"]}
 
     @property
     def states(self) -> dict[str, str]:
-        return {name: each["state"] for name, each in self.entries.items()}
+        return {name: entry["state"] for name, entry in self.entries.items()}
 
     def wait(self, *, timeout_s: float = 60.0) -> None:
         """Until all have ended."""
@@ -82,14 +82,14 @@ class Queue:
         pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
         here = str(self.box.work).encode()
         words_of = {pid: b" ".join(_words_of(pid)) for pid in pids}
-        return [pid for pid, words in words_of.items() if b" --entry=" in words and here in words]
+        return [pid for pid, argv in words_of.items() if b" --entry=" in argv and here in argv]
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
         """Returns how many there were."""
-        found = self.supervisors()
-        for pid in found:
+        pids = self.supervisors()
+        for pid in pids:
             os.kill(pid, number)
-        return len(found)
+        return len(pids)
 
 
 def _words_of(pid: int) -> list[bytes]:
@@ -106,13 +106,13 @@ def _is_of_queue(pid: int) -> bool:
 
 @pytest.fixture
 def queue(box: Box) -> Iterator[Queue]:
-    made = Queue(box)
-    made.write()
-    yield made
-    made.ask("queue", "pause")
-    retry_until(lambda: not set(made.states.values()) & {"starting", "ending"}, timeout_s=60.0)
-    made.kill(signal.SIGTERM)
-    retry_until(lambda: not made.supervisors())
+    daemon = Queue(box)
+    daemon.write()
+    yield daemon
+    daemon.ask("queue", "pause")
+    retry_until(lambda: not set(daemon.states.values()) & {"starting", "ending"}, timeout_s=60.0)
+    daemon.kill(signal.SIGTERM)
+    retry_until(lambda: not daemon.supervisors())
 
 
 @pytest.mark.slow
@@ -123,24 +123,24 @@ def test_a_run_is_started_once_though_its_supervisor_is_killed_meanwhile(queue: 
     queue.wait()
     assert queue.states == {"a": "done"}
     assert queue.starts() == {"run": 1}
-    own = queue.box.work / "outputs/run/.rltui/config/run.toml"
-    assert own.read_text() == "# how it begins\nseed = 0\nlr = 2.0\n"
-    sheet = json.loads((own.parents[1] / "run.json").read_text())
+    run_config = queue.box.work / "outputs/run/.rltui/config/run.toml"
+    assert run_config.read_text() == "# how it begins\nseed = 0\nlr = 2.0\n"
+    sheet = json.loads((run_config.parents[1] / "run.json").read_text())
     assert sheet["entry"] == queue.entries["a"]["id"]
     retry_until(lambda: not queue.supervisors())
-    assert "a" not in [each["experiment"] for each in queue.box.json("ls") if each["state"] == "running"]
+    assert "a" not in [entry["experiment"] for entry in queue.box.json("ls") if entry["state"] == "running"]
 
 
 def test_what_check_refuses_is_never_queued(box: Box) -> None:
     """The whole of a sweep, before any of it: each combination, not each value alone."""
     write_example(box.work, port=8000, steps=3)
     bad = ("orchestrator.batch_size=128,96", "orchestrator.rollouts_per_example=16,32,64")
-    for words in (("sweep", "rl.toml", *bad), ("sweep", "rl.toml", *bad, "--dry-run")):
-        done = box.run(*words)
-        assert done.returncode == 3, done
-        assert done.stdout == ""
-        assert "1 of 6 runs break a rule" in done.stderr
-        assert "batch_size=96 orchestrator.rollouts_per_example=64: " in done.stderr
+    for arguments in (("sweep", "rl.toml", *bad), ("sweep", "rl.toml", *bad, "--dry-run")):
+        result = box.run(*arguments)
+        assert result.returncode == 3, result
+        assert result.stdout == ""
+        assert "1 of 6 runs break a rule" in result.stderr
+        assert "batch_size=96 orchestrator.rollouts_per_example=64: " in result.stderr
     alone = box.run("queue", "add", "rl.toml", "--", "--orchestrator.batch_size=100")
     assert (alone.returncode, "rollouts_per_example" in alone.stderr) == (3, True), alone
     assert not (box.root / "state/rltui/queue/queue.json").exists()
@@ -161,8 +161,8 @@ def test_a_failed_member_is_tried_again_with_another_value(queue: Queue) -> None
     queue.wait()
     assert queue.states == {first: "done", second: "failed"}
     assert queue.entries[first]["told"] == "lr=3.5 seed=0"
-    own = next(Path(queue.entries[first]["folder"]).glob(".rltui/config/*.toml"))
-    assert own.read_text() == "# how it begins\nseed = 0\nlr = 3.5\n"
+    run_config = next(Path(queue.entries[first]["folder"]).glob(".rltui/config/*.toml"))
+    assert run_config.read_text() == "# how it begins\nseed = 0\nlr = 3.5\n"
 
 
 @pytest.mark.slow
@@ -243,8 +243,8 @@ def test_two_sweeps_at_once_and_a_file_that_is_damaged_while_they_run(queue: Que
         )
 
     with ThreadPoolExecutor(2) as pool:
-        told = list(pool.map(sweep, (1, 2)))
-    assert len({re.findall(r"the sweep is called (\S+);", text)[0] for text in told}) == 2
+        results = list(pool.map(sweep, (1, 2)))
+    assert len({re.findall(r"the sweep is called (\S+);", text)[0] for text in results}) == 2
     retry_until(lambda: "running" in queue.states.values())
     (queue.folder / "queue.json").write_text("{")
     retry_until(lambda: (queue.folder / "queue.json").stat().st_size > 1)
@@ -275,8 +275,8 @@ def test_a_sweep_of_the_embedded_engine_two_at_a_time_with_a_rule_that_stops_som
     retry_until(has_ended, timeout_s=540.0)
     assert most == 2
     assert set(queue.states.values()) == {"stopped"}
-    for each in queue.entries.values():
-        assert re.fullmatch(r"stopped by the rule 'reward < 2 at 3': reward [\d.]+ at step 3", each["why"])
+    for entry in queue.entries.values():
+        assert re.fullmatch(r"stopped by the rule 'reward < 2 at 3': reward [\d.]+ at step 3", entry["why"])
     journal = next((queue.box.work / "outputs").glob("s-lr1e-6-seed0/.rltui/journal.jsonl")).read_text()
     assert "stopped by the rule" in journal
 
@@ -292,7 +292,7 @@ def test_runs_get_devices_of_their_own_and_wait_for_them(queue: Queue) -> None:
     for name in ("a", "b", "c"):
         queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", name, "--gpus", "1")
     retry_until(lambda: list(queue.states.values()) == ["running", "running", "waiting"], timeout_s=60.0)
-    assert [each.get("devices", "") for each in queue.entries.values()] == ["0", "1", ""]
+    assert [entry.get("devices", "") for entry in queue.entries.values()] == ["0", "1", ""]
     retry_until(lambda: "GPU 0 is given to a" in queue.entries["c"]["why"])
     record = (box.work / "outputs/b/.rltui/experiment.toml").read_text()
     assert 'devices = "1"' in record

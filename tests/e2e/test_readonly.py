@@ -27,7 +27,7 @@ def journal(box: Box) -> str:
 def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box) -> None:
     counters.json(*UP)
     before = counters.json("status")["components"]
-    told = journal(counters)
+    entries = journal(counters)
     argv = [sys.executable, "-m", "rltui", "--readonly", "one"]
     terminal = Terminal(argv, cwd=counters.work, env=counters.env)
     try:
@@ -42,12 +42,12 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
         assert [(item["pid"], item["state"]) for item in after] == [
             (item["pid"], item["state"]) for item in before
         ]
-        assert journal(counters) == told
+        assert journal(counters) == entries
 
-        supervisor = int(re.findall(r"supervisor started, pid (\d+)", told)[-1])
+        supervisor = int(re.findall(r"supervisor started, pid (\d+)", entries)[-1])
         os.kill(supervisor, signal.SIGKILL)
         terminal.wait_for("a read-only client starts none")
-        assert journal(counters) == told, "it started no supervisor"
+        assert journal(counters) == entries, "it started no supervisor"
         counters.json("status")  # this does
         terminal.wait_for("trainer ● ready")
         retry_until(lambda: "reconnecting" not in terminal.screen())
@@ -56,20 +56,20 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
 
     counters.run("down")
     argv = [sys.executable, "-m", "rltui", "-n", "one", "--readonly"]
-    shown = counters.work / "shown"
-    shell = ["sh", "-c", f"{' '.join(argv)} 2>{shown}; echo ended; sleep 100"]
+    export_folder = counters.work / "shown"
+    shell = ["sh", "-c", f"{' '.join(argv)} 2>{export_folder}; echo ended; sleep 100"]
     terminal = Terminal(shell, cwd=counters.work, env=counters.env)
     try:
         terminal.wait_for("ended")
     finally:
         terminal.close()
-    assert "no supervisor of one runs, and a read-only client starts none" in shown.read_text()
-    assert "rltui status one" in shown.read_text()
+    assert "no supervisor of one runs, and a read-only client starts none" in export_folder.read_text()
+    assert "rltui status one" in export_folder.read_text()
     assert not list((counters.root / "run/rltui").glob("*.sock"))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "output_texts"),
     [
         (("run.toml",), "'run.toml' is a config file"),
         (("a", "b"), "creates none"),
@@ -77,8 +77,8 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
         (("-n", "nobody"), "no experiment 'nobody'"),
     ],
 )
-def test_readonly_usage(counters: Box, arguments: tuple[str, ...], words: str) -> None:
-    done = counters.run("--readonly", *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
+def test_readonly_usage(counters: Box, arguments: tuple[str, ...], output_texts: str) -> None:
+    result = counters.run("--readonly", *arguments)
+    assert result.returncode == 2
+    assert output_texts in result.stderr
     assert not Path(counters.work / "elsewhere").exists()

@@ -43,14 +43,21 @@ def test_what_a_dying_program_prints_leaves_without_its_secrets(box: Box) -> Non
     command = ["sh", "-c", f"env | grep RLTUI_ALERT >> {box.root}/told; cat >> {box.root}/told"]
     settings.write_text(f"[alerts]\ncommand = {json.dumps(command)}\n")
     texts = {"up": str(box.run("up", "run.toml", "-l", "job.toml", "-n", "one", "-o", "out"))}
-    told = box.root / "told"
-    retry_until(lambda: told.exists() and "\n{" in told.read_text())
-    texts["alert"] = told.read_text()
+    output_file = box.root / "told"
+    retry_until(lambda: output_file.exists() and "\n{" in output_file.read_text())
+    texts["alert"] = output_file.read_text()
     assert "401 api_key" in texts["alert"]
-    for words in ("status --json", "events --json", "logs trainer", "logs trainer --json", "down", "status"):
-        texts[words] = str(box.run(*words.split()))
-    for words in ("--json", "--worst 1", "--worst 1 --json --full"):
-        texts[words] = box.run("rollouts", "-n", "one", *words.split()).stdout
+    for command_line in (
+        "status --json",
+        "events --json",
+        "logs trainer",
+        "logs trainer --json",
+        "down",
+        "status",
+    ):
+        texts[command_line] = str(box.run(*command_line.split()))
+    for command_line in ("--json", "--worst 1", "--worst 1 --json --full"):
+        texts[command_line] = box.run("rollouts", "-n", "one", *command_line.split()).stdout
     assert "password: (hidden)" in texts["--worst 1"]
     assert json.loads(texts["--worst 1 --json --full"])["samples"][0]["reward"] == 0.5
     for name in ("said.md", "said.jsonl"):
@@ -59,6 +66,6 @@ def test_what_a_dying_program_prints_leaves_without_its_secrets(box: Box) -> Non
     assert json.loads(texts["said.jsonl"])["completion"] == "yes"
     assert box.run("export", "one", "-o", "report").returncode == 0
     texts |= {str(path): path.read_text() for path in (box.work / "report").rglob("*") if path.is_file()}
-    shown = {name: secret for name, text in texts.items() for secret in SECRETS if secret in text}
-    assert shown == {}
+    leaks = {name: secret for name, text in texts.items() for secret in SECRETS if secret in text}
+    assert leaks == {}
     assert "TELLTALE2" in box.run("logs", "trainer", "--raw").stdout

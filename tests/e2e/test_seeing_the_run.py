@@ -58,27 +58,27 @@ def test_collapse_is_told_and_taken_back(learning: Box) -> None:
     assert words(learning) == []
     assert learning.run("note", "what if it were faster").returncode == 0
 
-    edited = learning.run("set", "optim.lr=2.5", "--restart", "--yes")
-    assert edited.returncode == 0, edited.stderr
-    began = status(learning)["step"]
+    edit = learning.run("set", "optim.lr=2.5", "--restart", "--yes")
+    assert edit.returncode == 0, edit.stderr
+    first_step = status(learning)["step"]
     retry_until(lambda: "reward collapsed" in words(learning), timeout_s=90)
-    assert status(learning)["step"] <= began + 25
-    told = next(item for item in status(learning)["progress"]["concerns"] if "collapsed" in item["word"])
-    good = int(re.search(r"restart --from (\d+)", told["text"])[1])  # type: ignore[index]  # it says so
-    assert good <= began
-    assert "lr 0.00025 → 2.5" in told["text"]
+    assert status(learning)["step"] <= first_step + 25
+    issue = next(item for item in status(learning)["progress"]["concerns"] if "collapsed" in item["word"])
+    good = int(re.search(r"restart --from (\d+)", issue["text"])[1])  # type: ignore[index]  # it says so
+    assert good <= first_step
+    assert "lr 0.00025 → 2.5" in issue["text"]
 
     terminal = Terminal([sys.executable, "-m", "rltui", "demo"], cwd=learning.work, env=learning.env)
     try:
         terminal.wait_for("reward collapsed")
         terminal.press(typed("knob.roll-back"))
-        asked = terminal.wait_for("y: Write + restart")
-        assert f"Go back to checkpoint {good}, and take back: trainer.optim.lr 0.00025 → 2.5?" in asked
+        screen = terminal.wait_for("y: Write + restart")
+        assert f"Go back to checkpoint {good}, and take back: trainer.optim.lr 0.00025 → 2.5?" in screen
         terminal.press(typed("dialog.yes"))
         retry_until(lambda: words(learning) == [], timeout_s=60)
         retry_until(lambda: status(learning)["step"] >= good + 10, timeout_s=90)
-        again = rewards(learning)
-        assert min(value for step, value in again.items() if step > good + 3) > 0.5
+        later_rewards = rewards(learning)
+        assert min(value for step, value in later_rewards.items() if step > good + 3) > 0.5
         for name, sign in SCREENS.items():
             terminal.press(typed(f"screen.{name}"))
             terminal.wait_for(sign)
@@ -89,6 +89,6 @@ def test_collapse_is_told_and_taken_back(learning: Box) -> None:
     assert {"note", "edit", "resume", "alert", "checkpoint"} <= set(kinds)
     worst = learning.json("rollouts", "--step", str(good), "--worst", "3")
     assert len(worst["samples"]) == 3
-    found = learning.run("logs", "--all", "--grep", rf"Step {good} \|").stdout
-    assert "trainer#1" in found
-    assert "orchestrator#1" in found
+    log_lines = learning.run("logs", "--all", "--grep", rf"Step {good} \|").stdout
+    assert "trainer#1" in log_lines
+    assert "orchestrator#1" in log_lines

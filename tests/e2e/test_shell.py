@@ -90,9 +90,9 @@ def test_each_experiment_has_the_limits_of_its_own_shell(teller: Box) -> None:
 @pytest.mark.slow
 def test_too_low_a_limit_is_said_before_anything_is_made(teller: Box) -> None:
     """Finding F5."""
-    refused = up(teller, "one", "ulimit -n 24")
-    assert refused.returncode == 1
-    assert "only 24 files may be open at once" in refused.stderr
+    refusal = up(teller, "one", "ulimit -n 24")
+    assert refusal.returncode == 1
+    assert "only 24 files may be open at once" in refusal.stderr
     assert not (teller.work / "one").exists()
 
 

@@ -17,8 +17,11 @@ def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Bo
     entry += 'command = ["sleep", "600"]\npart_of_run = false\n'
     layout.write_text(f"{layout.read_text()}\n{entry}")
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    done = counters.run("shell", "--as", "absent")
-    assert (done.returncode, "there are: inference, orchestrator, trainer, notes" in done.stderr) == (2, True)
+    result = counters.run("shell", "--as", "absent")
+    assert (result.returncode, "there are: inference, orchestrator, trainer, notes" in result.stderr) == (
+        2,
+        True,
+    )
 
     rltui = f"{sys.executable} -m rltui shell"
     env = counters.env | {"SHELL": "/bin/sh", "PS1": "$ "}
@@ -37,14 +40,14 @@ def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Bo
         terminal.wait_for("still 42")
         shell = counters.component("shell")
         assert (shell["manual"], shell["state"], shell["stalled"]) == (True, "ready", False)
-        refused = counters.run("shell", "--", "ls")
-        assert (refused.returncode, "has a shell already" in refused.stderr) == (4, True)
+        refusal = counters.run("shell", "--", "ls")
+        assert (refusal.returncode, "has a shell already" in refusal.stderr) == (4, True)
         terminal.press("exit 3", "Enter")
         terminal.wait_for("exited 3 at")
     finally:
         terminal.close()
     status = counters.json("status")
-    assert "shell" not in [each["id"] for each in status["components"]]
+    assert "shell" not in [component["id"] for component in status["components"]]
     assert status["failed"] == []
     assert "still 42" in counters.run("logs", "shell").stdout
 

@@ -56,8 +56,8 @@ def write_experiment(box: Box, *components: str) -> None:
 
 
 def up(box: Box) -> None:
-    done = box.run("up", "run.toml", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
-    assert done.returncode == 0, done.stderr
+    result = box.run("up", "run.toml", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
+    assert result.returncode == 0, result.stderr
 
 
 def journal(box: Box, kind: str) -> list[dict[str, Any]]:
@@ -88,8 +88,8 @@ def test_policies_of_components_that_fail(box: Box) -> None:
         component("hopeless", flaky, "{workspace}/hopeless", "3", restart=POLICY),
         component("waits", flaky, "{workspace}/waits", "9", restart=SLOWLY),
         *(
-            component(name, flaky, f"{{workspace}}/{name}", "1", words, restart=POLICY)
-            for name, words in (("memory", OUT_OF_MEMORY), ("config", "RL config validation failed:"))
+            component(name, flaky, f"{{workspace}}/{name}", "1", output, restart=POLICY)
+            for name, output in (("memory", OUT_OF_MEMORY), ("config", "RL config validation failed:"))
         ),
     )
     up(box)
@@ -102,22 +102,22 @@ def test_policies_of_components_that_fail(box: Box) -> None:
     assert any("flaky" in text and "exited 1; failure 2 of 3" in text for text in texts)
 
     # It gives up after so many failures, and a person can start it again.
-    found = box.wait_for("hopeless", "failed")
-    assert found["attempt"] == 3
-    assert found["reason"] == "exited 1; not started again after 3 failures within 1h00m"
+    status = box.wait_for("hopeless", "failed")
+    assert status["attempt"] == 3
+    assert status["reason"] == "exited 1; not started again after 3 failures within 1h00m"
     assert box.run("start", "hopeless", "--yes", "--wait").returncode == 0
     assert box.component("hopeless")["state"] == "ready"
 
     # What would end the same way is not tried again.
     for name, cause in (("memory", "out of GPU memory"), ("config", "config")):
-        found = box.wait_for(name, "failed")
-        assert found["attempt"] == 1
-        assert cause in found["reason"]
-        assert "another start would end the same way" in found["reason"]
+        status = box.wait_for(name, "failed")
+        assert status["attempt"] == 1
+        assert cause in status["reason"]
+        assert "another start would end the same way" in status["reason"]
 
     # A stop during the back-off is the end of it.
-    found = box.wait_for("waits", "backoff")
-    assert found["retry_at"] > 0
+    status = box.wait_for("waits", "backoff")
+    assert status["retry_at"] > 0
     assert box.json("status")["state"] == "failed", "of others"
     assert box.run("stop", "waits", "--yes", "--wait").returncode == 0
     assert box.component("waits")["state"] == "stopped"
@@ -210,8 +210,8 @@ def test_kept_leftovers_are_listed_and_a_restart_ends_them_first(box: Box) -> No
     pids = family(box, "keep")
     main = box.wait_for("serve", "ready")["pid"]
     os.kill(main, signal.SIGKILL)
-    found = box.wait_for("serve", "failed")
-    assert found["signal"] == "SIGKILL"
+    component = box.wait_for("serve", "failed")
+    assert component["signal"] == "SIGKILL"
     orphans = retry_until(lambda: box.json("status")["orphans"])
     assert {orphan["pid"] for orphan in orphans} == {pids["titled"], pids["port"]}
     assert [orphan["ports"] for orphan in orphans if orphan["pid"] == pids["port"]] == [[pids["listens"]]]

@@ -44,8 +44,8 @@ def open_terminal(box: Box, *, columns: int = 160, rows: int = 45) -> Terminal:
 
 def knob_under_cursor(screen: str) -> str:
     """Name and value of the selected row of the knob table, `""` while it is being painted."""
-    found = re.findall(r"[│┃]▸ *(\S+ +\S+)", screen)
-    return found[-1] if found else ""
+    knobs = re.findall(r"[│┃]▸ *(\S+ +\S+)", screen)
+    return knobs[-1] if knobs else ""
 
 
 def another_knob(before: str, screen: str) -> str:
@@ -80,8 +80,8 @@ def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal)
     terminal.wait_for("enter: write")
     terminal.press("BSpace", "BSpace", "BSpace", "1", "0", "0")
     screen = terminal.wait_for("divisible")
-    for word in ("96", "112", "rollouts_per_example"):
-        assert word in screen
+    for fragment in ("96", "112", "rollouts_per_example"):
+        assert fragment in screen
     terminal.press(typed("editor.write-restart"))
     assert (learning.work / "rl.toml").read_text() == text, "an invalid value is not written"
     terminal.press("BSpace", "BSpace", "BSpace", "6", "4")
@@ -92,8 +92,8 @@ def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal)
     after = pids(learning)
     assert after["inference"] == before["inference"]
     assert after["orchestrator"][1] == after["trainer"][1] == 2
-    resumed = step(learning)
-    retry_until(lambda: step(learning) >= resumed + 3, timeout_s=60)
+    first_step = step(learning)
+    retry_until(lambda: step(learning) >= first_step + 3, timeout_s=60)
 
 
 @pytest.mark.slow
@@ -102,8 +102,8 @@ def test_killed_app_and_lost_terminal_stop_nothing(learning: Box, terminal: Term
     before = pids(learning)
     os.kill(terminal.pid, signal.SIGKILL)
     assert pids(learning) == before
-    with closing(open_terminal(learning, columns=80, rows=24)) as again:
-        again.wait_for("trainer ● ready")
+    with closing(open_terminal(learning, columns=80, rows=24)) as second_terminal:
+        second_terminal.wait_for("trainer ● ready")
     assert pids(learning) == before
     reached = step(learning)
     retry_until(lambda: step(learning) > reached, timeout_s=60)

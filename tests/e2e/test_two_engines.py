@@ -45,7 +45,7 @@ def test_two_experiments_from_one_config(engine: Box, free_port: int) -> None:
     assert (engine.work / "rl.toml").read_text() == text, "the config is not edited"
 
     assert engine.run("down", "a").returncode == 0
-    done = engine.json("status", "b")["step"] or 0
-    retry_until(lambda: (engine.json("status", "b")["step"] or 0) >= done + 2, timeout_s=90)
+    step = engine.json("status", "b")["step"] or 0
+    retry_until(lambda: (engine.json("status", "b")["step"] or 0) >= step + 2, timeout_s=90)
     states = {item["id"]: item["state"] for item in engine.json("status", "b")["components"]}
     assert states["orchestrator"] == states["inference"] == "ready", "it never needed the other's server"

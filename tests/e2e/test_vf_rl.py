@@ -24,29 +24,31 @@ def test_a_run_from_its_start_to_another_start(box: Box) -> None:
     box.env["PATH"] = "/usr/bin:/bin"
     started = box.run("up", "vf.toml", "-n", "one")
     assert started.returncode == 0, started.stderr
-    ended = retry_until(lambda: (told := box.json("status", "one"))["step"] == 9 and told, timeout_s=30)
-    assert ended["reward"] == 0.09
-    states = {each["id"]: each["state"] for each in ended["components"]}
+    final_status = retry_until(
+        lambda: (status := box.json("status", "one"))["step"] == 9 and status, timeout_s=30
+    )
+    assert final_status["reward"] == 0.09
+    states = {component["id"]: component["state"] for component in final_status["components"]}
     assert (states["environment"], states["inference"]) == ("exited", "ready")
     folder = box.work / "outputs/reverse-text"
     assert '"output_dir": "' + str(folder) in box.run("logs", "trainer", "-n", "one").stdout
     assert {path.name for path in folder.glob("checkpoint-*")} == {"checkpoint-4", "checkpoint-8"}
     # Finding S7: samples are in the log alone, which is said; adapters are listed, and can be published.
-    for words in (["rollouts", "-n", "one"], ["rollouts", "-n", "one", "--worst", "3"]):
-        none = box.run(*words)
+    for command in (["rollouts", "-n", "one"], ["rollouts", "-n", "one", "--worst", "3"]):
+        none = box.run(*command)
         assert (none.returncode, "its samples are in the log of the trainer" in none.stderr) == (2, True)
-    listed = box.json("checkpoints", "one")["checkpoints"]
-    assert all("adapters" in each["parts"] for each in listed), listed
+    checkpoints = box.json("checkpoints", "one")["checkpoints"]
+    assert all("adapters" in component["parts"] for component in checkpoints), checkpoints
     upload = box.json("publish", "8", "alice/m", "-n", "one", "--plan")
     assert upload["files"] == ["adapter_config.json", "adapter_model.safetensors", "trainer_state.json"]
-    refused = box.run("use-checkpoint", "8", "vf.toml", "-n", "one")
-    assert (refused.returncode, "holds adapters (adapter_config.json)" in refused.stderr) == (3, True)
+    refusal = box.run("use-checkpoint", "8", "vf.toml", "-n", "one")
+    assert (refusal.returncode, "holds adapters (adapter_config.json)" in refusal.stderr) == (3, True)
     plan = box.json("restart", "trainer", "--plan", "-n", "one")
     assert plan["start"] == ["inference", "trainer"]
     assert any("cannot continue from a checkpoint" in reason for reason in plan["reasons"])
-    assert [each["steps"] for each in plan["archived"]] == [[4, 8]]
-    refused = box.run("restart", "trainer", "--from", "8", "--yes", "-n", "one")
-    assert "there is no going on from checkpoint 8" in refused.stderr + refused.stdout
+    assert [component["steps"] for component in plan["archived"]] == [[4, 8]]
+    refusal = box.run("restart", "trainer", "--from", "8", "--yes", "-n", "one")
+    assert "there is no going on from checkpoint 8" in refusal.stderr + refusal.stdout
     assert box.run("down", "one").returncode == 0
 
 
@@ -71,9 +73,9 @@ def test_convert_writes_a_new_file_and_never_over_another(
     monkeypatch.delenv("RLTUI_PRIME_RL", raising=False)
     (tmp_path / "vf.toml").write_text(SEED)
     assert main(["convert", "--to", "prime-rl", "vf.toml", "--yes"]) == 0
-    told = capsys.readouterr()
-    assert "+group_size = 16" in told.out
-    assert "note: micro_batch_size has no counterpart" in told.err
+    output = capsys.readouterr()
+    assert "+group_size = 16" in output.out
+    assert "note: micro_batch_size has no counterpart" in output.err
     assert main(["check", "--no-own", "vf.prime-rl.toml"]) == 0
     assert main(["convert", "--to", "prime-rl", "vf.toml", "--yes"]) == 4
     assert "is there already" in capsys.readouterr().err

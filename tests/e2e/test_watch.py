@@ -69,9 +69,9 @@ def test_a_run_is_looked_at_and_left_alone(box: Box, run: Path) -> None:
     assert "inference     ◌ no file yet  logs/latest/inference.log" in text
     assert "trainer       ● growing      logs/latest/trainer.log" in text
     for command in (("start",), ("restart", "trainer"), ("stop", "--yes"), ("orphans", "--free", "1")):
-        refused = box.run(*command)
-        assert refused.returncode == 2, command
-        assert "is observed" in refused.stderr
+        refusal = box.run(*command)
+        assert refusal.returncode == 2, command
+        assert "is observed" in refusal.stderr
     assert box.json("watch", str(run), "--no-tui")["experiment"] == run.name  # the same one again
     assert tree(run) == before
 

@@ -12,18 +12,18 @@ from contextlib import ExitStack
 
 
 def main(arguments: list[str]) -> int:
-    at = arguments.index("--")
-    first, last = map(int, arguments[:at] or ("8000", "8010"))
-    with ExitStack() as held:
+    separator = arguments.index("--")
+    first, last = map(int, arguments[:separator] or ("8000", "8010"))
+    with ExitStack() as listeners:
         for port in range(first, last + 1):
-            listener = held.enter_context(socket.socket())
+            listener = listeners.enter_context(socket.socket())
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 listener.bind(("0.0.0.0", port))
             except OSError:  # somebody serves there: as good
                 continue
             listener.listen()
-        return subprocess.run(arguments[at + 1 :], check=False).returncode
+        return subprocess.run(arguments[separator + 1 :], check=False).returncode
 
 
 if __name__ == "__main__":

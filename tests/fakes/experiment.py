@@ -122,7 +122,7 @@ class FakeMergedLog(FakeLog):
     def number_at(self, offset: int) -> int | None:
         return offset
 
-    def number_near(self, at: float) -> int | None:
+    def number_near(self, time: float) -> int | None:
         return 0
 
 
@@ -182,8 +182,8 @@ def running_status(**values: object) -> Status:
 
 
 def stopped_status() -> Status:
-    parts = tuple(component(name, STOPPED) for name in LOGS)
-    return running_status(state="stopped", components=parts, progress=Progress())
+    components = tuple(component(name, STOPPED) for name in LOGS)
+    return running_status(state="stopped", components=components, progress=Progress())
 
 
 def gpu_report(count: int = 2) -> GpuReport:
@@ -260,9 +260,9 @@ def gpu_histories(report: GpuReport) -> GpuHistories:
         for share in device.shares:
             label = share.component if share.owner == "component" and share.component else "others"
             sizes = series.setdefault(label, [0] * len(times))
-            for at, time in enumerate(times):
+            for index, time in enumerate(times):
                 grown = 1.0 if label != "trainer" else max(0.0, min(1.0, (time + 480) / 300))
-                sizes[at] += int(share.used_bytes * grown)
+                sizes[index] += int(share.used_bytes * grown)
         histories.append(
             GpuHistory(
                 device=device.key,
@@ -493,16 +493,20 @@ class FakeExperiment(Experiment):
     async def prune(self, retention: Retention, only: tuple[int, ...]) -> PrunePlan:
         plan = prune_plan(self.checkpoint_report, retention, only)
         self.pruned.append(plan)
-        gone = {each.step for each in plan.delete}
-        left = tuple(each for each in self.checkpoint_report.checkpoints if each.step not in gone)
-        self.checkpoint_report = self.checkpoint_report.model_copy(update={"checkpoints": left})
+        deleted_steps = {checkpoint.step for checkpoint in plan.delete}
+        remaining = tuple(
+            checkpoint
+            for checkpoint in self.checkpoint_report.checkpoints
+            if checkpoint.step not in deleted_steps
+        )
+        self.checkpoint_report = self.checkpoint_report.model_copy(update={"checkpoints": remaining})
         return plan.model_copy(update={"done": True})
 
     async def bring_back(self, name: str) -> CheckpointReport:
         if self.error:
             raise self.error
-        left = tuple(each for each in self.checkpoint_report.set_aside if each.name != name)
-        self.checkpoint_report = self.checkpoint_report.model_copy(update={"set_aside": left})
+        remaining = tuple(folder for folder in self.checkpoint_report.set_aside if folder.name != name)
+        self.checkpoint_report = self.checkpoint_report.model_copy(update={"set_aside": remaining})
         return self.checkpoint_report
 
     async def evals(self) -> EvalReport:
@@ -515,8 +519,8 @@ class FakeExperiment(Experiment):
         return QueuedEval(id=str(len(self.evaluated)), request=request, env=request.env or "reverse-text")
 
     async def cancel_eval(self, id_: str) -> EvalReport:
-        left = tuple(each for each in self.eval_report.queue if each.id != id_)
-        self.eval_report = self.eval_report.model_copy(update={"queue": left})
+        remaining = tuple(entry for entry in self.eval_report.queue if entry.id != id_)
+        self.eval_report = self.eval_report.model_copy(update={"queue": remaining})
         return self.eval_report
 
     async def order_evals(self, every: int, request: EvalRequest = ANY_TARGET) -> EvalReport:
@@ -582,7 +586,7 @@ class FakeExperiment(Experiment):
     def open_merged(self, logs: Sequence[LogEntry]) -> FakeMergedLog:
         return FakeMergedLog([(log.component, line) for log in logs for line in LOGS[log.component]])
 
-    def log_offset_at(self, log: LogEntry, at: float) -> int | None:
+    def log_offset_at(self, log: LogEntry, time: float) -> int | None:
         return 0
 
     def search_log(

@@ -12,6 +12,6 @@ FrameworkT = TypeVar("FrameworkT", bound=Framework)
 
 def answering(framework: FrameworkT, **answers: Any) -> FrameworkT:
     """The same framework with other attributes, or functions in place of its methods."""
-    changed = copy(framework)
-    vars(changed).update(answers)
-    return changed
+    double = copy(framework)
+    vars(double).update(answers)
+    return double

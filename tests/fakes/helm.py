@@ -63,22 +63,22 @@ def make_helm(folder: Path, examples: Mapping[str, Mapping[str, Any]]) -> Mappin
     (chart / "examples").mkdir(exist_ok=True)
     for name, values in examples.items():
         (chart / "examples" / f"{name}.yaml").write_text(json.dumps(values))
-    known = {_PYTHON: python} if python else {}
-    return {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "FAKE_HELM": str(folder), **known}
+    variables = {_PYTHON: python} if python else {}
+    return {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "FAKE_HELM": str(folder), **variables}
 
 
 def asked(folder: Path) -> list[list[str]]:
     """Its arguments, call by call, but for those that only ask."""
     lines = (folder / "asked").read_text().splitlines()
-    return [words for line in lines if (words := json.loads(line))[0] in ("install", "upgrade", "uninstall")]
+    return [call for line in lines if (call := json.loads(line))[0] in ("install", "upgrade", "uninstall")]
 
 
 def stateful_set(
     release: str, role: str, command: Sequence[str], *, replicas: int = 1, ports: Sequence[int] = ()
 ) -> dict[str, Any]:
     """As the chart makes it for a role."""
-    own = {"app": "prime-rl", "role": role}
-    labels = {**own, "app.kubernetes.io/instance": release}
+    role_labels = {"app": "prime-rl", "role": role}
+    labels = {**role_labels, "app.kubernetes.io/instance": release}
     container = {
         "name": f"prime-rl-{role}",
         "image": "primeintellect/prime-rl:main",
@@ -92,7 +92,7 @@ def stateful_set(
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": {"name": f"{release}-{role}", "labels": labels},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": own}, "template": template},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": role_labels}, "template": template},
     }
 
 
@@ -121,11 +121,17 @@ class Engine:
         every = _merged(DEFAULTS, values)
         objects = [claim(release)] if every["storage"]["enabled"] else []
         for role in ROLES:
-            said = every[role]
-            command = ["/bin/bash", "-c", said["command"]] if said["autoStart"] else ["sleep", "infinity"]
-            port = said.get("service", {}).get("port", 8000)
-            objects.append(stateful_set(release, role, command, replicas=said["replicas"], ports=[port]))
-        manifest = "".join(f"---\n# Source: prime-rl\n{json.dumps(each)}\n" for each in objects)
+            values_of_role = every[role]
+            command = (
+                ["/bin/bash", "-c", values_of_role["command"]]
+                if values_of_role["autoStart"]
+                else ["sleep", "infinity"]
+            )
+            port = values_of_role.get("service", {}).get("port", 8000)
+            objects.append(
+                stateful_set(release, role, command, replicas=values_of_role["replicas"], ports=[port])
+            )
+        manifest = "".join(f"---\n# Source: prime-rl\n{json.dumps(document)}\n" for document in objects)
         chart = {"values": DEFAULTS}
         return {"name": release, "config": values, "manifest": manifest, "chart": chart, "version": 1}
 
@@ -133,8 +139,11 @@ class Engine:
         record = self.rendered(arguments)
         before = {}
         if arguments.verb == "upgrade":
-            known = self.record(arguments.release)
-            before, record["version"] = _documents(known["manifest"]), known["version"] + 1
+            previous_record = self.record(arguments.release)
+            before, record["version"] = (
+                _documents(previous_record["manifest"]),
+                previous_record["version"] + 1,
+            )
         after = _documents(record["manifest"])
         for document in after.values():
             put(self.url, document)
@@ -151,18 +160,18 @@ class Engine:
         for key, document in _documents(self.record(name)["manifest"]).items():
             if not _is_kept(document):
                 self.ask(*key, method="DELETE")
-        for each in self._secrets(f"owner%3Dhelm%2Cname%3D{name}"):
-            self.ask("Secret", each["metadata"]["name"], method="DELETE")
+        for secret in self._secrets(f"owner%3Dhelm%2Cname%3D{name}"):
+            self.ask("Secret", secret["metadata"]["name"], method="DELETE")
 
     def listed(self) -> list[str]:
-        return sorted({each["metadata"]["labels"]["name"] for each in self._secrets("owner%3Dhelm")})
+        return sorted({secret["metadata"]["labels"]["name"] for secret in self._secrets("owner%3Dhelm")})
 
     def record(self, release: str) -> dict[str, Any]:
         """Of the newest revision."""
-        found = self._secrets(f"owner%3Dhelm%2Cname%3D{release}")
-        if not found:
+        secrets = self._secrets(f"owner%3Dhelm%2Cname%3D{release}")
+        if not secrets:
             sys.exit("Error: release: not found")
-        newest = max(found, key=lambda each: int(each["metadata"]["labels"]["version"]))
+        newest = max(secrets, key=lambda each: int(each["metadata"]["labels"]["version"]))
         packed = base64.b64decode(base64.b64decode(newest["data"]["release"]))
         record: dict[str, Any] = json.loads(gzip.decompress(packed))
         return record
@@ -173,8 +182,8 @@ class Engine:
             return json.loads(answer.read())
 
     def _secrets(self, selector: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.ask("Secret", query=f"?labelSelector={selector}")["items"]
-        return found
+        items: list[dict[str, Any]] = self.ask("Secret", query=f"?labelSelector={selector}")["items"]
+        return items
 
 
 class Library(Engine):
@@ -204,12 +213,12 @@ class Library(Engine):
         asyncio.run(self.helm.Uninstall(self.cluster).run(name, wait=False))
 
     def listed(self) -> list[str]:
-        return [each["name"] for each in asyncio.run(self.helm.List(self.cluster).run(all=True)) or ()]
+        return [release["name"] for release in asyncio.run(self.helm.List(self.cluster).run(all=True)) or ()]
 
     def _run(self, action: Any, arguments: argparse.Namespace) -> dict[str, Any]:
         values = _values(arguments)
-        made = asyncio.run(action.run(arguments.release, arguments.chart, values=values, wait=False))
-        found: dict[str, Any] = made
+        result = asyncio.run(action.run(arguments.release, arguments.chart, values=values, wait=False))
+        found: dict[str, Any] = result
         return found
 
 
@@ -217,8 +226,10 @@ class _Forgetful(http.server.BaseHTTPRequestHandler):
     """A Kubernetes API server in which everything can be made and nothing is."""
 
     def do_GET(self) -> None:
-        found = discovery(self.path.partition("?")[0].strip("/").split("/"))
-        self._send(*((200, found) if found else (404, {"kind": "Status", "code": 404, "reason": "NotFound"})))
+        document = discovery(self.path.partition("?")[0].strip("/").split("/"))
+        self._send(
+            *((200, document) if document else (404, {"kind": "Status", "code": 404, "reason": "NotFound"}))
+        )
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -240,17 +251,17 @@ class _Forgetful(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def main(words: Sequence[str]) -> None:
+def main(argv: Sequence[str]) -> None:
     folder = Path(os.environ["FAKE_HELM"])
     with (folder / "asked").open("a") as file:
-        file.write(json.dumps([*words]) + "\n")
-    arguments = _options().parse_args(words)
+        file.write(json.dumps([*argv]) + "\n")
+    arguments = _options().parse_args(argv)
     config = json.loads(Path(os.environ["KUBECONFIG"]).read_text())
     engine = (Library if _PYTHON in os.environ else Engine)(config["clusters"][0]["cluster"]["server"])
     match arguments.verb:
         case "list":
-            found = [name for name in engine.listed() if re.search(arguments.filter, name)]
-            print(json.dumps([{"name": name, "status": "deployed"} for name in found]))
+            names = [name for name in engine.listed() if re.search(arguments.filter, name)]
+            print(json.dumps([{"name": name, "status": "deployed"} for name in names]))
         case "get":
             record = engine.record(arguments.release)
             values = record.get("config") or {}
@@ -269,8 +280,8 @@ def main(words: Sequence[str]) -> None:
 def _documents(manifest: str) -> dict[tuple[str, str], dict[str, Any]]:
     """By kind and name; of a manifest whose documents are JSON."""
     texts = re.split(r"^---$", manifest, flags=re.MULTILINE)[1:]
-    found = [json.loads(text[text.index("{") :]) for text in texts]
-    return {(each["kind"], each["metadata"]["name"]): each for each in found}
+    documents = [json.loads(text[text.index("{") :]) for text in texts]
+    return {(item["kind"], item["metadata"]["name"]): item for item in documents}
 
 
 def _is_kept(document: Mapping[str, Any]) -> bool:
@@ -281,8 +292,8 @@ def _values(arguments: argparse.Namespace) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for file in arguments.f or ():
         values = _merged(values, json.loads(Path(file).read_text()))
-    for each in arguments.set or ():
-        key, _, text = each.partition("=")
+    for item in arguments.set or ():
+        key, _, text = item.partition("=")
         leaf: Any = {"true": True, "false": False}.get(text, text)
         for name in reversed(key.split(".")):
             leaf = {name: leaf}
@@ -309,15 +320,15 @@ def _options() -> argparse.ArgumentParser:
     got.add_argument("what", choices=("values", "manifest"))
     got.add_argument("--all", action="store_true")
     changing = [verbs.add_parser(verb) for verb in ("install", "upgrade", "uninstall")]
-    for each in (got, *changing):
-        each.add_argument("release")
-    for each in changing[:2]:
-        each.add_argument("chart")
-        each.add_argument("-f", action="append")
-        each.add_argument("--set", action="append")
-        each.add_argument("--dry-run", action="store_true")
-    for each in (listed, got, *changing):
-        each.add_argument("-o", choices=("json",))
-        each.add_argument("--namespace")
-        each.add_argument("--kube-context")
+    for item in (got, *changing):
+        item.add_argument("release")
+    for item in changing[:2]:
+        item.add_argument("chart")
+        item.add_argument("-f", action="append")
+        item.add_argument("--set", action="append")
+        item.add_argument("--dry-run", action="store_true")
+    for item in (listed, got, *changing):
+        item.add_argument("-o", choices=("json",))
+        item.add_argument("--namespace")
+        item.add_argument("--kube-context")
     return parser

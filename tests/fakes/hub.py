@@ -34,15 +34,13 @@ class Hub:
         if path.startswith("/api/whoami"):
             return 200, {"name": USER, "orgs": []}
         if path == "/api/repos/create":
-            asked = json.loads(body)
-            name = f"{asked['organization']}/{asked['name']}"
-            self.repos[name] = asked
+            request = json.loads(body)
+            name = f"{request['organization']}/{request['name']}"
+            self.repos[name] = request
             return 200, {"id": name, "url": f"{self.url}/{name}"}
         if "/preupload/" in path:
-            wanted = json.loads(body)["files"]
-            kinds = [
-                {"path": each["path"], "uploadMode": "regular", "shouldIgnore": False} for each in wanted
-            ]
+            files = json.loads(body)["files"]
+            kinds = [{"path": file["path"], "uploadMode": "regular", "shouldIgnore": False} for file in files]
             return 200, {"files": kinds}
         if "/commit/" in path:
             return 200, self._commit(path, body)
@@ -69,7 +67,7 @@ def hub() -> Iterator[Hub]:
 
         def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
-            status, document = made.answer(self.path, body, self.headers.get("authorization") or "")
+            status, document = fake.answer(self.path, body, self.headers.get("authorization") or "")
             data = json.dumps(document).encode()
             self.send_response(status)
             self.send_header("content-type", "application/json")
@@ -83,10 +81,10 @@ def hub() -> Iterator[Hub]:
             del format, args
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made = Hub(server.server_port)
+    fake = Hub(server.server_port)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield made
+        yield fake
     finally:
         server.shutdown()
         server.server_close()

@@ -63,8 +63,8 @@ _TROUBLES = {
 
 def can_isolate() -> bool:
     """Whether processes can get a namespace of their own here."""
-    done = subprocess.run([*_unshare(), "true"], capture_output=True, check=False)
-    return done.returncode == 0
+    result = subprocess.run([*_unshare(), "true"], capture_output=True, check=False)
+    return result.returncode == 0
 
 
 def _unshare() -> list[str]:
@@ -168,8 +168,8 @@ class Pod:
             }
         else:
             state = {"waiting": {"reason": "ContainerCreating"}}
-        ended = self.container if not running else self.before
-        last = {} if ended is None else {"terminated": _terminated(ended)}
+        last_container = self.container if not running else self.before
+        last = {} if last_container is None else {"terminated": _terminated(last_container)}
         status = {
             "name": self.template["container"],
             "ready": running,
@@ -184,8 +184,8 @@ class Pod:
 
 def _terminated(container: Container) -> dict[str, Any]:
     code = container.code or 0
-    said = {"exitCode": code if code >= 0 else 128 - code, "reason": "Completed" if code == 0 else "Error"}
-    return {**said, "startedAt": container.started_at, "finishedAt": _now()}
+    state = {"exitCode": code if code >= 0 else 128 - code, "reason": "Completed" if code == 0 else "Error"}
+    return {**state, "startedAt": container.started_at, "finishedAt": _now()}
 
 
 def _environment(pod: Pod) -> dict[str, str]:
@@ -195,7 +195,7 @@ def _environment(pod: Pod) -> dict[str, str]:
 
 
 def _children(pid: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [int(pid_text) for pid_text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 class Cluster:
@@ -213,15 +213,15 @@ class Cluster:
 
     # --- what controllers do ---
 
-    def replace(self, kind: str, name: str, wanted: dict[str, Any] | None) -> None:
+    def replace(self, kind: str, name: str, document: dict[str, Any] | None) -> None:
         """`None`: it is deleted."""
         before = self.objects[kind].pop(name, None)
-        if wanted is not None:
+        if document is not None:
             version = int(before["metadata"]["resourceVersion"]) + 1 if before else 1
-            wanted["metadata"] |= {"namespace": _NAMESPACE, "resourceVersion": str(version)}
-            self.objects[kind][name] = wanted
+            document["metadata"] |= {"namespace": _NAMESPACE, "resourceVersion": str(version)}
+            self.objects[kind][name] = document
         if kind == "statefulsets":
-            is_other = wanted is None or (before is not None and _template(before) != _template(wanted))
+            is_other = document is None or (before is not None and _template(before) != _template(document))
             for pod in self._of(name) if is_other else ():
                 self.delete(pod)
             self.reconcile(name)
@@ -230,15 +230,15 @@ class Cluster:
         return [pod for pod in self.pods.values() if pod.owner == owner]
 
     def reconcile(self, name: str) -> None:
-        wanted = self.objects["statefulsets"].get(name)
-        if wanted is None:
+        stateful_set = self.objects["statefulsets"].get(name)
+        if stateful_set is None:
             return
-        replicas, trouble = wanted["spec"]["replicas"], self.troubles.get(name, "")
+        replicas, trouble = stateful_set["spec"]["replicas"], self.troubles.get(name, "")
         for number in range(replicas):
             pod_name = f"{name}-{number}"
             if pod_name not in self.pods:
                 folder = self.folder / "pods" / pod_name
-                pod = Pod(pod_name, name, folder, _template(wanted), trouble=trouble)
+                pod = Pod(pod_name, name, folder, _template(stateful_set), trouble=trouble)
                 self.pods[pod_name] = pod
                 self.spawn(self._keep(pod))
         for pod in self._of(name):
@@ -306,9 +306,9 @@ class Cluster:
             start_new_session=True,
             limit=1 << 20,
         )
-        while not (found := _children(process.pid)):  # noqa: ASYNC110 - nobody tells of a child
+        while not (children := _children(process.pid)):  # noqa: ASYNC110 - nobody tells of a child
             await asyncio.sleep(0.005)
-        return Container(process, found[0], _now())
+        return Container(process, children[0], _now())
 
     async def close(self) -> None:
         for pod in list(self.pods.values()):
@@ -339,26 +339,26 @@ class Cluster:
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """Whether the connection ends with it."""
-        parts = request.path.strip("/").split("/")
-        if parts[0] == "fake":
-            _send(writer, 200, self._control(parts[1], request.body, writer))
-        elif len(parts) == 7 and parts[4] == "pods" and parts[6] == "log":
-            await self._log(parts[5], request, writer)
-        elif len(parts) == 7 and parts[4] == "pods" and parts[6] in ("exec", "portforward"):
-            pod = self.pods.get(parts[5])
+        segments = request.path.strip("/").split("/")
+        if segments[0] == "fake":
+            _send(writer, 200, self._control(segments[1], request.body, writer))
+        elif len(segments) == 7 and segments[4] == "pods" and segments[6] == "log":
+            await self._log(segments[5], request, writer)
+        elif len(segments) == 7 and segments[4] == "pods" and segments[6] in ("exec", "portforward"):
+            pod = self.pods.get(segments[5])
             if pod is None or pod.container is None or pod.container.code is not None:
-                _send(writer, *_missing("pods", parts[5]))
+                _send(writer, *_missing("pods", segments[5]))
                 return False
             await _upgraded(request, writer)
-            if parts[6] == "exec":
+            if segments[6] == "exec":
                 await _Exec(pod, request, reader, writer).run()
             else:
                 await _Forward(pod, reader, writer).run()
             return True
         elif request.query.get("watch"):
-            await self._watch(parts, request, writer)
+            await self._watch(segments, request, writer)
         else:
-            _send(writer, *self._rest(parts, request))
+            _send(writer, *self._rest(segments, request))
         await writer.drain()
         return False
 
@@ -379,20 +379,20 @@ class Cluster:
                 return self.asked
         return {}
 
-    def _rest(self, parts: list[str], request: Request) -> tuple[int, Any]:
-        if said := discovery(parts):
-            return 200, said
-        match parts:
+    def _rest(self, segments: list[str], request: Request) -> tuple[int, Any]:
+        if document := discovery(segments):
+            return 200, document
+        match segments:
             case ["apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"]:
                 kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
                 return 201, {**kind, "spec": {}, "status": {"allowed": True}}
             case ["api", "v1", "namespaces", _, "pods"]:
-                found = [pod.described() for pod in self._selected(request)]
+                items = [pod.described() for pod in self._selected(request)]
                 return 200, {
                     "kind": "PodList",
                     "apiVersion": "v1",
                     "metadata": {"resourceVersion": "1"},
-                    "items": found,
+                    "items": items,
                 }
             case ["api", "v1", "namespaces", _, "pods", name]:
                 pod = self.pods.get(name)
@@ -421,46 +421,48 @@ class Cluster:
     def _collection(self, kind: str, request: Request) -> tuple[int, Any]:
         version, called = _KINDS[kind]
         if request.method == "POST":
-            made = request.document()
-            name = made["metadata"]["name"]
+            document = request.document()
+            name = document["metadata"]["name"]
             if name in self.objects[kind]:
                 return 409, _failure(409, "AlreadyExists", f'{kind} "{name}" already exists')
-            self.replace(kind, name, made)
+            self.replace(kind, name, document)
             return 201, self._described(kind, name)
         selector = request.query.get("labelSelector", "")
-        found = [
+        documents = [
             self._described(kind, name)
-            for name, each in self.objects[kind].items()
-            if _matches(selector, each["metadata"].get("labels", {}))
+            for name, item in self.objects[kind].items()
+            if _matches(selector, item["metadata"].get("labels", {}))
         ]
-        return 200, {"kind": f"{called}List", "apiVersion": version, "metadata": {}, "items": found}
+        return 200, {"kind": f"{called}List", "apiVersion": version, "metadata": {}, "items": documents}
 
     def _object(self, kind: str, name: str, request: Request) -> tuple[int, Any]:
-        known = self.objects[kind].get(name)
-        if known is None:
+        current = self.objects[kind].get(name)
+        if current is None:
             return _missing(f"{kind}.apps" if kind == "statefulsets" else kind, name)
         if request.method == "DELETE":
             self.replace(kind, name, None)
             return 200, {"kind": "Status", "apiVersion": "v1", "status": "Success"}
         if request.method in ("PATCH", "PUT"):
-            sent = request.document()
+            document = request.document()
             if (
-                sent.get("metadata", {}).pop("resourceVersion", now := known["metadata"]["resourceVersion"])
+                document.get("metadata", {}).pop(
+                    "resourceVersion", now := current["metadata"]["resourceVersion"]
+                )
                 != now
             ):
                 return 409, _failure(409, "Conflict", f'{kind} "{name}" has been modified')
-            self.replace(kind, name, _patched(known, sent) if request.method == "PATCH" else sent)
+            self.replace(kind, name, _patched(current, document) if request.method == "PATCH" else document)
         return 200, self._described(kind, name)
 
     def _scale(self, name: str, request: Request) -> tuple[int, Any]:
-        wanted = self.objects["statefulsets"].get(name)
-        if wanted is None:
+        stateful_set = self.objects["statefulsets"].get(name)
+        if stateful_set is None:
             return _missing("statefulsets.apps", name)
         if request.method in ("PATCH", "PUT"):
-            wanted["spec"]["replicas"] = request.document()["spec"].get("replicas", 0)
+            stateful_set["spec"]["replicas"] = request.document()["spec"].get("replicas", 0)
             self.reconcile(name)
         metadata = {"name": name, "namespace": _NAMESPACE, "resourceVersion": "1"}
-        counts = {"replicas": wanted["spec"]["replicas"]}
+        counts = {"replicas": stateful_set["spec"]["replicas"]}
         kind = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
         return 200, {**kind, "metadata": metadata, "spec": counts, "status": counts}
 
@@ -495,10 +497,10 @@ class Cluster:
         if text := query.get("sinceTime", ""):
             since = int(datetime.datetime.fromisoformat(text).timestamp()) * 10**9
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")
-        at = 0
+        offset = 0
         while True:
             grown = container.grown
-            for stamp, line in container.lines[at:]:
+            for stamp, line in container.lines[offset:]:
                 if stamp >= since:
                     moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(stamp // 10**9))
                     head = (
@@ -507,30 +509,30 @@ class Cluster:
                         else b""
                     )
                     writer.write(_chunk(head + line))
-            at = len(container.lines)
+            offset = len(container.lines)
             await writer.drain()
             if container.code is not None or query.get("follow") != "true":
                 break
             await grown.wait()
         writer.write(_chunk(b""))
 
-    async def _watch(self, parts: list[str], request: Request, writer: asyncio.StreamWriter) -> None:
+    async def _watch(self, segments: list[str], request: Request, writer: asyncio.StreamWriter) -> None:
         """Of pods: what changed since the last look."""
         writer.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
         )
-        known: dict[str, Pod] = {}
+        sent_versions: dict[str, Pod] = {}
         versions: dict[str, int] = {}
-        while parts[-1] == "pods":
-            found = {pod.uid: pod for pod in self._selected(request)}
+        while segments[-1] == "pods":
+            pods = {pod.uid: pod for pod in self._selected(request)}
             events: list[tuple[str, Pod]] = [
-                ("DELETED", pod) for uid, pod in known.items() if uid not in found
+                ("DELETED", pod) for uid, pod in sent_versions.items() if uid not in pods
             ]
-            for uid, pod in found.items():
+            for uid, pod in pods.items():
                 if versions.get(uid) != pod.version:
-                    events.append(("MODIFIED" if uid in known else "ADDED", pod))
+                    events.append(("MODIFIED" if uid in sent_versions else "ADDED", pod))
                     versions[uid] = pod.version
-            known = found
+            sent_versions = pods
             for kind, pod in events:
                 writer.write(_chunk(json.dumps({"type": kind, "object": pod.described()}).encode() + b"\n"))
             await writer.drain()
@@ -547,37 +549,37 @@ def _described_container(template: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _template(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _template(stateful_set: Mapping[str, Any]) -> dict[str, Any]:
     """What a StatefulSet says of its pods, as far as it counts here."""
-    template = wanted["spec"]["template"]
+    template = stateful_set["spec"]["template"]
     (container,) = template["spec"]["containers"]
     return {
         "labels": template["metadata"]["labels"],
         "container": container["name"],
         "command": [*container.get("command", ()), *container.get("args", ())],
-        "ports": [each["containerPort"] for each in container.get("ports", ())],
-        "env": {each["name"]: each["value"] for each in container.get("env", ()) if "value" in each},
+        "ports": [port["containerPort"] for port in container.get("ports", ())],
+        "env": {port["name"]: port["value"] for port in container.get("env", ()) if "value" in port},
         "limits": container.get("resources", {}).get("limits", {}),
     }
 
 
-def _patched(known: Any, patch: Any) -> Any:
+def _patched(current: Any, patch: Any) -> Any:
     """By a merge patch; of a strategic one, as much as helm sends: lists go by the names in them."""
-    if isinstance(known, dict) and isinstance(patch, dict):
-        merged = dict(known)
+    if isinstance(current, dict) and isinstance(patch, dict):
+        merged = dict(current)
         for key, value in patch.items():
             if value is None:
                 merged.pop(key, None)
             elif not key.startswith("$"):
                 merged[key] = _patched(merged.get(key), value)
         return merged
-    both = [*known, *patch] if isinstance(known, list) and isinstance(patch, list) else []
-    if both and all(isinstance(each, dict) and "name" in each for each in both):
-        by_name = {each["name"]: each for each in known}
-        for each in patch:
-            by_name[each["name"]] = _patched(by_name.get(each["name"], {}), each)
-            if each.get("$patch") == "delete":
-                del by_name[each["name"]]
+    both = [*current, *patch] if isinstance(current, list) and isinstance(patch, list) else []
+    if both and all(isinstance(item, dict) and "name" in item for item in both):
+        by_name = {item["name"]: item for item in current}
+        for item in patch:
+            by_name[item["name"]] = _patched(by_name.get(item["name"], {}), item)
+            if item.get("$patch") == "delete":
+                del by_name[item["name"]]
         return [*by_name.values()]
     return _patched({}, patch) if isinstance(patch, dict) else patch
 
@@ -598,13 +600,13 @@ def put(url: str, document: Mapping[str, Any]) -> None:
 
 
 def _matches(selector: str, labels: Mapping[str, str]) -> bool:
-    wanted = (term.partition("=") for term in selector.split(",") if term)
-    return all(labels.get(key) == value.lstrip("=") for key, _, value in wanted)
+    terms = (term.partition("=") for term in selector.split(",") if term)
+    return all(labels.get(key) == value.lstrip("=") for key, _, value in terms)
 
 
-def discovery(parts: list[str]) -> dict[str, Any] | None:
+def discovery(segments: list[str]) -> dict[str, Any] | None:
     """What the server says of itself at this path; `None`: nothing."""
-    match parts:
+    match segments:
         case ["version"]:
             return {"major": "1", "minor": "32", "gitVersion": "v1.32.0", "platform": "linux/amd64"}
         case ["api"]:
@@ -624,22 +626,28 @@ def discovery(parts: list[str]) -> dict[str, Any] | None:
 
 
 def _group(name: str, version: str) -> dict[str, Any]:
-    each = {"groupVersion": f"{name}/{version}", "version": version}
-    return {"name": name, "versions": [each], "preferredVersion": each}
+    served_version = {"groupVersion": f"{name}/{version}", "version": version}
+    return {"name": name, "versions": [served_version], "preferredVersion": served_version}
 
 
 def _resources(version: str, kinds: Mapping[str, str]) -> dict[str, Any]:
     verbs = ["get", "list", "watch", "delete", "patch", "update", "create"]
-    listed = []
+    resources = []
     for name, kind in kinds.items():
-        each = {"name": name, "singularName": kind.lower(), "namespaced": True, "kind": kind, "verbs": verbs}
-        listed.append(each | ({"group": "autoscaling", "version": "v1"} if kind == "Scale" else {}))
-    return {"kind": "APIResourceList", "groupVersion": version, "resources": listed}
+        resource = {
+            "name": name,
+            "singularName": kind.lower(),
+            "namespaced": True,
+            "kind": kind,
+            "verbs": verbs,
+        }
+        resources.append(resource | ({"group": "autoscaling", "version": "v1"} if kind == "Scale" else {}))
+    return {"kind": "APIResourceList", "groupVersion": version, "resources": resources}
 
 
 def _failure(code: int, reason: str, message: str) -> dict[str, Any]:
-    said = {"status": "Failure", "reason": reason, "message": message, "code": code}
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, **said}
+    status = {"status": "Failure", "reason": reason, "message": message, "code": code}
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, **status}
 
 
 def _missing(kind: str, name: str) -> tuple[int, dict[str, Any]]:
@@ -659,8 +667,8 @@ class Request:
         """The object in it; helm sends its secrets as protobuf."""
         if self.body.startswith(b"k8s\0"):
             return _secret(self.body)
-        made: dict[str, Any] = json.loads(self.body)
-        return made
+        document: dict[str, Any] = json.loads(self.body)
+        return document
 
 
 def _secret(body: bytes) -> dict[str, Any]:
@@ -677,31 +685,31 @@ def _secret(body: bytes) -> dict[str, Any]:
 
 def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
     """Number and value of each field that is there: a number, or bytes."""
-    at = 0
+    position = 0
 
     def number() -> int:
-        nonlocal at
+        nonlocal position
         value = shift = 0
         while True:
-            byte = message[at]
-            value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+            byte = message[position]
+            value, shift, position = value | (byte & 127) << shift, shift + 7, position + 1
             if byte < 128:
                 return value
 
-    while at < len(message):
+    while position < len(message):
         tag = number()
         if tag & 7 == 0:
             yield tag >> 3, number()
         else:
             length = number()
-            yield tag >> 3, message[at : at + length]
-            at += length
+            yield tag >> 3, message[position : position + length]
+            position += length
 
 
 def _entries(fields: Iterable[tuple[int, Any]], number: int) -> Iterator[tuple[str, bytes]]:
     """Of a map."""
-    for found, value in fields:
-        if found == number:
+    for entries, value in fields:
+        if entries == number:
             entry = dict(_fields(value))
             yield entry[1].decode(), entry[2]
 
@@ -721,9 +729,9 @@ async def _request(reader: asyncio.StreamReader) -> Request | None:
         while size := int(await reader.readuntil(b"\r\n"), 16):
             body += (await reader.readexactly(size + 2))[:-2]
         await reader.readexactly(2)
-    parts = urlsplit(target)
-    every = parse_qs(parts.query)
-    return Request(method, parts.path, {key: each[-1] for key, each in every.items()}, every, headers, body)
+    url = urlsplit(target)
+    every = parse_qs(url.query)
+    return Request(method, url.path, {key: item[-1] for key, item in every.items()}, every, headers, body)
 
 
 def _send(writer: asyncio.StreamWriter, code: int, document: object) -> None:
@@ -781,7 +789,7 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
             payload = await reader.readexactly(size)
         except (asyncio.IncompleteReadError, ConnectionError):
             return
-        plain = bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))
+        plain = bytes(byte ^ mask[index % 4] for index, byte in enumerate(payload))
         kind = first & 0x0F
         if kind == 8:
             return
@@ -837,10 +845,10 @@ class _Exec:
             code = await process.wait()
             status: dict[str, Any] = {"metadata": {}, "status": "Success"}
             if code != 0:
-                shown = code if code > 0 else 128 - code
-                causes = [{"reason": "ExitCode", "message": str(shown)}]
+                exit_code = code if code > 0 else 128 - code
+                causes = [{"reason": "ExitCode", "message": str(exit_code)}]
                 status = {"metadata": {}, "status": "Failure", "reason": "NonZeroExitCode",
-                          "message": f"command terminated with exit code {shown}",
+                          "message": f"command terminated with exit code {exit_code}",
                           "details": {"causes": causes}}  # fmt: skip
             _framed(self._writer, bytes([_ERROR]) + json.dumps(status).encode())
             _framed(self._writer, struct.pack("!H", 1000), kind=8)
@@ -991,13 +999,13 @@ async def _main(arguments: Iterable[str]) -> None:
     cluster = Cluster(folder.absolute())
     server = await asyncio.start_server(cluster.serve, "127.0.0.1", 0, limit=1 << 20)
     port = server.sockets[0].getsockname()[1]
-    made = folder / ".kubeconfig"
-    made.write_text(kubeconfig(port))
-    made.rename(folder / "kubeconfig")
-    ended = asyncio.Event()
+    temporary = folder / ".kubeconfig"
+    temporary.write_text(kubeconfig(port))
+    temporary.rename(folder / "kubeconfig")
+    finished = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    await ended.wait()
+        asyncio.get_running_loop().add_signal_handler(number, finished.set)
+    await finished.wait()
     await cluster.close()
 
 

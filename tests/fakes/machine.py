@@ -76,8 +76,8 @@ def with_runs(root: Path) -> Machine:
 @contextmanager
 def opened(machine: Machine) -> Iterator[HostLink]:
     link = HostLink(machine.host)
-    said: list[str] = []
-    link.open(said.append)
+    messages: list[str] = []
+    link.open(messages.append)
     try:
         yield link
     finally:

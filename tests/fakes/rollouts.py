@@ -51,13 +51,13 @@ def write_flat_run(run: Path, steps: Iterable[int] = (1, 2, 3), *, root: str = "
 
 def node(role: str, content: object, parent: int | None, **message: Any) -> dict[str, Any]:
     sampled = role == "assistant"
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "message": {"role": role, "content": content} | message,
         "sampled": sampled,
         "timestamp": T0,
         "token_ids": [1, 2, 3] if not sampled else [4, 5],
     }
-    return found if parent is None else found | {"parent": parent}
+    return document if parent is None else document | {"parent": parent}
 
 
 def trace(name: str, nodes: Sequence[Mapping[str, Any]], reward: float | None, **more: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def episode(
         node("user", f"Reverse: {task}", 0),
         node("assistant", f"answer {number} to {task}", 1, reasoning_content="let me think"),
     ]
-    found = {
+    document = {
         "id": f"e{number}",
         "env": {"id": "reverse-text", "name": "reverse-text"},
         "task": {"type": "Task", "data": {"answer": task[::-1]}, "key": task, "hash": f"hash-{task}"},
@@ -99,16 +99,19 @@ def episode(
         "errors": [],
         "traces": [trace(f"tr{number}", nodes, reward)],
     }
-    return found | more
+    return document | more
 
 
 def write_episode_run(run: Path, steps: Iterable[int] = (1, 2)) -> None:
     """As prime-rl in August 2026: `effective` has the advantages, `all` what was left out as well."""
     for step in steps:
-        every = [episode(100 * step + at, at / 8, group=f"g{at // 4}", task=f"t{at // 4}") for at in range(8)]
+        every = [
+            episode(100 * step + index, index / 8, group=f"g{index // 4}", task=f"t{index // 4}")
+            for index in range(8)
+        ]
         write_lines(run / f"rollouts/step_{step}/train/all/traces.jsonl", every)
-        for each in every:
-            each["traces"][0]["info"] = {"advantage": 0.25}
+        for item in every:
+            item["traces"][0]["info"] = {"advantage": 0.25}
         write_lines(run / f"rollouts/step_{step}/train/effective/traces.jsonl", every[:6])
         write_lines(run / f"rollouts/step_{step}/eval/all/traces.jsonl", every[:2])
 
@@ -124,8 +127,8 @@ def tool_episode() -> dict[str, Any]:
     ]
     judge = trace("judge", [node("user", "Is it right?", None), node("assistant", "yes", 0)], None)
     judge["agent"] = {"name": "judge", "trainable": False}
-    found = episode(7, 0.5, errors=[{"type": "ToolError", "message": "it broke"}], ok=False)
-    return found | {"traces": [trace("t7", nodes, 1.0, stop_condition="max_turns"), judge]}
+    document = episode(7, 0.5, errors=[{"type": "ToolError", "message": "it broke"}], ok=False)
+    return document | {"traces": [trace("t7", nodes, 1.0, stop_condition="max_turns"), judge]}
 
 
 def index_row(
@@ -138,13 +141,13 @@ def index_row(
         "offset": offset,
         "id": record["id"],
         "kind": "train",
-        "trace_ids": [each["id"] for each in record["traces"]],
+        "trace_ids": [trace["id"] for trace in record["traces"]],
         "env": record["env"]["name"],
         "group": record["group"]["id"],
         "ok": record["ok"],
         "num_errors": len(record["errors"]),
         "reward": sum(
-            each["score"] * each["weight"] for each in record["traces"][0]["rewards"].values() if each
+            trace["score"] * trace["weight"] for trace in record["traces"][0]["rewards"].values() if trace
         ),
         "advantage": None,
         "input_tokens": 11,
@@ -160,17 +163,20 @@ def index_row(
     } | more  # fmt: skip
 
 
-def annotation(name: str, step: int, at: float, *, advantage: float = 0.25) -> dict[str, Any]:
+def annotation(name: str, step: int, time: float, *, advantage: float = 0.25) -> dict[str, Any]:
     """Of an episode's trace, once a batch took it."""
-    info = {"effective": True, "ship": {"step": step, "time": at}, "advantage": advantage}
+    info = {"effective": True, "ship": {"step": step, "time": time}, "advantage": advantage}
     return {"trace_id": name, "chunk": 0, "offset": 0, "info": info}
 
 
 def seekable(data: bytes, frame_bytes: int) -> bytes:
     """Zstandard's seekable format: frames, and a skippable one that lists their sizes."""
     frames = [
-        (zstandard.ZstdCompressor(level=3).compress(data[at : at + frame_bytes]), data[at : at + frame_bytes])
-        for at in range(0, len(data), frame_bytes)
+        (
+            zstandard.ZstdCompressor(level=3).compress(data[start : start + frame_bytes]),
+            data[start : start + frame_bytes],
+        )
+        for start in range(0, len(data), frame_bytes)
     ]
     table = b"".join(struct.pack("<II", len(packed), len(plain)) for packed, plain in frames)
     table += struct.pack("<IBI", len(frames), 0, 0x8F92EAB1)
@@ -191,21 +197,26 @@ class StreamWriter:
     def live_chunk(self) -> Path:
         return self.folder / f"stream/{self.chunk:05d}.jsonl"
 
-    def arrive(self, record: Mapping[str, Any], at: float, **more: Any) -> None:
+    def arrive(self, record: Mapping[str, Any], time: float, **more: Any) -> None:
         self.lines += 1
-        kind, dispatch = more.get("kind", "train"), more.get("dispatch", at - 4)
-        stamps = {"kind": kind, "dispatch": {"step": 0, "time": dispatch}, "arrival": {"step": 0, "time": at}}
-        first, *others = record["traces"]
-        record = {**record, "traces": [{**first, "info": stamps}, *others]}
+        kind, dispatch = more.get("kind", "train"), more.get("dispatch", time - 4)
+        stamps = {
+            "kind": kind,
+            "dispatch": {"step": 0, "time": dispatch},
+            "arrival": {"step": 0, "time": time},
+        }
+        first, *traces = record["traces"]
+        record = {**record, "traces": [{**first, "info": stamps}, *traces]}
         offset = self.live_chunk.stat().st_size if self.live_chunk.exists() else 0
         self._append(self.live_chunk, record)
         self._append(
-            self.folder / "stream.index.jsonl", index_row(self.lines, record, self.chunk, offset, at, **more)
+            self.folder / "stream.index.jsonl",
+            index_row(self.lines, record, self.chunk, offset, time, **more),
         )
 
-    def ship(self, names: Iterable[str], step: int, at: float) -> None:
+    def ship(self, names: Iterable[str], step: int, time: float) -> None:
         for name in names:
-            self._append(self.folder / "annotations/orch.index.jsonl", annotation(name, step, at))
+            self._append(self.folder / "annotations/orch.index.jsonl", annotation(name, step, time))
 
     def seal(self, frame_bytes: int = 1000, *, is_seekable: bool = True) -> None:
         data = self.live_chunk.read_bytes()
@@ -227,16 +238,18 @@ def write_stream_run(run: Path, steps: int = 3, size: int = 8) -> StreamWriter:
     """Each step takes all but the last one of what came in. Step 2 is sealed. An evaluation behind step 1."""
     writer = StreamWriter(run)
     for step in range(1, steps + 1):
-        begin = T0 + 100 * step
+        started_at = T0 + 100 * step
         records = [
-            episode(1000 * step + at, at / size, group=f"s{step}g{at // 4}", task=f"t{at // 4}")
-            for at in range(size)
+            episode(1000 * step + index, index / size, group=f"s{step}g{index // 4}", task=f"t{index // 4}")
+            for index in range(size)
         ]
-        for at, record in enumerate(records):
-            writer.arrive(record, begin + at)
-        writer.ship([record["traces"][0]["id"] for record in records[:-1]], step, begin + 50)
+        for index, record in enumerate(records):
+            writer.arrive(record, started_at + index)
+        writer.ship([record["traces"][0]["id"] for record in records[:-1]], step, started_at + 50)
         if step == 1:
-            writer.arrive(episode(9001, 0.5, group="ev"), begin + 60, kind="eval", dispatch=begin + 55)
+            writer.arrive(
+                episode(9001, 0.5, group="ev"), started_at + 60, kind="eval", dispatch=started_at + 55
+            )
         if step < steps:
             writer.seal()
     return writer
@@ -247,20 +260,20 @@ def write_old_evaluation(folder: Path) -> Path:
     run = folder / "outputs/evals/gsm8k--gpt-4.1-mini/1a2b3c4d"
     rows = [
         {
-            "example_id": at // 3,
-            "prompt": [{"role": "user", "content": f"What is {at // 3}+1?"}],
+            "example_id": index // 3,
+            "prompt": [{"role": "user", "content": f"What is {index // 3}+1?"}],
             "completion": [
                 {"role": "assistant", "content": None, "tool_calls": ['{"name": "add", "arguments": "{}"}']},
                 {"role": "tool", "content": "1", "tool_call_id": "x"},
-                {"role": "assistant", "content": f"It is {at // 3 + 1}."},
+                {"role": "assistant", "content": f"It is {index // 3 + 1}."},
             ],
             "task": "gsm8k",
-            "answer": str(at // 3 + 1),
-            "reward": float(at % 2),
+            "answer": str(index // 3 + 1),
+            "reward": float(index % 2),
             "generation_ms": 12.5,
             "info": {},
         }
-        for at in range(6)
+        for index in range(6)
     ]
     rows[2]["completion"] = []  # of a prompt that was too long for the server, without an error
     write_lines(run / "results.jsonl", rows)
@@ -271,5 +284,7 @@ def write_old_evaluation(folder: Path) -> Path:
 def write_new_evaluation(folder: Path) -> Path:
     """Saved by `vf-eval` 0.4."""
     run = folder / "outputs/gsm8k--gpt-4.1-mini--single--1a2b3c4d"
-    write_lines(run / "traces.jsonl", [episode(at, at % 2, group=f"g{at // 2}") for at in range(4)])
+    write_lines(
+        run / "traces.jsonl", [episode(index, index % 2, group=f"g{index // 2}") for index in range(4)]
+    )
     return run

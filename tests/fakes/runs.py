@@ -113,9 +113,9 @@ class FakeRuns(Runs):
     def change(self, id_: str, change: RunChange) -> RunRow:
         if self.error:
             raise self.error
-        row = next(each for each in self.known if each.id == id_)
+        row = next(known_row for known_row in self.known if known_row.id == id_)
         tags = ({*row.tags} | {*change.add_tags}) - {*change.remove_tags}
-        changed = replace(
+        new_row = replace(
             row,
             tags=tuple(sorted(tags)),
             note=row.note if change.note is None else change.note,
@@ -123,9 +123,9 @@ class FakeRuns(Runs):
             archived_at=_when(change.is_archived, row.archived_at),
             trashed_at=_when(change.is_trashed, row.trashed_at),
         )
-        self.known = tuple(changed if each.id == id_ else each for each in self.known)
+        self.known = tuple(new_row if known_row.id == id_ else known_row for known_row in self.known)
         self.changes.append((id_, change))
-        return changed
+        return new_row
 
     def kept(self, owner: str) -> Mapping[str, Any]:
         return self.kept_values.get(owner, {})
@@ -156,7 +156,7 @@ class FakeRuns(Runs):
     def open(self, id_: str, *, again: bool = False) -> FakeExperiment:
         if self.error:
             raise self.error
-        row = next((each for each in self.known if each.id == id_), None)
+        row = next((known_row for known_row in self.known if known_row.id == id_), None)
         if row is None:
             raise UsageError("that run is not in the index any more")
         self.opened.append(f"{id_} again" if again else id_)
@@ -166,14 +166,14 @@ class FakeRuns(Runs):
         return self.experiments[id_]
 
     def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
-        rows = [next(each for each in self.known if each.id == id_) for id_ in ids]
-        found = compared_metrics(rows, [self.series.get(id_) for id_ in ids], metrics)
-        return comparison(rows, self.flat_configs, found)
+        rows = [next(row for row in self.known if row.id == id_) for id_ in ids]
+        metrics_of_runs = compared_metrics(rows, [self.series.get(id_) for id_ in ids], metrics)
+        return comparison(rows, self.flat_configs, metrics_of_runs)
 
     def plan_fork(self, id_: str, wish: ForkRequest) -> ForkPlan:
         if self.error:
             raise self.error
-        row = next(each for each in self.known if each.id == id_)
+        row = next(known_row for known_row in self.known if known_row.id == id_)
         if "typo" in wish.edits:
             raise ConfigError("unknown knob typo", hint="did you mean type?")
         step = wish.begin if isinstance(wish.begin, int) else max(row.checkpoints) if wish.begin else None
@@ -196,8 +196,8 @@ class FakeRuns(Runs):
     def export(self, id_: str, folder: str, draw: Draw, *, samples: int) -> str:
         if self.error:
             raise self.error
-        drawn = draw(self.open_series(id_), id_, ())
-        self.exported.append((id_, len(drawn), samples))
+        files = draw(self.open_series(id_), id_, ())
+        self.exported.append((id_, len(files), samples))
         return folder or f"/work/{id_}-report"
 
     def queue(self) -> RunQueue:

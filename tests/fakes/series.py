@@ -16,8 +16,8 @@ STEP_S = 4.1
 def made_series(points: Iterable[tuple[int, float, float]]) -> Series:
     """Of (step, time, value)."""
     series = Series()
-    for step, at, value in points:
-        series.add(step, at, value)
+    for step, time, value in points:
+        series.add(step, time, value)
     return series
 
 
@@ -58,8 +58,8 @@ def by_step(values: Sequence[float], *, first: int = 1, started: float = STARTED
 def by_time(values: Sequence[float], interval_s: float, *, started: float = STARTED) -> Series:
     """Points without steps."""
     series = Series()
-    for at, value in enumerate(values):
-        series.add(NO_STEP, started + at * interval_s, value)
+    for index, value in enumerate(values):
+        series.add(NO_STEP, started + index * interval_s, value)
     return series
 
 
@@ -80,7 +80,7 @@ def usual_run(steps: int = 600, seed: int = 0) -> FakeSeries:
         loss.values[step] = math.nan
     grad = curve(2.0, 0.4, 0.05)
     grad.values[steps // 2] = 90.0
-    orch, train, own = "orch", "trainer", "rltui"
+    orch, train, own_source = "orch", "trainer", "rltui"
     trained = "train/agg/effective/"
     seconds = round(steps * STEP_S)
     return FakeSeries(
@@ -102,14 +102,14 @@ def usual_run(steps: int = 600, seed: int = 0) -> FakeSeries:
             SeriesKey(train, "time/wait_for_batch"): curve(3.0, 1.2, 0.3),
             SeriesKey(train, "perf/throughput"): curve(6000, 8200, 300),
             SeriesKey("inference", "vllm:kv_cache_usage_perc"): by_time(
-                [0.4 + 0.2 * math.sin(at / 40) for at in range(seconds // 5)], 5
+                [0.4 + 0.2 * math.sin(index / 40) for index in range(seconds // 5)], 5
             ),
             SeriesKey("inference", "vllm:num_requests_running"): by_time(
-                [128 - at % 40 for at in range(seconds // 5)], 5
+                [128 - index % 40 for index in range(seconds // 5)], 5
             ),
-            SeriesKey(own, "gpu_memory/inference"): by_time([60.1 * 2**30] * (seconds // 10), 10),
-            SeriesKey(own, "gpu_memory/trainer"): by_time(
-                [(6 + 4 * min(1, at / 60)) * 2**30 for at in range(seconds // 10)], 10
+            SeriesKey(own_source, "gpu_memory/inference"): by_time([60.1 * 2**30] * (seconds // 10), 10),
+            SeriesKey(own_source, "gpu_memory/trainer"): by_time(
+                [(6 + 4 * min(1, index / 60)) * 2**30 for index in range(seconds // 10)], 10
             ),
         }
     )

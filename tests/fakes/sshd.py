@@ -26,8 +26,8 @@ def _needs_own_system() -> bool:
 def _can_run() -> bool:
     if SSHD is None or shutil.which("ssh") is None:
         return False
-    words = ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/run"]
-    return not _needs_own_system() or subprocess.run(words, capture_output=True, check=False).returncode == 0
+    argv = ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/run"]
+    return not _needs_own_system() or subprocess.run(argv, capture_output=True, check=False).returncode == 0
 
 
 needs_sshd = pytest.mark.skipif(
@@ -46,8 +46,8 @@ class Sshd:
             probe.bind(("127.0.0.1", 0))
             self._port = int(probe.getsockname()[1])
         for key in ("host", "user"):
-            words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
-            subprocess.run(words, check=True)
+            argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
+            subprocess.run(argv, check=True)
         (folder / "sshd").write_text(
             f"Port {self._port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile none\nUsePAM no\n"
             f"AuthorizedKeysFile {folder}/user.pub\nStrictModes no\nSetEnv HOME={self.home} SHELL=/bin/sh\n"
@@ -66,14 +66,14 @@ class Sshd:
     def open(self) -> None:
         """Connections are taken from now on."""
         assert SSHD is not None
-        words = [SSHD, "-D", "-f", str(self._folder / "sshd"), "-E", str(self._folder / "log")]
+        argv = [SSHD, "-D", "-f", str(self._folder / "sshd"), "-E", str(self._folder / "log")]
         if _needs_own_system():
             users = self._folder / "passwd"
             users.write_text(
                 Path("/etc/passwd").read_text() + "sshd:x:1999:65534::/run/sshd:/usr/sbin/nologin\n"
             )
-            words = ["unshare", "-m", "sh", "-c", _OWN_SYSTEM, "sh", str(users), *words]
-        self._server = subprocess.Popen(words, stdin=subprocess.DEVNULL)
+            argv = ["unshare", "-m", "sh", "-c", _OWN_SYSTEM, "sh", str(users), *argv]
+        self._server = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
         retry_until(
             lambda: subprocess.run([*self.reach, "true"], check=False, capture_output=True).returncode == 0
         )
@@ -81,8 +81,8 @@ class Sshd:
     def sessions(self) -> list[int]:
         """Pids of the processes that carry the connections there are."""
         assert self._server is not None
-        words = ["ps", "-o", "pid=", "--ppid", str(self._server.pid)]
-        return [int(pid) for pid in subprocess.run(words, capture_output=True, check=False).stdout.split()]
+        argv = ["ps", "-o", "pid=", "--ppid", str(self._server.pid)]
+        return [int(pid) for pid in subprocess.run(argv, capture_output=True, check=False).stdout.split()]
 
     def signal(self, number: signal.Signals) -> None:
         """To whatever carries the connections."""

@@ -51,9 +51,9 @@ def launch(run: Running, *arguments: str) -> subprocess.CompletedProcess[str]:
         "@",
         "infer.toml",
     ]
-    words = files if run.generation == "A1" else ["@", "rl.toml"]
+    config_arguments = files if run.generation == "A1" else ["@", "rl.toml"]
     return subprocess.run(
-        ["uv", "run", "--project", str(run.programs.parents[1]), "rl", *words, *arguments],
+        ["uv", "run", "--project", str(run.programs.parents[1]), "rl", *config_arguments, *arguments],
         cwd=run.root,
         env={**environment_of(run.programs), "STANDIN_STEP_S": "0.01"},
         capture_output=True,
@@ -64,10 +64,10 @@ def launch(run: Running, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def assert_no_further_step(run: Running, *programs: str) -> None:
-    seen = {program: len(run.steps(program)) for program in programs}
+    step_counts = {program: len(run.steps(program)) for program in programs}
     with pytest.raises(TimeoutError):
         retry_until(
-            lambda: any(len(run.steps(name)) > count for name, count in seen.items()), timeout_s=HUNG_S
+            lambda: any(len(run.steps(name)) > count for name, count in step_counts.items()), timeout_s=HUNG_S
         )
 
 
@@ -82,9 +82,9 @@ def training(run: Running, program: str, step: int) -> Running:
 def test_launched_run_ends_by_itself(made: Prepare, generation: Name) -> None:
     run = made(generation, max_steps=4)
     name = ["--run.name", "one"] if generation == "C" else []
-    done = launch(run, *name, "--output-dir", "out" if generation != "B1" else "outputs")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert ("Training finished!" if generation == "C" else "RL training finished!") in done.stdout
+    result = launch(run, *name, "--output-dir", "out" if generation != "B1" else "outputs")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert ("Training finished!" if generation == "C" else "RL training finished!") in result.stdout
     out = run.root / ("outputs" if generation == "B1" else "out") / ("one" if generation == "C" else "")
     halves = {path.parent.name for path in out.rglob("checkpoints/step_4/*/*")}
     assert halves == {"trainer", "orchestrator"}
@@ -93,15 +93,17 @@ def test_launched_run_ends_by_itself(made: Prepare, generation: Name) -> None:
     trainer = next(path for path in out.rglob(f"trainer{suffix}") if path.is_file()).read_text()
     assert f"[{GENERATIONS[generation].role}0]:\x1b[2m" in trainer
     first = GENERATIONS[generation].first_step
-    assert [int(word) for word in re.findall(r"Step (\d+) \|", trainer)] == list(range(first, first + 4))
+    assert [int(step_text) for step_text in re.findall(r"Step (\d+) \|", trainer)] == list(
+        range(first, first + 4)
+    )
 
 
 def test_last_generation_keeps_the_logs_of_each_attempt(made: Prepare) -> None:
     run = made("C", max_steps=2)
     assert launch(run, "--run.name", "one", "--output-dir", "out").returncode == 0
-    again = launch(run, "--run.name", "one", "--output-dir", "out")
-    assert again.returncode == 1
-    assert "already contains artifacts from a previous run" in again.stderr
+    second = launch(run, "--run.name", "one", "--output-dir", "out")
+    assert second.returncode == 1
+    assert "already contains artifacts from a previous run" in second.stderr
     assert (
         launch(run, "--run.name", "one", "--output-dir", "out", "--resume", "--max-steps", "3").returncode
         == 0
@@ -115,16 +117,16 @@ def test_last_generation_keeps_the_logs_of_each_attempt(made: Prepare) -> None:
 @pytest.mark.parametrize("generation", ["B1", "C"])
 def test_dry_run_deletes_stale_steps_and_with_clean_the_whole_run(made: Prepare, generation: Name) -> None:
     run = made(generation)
-    own = run.run / ("run_default" if generation == "B1" else "")
+    run_default = run.run / ("run_default" if generation == "B1" else "")
     extra = ["--run.name", "one"] if generation == "C" else []
-    (own / "rollouts" / "step_3").mkdir(parents=True)
+    (run_default / "rollouts" / "step_3").mkdir(parents=True)
     (run.run / "notes.txt").touch()
     resume = ["--resume.step", "2"] if generation == "C" else []
     text = (run.root / "rl.toml").read_text()
     (run.root / "rl.toml").write_text(f'output_dir = "out"\n{text}')
-    done = launch(run, *extra, *resume, "--dry-run")
-    assert done.returncode == 0, done.stderr
-    assert not (own / "rollouts" / "step_3").exists()
+    result = launch(run, *extra, *resume, "--dry-run")
+    assert result.returncode == 0, result.stderr
+    assert not (run_default / "rollouts" / "step_3").exists()
     assert (run.run / "notes.txt").exists()
     clean = "--clean" if generation == "C" else "--clean-output-dir"
     (run.root / "rl.toml").write_text(f'output_dir = "out"\nclean_output_dir = true\n{text}')
@@ -159,13 +161,15 @@ def test_engine_keeps_its_weights_and_waits_while_paused(made: Prepare) -> None:
     retry_until(lambda: "startup complete" in run.text("inference"))
     base = f"http://localhost:{run.ports.server}"
     post(f"{base}/pause")
-    asked = threading.Thread(target=post, args=(f"{base}/v1/chat/completions", {"messages": []}), daemon=True)
-    asked.start()
-    asked.join(0.3)
-    assert asked.is_alive(), "nobody gets an answer from a paused engine"
+    request = threading.Thread(
+        target=post, args=(f"{base}/v1/chat/completions", {"messages": []}), daemon=True
+    )
+    request.start()
+    request.join(0.3)
+    assert request.is_alive(), "nobody gets an answer from a paused engine"
     post(f"{base}/resume")
-    asked.join(5)
-    assert not asked.is_alive()
+    request.join(5)
+    assert not request.is_alive()
     folder = run.root / "step_7"
     folder.mkdir()
     post(f"{base}/update_weights", {"weight_dir": str(folder)})
@@ -232,8 +236,8 @@ def test_stopped_orchestrator_of_c_leaves_half_a_checkpoint(made: Prepare) -> No
     run.processes["orchestrator"].send_signal(signal.SIGINT)
     assert run.processes["orchestrator"].wait(10) == 1
     assert "forcing cleanup" in run.text("orchestrator")
-    found = [path.name for path in run.run.glob("checkpoints/step_*/*")]
-    assert found == ["orchestrator"]
+    names = [path.name for path in run.run.glob("checkpoints/step_*/*")]
+    assert names == ["orchestrator"]
 
 
 def test_lone_orchestrator_of_a_waits_for_weights_that_are_gone(made: Prepare) -> None:
@@ -283,7 +287,7 @@ def test_out_of_memory_ends_the_trainer_with_torchs_words(made: Prepare) -> None
 def test_fine_tuning_ends_with_a_checkpoint(tmp_path: Path, made: Prepare, generation: Name) -> None:
     run = made(generation)
     write_sft_example(tmp_path, generation, max_steps=3, interval=2)
-    done = subprocess.run(
+    result = subprocess.run(
         ["uv", "run", "sft", "@", str(tmp_path / "sft.toml")],
         cwd=run.programs.parents[1],
         env={**environment_of(run.programs), "STANDIN_STEP_S": "0.01"},
@@ -292,8 +296,8 @@ def test_fine_tuning_ends_with_a_checkpoint(tmp_path: Path, made: Prepare, gener
         timeout=20,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "SFT trainer finished!" in done.stdout
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "SFT trainer finished!" in result.stdout
     saved = {
         path.parent.parent.name for path in run.programs.parents[1].rglob("outputs/**/trainer/.metadata")
     }

@@ -90,7 +90,7 @@ class Following:
             self.process.kill()
             self.process.wait()
         tag = f"RLTUI_EXPERIMENT=one@{os.uname().nodename}:{self.folder}".encode()
-        records = [record for each in self.node.attempts if (record := processes.read_attempt(each))]
+        records = [record for attempt in self.node.attempts if (record := processes.read_attempt(attempt))]
         shims = [record.shim for record in records if record.shim is not None and record.is_supervised]
         for shim in shims:
             processes.send_signal(shim, signal.SIGUSR1)
@@ -110,9 +110,9 @@ def _environment(entry: Path) -> list[bytes]:
 @contextmanager
 def following(folder: Path, node: FakeNode, argv: list[str], /, **values: Any) -> Iterator[Following]:
     """With a follower; ended here."""
-    made = Following(folder, node, argv, **values)
+    attempt = Following(folder, node, argv, **values)
     try:
-        made.follow()
-        yield made
+        attempt.follow()
+        yield attempt
     finally:
-        made.end()
+        attempt.end()

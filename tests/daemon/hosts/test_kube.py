@@ -40,8 +40,8 @@ sys.exit(remote_runner.main(sys.argv[1:]))
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[FakeCluster]:
-    with fake_cluster(tmp_path / "cluster") as made:
-        yield made
+    with fake_cluster(tmp_path / "cluster") as fake:
+        yield fake
 
 
 @dataclass
@@ -81,10 +81,10 @@ class Attempt:
 @pytest.fixture
 def attempts(cluster: FakeCluster, tmp_path: Path) -> Iterator[Callable[..., Attempt]]:
     """Makes the next attempt for a pod, with a follower. What still follows is ended afterwards."""
-    made: list[Attempt] = []
+    started_attempts: list[Attempt] = []
 
     def make(pod: str, *, argv: Sequence[str] = ("true",), **host: object) -> Attempt:
-        number = len(made) + 1
+        number = len(started_attempts) + 1
         folder = tmp_path / "components" / f"attempt-{number}"
         folder.mkdir(parents=True)
         described: dict[str, Any] = {
@@ -114,12 +114,12 @@ def attempts(cluster: FakeCluster, tmp_path: Path) -> Iterator[Callable[..., Att
         spec = {"experiment": "e@x", "component": "trainer", "attempt": number, "elsewhere": elsewhere}
         (folder / "spec.json").write_text(json.dumps({**spec, "log": str(folder / "output.log")}))
         attempt = Attempt(cluster, folder, described)
-        made.append(attempt)
+        started_attempts.append(attempt)
         attempt.follow()
         return attempt
 
     yield make
-    for attempt in made:
+    for attempt in started_attempts:
         for process in attempt.followers:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -147,8 +147,8 @@ def test_output_comes_once_whoever_is_killed_or_cut_off(cluster: FakeCluster, at
     reached = len(numbers(attempt.log))
     attempt.follow()
     retry_until(lambda: len(numbers(attempt.log)) > reached + 100)
-    seen = numbers(attempt.log)
-    assert seen == list(range(len(seen)))
+    output_numbers = numbers(attempt.log)
+    assert output_numbers == list(range(len(output_numbers)))
     assert attempt.remote.starts == 1
 
 
@@ -158,13 +158,13 @@ def test_a_program_that_ended_in_a_pod_which_sleeps_on_has_ended(
 ) -> None:
     pod = cluster.apply("trainer", shell("echo Traceback; sleep infinity"))
     first = attempts(pod)
-    ended = first.until(lambda remote: remote.phase == "ended")
-    assert (ended.exit_code, ended.error) == (None, "its pod sleeps on and keeps its devices")
+    status = first.until(lambda remote: remote.phase == "ended")
+    assert (status.exit_code, status.error) == (None, "its pod sleeps on and keeps its devices")
     assert first.followers[0].wait(10) == 1
     uid = cluster.running(pod)["metadata"]["uid"]
 
-    again = attempts(pod)  # its end was seen: it is made anew
-    again.until(lambda remote: remote.phase == "running")
+    second = attempts(pod)  # its end was seen: it is made anew
+    second.until(lambda remote: remote.phase == "running")
     assert cluster.running(pod)["metadata"]["uid"] != uid
 
 
@@ -199,9 +199,9 @@ def test_why_it_is_not_running_is_told(cluster: FakeCluster, attempts: Attempts)
     cluster.running(pod)
     cluster.ask("trouble", name="my-exp-trainer", trouble="gpu")
     attempt = attempts(pod)
-    told = attempt.until(lambda remote: bool(remote.reason))
-    assert told.phase == "pending"
-    assert told.reason == "no node takes it: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
+    status = attempt.until(lambda remote: bool(remote.reason))
+    assert status.phase == "pending"
+    assert status.reason == "no node takes it: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
     cluster.ask("trouble", name="my-exp-trainer", trouble="image")
     attempt.until(lambda remote: "its image cannot be pulled (ImagePullBackOff)" in remote.reason)
 
@@ -212,15 +212,15 @@ def test_a_stop_scales_its_set_below_it_and_a_start_above(cluster: FakeCluster, 
     attempt = attempts(pod)
     attempt.until(lambda remote: remote.phase == "running")
     attempt.followers[0].terminate()
-    ended = attempt.until(lambda remote: remote.phase == "ended")
-    assert ended.signal == "SIGTERM"
+    status = attempt.until(lambda remote: remote.phase == "ended")
+    assert status.signal == "SIGTERM"
     assert pod not in cluster.pods()
-    seen = numbers(attempt.log)
-    assert seen == list(range(len(seen)))
+    output_numbers = numbers(attempt.log)
+    assert output_numbers == list(range(len(output_numbers)))
 
-    again = attempts(pod)
-    assert "scaled from 0 to 1" in again.until(lambda remote: bool(remote.reason)).reason
-    again.until(lambda remote: remote.phase == "running")
+    second = attempts(pod)
+    assert "scaled from 0 to 1" in second.until(lambda remote: bool(remote.reason)).reason
+    second.until(lambda remote: remote.phase == "running")
     assert list(cluster.pods()) == [pod]
 
 
@@ -235,8 +235,8 @@ def test_a_pod_made_anew_is_followed_and_one_that_stays_away_has_ended(
     attempt.until(lambda remote: remote.starts == 2)
     retry_until(lambda: attempt.log.count("here") == 2)
     kubectl(cluster, "delete", "statefulset", "my-exp-trainer")
-    ended = attempt.until(lambda remote: remote.phase == "ended")
-    assert ended.error == "its pod was deleted, and its StatefulSet makes no other"
+    status = attempt.until(lambda remote: remote.phase == "ended")
+    assert status.error == "its pod was deleted, and its StatefulSet makes no other"
 
 
 @pytest.mark.slow
@@ -299,11 +299,11 @@ def test_a_command_is_run_in_a_pod_that_sleeps(cluster: FakeCluster, attempts: A
     reached = len(numbers(attempt.log))
     attempt.follow()
     retry_until(lambda: len(numbers(attempt.log)) > reached + 50, timeout_s=30.0)
-    seen = numbers(attempt.log)
-    assert seen == list(range(len(seen)))
+    output_numbers = numbers(attempt.log)
+    assert output_numbers == list(range(len(output_numbers)))
     attempt.followers[-1].terminate()
-    ended = attempt.until(lambda remote: remote.phase == "ended")
-    assert ended.signal == "SIGTERM"
+    status = attempt.until(lambda remote: remote.phase == "ended")
+    assert status.signal == "SIGTERM"
     assert "POD_NAME" not in inside(cluster, pod)
     cluster.running(pod)
 
@@ -319,9 +319,9 @@ def test_a_command_ends_with_the_pod_that_it_ran_in(cluster: FakeCluster, attemp
     attempt = attempts(pod, argv=["sleep", "1000"])
     attempt.until(lambda remote: remote.phase == "running")
     kubectl(cluster, "delete", "pod", pod)
-    ended = attempt.until(lambda remote: remote.phase == "ended")
-    assert ended.error is not None
-    assert ended.error.startswith("its pod")
+    status = attempt.until(lambda remote: remote.phase == "ended")
+    assert status.error is not None
+    assert status.error.startswith("its pod")
     assert attempt.followers[0].wait(10) == 1
 
 
@@ -335,15 +335,17 @@ def test_an_image_without_python_is_told(cluster: FakeCluster, attempts: Attempt
 
 def inside(cluster: FakeCluster, pod: str) -> str:
     """Command lines in it."""
-    words = ["exec", pod, "--", "sh", "-c", "cat /proc/[0-9]*/cmdline"]
-    done = subprocess.run(
-        ["kubectl", *words], env=dict(cluster.env), check=True, capture_output=True, timeout=20
+    arguments = ["exec", pod, "--", "sh", "-c", "cat /proc/[0-9]*/cmdline"]
+    result = subprocess.run(
+        ["kubectl", *arguments], env=dict(cluster.env), check=True, capture_output=True, timeout=20
     )
-    return done.stdout.decode()
+    return result.stdout.decode()
 
 
-def kubectl(cluster: FakeCluster, *words: str) -> None:
-    subprocess.run(["kubectl", *words], env=dict(cluster.env), check=True, capture_output=True, timeout=20)
+def kubectl(cluster: FakeCluster, *arguments: str) -> None:
+    subprocess.run(
+        ["kubectl", *arguments], env=dict(cluster.env), check=True, capture_output=True, timeout=20
+    )
 
 
 class Written(RemoteRunner):
@@ -355,7 +357,9 @@ class Written(RemoteRunner):
 
 
 def stamped(second: int, *lines: str, zone: str = "Z") -> bytes:
-    texts = (f"2026-01-01T00:00:{second:02}.{at:09}{zone} {line}\n" for at, line in enumerate(lines, start=1))
+    texts = (
+        f"2026-01-01T00:00:{second:02}.{index:09}{zone} {line}\n" for index, line in enumerate(lines, start=1)
+    )
     return "".join(texts).encode()
 
 
@@ -379,10 +383,10 @@ def test_lines_that_come_again_are_left_out_as_often_as_they_are_there(tmp_path:
     whole = "one\nbeat\nbeat\nbeat\ntwo\nbeat\nlate\nbeat\n"
     assert runner.log.read_text() == f"rltui: before\n{whole}"
 
-    again = kube_host._PodLog(Written(tmp_path))  # in place of one that was killed without another note
-    assert again.options() == ["--since-time=2026-01-01T00:00:02Z"]
-    again.restart()
-    again.feed(second + stamped(3, "beat") + stamped(2, "late") + stamped(4, "beat", "beat", "new"))
-    again.feed(b"2026-01-01T02:00:05+02:00 no end")
-    again.finish()
+    next_log = kube_host._PodLog(Written(tmp_path))  # in place of one that was killed without another note
+    assert next_log.options() == ["--since-time=2026-01-01T00:00:02Z"]
+    next_log.restart()
+    next_log.feed(second + stamped(3, "beat") + stamped(2, "late") + stamped(4, "beat", "beat", "new"))
+    next_log.feed(b"2026-01-01T02:00:05+02:00 no end")
+    next_log.finish()
     assert runner.log.read_text() == f"rltui: before\n{whole}beat\nnew\nno end"

@@ -69,9 +69,9 @@ def counted(lines: int) -> str:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[FakeNode]:
-    made = FakeNode(tmp_path / "node")
-    yield made
-    made.end()
+    fake = FakeNode(tmp_path / "node")
+    yield fake
+    fake.end()
 
 
 @pytest.fixture
@@ -168,7 +168,9 @@ def test_without_its_shim_it_goes_on_and_is_ended_with_all_that_it_started(
 ) -> None:
     with following(folder, node, python(PARENT)) as trainer:
         trainer.said("ready")
-        record = retry_until(lambda: found if len((found := trainer.running()).descendants) == 2 else None)
+        record = retry_until(
+            lambda: running if len((running := trainer.running()).descendants) == 2 else None
+        )
         assert record.shim is not None
         processes.send_signal(record.shim, signal.SIGKILL)
         retry_until(lambda: "shim there was killed" in trainer.remote.reason)
@@ -214,7 +216,7 @@ def test_what_outlived_an_earlier_attempt_is_ended_and_one_that_lives_is_in_the_
 ) -> None:
     with following(folder, node, python(PARENT)) as first:
         first.said("ready")
-        record = retry_until(lambda: found if len((found := first.running()).descendants) == 2 else None)
+        record = retry_until(lambda: running if len((running := first.running()).descendants) == 2 else None)
         first.signal(signal.SIGKILL)
         first.code()
         (folder / "remote.json").unlink()  # as if nobody here knew of it
@@ -374,7 +376,7 @@ def test_a_frozen_way_is_left_and_another_taken(node: FakeNode, folder: Path) ->
 
 
 def _children(pid: int) -> list[int]:
-    listed = subprocess.run(
+    result = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
     )
-    return [int(word) for word in listed.stdout.split()]
+    return [int(pid_text) for pid_text in result.stdout.split()]

@@ -38,7 +38,7 @@ def readings(
         paths[name].write_text(text)
     scripts = {name: [(str(path), 0.0)] for name, path in paths.items()}
     for name, steps in (sequences or {}).items():
-        scripts[name] = [(str(paths[scenario]), at) for scenario, at in steps]
+        scripts[name] = [(str(paths[scenario]), step) for scenario, step in steps]
     command = [sys.executable, str(double.HERE / "probe.py"), json.dumps(scripts)]
     output = subprocess.run(
         command, env=double.environment("shared"), capture_output=True, check=True, timeout=60, text=True

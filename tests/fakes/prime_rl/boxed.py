@@ -47,15 +47,15 @@ class PrimeBox:
 
     def up(self, layout: str, *more: str) -> dict[str, Any]:
         """Start everything; returns when it is ready, with the status."""
-        words = ("up", *self.files, "-l", layout, "-n", EXPERIMENT, "-o", "out", *more)
-        status: dict[str, Any] = self.box.json(*words)
+        arguments = ("up", *self.files, "-l", layout, "-n", EXPERIMENT, "-o", "out", *more)
+        status: dict[str, Any] = self.box.json(*arguments)
         return status
 
     def done(self, *arguments: str, timeout_s: float = 60) -> str:
         """Run a command that must succeed; what it says on stderr."""
-        done = self.box.run(*arguments, timeout_s=timeout_s)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stderr
+        result = self.box.run(*arguments, timeout_s=timeout_s)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stderr
 
     def pid(self, component: str, attempt: int = 1) -> int:
         """Of an attempt's process, once there is one."""
@@ -96,8 +96,8 @@ class PrimeBox:
     def checkpoints(self) -> list[int]:
         """Steps of which the trainer's half is on disk somewhere below the output folder."""
         marks = self.output.rglob("checkpoints/step_*/trainer/.metadata")
-        found = (path for path in marks if ".rltui" not in path.parts)
-        return sorted(int(path.parent.parent.name.removeprefix("step_")) for path in found)
+        folders = (path for path in marks if ".rltui" not in path.parts)
+        return sorted(int(path.parent.parent.name.removeprefix("step_")) for path in folders)
 
     def kill(self, pid: int) -> None:
         """One of the experiment's processes, by its number."""
@@ -107,12 +107,12 @@ class PrimeBox:
     def programs_alive(self) -> list[int]:
         """Pids of the stand-ins that still run."""
         programs = f"{self.box.root}/prime-rl-{self.generation.lower()}/.venv/bin/".encode()
-        found = []
+        pids = []
         for pid in self.box.tagged(EXPERIMENT):
             with suppress(OSError):
                 if programs in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    found.append(pid)
-        return found
+                    pids.append(pid)
+        return pids
 
     def _folder(self, component: str, attempt: int) -> Path:
         return self.output / ".rltui" / "components" / component / f"attempt-{attempt}"

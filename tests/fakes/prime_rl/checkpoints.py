@@ -50,11 +50,11 @@ class Checkpoints:
         """
         step = self._wanted
         if step == -1:
-            found = steps(self.folder)
-            if not found:
+            steps_there = steps(self.folder)
+            if not steps_there:
                 out.warning(f"No checkpoints found in {self.folder}. Starting from scratch.")
                 return None
-            step = found[-1]
+            step = steps_there[-1]
         if step is None:
             return None
         if not (self.folder / f"step_{step}" / self._half).is_dir():

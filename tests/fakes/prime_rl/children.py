@@ -33,10 +33,10 @@ class Children:
     started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(
-        self, name: str, words: Sequence[str], output: Path, environment: Mapping[str, str] | None = None
+        self, name: str, argv: Sequence[str], output: Path, environment: Mapping[str, str] | None = None
     ) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
-        wrapped = ["uv", "run", *words] if self.generation.name in ("A1", "B0") else list(words)
+        wrapped = ["uv", "run", *argv] if self.generation.name in ("A1", "B0") else list(argv)
         with output.open("wb") as file:
             self.started[name] = subprocess.Popen(
                 wrapped, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}
@@ -46,16 +46,16 @@ class Children:
         """Show the end of a log file, as the launcher does with `tail -F`."""
         self.started["tail"] = subprocess.Popen(["tail", "-F", str(file)], stderr=subprocess.DEVNULL)
 
-    def watch(self, done: Sequence[str]) -> int:
+    def watch(self, awaited: Sequence[str]) -> int:
         """Until all of `done` have ended, or one of the others failed; the exit code."""
-        while any(self.started[name].poll() is None for name in done):
+        while any(self.started[name].poll() is None for name in awaited):
             for name, child in self.started.items():
                 if name != "tail" and child.poll():
                     self.out.error(f"Error: {name.capitalize()} failed with exit code {child.returncode}")
                     self.out.error("Terminating all processes...")
                     return 1
             time.sleep(_WATCH_S)
-        for name in done:
+        for name in awaited:
             if code := self.started[name].returncode:
                 self.out.error(f"{name.capitalize()} failed with exit code {code}")
                 return 1

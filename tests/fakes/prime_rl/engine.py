@@ -129,7 +129,7 @@ class Engine:
 
 def routes(generation: Generation, engine: Engine) -> dict[str, Route]:
     """Those that the generation's server has."""
-    found: dict[str, Route] = {
+    table: dict[str, Route] = {
         "GET /health": engine.health,
         "GET /v1/models": engine.models,
         "GET /metrics": engine.metrics,
@@ -139,12 +139,12 @@ def routes(generation: Generation, engine: Engine) -> dict[str, Route]:
         "POST /init_broadcaster": engine.join,
     }
     if generation.can_reload:
-        found["POST /reload_weights"] = engine.reload
+        table["POST /reload_weights"] = engine.reload
     if generation.pauses_engines:
-        found |= {"POST /pause": engine.pause, "POST /resume": engine.resume}
+        table |= {"POST /pause": engine.pause, "POST /resume": engine.resume}
     if generation.is_late:
-        found["GET /liveness"] = engine.liveness
-    return found
+        table["GET /liveness"] = engine.liveness
+    return table
 
 
 def inference(generation: Generation, arguments: list[str]) -> int:
@@ -186,8 +186,8 @@ def _router(generation: Generation, tree: Tree, port: int) -> int | None:
 
 def _start_router(port: int, engine_port: int) -> subprocess.Popen[bytes]:
     program = Path(sys.argv[0]).parent / "vllm-router"
-    words = [str(program), "--port", str(port), "--worker-urls", f"http://localhost:{engine_port}"]
-    return subprocess.Popen(words)
+    argv = [str(program), "--port", str(port), "--worker-urls", f"http://localhost:{engine_port}"]
+    return subprocess.Popen(argv)
 
 
 def _watch(router: subprocess.Popen[bytes], server: Server, out: Printer, stopping: threading.Event) -> None:

@@ -23,9 +23,9 @@ def env_server(generation: Generation, arguments: list[str]) -> int:
     with socket.create_server((host, int(port))) as listener:
         if file is not None:
             address = f"tcp://{host}:{listener.getsockname()[1]}"
-            written = Path(f"{file}.tmp")
-            written.write_text(address)
-            written.replace(file)
+            temporary = Path(f"{file}.tmp")
+            temporary.write_text(address)
+            temporary.replace(file)
         Printer().info(f"Environment server ready at {address}")
         while True:
             listener.accept()[0].close()

@@ -52,13 +52,14 @@ def write_example(
     url = f"http://localhost:{ports.server}/v1"
     if generation == "A1":
         ckpt = f"\n[ckpt]\ninterval = {interval}\n"
-        parts = {
+        extra_lines = {
             "train.toml": ckpt,
             "orch.toml": f'{ckpt}\n[client]\nbase_url = ["{url}"]\n',
             "infer.toml": f"\n[server]\nport = {ports.server}\n",
         }
         return [
-            _write(folder / name, _text(f"era_a/{name}", max_steps) + more) for name, more in parts.items()
+            _write(folder / name, _text(f"era_a/{name}", max_steps) + more)
+            for name, more in extra_lines.items()
         ]
     late = GENERATIONS[generation].is_late
     text = _text(f"era_{generation.lower()}/rl.toml" if late else "era_b/rl.toml", max_steps)

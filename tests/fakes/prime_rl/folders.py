@@ -28,10 +28,10 @@ def wait_for(path: Path) -> None:
 
 def remove_beyond(folder: Path, step: int) -> list[int]:
     """Delete the step folders beyond `step`; -1 deletes all. Returns their numbers."""
-    gone = [number for number in steps(folder) if number > step]
-    for number in gone:
+    removed_steps = [number for number in steps(folder) if number > step]
+    for number in removed_steps:
         shutil.rmtree(folder / f"step_{number}")
-    return gone
+    return removed_steps
 
 
 def complete(folder: Path, content: str = "", *, mark: str = "STABLE") -> None:

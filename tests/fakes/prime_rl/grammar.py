@@ -27,28 +27,28 @@ class CommandLine:
 def parse(generation: Generation, program: str, arguments: list[str]) -> CommandLine:
     """Read it; ends the process on wrong usage, with the generation's exit code."""
     line = CommandLine()
-    at = 0
-    while at < len(arguments):
-        word = arguments[at]
-        if word == "@" and at + 1 < len(arguments):
-            line.files = merge(line.files, _read(Path(arguments[at + 1])), deep=generation.deep_merge)
-            at += 2
-        elif word.startswith("--"):
-            at = _option(generation, program, arguments, at, line)
+    index = 0
+    while index < len(arguments):
+        argument = arguments[index]
+        if argument == "@" and index + 1 < len(arguments):
+            line.files = merge(line.files, _read(Path(arguments[index + 1])), deep=generation.deep_merge)
+            index += 2
+        elif argument.startswith("--"):
+            index = _option(generation, program, arguments, index, line)
         else:
-            line.unknown.append(word)
-            at += 1
+            line.unknown.append(argument)
+            index += 1
     if line.unknown and not _reaches_vllm(generation, program, line.unknown):
         refuse_usage(generation.name, generation.usage_exit, program, line.unknown)
     return line
 
 
-def _option(generation: Generation, program: str, arguments: list[str], at: int, line: CommandLine) -> int:
+def _option(generation: Generation, program: str, arguments: list[str], index: int, line: CommandLine) -> int:
     """One option from `arguments[at]` on; the position behind it."""
-    word, equals, joined = arguments[at].partition("=")
-    key = word[2:].replace("-", "_")
+    option, equals, joined = arguments[index].partition("=")
+    key = option[2:].replace("-", "_")
     values = [joined] if equals else []
-    behind = at + 1
+    behind = index + 1
     if not equals and arguments[behind : behind + 1] == ["@"] and behind + 1 < len(arguments):
         _section(generation, line, key, arguments[behind + 1])
         return behind + 2
@@ -65,7 +65,7 @@ def _option(generation: Generation, program: str, arguments: list[str], at: int,
     key = key.removeprefix("no_") if negated else key
     kind = _kind(generation, program, key)
     if kind is None:
-        line.unknown += arguments[at:behind]
+        line.unknown += arguments[index:behind]
     elif not values:
         flag: Any = {} if kind == "table" else True
         set_at(line.overrides, key, (None if kind == "table" else False) if negated else flag)

@@ -54,9 +54,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif self.server.fallback is not None:
             status, content = self.server.fallback(method, self.path, raw)
         else:
-            others = any(known.endswith(f" {path}") for known in self.server.routes)
+            has_other_methods = any(known.endswith(f" {path}") for known in self.server.routes)
             status, content = (
-                (405, {"detail": "Method Not Allowed"}) if others else (404, {"detail": "Not Found"})
+                (405, {"detail": "Method Not Allowed"})
+                if has_other_methods
+                else (404, {"detail": "Not Found"})
             )
         text = content if isinstance(content, str) else json.dumps(content)
         body = text.encode()

@@ -82,10 +82,10 @@ def prepare_folder(generation: Generation, tree: Tree, folder: Path, out: Printe
         else:
             _refuse_used(generation, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    own = folder / generation.own_folder
-    for stale in {folder / generation.batches, own / generation.batches, own / "broadcasts"}:
-        if gone := remove_beyond(stale, -1 if resume is None else resume):
-            out.info(f"Deleting {len(gone)} step directories in {stale} ({','.join(map(str, gone))})")
+    own_folder = folder / generation.own_folder
+    for stale in {folder / generation.batches, own_folder / generation.batches, own_folder / "broadcasts"}:
+        if numbers := remove_beyond(stale, -1 if resume is None else resume):
+            out.info(f"Deleting {len(numbers)} step directories in {stale} ({','.join(map(str, numbers))})")
 
 
 def attempt_folder(generation: Generation, folder: Path) -> Path:
@@ -105,7 +105,7 @@ def _attempt(folder: Path) -> tuple[Path, Path]:
     if any(pins):
         raise_uncaught("ValueError: PRL_ATTEMPT_CONFIG_DIR and PRL_ATTEMPT_LOG_DIR must be set together")
     kinds = (folder / "configs", folder / "logs")
-    number = 1 + max((found for kind in kinds for found in _attempts(kind)), default=0)
+    number = 1 + max((attempt for kind in kinds for attempt in _attempts(kind)), default=0)
     configs, logs = (_numbered(kind, number) for kind in kinds)
     (configs / "command.txt").write_text("uv run rl @ rl.toml\n")
     return configs / "resolved", logs
@@ -146,16 +146,16 @@ def trainer_command(generation: Generation, module: str, ranks: int, logs: Path,
     ]
 
 
-def devices(wanted: int) -> list[str]:
+def devices(count: int) -> list[str]:
     """The GPUs that a launcher hands out, by their real numbers; ends the process where there are too few."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    found = visible.split(",") if visible else [str(index) for index in range(switches().gpus)]
-    if wanted > len(found):
+    visible_devices = visible.split(",") if visible else [str(index) for index in range(switches().gpus)]
+    if count > len(visible_devices):
         raise_uncaught(
-            f"ValueError: Requested {wanted} GPUs via deployment settings, but only {len(found)} physical "
-            f"GPU(s) are available: [{', '.join(found)}]"
+            f"ValueError: Requested {count} GPUs via deployment settings, but only {len(visible_devices)} "
+            f"physical GPU(s) are available: [{', '.join(visible_devices)}]"
         )
-    return found[:wanted]
+    return visible_devices[:count]
 
 
 def _launch(children: Children, tree: Tree, configs: Path, logs: Path) -> int:
@@ -165,8 +165,8 @@ def _launch(children: Children, tree: Tree, configs: Path, logs: Path) -> int:
     outputs = {part: logs / f"{part}{generation.log_suffix}" for part in PARTS}
     if tree.get("inference") is not None:
         out.info(f"Starting inference on GPU(s) {' '.join(infer)}")
-        words = ["inference", "@", str(files["inference"])]
-        children.start("inference", words, outputs["inference"], {"CUDA_VISIBLE_DEVICES": ",".join(infer)})
+        argv = ["inference", "@", str(files["inference"])]
+        children.start("inference", argv, outputs["inference"], {"CUDA_VISIBLE_DEVICES": ",".join(infer)})
     if generation.is_late:
         for split, source, address in env_servers(tree["orchestrator"]):
             name = source_name(source)
@@ -177,11 +177,11 @@ def _launch(children: Children, tree: Tree, configs: Path, logs: Path) -> int:
     out.info("Starting orchestrator process")
     children.start("orchestrator", ["orchestrator", "@", str(files["orchestrator"])], outputs["orchestrator"])
     out.info(f"Starting trainer on GPU(s) {' '.join(train)}")
-    words = trainer_command(generation, "prime_rl.trainer.rl.train", len(train), logs, files["trainer"])
-    children.start("trainer", words, outputs["trainer"], {"CUDA_VISIBLE_DEVICES": ",".join(train)})
-    shown = "orchestrator" if generation.is_late else "trainer"
-    out.success(f"Startup complete. Showing {shown} logs...")
-    children.follow(outputs[shown])
+    argv = trainer_command(generation, "prime_rl.trainer.rl.train", len(train), logs, files["trainer"])
+    children.start("trainer", argv, outputs["trainer"], {"CUDA_VISIBLE_DEVICES": ",".join(train)})
+    followed_program = "orchestrator" if generation.is_late else "trainer"
+    out.success(f"Startup complete. Showing {followed_program} logs...")
+    children.follow(outputs[followed_program])
     code = children.watch(("orchestrator", "trainer"))
     if code == 0:
         out.success("Training finished!" if generation.is_late else "RL training finished!")
@@ -194,8 +194,8 @@ def _split(generation: Generation, tree: Tree) -> tuple[list[str], list[str]]:
         infer = [str(index) for index in tree.get("inference_gpu_ids") or [0]]
         return infer, [str(index) for index in tree.get("trainer_gpu_ids") or [1]]
     engines = int(value_at(tree, "deployment.num_infer_gpus", 1)) if tree.get("inference") is not None else 0
-    found = devices(engines + int(value_at(tree, "deployment.num_train_gpus", 1)))
-    return found[:engines], found[engines:]
+    device_ids = devices(engines + int(value_at(tree, "deployment.num_train_gpus", 1)))
+    return device_ids[:engines], device_ids[engines:]
 
 
 def _config_folder(generation: Generation, folder: Path) -> Path:
@@ -210,14 +210,14 @@ def _dumps(tree: Tree) -> bool:
 def _resume_step(generation: Generation, tree: Tree, folder: Path) -> int | None:
     """The step to go on from, -1 turned into the newest; `None` for a run from scratch."""
     if generation.is_late:
-        wanted = (
+        requested = (
             value_at(tree, "resume.step", -1) if has(tree, "resume") and tree["resume"] is not None else None
         )
     else:
-        wanted = value_at(tree, "ckpt.resume_step")
-    if wanted is None:
+        requested = value_at(tree, "ckpt.resume_step")
+    if requested is None:
         return None
-    return int(wanted) if wanted != -1 else max(steps(folder / "checkpoints"), default=None)
+    return int(requested) if requested != -1 else max(steps(folder / "checkpoints"), default=None)
 
 
 def _refuse_used(generation: Generation, folder: Path) -> None:

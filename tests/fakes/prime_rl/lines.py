@@ -62,16 +62,16 @@ def refuse(name: Name, model: str, faults: list[tuple[str, str]]) -> NoReturn:
     _end(_box(title, rows))
 
 
-def refuse_usage(name: Name, code: int, program: str, words: list[str]) -> NoReturn:
+def refuse_usage(name: Name, code: int, program: str, arguments: list[str]) -> NoReturn:
     """End like a command line with unknown options."""
-    listed = " ".join(words)
+    text = " ".join(arguments)
     if name in ("A1", "B0"):
         print(
-            f"usage: {program} [-h] [options]\n{program}: error: unrecognized arguments: {listed}",
+            f"usage: {program} [-h] [options]\n{program}: error: unrecognized arguments: {text}",
             file=sys.stderr,
         )
     else:
-        print(_box("Unrecognized options", [listed]), file=sys.stderr)
+        print(_box("Unrecognized options", [text]), file=sys.stderr)
     sys.exit(code)
 
 
@@ -88,9 +88,9 @@ def _end(text: str) -> NoReturn:
 def _box(title: str, rows: list[str]) -> str:
     width = 78
     top = f"╭─ {title} {'─' * (width - len(title) - 5)}╮"
-    body = [f"│ {part:<{width - 4}} │" for row in rows for part in _wrapped(row, width - 4)]
+    body = [f"│ {line:<{width - 4}} │" for row in rows for line in _wrapped(row, width - 4)]
     return "\n".join([top, *body, f"╰{'─' * (width - 2)}╯"])
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return [text[at : at + width] for at in range(0, len(text), width)] or [""]
+    return [text[start : start + width] for start in range(0, len(text), width)] or [""]

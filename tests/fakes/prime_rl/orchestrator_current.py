@@ -55,7 +55,7 @@ class CurrentOrchestrator:
         """The exit code. An interrupt writes this half of a checkpoint and ends with 1."""
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, self._interrupt)
-        begin = time.monotonic()
+        started_at = time.monotonic()
         saved = 0
         try:
             saved = self._begin()
@@ -67,9 +67,9 @@ class CurrentOrchestrator:
                     self.checkpoints.save(saved, self.out)
             self._wait_for_final_broadcast()
         except _InterruptedError:
-            self._end_forced(time.monotonic() - begin)
+            self._end_forced(time.monotonic() - started_at)
             return 1
-        self.out.success(f"Orchestrator step loop done in {round(time.monotonic() - begin)}s")
+        self.out.success(f"Orchestrator step loop done in {round(time.monotonic() - started_at)}s")
         if self.step - 1 > saved:
             self.checkpoints.save(self.step - 1, self.out, last=True)
         self.out.success("Orchestrator finished.")
@@ -84,26 +84,26 @@ class CurrentOrchestrator:
                 time.sleep(POLL_S)
             self.out.info(f"Env {source_name(source)} ready at {found}")
         self.out.success("Train environment(s) ready")
-        resumed = self.checkpoints.resume_step(self.out)
+        resume_step = self.checkpoints.resume_step(self.out)
         self.pool.wait_until_ready()
         self.out.info(f"Initializing weight broadcast (type='{'nccl' if self.in_memory else 'filesystem'}')")
         if self.in_memory:
             self.pool.init_broadcaster(int(value_at(self.tree, "weight_broadcast.port", 29501)))
-        done = resumed or 0
-        if resumed is not None:
-            self.out.info(f"Resuming orchestrator from checkpoint step {resumed}")
+        completed_steps = resume_step or 0
+        if resume_step is not None:
+            self.out.info(f"Resuming orchestrator from checkpoint step {resume_step}")
         else:
             self.out.info("Training from scratch")
         if value_at(self.tree, "rollout_transport.type", "zmq") == "zmq":
             port = int(value_at(self.tree, "rollout_transport.port", 5555))
             self.sender = Sender(port, int(value_at(self.tree, "num_train_workers", 1)))
             self.out.info(f"ZMQ micro batch sender initialized: endpoint=tcp://localhost:{port}")
-        folder = self.broadcasts / f"step_{done}"
+        folder = self.broadcasts / f"step_{completed_steps}"
         if not self.in_memory:
             wait_for(folder / self.generation.markers[0])
-        self._update_policy(done)
-        self.step = done + 1
-        return done
+        self._update_policy(completed_steps)
+        self.step = completed_steps + 1
+        return completed_steps
 
     def _published(self, split: str, source: Tree) -> str:
         """The address that the server wrote down; read once, whoever wrote it."""
@@ -116,7 +116,7 @@ class CurrentOrchestrator:
     def _ship(self) -> None:
         step = self.step
         fail_where_asked(self.generation, "orchestrator", step, self.out)
-        begin = time.monotonic()
+        started_at = time.monotonic()
         self._take_new_policy()
         self.pool.ask()
         half = self.batch_size // 2
@@ -137,7 +137,7 @@ class CurrentOrchestrator:
             self.sender.send(step)
         else:
             write_batch(self.generation, self.output, step, int(value_at(self.tree, "num_train_workers", 1)))
-        time_s = time.monotonic() - begin
+        time_s = time.monotonic() - started_at
         behind = step - 1 - self.version
         self.out.success(step_lines.orchestrator(self.generation, step, time_s, behind=behind))
         reward = step_lines.reward(step)

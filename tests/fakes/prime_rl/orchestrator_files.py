@@ -87,7 +87,7 @@ class FilesOrchestrator:
     def _step(self, step: int) -> None:
         self.out.info(f"Starting orchestrator step {step}")
         fail_where_asked(self.generation, "orchestrator", step, self.out)
-        begin = time.monotonic()
+        started_at = time.monotonic()
         self._adopt_weights(step)
         self.pool.ask()
         time.sleep(switches().step_s / 4)
@@ -98,36 +98,36 @@ class FilesOrchestrator:
         )
         write_readable(self.generation, self.output, step)
         write_batch(self.generation, self.output, step, int(value_at(self.tree, "num_train_workers", 1)))
-        time_s = time.monotonic() - begin
+        time_s = time.monotonic() - started_at
         behind = step - self.weights
         self.out.success(step_lines.orchestrator(self.generation, step, time_s, behind=behind))
 
     def _adopt_weights(self, step: int) -> None:
         """Those of `max_async_level` steps ago at least: waits for them, for ever."""
         due = max(step - self.max_async, 0)
-        wanted = due if self.is_strict else max(due, *complete_steps(self.broadcasts), 0)
-        if wanted <= self.weights:
+        required_step = due if self.is_strict else max(due, *complete_steps(self.broadcasts), 0)
+        if required_step <= self.weights:
             return
-        folder = self.broadcasts / f"step_{wanted}"
+        folder = self.broadcasts / f"step_{required_step}"
         if not (folder / "STABLE").exists():
-            self._tell_wait(wanted)
-            begin = time.monotonic()
+            self._tell_wait(required_step)
+            started_at = time.monotonic()
             wait_for(folder / "STABLE")
-            self._tell_end_of_wait(wanted, time.monotonic() - begin)
+            self._tell_end_of_wait(required_step, time.monotonic() - started_at)
         self.pool.update_weights(folder)
-        self.weights = wanted
+        self.weights = required_step
 
-    def _tell_wait(self, wanted: int) -> None:
+    def _tell_wait(self, required_step: int) -> None:
         if self.generation.name == "A1":
             self.out.info("Async barrier active: Waiting for trainer to catch up...")
         else:
             self.out.info(
-                f"Orchestrator paused: waiting for trainer process to complete checkpoint {wanted} "
+                f"Orchestrator paused: waiting for trainer process to complete checkpoint {required_step} "
                 f"(>{self.max_async} step(s) ahead). Training is progressing normally."
             )
 
-    def _tell_end_of_wait(self, wanted: int, time_s: float) -> None:
+    def _tell_end_of_wait(self, required_step: int, time_s: float) -> None:
         if self.generation.name == "A1":
             self.out.info("Async barrier cleared")
         else:
-            self.out.info(f"Orchestrator resumed: checkpoint {wanted} ready (after {time_s:.2f}s)")
+            self.out.info(f"Orchestrator resumed: checkpoint {required_step} ready (after {time_s:.2f}s)")

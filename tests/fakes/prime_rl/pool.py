@@ -32,7 +32,7 @@ class Pool:
         """Until the server answers and has the model."""
         which = "policy inference pool" if self._generation.is_late else "inference pool"
         self._out.info(f"Waiting for {which} to be ready")
-        begin = warned = time.monotonic()
+        started_at = warned = time.monotonic()
         while True:
             try:
                 get(f"{self.admin}/health")
@@ -41,9 +41,9 @@ class Pool:
             except HttpError as error:
                 if time.monotonic() - warned > 1:
                     warned = time.monotonic()
-                    waited = round(warned - begin)
+                    waited_s = round(warned - started_at)
                     self._out.warning(
-                        f"Inference server was not reached after {waited} seconds "
+                        f"Inference server was not reached after {waited_s} seconds "
                         f"(Error: {error}) on {self.url}"
                     )
             time.sleep(POLL_S * 3)

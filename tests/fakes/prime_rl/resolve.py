@@ -56,10 +56,12 @@ def run_folder(generation: Generation, tree: Tree, kind: str = "rl") -> Path:
     if not generation.is_late:
         return output
     if not has(tree, "run.name"):
-        words = _sources(tree) if kind == "rl" else [str(value_at(tree, "data.name", "data"))]
+        name_parts = _sources(tree) if kind == "rl" else [str(value_at(tree, "data.name", "data"))]
         model = PurePath(str(value_at(tree, "model.name", "model"))).name
         set_at(
-            tree, "run.name", f"{'-'.join(words)}--{model}--{uuid.uuid4().hex[:8]}".lower().replace("/", "-")
+            tree,
+            "run.name",
+            f"{'-'.join(name_parts)}--{model}--{uuid.uuid4().hex[:8]}".lower().replace("/", "-"),
         )
     return output / str(value_at(tree, "run.dir", value_at(tree, "run.name")))
 
@@ -74,8 +76,8 @@ def env_servers(tree: Tree) -> list[tuple[str, Tree, str]]:
         (split, source) for split in ("train", "eval") for source in value_at(tree, f"{split}.source", [])
     ]
     return [
-        (split, source, f"tcp://127.0.0.1:{port + at}")
-        for at, (split, source) in enumerate(sources)
+        (split, source, f"tcp://127.0.0.1:{port + index}")
+        for index, (split, source) in enumerate(sources)
         if not has(source, "serve.address")
     ]
 
@@ -174,6 +176,6 @@ def _sources(tree: Tree) -> list[str]:
     return [source_name(source) for source in value_at(tree, "orchestrator.train.source", [])] or ["no-env"]
 
 
-def _or_refuse(generation: Generation, program: str, found: list[tuple[str, str]]) -> None:
-    if found:
-        refuse(generation.name, _MODELS[program], found)
+def _or_refuse(generation: Generation, program: str, messages: list[tuple[str, str]]) -> None:
+    if messages:
+        refuse(generation.name, _MODELS[program], messages)

@@ -26,46 +26,48 @@ _AT_LEAST_ONE = {
 
 def faults(generation: Generation, role: str, tree: Tree) -> list[Fault]:
     """Of one config, before its values are spread; for `rl` those of its parts too."""
-    found = list(_unknown(known_keys(generation.name, role), tree))
+    messages = list(_unknown(known_keys(generation.name, role), tree))
     if role == "rl":
-        found += [(part, "Field required") for part in ("trainer", "orchestrator") if part not in tree]
+        messages += [(part, "Field required") for part in ("trainer", "orchestrator") if part not in tree]
         for part in ("trainer", "orchestrator", "inference"):
             below = tree.get(part) or {}
-            found += [(f"{part}.{key}", text) for key, text in faults(generation, part, below)]
-    found += _bounds(role, tree)
-    if role == "orchestrator" and not found:
-        found += [("", f"Value error, {text}") for text in _batching(generation, tree)]
-    if role == "sft" and not found and _quotient(tree, "data.batch_size", 128, "data.micro_batch_size"):
-        found.append(("", "Value error, Batch size must be divisible by micro batch size"))
-    refused, _, value = switches().refuse.partition("=")
-    if refused and f"{value_at({role: tree}, refused)}" == value:
-        found.append((refused.partition(".")[2], f"Value error, {value} is refused by the test"))
-    return found
+            messages += [(f"{part}.{key}", text) for key, text in faults(generation, part, below)]
+    messages += _bounds(role, tree)
+    if role == "orchestrator" and not messages:
+        messages += [("", f"Value error, {text}") for text in _batching(generation, tree)]
+    if role == "sft" and not messages and _quotient(tree, "data.batch_size", 128, "data.micro_batch_size"):
+        messages.append(("", "Value error, Batch size must be divisible by micro batch size"))
+    refusal, _, value = switches().refuse.partition("=")
+    if refusal and f"{value_at({role: tree}, refusal)}" == value:
+        messages.append((refusal.partition(".")[2], f"Value error, {value} is refused by the test"))
+    return messages
 
 
 def cross_faults(generation: Generation, tree: Tree) -> list[Fault]:
     """Of a whole `rl` config whose shared values have been spread."""
-    found = []
+    messages = []
     trainer = value_at(tree, "trainer.model.seq_len", 2048)
     orchestrator = value_at(tree, "orchestrator.seq_len", 2048)
     if generation.name != "A1" and trainer < orchestrator:
-        found.append(f"Trainer model seq_len ({trainer}) must be >= orchestrator seq_len ({orchestrator}).")
+        messages.append(
+            f"Trainer model seq_len ({trainer}) must be >= orchestrator seq_len ({orchestrator})."
+        )
     train = value_at(tree, "deployment.num_train_gpus", 1)
     infer = value_at(tree, "deployment.num_infer_gpus", 1) if "inference" in tree else 0
     node = value_at(tree, "deployment.gpus_per_node", 8)
     if generation.name != "A1" and train + infer > node:
         teacher = "" if generation.is_late else " + 0 teacher"
-        found.append(
+        messages.append(
             f"Total GPU count ({train + infer} = {train} train + {infer} infer{teacher}) "
             f"exceeds gpus_per_node ({node})."
         )
     sides = [value_at(tree, f"{part}.rollout_transport.type", "zmq") for part in ("trainer", "orchestrator")]
     if generation.is_late and sides[0] != sides[1]:
-        found.append(
+        messages.append(
             f"trainer.rollout_transport.type ('{sides[0]}') != "
             f"orchestrator.rollout_transport.type ('{sides[1]}')"
         )
-    return [("", f"Value error, {text}") for text in found]
+    return [("", f"Value error, {text}") for text in messages]
 
 
 def _unknown(

@@ -44,11 +44,11 @@ class Running:
         """Start it, with a log of its own each time."""
         self.starts += 1
         name = config or program
-        found = next(self.configs.rglob(f"{name}.*"))
+        config_file = next(self.configs.rglob(f"{name}.*"))
         log = self.root / f"{self.starts}-{program}.log"
         with log.open("wb") as file:
             self.processes[program] = subprocess.Popen(
-                [str(self.programs / program), "@", str(found)],
+                [str(self.programs / program), "@", str(config_file)],
                 cwd=self.root,
                 stdout=file,
                 stderr=subprocess.STDOUT,

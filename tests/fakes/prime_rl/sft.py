@@ -50,24 +50,24 @@ def sft_trainer(generation: Generation, arguments: list[str]) -> int:
     out.info("Starting SFT trainer in World(world_size=1, rank=0)")
     checkpoints = Checkpoints(generation, tree, "trainer")
     metrics = Metrics(generation, tree)
-    resumed = checkpoints.resume_step(out)
-    if resumed is not None:
-        out.info(f"Resuming training from checkpoint step {resumed}")
+    resume_step = checkpoints.resume_step(out)
+    if resume_step is not None:
+        out.info(f"Resuming training from checkpoint step {resume_step}")
     # A checkpoint's number is the next step's where steps count from 0, else the last one's.
-    step = (resumed or 0) + generation.first_step
+    step = (resume_step or 0) + generation.first_step
     max_steps: int | None = value_at(tree, "max_steps")
     out.info(f"Starting training loop (max_steps={max_steps or 'infinite'})")
-    begin = step
+    first_step = step
     while max_steps is None or step - generation.first_step < max_steps:
-        done = step if generation.is_late else step + 1
+        completed_steps = step if generation.is_late else step + 1
         fail_where_asked(generation, "sft", step, out)
         time.sleep(switches().step_s)
         out.success(step_lines.sft(generation, step, switches().step_s))
         metrics.row(step, {"loss/mean": step_lines.loss(step), "time/step": switches().step_s})
-        if done != max_steps and checkpoints.is_due(done):
-            checkpoints.save(done, out)
+        if completed_steps != max_steps and checkpoints.is_due(completed_steps):
+            checkpoints.save(completed_steps, out)
         step += 1
-    if step > begin:
+    if step > first_step:
         checkpoints.save(step - generation.first_step, out, last=True)
     out.info("Peak memory: 34.5 GiB")
     out.success("SFT trainer finished!")
@@ -87,9 +87,9 @@ def evals(generation: Generation, arguments: list[str]) -> int:
 def _trainer_config(generation: Generation, tree: Tree, folder: Path) -> Tree:
     """What the trainer gets: the launcher's keys stay behind."""
     left_out = ("dry_run", "clean", "clean_output_dir", "run", "inference", "eval")
-    kept = merge({key: value for key, value in tree.items() if key not in left_out}, {}, deep=True)
-    set_at(kept, "output_dir", str(folder))
-    return kept
+    trainer_tree = merge({key: value for key, value in tree.items() if key not in left_out}, {}, deep=True)
+    set_at(trainer_tree, "output_dir", str(folder))
+    return trainer_tree
 
 
 def _launch(children: Children, tree: Tree, configs: Path, logs: Path, *, serves: bool) -> int:
@@ -99,8 +99,8 @@ def _launch(children: Children, tree: Tree, configs: Path, logs: Path, *, serves
     jobs = ["trainer"]
     if serves:
         infer = int(value_at(tree, "deployment.num_infer_gpus", 1))
-        found = devices(infer + ranks)
-        environment = {"CUDA_VISIBLE_DEVICES": ",".join(found[:infer])}
+        device_ids = devices(infer + ranks)
+        environment = {"CUDA_VISIBLE_DEVICES": ",".join(device_ids[:infer])}
         children.start(
             "inference", ["inference", "@", f"{configs}/inference.json"], logs / "inference.log", environment
         )
@@ -108,9 +108,9 @@ def _launch(children: Children, tree: Tree, configs: Path, logs: Path, *, serves
         jobs.append("evals")
     out.info(f"Starting SFT trainer with {ranks} GPU(s)")
     config = configs / f"sft{generation.config_suffix}"
-    words = trainer_command(generation, "prime_rl.trainer.sft.train", ranks, logs, config)
+    argv = trainer_command(generation, "prime_rl.trainer.sft.train", ranks, logs, config)
     output = logs / f"trainer{generation.log_suffix}"
-    children.start("trainer", words, output)
+    children.start("trainer", argv, output)
     out.success("Startup complete. Showing trainer logs...")
     children.follow(output)
     code = children.watch(jobs)

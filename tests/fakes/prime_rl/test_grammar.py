@@ -22,9 +22,9 @@ def refused(capsys: pytest.CaptureFixture[str], call: Callable[[], object]) -> t
 def test_unknown_option_ends_with_the_code_of_its_generation(
     capsys: pytest.CaptureFixture[str], generation: Name, code: int
 ) -> None:
-    words = ["--no-such-thing", "1"]
-    found, text = refused(capsys, lambda: parse(GENERATIONS[generation], "orchestrator", words))
-    assert found == code
+    arguments = ["--no-such-thing", "1"]
+    message, text = refused(capsys, lambda: parse(GENERATIONS[generation], "orchestrator", arguments))
+    assert message == code
     assert "--no-such-thing" in text
 
 
@@ -35,8 +35,8 @@ def test_unknown_key_in_a_file_is_refused(
     file = tmp_path / "orch.toml"
     file.write_text("batchsize = 8\n")
     line = parse(GENERATIONS[generation], "orchestrator", ["@", str(file)])
-    found, text = refused(capsys, lambda: component(GENERATIONS[generation], "orchestrator", line))
-    assert found == 1
+    message, text = refused(capsys, lambda: component(GENERATIONS[generation], "orchestrator", line))
+    assert message == 1
     assert "batchsize" in text
     assert "Extra inputs are not permitted" in text
 
@@ -50,15 +50,15 @@ def test_options_in_both_spellings_and_section_files(tmp_path: Path) -> None:
         assert line.overrides == {"orchestrator": {"batch_size": 64}}
 
 
-@pytest.mark.parametrize(("generation", "kept"), [("A1", False), ("B0", False), ("B1", True), ("C", True)])
+@pytest.mark.parametrize(("generation", "is_kept"), [("A1", False), ("B0", False), ("B1", True), ("C", True)])
 def test_second_file_replaces_tables_until_the_config_library_changed(
-    tmp_path: Path, generation: Name, kept: bool
+    tmp_path: Path, generation: Name, is_kept: bool
 ) -> None:
     first, second = tmp_path / "a.toml", tmp_path / "b.toml"
     first.write_text("[orchestrator]\nseq_len = 512\n")
     second.write_text("[orchestrator]\nbatch_size = 64\n")
     line = parse(GENERATIONS[generation], "rl", ["@", str(first), "@", str(second)])
-    assert ("seq_len" in line.files["orchestrator"]) == kept
+    assert ("seq_len" in line.files["orchestrator"]) == is_kept
 
 
 def test_late_options_of_b1_do_not_reach_what_follows_from_them() -> None:

@@ -22,7 +22,7 @@ def torchrun(generation: Generation, arguments: list[str]) -> int:
     """The program `torchrun`: options, `-m MODULE` or a script, then the arguments of that."""
     options, program, rest = _parse(arguments)
     world = int(options.get("nproc-per-node", "1"))
-    shown = {
+    visible_ranks = {
         int(rank) for rank in options.get("local-ranks-filter", ",".join(map(str, range(world)))).split(",")
     }
     role = options.get("role", "default")
@@ -41,7 +41,7 @@ def torchrun(generation: Generation, arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, end)
     readers = []
     for rank, child in enumerate(ranks):
-        prefix = f"[{role}{rank}]:" if rank in shown else None
+        prefix = f"[{role}{rank}]:" if rank in visible_ranks else None
         reader = threading.Thread(target=_hand_on, args=(child.stdout, prefix, folder, rank))
         reader.start()
         readers.append(reader)
@@ -61,20 +61,20 @@ def torchrun(generation: Generation, arguments: list[str]) -> int:
 
 def _parse(arguments: list[str]) -> tuple[dict[str, str], str, list[str]]:
     options: dict[str, str] = {}
-    at = 0
-    while at < len(arguments) and arguments[at].startswith("-"):
-        word = arguments[at]
-        if word == "-m":
-            return options, _PROGRAMS[arguments[at + 1]], arguments[at + 2 :]
-        name, equals, value = word.lstrip("-").partition("=")
+    index = 0
+    while index < len(arguments) and arguments[index].startswith("-"):
+        argument = arguments[index]
+        if argument == "-m":
+            return options, _PROGRAMS[arguments[index + 1]], arguments[index + 2 :]
+        name, equals, value = argument.lstrip("-").partition("=")
         name = name.replace("_", "-")
         if not equals and name not in _FLAGS:
-            at += 1
-            value = arguments[at]
+            index += 1
+            value = arguments[index]
         options[name] = value
-        at += 1
-    module = arguments[at].removeprefix("src/").removesuffix(".py").replace("/", ".")
-    return options, _PROGRAMS[module[module.index("prime_rl.") :]], arguments[at + 1 :]
+        index += 1
+    module = arguments[index].removeprefix("src/").removesuffix(".py").replace("/", ".")
+    return options, _PROGRAMS[module[module.index("prime_rl.") :]], arguments[index + 1 :]
 
 
 def _start(program: str, arguments: list[str], rank: int, world: int) -> subprocess.Popen[bytes]:

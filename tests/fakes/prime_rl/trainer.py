@@ -56,10 +56,10 @@ class _Trainer:
     def train(self, step: int) -> float:
         """One optimizer step; its duration in seconds."""
         fail_where_asked(self.generation, "trainer", step, self.out)
-        begin = time.monotonic()
+        started_at = time.monotonic()
         self.out.info("Starting forward and backward pass (batch_size=1)")
         time.sleep(switches().step_s)
-        return time.monotonic() - begin
+        return time.monotonic() - started_at
 
     def tell(self, step: int, time_s: float) -> None:
         self.out.success(step_lines.trainer(self.generation, step, time_s))
@@ -124,23 +124,23 @@ class _Current(_Trainer):
 
     def run(self) -> None:
         port = value_at(self.tree, "rollout_transport.port", 5555)
-        done = self.checkpoints.resume_step(self.out) or 0
-        step = done + 1
+        completed_steps = self.checkpoints.resume_step(self.out) or 0
+        step = completed_steps + 1
         in_memory = value_at(self.tree, "weight_broadcast.type", "filesystem") == "nccl"
         self.out.info(f"Initializing weight broadcast (type='{'nccl' if in_memory else 'filesystem'}')")
         group = None
         if in_memory and self.rank == 0:
             group = Sender(int(value_at(self.tree, "weight_broadcast.port", 29501)))
-        if done:
-            self.out.info(f"Resuming training from checkpoint step {done}")
+        if completed_steps:
+            self.out.info(f"Resuming training from checkpoint step {completed_steps}")
         self.out.info(f"Starting from step {step} (total_tokens=0, total_samples=0)")
         batches = self._batches(port)
         if self.rank > 0:
             stuck()  # the other ranks compute in lockstep: torchrun ends them
         self.out.info(f"Starting training loop (max_steps={self.max_steps or 'infinite'})")
-        self.out.info(f"Broadcasting startup policy weights (v{done}) to inference engines")
-        self._broadcast(done, group)
-        saved = done
+        self.out.info(f"Broadcasting startup policy weights (v{completed_steps}) to inference engines")
+        self._broadcast(completed_steps, group)
+        saved = completed_steps
         while not self.is_done(step):
             self._wait_for_batch(batches, step)
             time_s = self.train(step)

@@ -13,29 +13,29 @@ from tests.fakes.prime_rl.generation import Tree
 
 def value_at(tree: Mapping[str, Any], key: str, default: Any = None) -> Any:
     """The value of a dotted key; `default` where it is absent or `None`."""
-    found: Any = tree
-    for word in key.split("."):
-        if not isinstance(found, Mapping) or word not in found:
+    node: Any = tree
+    for segment in key.split("."):
+        if not isinstance(node, Mapping) or segment not in node:
             return default
-        found = found[word]
-    return default if found is None else found
+        node = node[segment]
+    return default if node is None else node
 
 
 def has(tree: Mapping[str, Any], key: str) -> bool:
     """Whether the key is there, be it with the value `None`."""
     missing = object()
     *tables, last = key.split(".")
-    found = value_at(tree, ".".join(tables), {}) if tables else tree
-    return isinstance(found, Mapping) and found.get(last, missing) is not missing
+    node = value_at(tree, ".".join(tables), {}) if tables else tree
+    return isinstance(node, Mapping) and node.get(last, missing) is not missing
 
 
 def set_at(tree: Tree, key: str, value: Any) -> None:
     """Set a dotted key, making the tables above it."""
     *tables, last = key.split(".")
-    for word in tables:
-        below = tree.get(word)
+    for segment in tables:
+        below = tree.get(segment)
         if not isinstance(below, dict):
-            below = tree[word] = {}
+            below = tree[segment] = {}
         tree = below
     tree[last] = value
 

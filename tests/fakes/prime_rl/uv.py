@@ -28,10 +28,10 @@ def uv(arguments: list[str]) -> int:
             os.chdir(value)
         if name == "--project":
             project = Path(value)
-    found = _environment(project or Path.cwd())
-    if found is not None:
-        os.environ["VIRTUAL_ENV"] = str(found)
-        os.environ["PATH"] = f"{found / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    environment = _environment(project or Path.cwd())
+    if environment is not None:
+        os.environ["VIRTUAL_ENV"] = str(environment)
+        os.environ["PATH"] = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
     program = shutil.which(rest[0])
     if program is None:
         print(f"error: Failed to spawn: `{rest[0]}`\n  Caused by: No such file or directory", file=sys.stderr)

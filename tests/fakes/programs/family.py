@@ -26,7 +26,7 @@ from title import wear_title  # type: ignore[import-not-found]
 
 def live(kind: str, pipe: int) -> None:
     """Be that kind of process, say so, and wait."""
-    facts: dict[str, int] = {kind: os.getpid()}
+    pids: dict[str, int] = {kind: os.getpid()}
     if kind == "session":
         os.setsid()
     elif kind == "stubborn":
@@ -37,8 +37,8 @@ def live(kind: str, pipe: int) -> None:
     if kind == "port":
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        facts["listens"] = listener.getsockname()[1]
-    os.write(pipe, json.dumps(facts).encode() + b"\n")
+        pids["listens"] = listener.getsockname()[1]
+    os.write(pipe, json.dumps(pids).encode() + b"\n")
     os.close(pipe)
     if kind == "stopped":
         os.kill(os.getpid(), signal.SIGSTOP)

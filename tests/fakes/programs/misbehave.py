@@ -46,10 +46,10 @@ behaviour = frozenset((folder / f"{component}.behaviour").read_text().split())
 def register(role: str) -> None:
     """Write this process down; one `write`, so that lines of several never mix."""
     start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    words = " ".join(sorted(behaviour))
-    facts = {"role": role, "pid": os.getpid(), "start": start, "attempt": attempt, "behaviour": words}
+    text = " ".join(sorted(behaviour))
+    entry = {"role": role, "pid": os.getpid(), "start": start, "attempt": attempt, "behaviour": text}
     handle = os.open(folder / f"{component}.pids", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    os.write(handle, json.dumps(facts).encode() + b"\n")
+    os.write(handle, json.dumps(entry).encode() + b"\n")
     os.close(handle)
 
 
