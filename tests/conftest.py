@@ -41,7 +41,9 @@ settings.load_profile("rltui")
 
 
 def pytest_collection_finish() -> None:
-    """What is imported now stays: looking through it for garbage took a tenth of the time of UI tests."""
+    """Exclude modules imported by now from garbage collection: scanning them took a tenth of the time of UI
+    tests.
+    """
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD)
 
@@ -92,7 +94,9 @@ class Box:
         return next(item for item in status["components"] if item["id"] == name)
 
     def _asked(self, experiment: str | None) -> dict[str, Any] | None:
-        """What the command line would pass on. `None` where it would have to choose, or to do something."""
+        """The supervisor's answer, as the command line would pass it on. `None` where that would have to
+        choose, or to start something.
+        """
         sockets = list((self.root / "run/rltui").glob(f"{experiment or '*'}-*.sock"))
         if len(sockets) != 1:
             return None
@@ -103,7 +107,7 @@ class Box:
             return None
 
     def wait_for(self, name: str, state: str, *, timeout_s: float = 20.0) -> dict[str, Any]:
-        """Until a component is in `state`."""
+        """Wait until a component is in `state`, and return its status."""
         component: dict[str, Any] = {}
 
         def reached() -> bool:
@@ -114,7 +118,7 @@ class Box:
         return component
 
     def supervisor_pid(self, output_dir: str = "out") -> int:
-        """Of the newest supervisor, alive or not, of the experiment in this folder below `work`."""
+        """Pid of the newest supervisor, alive or not, of the experiment in this folder below `work`."""
         journal = (self.work / output_dir / ".rltui" / "journal.jsonl").read_text()
         return int(re.findall(r"supervisor started, pid (\d+)", journal)[-1])
 
@@ -134,7 +138,7 @@ class Box:
 
 @pytest.fixture
 def own_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """For tests in this process: a user without records, settings and sockets, whose folders these are."""
+    """A user without records, settings and sockets, for tests in this process; these are the folders."""
     user = tmp_path / "user"
     for name in ("state", "config", "cache", "run"):
         (user / name).mkdir(mode=0o700, parents=True)
@@ -152,7 +156,7 @@ def box() -> Iterator[Box]:
 
 
 def environment_of(root: Path) -> dict[str, str]:
-    """Of a user whose folders lie in `root`."""
+    """Environment of a user whose folders lie in `root`."""
     # pytest sets COLUMNS and LINES, which Textual believes rather than the terminal.
     outer = ("RLTUI_", "TMUX", "COLUMNS", "LINES")
     return {key: value for key, value in os.environ.items() if not key.startswith(outer)} | {
@@ -169,7 +173,7 @@ def environment_of(root: Path) -> dict[str, str]:
 
 @contextmanager
 def made_box() -> Iterator[Box]:
-    """A new one. Afterwards nothing of it is left, and nothing of it may run."""
+    """A new box. Afterwards nothing of it is left, and nothing of it may run."""
     # Short, since the sockets below it may have at most 107 bytes of path.
     root = Path(tempfile.mkdtemp(prefix="rlt-"))
     for name in ("run", "state", "config", "cache", "work", "tmux"):

@@ -32,24 +32,24 @@ TYPED_S = 0.12
 SETTLED_S = 0.8
 """Behind escape, too, which would be alt with the next key else."""
 LONGEST_S = 300
-"""For a screen; on a box that has nothing else to do half a minute is the longest."""
+"""Longest wait for a screen; on an idle box half a minute is the longest."""
 
 
 class Scene(NamedTuple):
     """Keys, and what the screen shows when they were pressed."""
 
     says: str
-    """What a viewer reads of it, below the screen."""
+    """The caption below the screen."""
     keys: tuple[str, ...] = ()
-    """In tmux's names."""
+    """Keys by tmux's names."""
     shows: str = ""
     """A regular expression for what is there before it is filmed: words that do not change soon."""
     seconds: float = 2.0
     """How long the viewer looks at it."""
     looks: int = 1
-    """So often it is filmed in that time, where something moves."""
+    """Number of frames in that time, where something moves."""
     typed: bool = False
-    """A frame for each key."""
+    """True: every key is a frame."""
 
 
 PROMPT = "~ $"
@@ -90,7 +90,7 @@ RESTS_AT = 3
 
 
 class Run(NamedTuple):
-    """Cells of one style."""
+    """Neighbouring cells of one style."""
 
     column: int
     text: str
@@ -102,7 +102,7 @@ Row = tuple[Run, ...]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What is seen for some time."""
+    """One picture of the film, with its duration."""
 
     rows: tuple[Row, ...]
     says: str
@@ -132,7 +132,7 @@ def rows_of(captured: str) -> tuple[Row, ...]:
 
 
 def filmed(terminal: Terminal) -> Iterator[Frame]:
-    """Play all scenes."""
+    """Play all scenes, and yield their frames."""
     for scene in SCENES:
         key_texts: list[str] = []
         for key in scene.keys:
@@ -160,7 +160,7 @@ PAD, CAPTION = 12, 34
 _ALONE = 7
 """Longer texts are made as wide as their cells, whatever the font."""
 _PANEL = COLUMNS * 2 // 3
-"""Where another panel begins: what is left and right of it changes at other times."""
+"""Column at which another panel begins: both sides change at different times."""
 FONT = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace"
 FOREGROUND, BACKGROUND = "#e0e0e0", "#121212"
 _PALETTE = (
@@ -187,13 +187,13 @@ class Drawing:
 
     frames: list[Frame]
     _rows: dict[str, str] = field(default_factory=dict)
-    """Ids by what is drawn."""
+    """Markup of a row → its id."""
     _classes: dict[str, str] = field(default_factory=dict)
-    """Names by declarations of CSS."""
+    """CSS declarations → name of their class."""
     _ground: str = BACKGROUND
 
     def svg(self) -> str:
-        """As a file of its own."""
+        """The whole drawing as text of an SVG file."""
         width = COLUMNS * CELL + 2 * PAD
         height = ROWS * LINE + 2 * PAD + CAPTION
         grounds = Counter(
@@ -298,7 +298,7 @@ def _pieces(row: Row) -> tuple[Row, Row]:
 
 
 def main() -> None:
-    """The film."""
+    """Film a session and write the SVG."""
     target = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else TARGET / "session.svg"
     with own_box() as root:
         bin_folder = Path(sys.executable).parent

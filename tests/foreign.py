@@ -41,14 +41,14 @@ def some_more(few: int, many: int) -> list[Any]:
 
 
 def examples(count: int) -> settings:
-    """So many of them."""
+    """Settings for `count` examples, generated alone and without health checks."""
     return settings(
         max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
     )
 
 
 def places(document: object, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Of everything in a document, itself included: keys and numbers that lead there."""
+    """Paths to everything in a document, itself included: keys and indices that lead there."""
     yield above
     if isinstance(document, dict):
         for key, value in document.items():

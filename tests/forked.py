@@ -34,7 +34,7 @@ FROM_THE_START = ("LD_", "PYTHON", "LANG", "LC_", "COVERAGE_")
 MOST_BYTES = 1 << 18
 OFTEN = 3
 CLOCK = "RLTUI_TEST_CLOCK"
-"""In an environment: the time that stands still for this command, in seconds since 1970."""
+"""Variable that makes the clock of a command stand still at so many seconds since 1970."""
 USUAL = {**os.environ, "LANG": "C.UTF-8"}
 asked: Counter[frozenset[tuple[str, str]]] = Counter()
 
@@ -49,7 +49,7 @@ def can_run(env: Mapping[str, str]) -> bool:
 def run(
     arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: str, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """As `subprocess.run` of `rltui ARGUMENT…` with pipes."""
+    """Like `subprocess.run` of `rltui ARGUMENT…` with pipes."""
     (stdin_read, stdin_write), (out_read, out_write), (err_read, err_write) = (os.pipe() for _ in range(3))
     here, there = socket.socketpair()
     message = json.dumps({"argv": list(arguments), "cwd": str(cwd), "env": dict(env)}).encode()
@@ -66,12 +66,12 @@ def run(
         out, err, code = _collect(here, out_read, err_read, time.monotonic() + timeout_s)
     if code is None:
         raise subprocess.TimeoutExpired(list(arguments), timeout_s, out, err)
-    texts = (io.TextIOWrapper(io.BytesIO(descriptor), encoding="utf-8").read() for descriptor in (out, err))
+    texts = (io.TextIOWrapper(io.BytesIO(content), encoding="utf-8").read() for content in (out, err))
     return subprocess.CompletedProcess(list(arguments), code, *texts)
 
 
 def _collect(reply: socket.socket, out: int, err: int, until: float) -> tuple[bytes, bytes, int | None]:
-    """Both outputs to their ends, and the exit code; without it where that took too long."""
+    """Both outputs to their ends, and the exit code; `None` where that took too long."""
     output: dict[int, bytes] = {out: b"", err: b"", reply.fileno(): b""}
     with selectors.DefaultSelector() as selector:
         for number in output:
@@ -82,10 +82,10 @@ def _collect(reply: socket.socket, out: int, err: int, until: float) -> tuple[by
                     output[key.fd] += data
                 else:
                     selector.unregister(key.fd)
-        is_done = not selector.get_map()
+        is_complete = not selector.get_map()
     os.close(out)
     os.close(err)
-    return output[out], output[err], int(output[reply.fileno()]) if is_done else None
+    return output[out], output[err], int(output[reply.fileno()]) if is_complete else None
 
 
 @functools.cache
@@ -157,7 +157,7 @@ def _attend(request: dict[str, Any], handed: Sequence[int]) -> NoReturn:
 
 
 def _become(request: dict[str, Any], pipes: Sequence[int]) -> NoReturn:
-    """As `python -m rltui` would begin and end."""
+    """Begin and end like `python -m rltui`."""
     code: object = 1
     try:
         for number, pipe in enumerate(pipes):

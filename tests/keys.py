@@ -16,7 +16,7 @@ _SEQUENCES = {
 
 
 def typed(action_id: str) -> str:
-    """What the first key of an action sends.
+    """Characters that the first key of an action sends.
 
     Raises:
         KeyError: There is no such action.

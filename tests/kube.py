@@ -47,18 +47,18 @@ class FakeCluster:
         return f"{RELEASE}-{role}-0"
 
     def claims(self) -> set[str]:
-        """Their names."""
+        """Names of the PersistentVolumeClaims."""
         path = "api/v1/namespaces/default/persistentvolumeclaims"
         with urllib.request.urlopen(f"{self.url}/{path}", timeout=10) as answer:
             return {item["metadata"]["name"] for item in json.loads(answer.read())["items"]}
 
     def pods(self) -> dict[str, dict[str, Any]]:
-        """By name, as the API describes them."""
+        """Pods by name, as the API describes them."""
         with urllib.request.urlopen(f"{self.url}/api/v1/namespaces/default/pods", timeout=10) as answer:
             return {item["metadata"]["name"]: item for item in json.loads(answer.read())["items"]}
 
     def running(self, name: str) -> dict[str, Any]:
-        """That pod, once its container runs."""
+        """The pod, once its container runs."""
 
         def found() -> dict[str, Any] | None:
             pod = self.pods().get(name)
@@ -89,5 +89,5 @@ def fake_cluster(folder: Path) -> Iterator[FakeCluster]:
 
 
 def shell(text: str) -> list[str]:
-    """As the chart has it with `autoStart = true`."""
+    """Command of a role with `autoStart = true`, as the chart has it."""
     return ["/bin/bash", "-c", text]

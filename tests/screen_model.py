@@ -22,14 +22,14 @@ _INK = {4, 7, 9, 21, 51, 52, 53}
 
 @dataclass(frozen=True, slots=True)
 class Paint:
-    """What a cell is written with."""
+    """Colours and attributes that a cell is written with."""
 
     fg: tuple[int, ...] = ()
     bg: tuple[int, ...] = ()
     attributes: frozenset[int] = field(default_factory=frozenset)
 
     def told(self, codes: list[int]) -> Paint:
-        """After `ESC [ codes m`."""
+        """The paint after `ESC [ codes m`."""
         paint = self
         while codes:
             code, *codes = codes
@@ -51,7 +51,7 @@ class Paint:
 
 
 class ScreenModel:
-    """Nothing is known of what it shows first. `unknown`: what it took no notice of."""
+    """The content is unknown at first. `unknown` collects sequences that the model ignores."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -59,18 +59,18 @@ class ScreenModel:
         self.x = self.y = 0
         self.paint = Paint()
         self.asked = 0
-        """How often the program asked where the cursor is."""
+        """Number of requests for the position of the cursor."""
         self.unknown: list[str] = []
         self._rest = ""
         self._decode = getincrementaldecoder("utf-8")("replace").decode
 
     @property
     def text(self) -> str:
-        """What is shown, without looks."""
+        """The text on the screen, without colours."""
         return "\n".join("".join(char for char, _ in row) for row in self.rows)
 
     def seen(self) -> list[list[tuple[str, object]]]:
-        """What an eye can tell apart."""
+        """The cells as far as an eye can tell them apart."""
         return [[(char, _seen(char, paint)) for char, paint in row] for row in self.rows]
 
     def feed(self, data: bytes) -> None:

@@ -35,7 +35,7 @@ LATER_SCREENS = (("4", "metrics", "Entropy"), ("5", "rollouts", "assistant"), ("
 
 GIB = 1 << 30
 TRAINER_GIB = (0.5, 3.1, 6.4, 9.1, 9.7, 11.2, 9.8, 10.4, 11.0, 9.8, 10.9, 9.8)
-"""What the trainer is made to hold, second by second."""
+"""GiB that the trainer is made to hold, second by second."""
 
 
 @contextmanager
@@ -132,7 +132,7 @@ async def photograph_runs() -> None:
 
 
 def sweep() -> None:
-    """As the README has it; returns when all have ended."""
+    """Run the README's sweep; returns when all have ended."""
     rates, seeds = "lr=1e-4,2.5e-4,1e-3", "seed=0..1"
     arguments = ("rl.toml", rates, seeds, "--set", "max_steps=20", "--max-parallel", "2")
     subprocess.run([sys.executable, "-m", "rltui", "sweep", *arguments], check=True)
@@ -141,7 +141,7 @@ def sweep() -> None:
 
 
 def queued() -> list[dict[str, Any]]:
-    """Entries of the queue."""
+    """The entries of the queue."""
     command = [sys.executable, "-m", "rltui", "queue", "--json"]
     result = subprocess.run(command, check=True, capture_output=True, text=True)
     return list(json.loads(result.stdout)["entries"])
@@ -190,7 +190,7 @@ def write_scenario(scenario: Path, holders: Mapping[str, int | None], trainer_gi
 
 
 def status(name: str) -> Any:
-    """Of an experiment, as `rltui status --json` has it."""
+    """Status of an experiment, as `rltui status --json` has it."""
     from rltui.cli.status_text import read_status
     from rltui.client import launch
 
@@ -229,7 +229,7 @@ async def save(pilot: Pilot[None], name: str) -> None:
 
 
 def main() -> None:
-    """All pictures."""
+    """Make all pictures and write them."""
     with own_box() as root:
         with running("demo", "demo", "--no-tui"):
             asyncio.run(photograph())

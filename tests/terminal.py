@@ -1,4 +1,4 @@
-"""A real terminal: tmux on a socket of its own runs a program, takes keys and tells what is shown."""
+"""A real terminal: tmux on a socket of its own runs a program, takes keys and returns the screen."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Terminal:
         return self.wait_until(probe, repr(text), timeout_s=timeout_s)
 
     def wait_until(self, probe: Callable[[str], str], what: str, *, timeout_s: float = 20.0) -> str:
-        """What `probe` makes of the screen, once that is not empty.
+        """The result of `probe` on the screen, once it is not empty.
 
         Raises:
             AssertionError: with the last screen, if it stays empty.
@@ -57,12 +57,12 @@ class Terminal:
             raise AssertionError(f"{what} never appeared on:\n{self.screen()}") from None
 
     def wait_for_end(self) -> None:
-        """Until the program has ended."""
+        """Wait until the program has ended."""
         retry_until(lambda: self._tmux("display-message", "-p", "-t", "term", "#{pane_dead}") == "1\n")
 
     @property
     def pid(self) -> int:
-        """Of the program."""
+        """Pid of the program."""
         return int(self._tmux("display-message", "-p", "-t", "term", "#{pane_pid}"))
 
     def close(self) -> None:

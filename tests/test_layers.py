@@ -1,4 +1,4 @@
-"""What a program imports, asked of the program itself: the import contracts look only at the source."""
+"""The imports of a program, asked of the program itself: the import contracts look only at the source."""
 
 from __future__ import annotations
 

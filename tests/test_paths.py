@@ -77,7 +77,7 @@ def test_a_folder_that_cannot_be_used_is_passed_over(base: Path, monkeypatch: py
 def test_a_path_that_is_too_long_for_a_socket_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Finding F9."""
+    """Finding F9: below a long folder no socket could be made."""
     long = tmp_path / ("x" * 100)
     long.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))

@@ -46,7 +46,7 @@ class Attempt:
         (folder / "spec.json").write_text(json.dumps(self.spec))
         self.process: subprocess.Popen[bytes] | None = None
         self.seen: set[ProcessId] = set()
-        """To be ended at teardown, should they outlive the shim."""
+        """Processes that are ended at teardown, should they outlive the shim."""
 
     def start(self, *, shim: Path = SHIM, **options: Any) -> None:
         options = {"stdout": subprocess.DEVNULL, **options}
@@ -64,7 +64,7 @@ class Attempt:
         return retry_until(lambda: self.record if self.record.main or self.record.error else None)
 
     def facts(self, name: str = "pids") -> dict[str, int]:
-        """What `family.py` wrote."""
+        """Kind of process → pid, as `family.py` wrote them."""
         path = self.folder / name
         retry_until(path.exists)
         pids: dict[str, int] = json.loads(path.read_text())

@@ -31,7 +31,7 @@ class Room:
     folder: Path
     events: EventBus
     thresholds: list[Thresholds] = field(default_factory=list)
-    """As health was given them."""
+    """Thresholds that were passed on to health."""
 
     @property
     def settings_file(self) -> Path:

@@ -32,7 +32,7 @@ BIG = "x" * (1 << 20)
 
 
 class FakeSupervisor:
-    """What the server calls."""
+    """The methods of a supervisor that the server calls."""
 
     def __init__(self, folder: Path) -> None:
         self.gpu_readings = GpuReadings()
@@ -395,7 +395,7 @@ DEEP = b"[" * 100_000
 async def test_a_malformed_request_is_refused_in_words(
     place: Place, line: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Finding H10."""
+    """Finding H10: such a request was an error with a traceback in the log."""
     client = await place.greet()
     client.writer.write(line + b"\n")
     reply = await client.hear()

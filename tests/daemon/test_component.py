@@ -29,7 +29,7 @@ PARENT = 'import subprocess, sys, time; subprocess.Popen(["sleep", "600"]); time
 
 
 class Around:
-    """What the runner needs of a supervisor."""
+    """The environment that a runner needs of a supervisor."""
 
     failure_patterns = ()
 

@@ -25,7 +25,7 @@ class FakeWork:
     def __init__(self, folder: Path) -> None:
         self.folder = EvalFolder(ControlFolder(folder))
         self.held: dict[str, str] = {}
-        """By label of the target: what it waits for."""
+        """Label of the target → what it waits for."""
         self.without_weights = False
         self.ends = asyncio.Event()
         self.ended: list[tuple[str, str]] = []

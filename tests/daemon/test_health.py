@@ -1,4 +1,4 @@
-"""What the supervisor makes of the rules: checkpoints and edits beside them, alerts, the journal."""
+"""Issues as the supervisor reports them: with checkpoints and edits, as alerts, in the journal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Room:
         self.health = self.supervisor()
 
     def supervisor(self) -> RunHealth:
-        """One that begins now."""
+        """A supervisor that begins now."""
         self.events = EventBus(self.journal_file)
         return RunHealth("demo", RunFolder(self.folder, RunFiles()), self.journal_file, self.events, NAMES)
 

@@ -1,4 +1,4 @@
-"""What a start waits for, in words."""
+"""Obstacles to a start, in words; and the order of stops."""
 
 from __future__ import annotations
 

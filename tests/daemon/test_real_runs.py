@@ -39,20 +39,20 @@ LOOK_S = 5.0
 
 @dataclass(frozen=True)
 class Start:
-    """What must be said of one start of the jobs of a run."""
+    """Expectations of one start of the jobs of a run."""
 
     number: int
     at: str
-    """When it was started, by the journal."""
+    """Time at which it was started, by the journal."""
     ended: str
     step: int = 0
-    """Of the checkpoint that it goes on from."""
+    """Step of the checkpoint that it goes on from."""
     ready: dict[str, int] = field(default_factory=dict)
     """Component → the line of its log that makes it ready; the others never are."""
     alarms: dict[str, str] = field(default_factory=dict)
     """Severity and title → the last thing that has been printed when it must have come."""
     cause: str = ""
-    """In the words that people get for its end."""
+    """The cause of its end, as people read it."""
 
 
 USED = "/run' already contains artifacts from a previous run"

@@ -1,4 +1,4 @@
-"""When a supervisor claims GPU memory for its components, waits for others, and gives claims back."""
+"""A supervisor reserves GPU memory for its components, waits for others, and releases it again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZES = {"inference": 50, "trainer": 20, "other": 0}
 
 
 class Desk(ReservationManager):
-    """Of an experiment on one device of 80 GiB; `inference` is an engine."""
+    """The reservations of an experiment on one device of 80 GiB; `inference` is an engine."""
 
     def __init__(self, name: str) -> None:
         self.lives = dict.fromkeys(SIZES, "waiting")
@@ -56,7 +56,7 @@ class Desk(ReservationManager):
         ]
 
     async def asks(self, component: str) -> str:
-        """What is in its way; empty: nothing."""
+        """The obstacle to its start; empty: there is none."""
         unmet = await self.reserve(component, ())
         return "" if unmet is None else f"{unmet.text}{'' if unmet.passes else ' for long'}"
 

@@ -25,7 +25,7 @@ PLAN = Plan(action="start", start=("trainer",))
 
 
 class Api(http.server.BaseHTTPRequestHandler):
-    """What vLLM with prime-rl's routes says, to who has the key."""
+    """Answers like vLLM with prime-rl's routes, to clients that have the key."""
 
     def do_GET(self) -> None:
         if self.path == "/v1/models" and self.headers["Authorization"] != f"Bearer {KEY}":
@@ -87,7 +87,7 @@ class Box:
 
     @property
     def everything(self) -> str:
-        """That anybody is told."""
+        """All texts that a person would get."""
         status = "".join(server.model_dump_json() for server in self.servers.status())
         return status + repr((self.alerts, self.told, self.servers.problems(PLAN, is_anew=True)))
 
@@ -156,7 +156,7 @@ async def test_its_end_is_told_once_it_missed_several_questions(
 async def test_tls_is_spoken_and_the_certificate_checked(
     api: http.server.ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch, trusted: Path, state: str
 ) -> None:
-    """Finding B9."""
+    """Finding B9: servers with TLS could not be asked."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(TLS)
     api.socket = context.wrap_socket(api.socket, server_side=True)

@@ -164,7 +164,7 @@ def test_a_failing_fork_is_an_exit_with_a_reason(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("most", [4, 5, 6])
 def test_too_few_descriptors_are_an_exit_with_a_reason(tmp_path: Path, most: int) -> None:
-    """With 4, one more than Python itself needs to start."""
+    """There are 4, one more than Python itself needs to start."""
     with attempt(tmp_path, ["true"]) as run:
         run.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))
         record = run.wait()

@@ -39,7 +39,7 @@ def identities(pids: dict[str, int]) -> set[ProcessId]:
 
 
 def ended_record(run: Attempt) -> AttemptRecord:
-    """Once the main process has ended and its leftovers were looked at."""
+    """The record, once the main process has ended and its leftovers were recorded."""
     return retry_until(
         lambda: record if (record := run.record).ended_at and record.main not in record.descendants else None
     )

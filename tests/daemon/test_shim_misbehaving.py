@@ -80,7 +80,7 @@ def test_a_stop_in_the_first_moment_is_a_stop(tmp_path: Path, number: signal.Sig
 
 
 def test_many_requests_are_one_stop(tmp_path: Path) -> None:
-    """200 rapid keys."""
+    """A person presses ctrl+c 200 times."""
     script = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.02; done"
     with attempt(tmp_path, ["sh", "-c", script]) as run:
         run.start()

@@ -1,4 +1,4 @@
-"""What the shim shows in its terminal, and that a terminal can neither slow nor stop anything."""
+"""The shim's own terminal shows the log, and can neither slow nor stop anything."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_flood_is_cut_short_in_the_pane_and_whole_in_the_log(tmp_path: Path, s
 
 
 def test_a_terminal_that_nobody_reads_stops_nothing(tmp_path: Path, screen: Screen) -> None:
-    """As with scroll lock (ctrl+s) in an attached pane."""
+    """Scroll lock (ctrl+s) in an attached pane does this."""
     with attempt(tmp_path, program("flood.py", 400_000)) as run:
         show(run, screen)
         record = run.wait()

@@ -21,7 +21,7 @@ from rltui.daemon.shim.record import Record
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB."""
+    """A folder on a file system of 64 KiB."""
     folder = tmp_path / "small"
     folder.mkdir()
     mounted = subprocess.run(
@@ -42,7 +42,7 @@ def fill(folder: Path) -> None:
 
 
 def delete(path: Path) -> None:
-    """In one step, so that nothing can be written into it meanwhile."""
+    """Remove the folder in one step, so that nothing can be written into it meanwhile."""
     away = path.rename(path.with_name("deleted"))
     if away.is_dir():
         shutil.rmtree(away)
@@ -186,7 +186,7 @@ def test_a_limit_on_file_size_does_not_end_supervision(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b'{"half"', b"\xff"], ids=["empty", "half", "bytes"])
 def test_a_damaged_record_is_written_anew(tmp_path: Path, damage: bytes) -> None:
-    """Finding F2."""
+    """Finding F2: a damaged record stayed until the next change."""
     with attempt(tmp_path, ["sleep", "1000"]) as run:
         run.start()
         before = retry_until(lambda: run.record if run.record.descendants else None)
@@ -237,7 +237,7 @@ def as_another_users(spec: Path) -> None:
 
 @pytest.mark.parametrize("harm", [as_link, as_anybodys, as_another_users])
 def test_a_spec_that_is_not_the_users_own_is_not_run(tmp_path: Path, harm: Callable[[Path], None]) -> None:
-    """Finding H15."""
+    """Finding H15: it was run, whoever could write it."""
     with attempt(tmp_path, ["touch", str(tmp_path / "was run")]) as run:
         harm(tmp_path / "spec.json")
         run.start(stderr=subprocess.PIPE)

@@ -152,7 +152,7 @@ def test_terminal_signals_do_not_touch_the_shim(tmp_path: Path, number: signal.S
 
 @pytest.mark.slow
 def test_a_shim_that_was_stopped_for_a_while_asks_nobody_to_stop(tmp_path: Path) -> None:
-    """Its time ran out while it was stopped: CPython then makes up a signal (`sigtimedwait`)."""
+    """The wait ran out while the shim was stopped: CPython then makes up a signal (`sigtimedwait`)."""
     with attempt(tmp_path, ["sleep", "1000"]) as run:
         run.start()
         before = retry_until(lambda: run.record if run.record.descendants else None)

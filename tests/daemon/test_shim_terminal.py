@@ -17,7 +17,7 @@ from tests.waiting import retry_until
 
 
 class Screen:
-    """What the shim's own terminal shows to a person, who may type."""
+    """The shim's own terminal, as a person sees it and types into it."""
 
     def __init__(self) -> None:
         self.leader, self.shim = pty.openpty()

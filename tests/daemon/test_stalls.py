@@ -49,7 +49,7 @@ wait_for_batch()
 
 
 def exposition(activity: InferenceActivity) -> bytes:
-    """As the server says it."""
+    """The metrics text that such a server answers."""
     lines = [f"vllm:num_requests_running {activity.running}", f"vllm:num_requests_waiting {activity.waiting}"]
     if activity.generated_tokens is not None:
         lines.append(f"vllm:generation_tokens_total {activity.generated_tokens}")

@@ -1,4 +1,4 @@
-"""What is said of a component in its title."""
+"""Texts about a component in its title."""
 
 from __future__ import annotations
 

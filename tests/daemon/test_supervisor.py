@@ -1,4 +1,4 @@
-"""What the parts of a supervisor are to one another: nothing runs here."""
+"""The parts of a supervisor work together: no process runs here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What watches a run outlives an error in it."""
+"""Loops that watch a run outlive an error in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rltui.daemon import tasks
 
 
 async def test_work_that_fails_is_begun_anew_and_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finding H14."""
+    """Finding H14: one number too large ended the supervisor."""
     monkeypatch.setattr(tasks, "PAUSE_S", 0.0)
     restarted = asyncio.Event()
     errors = [OverflowError("too large"), OverflowError("too large"), ValueError("another")]

@@ -1,4 +1,4 @@
-"""Who may begin, and what becomes of a plan that cannot be carried out."""
+"""One decides at a time, and a plan that cannot be executed fails with a reason."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def test_after_the_close_nothing_starts_and_the_refusal_says_why() -> None
 
 @pytest.mark.parametrize("why", ["stuck", "leftover", "disk"])
 async def test_what_a_failed_plan_was_to_start_says_why_it_does_not(why: str) -> None:
-    """On a full disk a restart ended with `stopped` and exit code 0."""
+    """A restart on a full disk ended with `stopped` and exit code 0."""
     box, plan = Box(), RESTART
     match why:
         case "stuck":
@@ -287,7 +287,7 @@ def test_a_component_survives_its_start_after_a_minute(
 
 
 def test_a_kill_from_outside_is_no_edits_fault(world: World) -> None:
-    """Finding G1."""
+    """Finding G1: the alert blamed an edit that had been undone already."""
     runner = world.runners["trainer"]
     runner.lifecycle = replace(runner.lifecycle, exit=ExitInfo(signal="SIGKILL", from_outside=True))
     world.become("trainer", FAILED, after_s=2.0)

@@ -150,7 +150,7 @@ class FakeRun:
         self.evals = SimpleNamespace(checkpoint=self._evaluate)
 
     async def _evaluate(self, step: int) -> None:
-        """There is no standing order."""
+        """Does nothing: there is no standing order."""
 
     async def sleep(self, _: float) -> None:
         if (now := next(self._looks, None)) is None:

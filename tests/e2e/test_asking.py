@@ -26,11 +26,11 @@ for command in commands:
 print(json.dumps(found))
 """
 LIGHT = [0]
-"""Its exit code, and nothing heavy."""
+"""Exit code 0, and no heavy module imported."""
 
 
 def told_and_imported(box: Box, *commands: Sequence[str]) -> dict[Sequence[str], list[int | str]]:
-    """Of each command its exit code and what heavy is imported by then: the first one with some needs it."""
+    """Command → its exit code, and the heavy modules imported up to it: the first one with some needs it."""
     argv = [sys.executable, "-c", SCRIPT, json.dumps([commands, HEAVY])]
     result = subprocess.run(argv, env=box.env, cwd=box.work, capture_output=True, text=True, check=True)
     return dict(zip(commands, json.loads(result.stdout), strict=True))

@@ -1,4 +1,4 @@
-"""What the tutorials do on one machine, from options on a line to figures of before and after, on screen."""
+"""The tutorials on one machine: from options on a line to metrics of before and after, on screen."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.tmux]
 
 @contextmanager
 def opened(counters: Box, *first: str) -> Iterator[Terminal]:
-    """On a run whose logs count."""
+    """Open the app on a run whose logs count."""
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     terminal = Terminal([*first, sys.executable, "-m", "rltui"], cwd=counters.work, env=counters.env)
     try:
@@ -29,7 +29,7 @@ def opened(counters: Box, *first: str) -> Iterator[Terminal]:
 
 
 def buffer(terminal: Terminal) -> str:
-    """What tmux has been given to keep; empty where nothing was."""
+    """The text in tmux's paste buffer; empty where there is none."""
     try:
         return terminal._tmux("show-buffer")
     except subprocess.CalledProcessError:

@@ -1,4 +1,4 @@
-"""What rltui wrote itself is emptied, damaged or deleted, and then its supervisor is killed."""
+"""Files of rltui itself are emptied, damaged or deleted, and then its supervisor is killed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def frozen(box: Box, supervisor: int) -> Iterator[None]:
 
 
 def freeze_and_kill(box: Box, harm: Callable[[], None]) -> None:
-    """What `harm` does is the last thing that happens while the supervisor lives: it mends nothing."""
+    """Stop the supervisor, do `harm`, and kill it: so it repairs nothing."""
     supervisor = box.supervisor_pid()
     with frozen(box, supervisor):
         harm()
@@ -57,7 +57,9 @@ def is_running(pid: int) -> bool:
 
 
 def damage(control: Path, content: bytes) -> None:
-    """Of the two shims that go on, one has brought its record back before the next supervisor comes."""
+    """Damage the records of two shims that go on; one of them has repaired its own before the next supervisor
+    comes.
+    """
     files = [
         *control.glob("components/*/attempt-1/attempt.json"),
         *control.glob("components/*/attempt-1/spec.json"),
@@ -128,7 +130,7 @@ def test_a_deleted_folder_and_a_killed_supervisor(counters: Box) -> None:
 
 @pytest.mark.slow
 def test_one_broken_and_one_stopped_experiment_leave_the_others_alone(counters: Box) -> None:
-    """Findings E5 and H18."""
+    """Findings E5 and H18: one experiment in trouble stopped commands that are about all."""
     counters.json(*UP)
     layout = counters.work / "other.toml"
     layout.write_text('framework = "generic"\n[[component]]\nid = "sleeper"\ncommand = ["sleep", "1000"]\n')

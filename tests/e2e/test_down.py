@@ -53,7 +53,7 @@ def slow(box: Box) -> Box:
 
 @contextmanager
 def asking(box: Box, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """`rltui …`, under way."""
+    """Run `rltui …` without waiting for its end."""
     command = [sys.executable, "-m", "rltui", *arguments]
     with subprocess.Popen(
         command, cwd=box.work, env=box.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -114,7 +114,7 @@ def test_nothing_starts_while_everything_is_being_stopped(slow: Box) -> None:
 
 @pytest.mark.slow
 def test_an_open_app_says_who_took_it_down_and_revives_nothing(counters: Box) -> None:
-    """Finding A6."""
+    """Finding A6: an open app started again what somebody else had taken down."""
     up = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     counters.json(*up)
     terminal = Terminal([sys.executable, "-m", "rltui", "-n", "one"], cwd=counters.work, env=counters.env)

@@ -195,7 +195,7 @@ def test_a_secret_is_nowhere_but_in_the_files(counters: Box) -> None:
 
 @pytest.mark.slow
 def test_a_config_that_becomes_something_else_harms_nobody(counters: Box) -> None:
-    """Findings H7 and H19."""
+    """Findings H7 and H19: a folder, a pipe, a device or a huge file in place of the config."""
     counters.json(*UP)
     path, saved_copy = run_toml(counters), run_toml(counters).with_name("kept.toml")
     path.rename(saved_copy)

@@ -1,4 +1,4 @@
-"""What happens to an experiment becomes events, marks and notes, alive or not."""
+"""Events, marks and notes of an experiment, while it lives and afterwards."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_a_server_is_not_lent_while_its_own_run_trains(box: Box) -> None:
 
 
 def test_a_run_waits_for_a_server_elsewhere_and_tells_when_it_is_gone(box: Box) -> None:
-    """By its own config: no [inference], and an address."""
+    """The config names the server: no [inference], and an address."""
     with lender(box, "B0") as prime:
         text = (box.work / "rl.toml").read_text()
         alone = re.sub(r"(?ms)^\[inference.*?(?=^\[(?!inference)|\Z)", "", text)
@@ -123,7 +123,7 @@ def two_cards(used: int, pid: int) -> str:
 
 
 def test_a_trainer_is_kept_off_the_gpu_of_the_server_that_it_uses(box: Box) -> None:
-    """Finding S1."""
+    """Finding S1: it was put on that server's GPU."""
     scenario = box.root / "gpus.conf"
     scenario.write_text(two_cards(0, 0))
     box = replace(box, env={**double.environment(scenario), **box.env})

@@ -40,7 +40,7 @@ time.sleep(600)
 
 
 def experiment(box: Box) -> ExperimentRecord:
-    """As it was made."""
+    """The record of the experiment, as it was made."""
     record = ControlFolder(box.work / "out").read_record()
     assert record is not None
     return record
@@ -51,7 +51,7 @@ def run_toml(box: Box) -> str:
 
 
 def kinds(box: Box) -> list[str]:
-    """Of what happened, oldest first."""
+    """Kinds of the journal's entries, oldest first."""
     return [entry["kind"] for entry in box.json("events", "-n", "one")]
 
 
@@ -154,7 +154,7 @@ def test_a_finished_run_of_which_a_server_lives(counters: Box) -> None:
 
 
 def test_a_layout_that_was_changed(picky: Box) -> None:
-    """What was advised, `up … --resume`, was refused: the name is taken by a folder that it did not name."""
+    """The advised `up … --resume` was refused: the name is taken by a folder that it did not name."""
     layout = picky.work / "counters.toml"
     layout.write_text(layout.read_text().replace('title = "Counters"', 'title = "Others"'))
     plan = picky.run("restart", "trainer", "--plan", "-n", "one")
@@ -168,7 +168,7 @@ def test_a_layout_that_was_changed(picky: Box) -> None:
 
 
 def test_lists_that_messages_point_to(picky: Box) -> None:
-    """Of states that a look at what there is leads out of."""
+    """Messages of states in which listing what there is leads on."""
     retry_until(lambda: str(hints.METRICS_ALL) in picky.run("metrics", "nosuch").stderr, timeout_s=30.0)
     cases: tuple[tuple[tuple[str, ...], int, Hint, dict[str, Any]], ...] = (
         (("set", "max_stps_of_all=5"), 3, hints.KNOBS_ALL, {}),

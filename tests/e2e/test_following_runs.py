@@ -1,4 +1,6 @@
-"""As `test_following_hints`, of runs that are looked at, copied, put away, queued."""
+"""Hints are followed as in `test_following_hints`: about runs that are inspected, copied, put
+away, queued.
+"""
 
 from __future__ import annotations
 
@@ -141,8 +143,8 @@ def test_runs_of_others_and_other_frameworks(box: Box) -> None:
 
 @pytest.mark.slow
 def test_what_restarts_set_aside(box: Box) -> None:
-    """What was advised deleted all but three of the run's checkpoints as well, and of another run where two
-    were there.
+    """The advised command deleted all but three of the run's checkpoints as well, and those of another run
+    where there were two.
     """
     prime = prime_box(box, "C")
     prime.up("prime-rl")

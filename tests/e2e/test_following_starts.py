@@ -1,4 +1,6 @@
-"""As `test_following_hints`, of what is in the way of a start, and of what a start leaves behind."""
+"""Hints are followed as in `test_following_hints`: about obstacles to a start, and what a start leaves
+behind.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ def test_from_nothing_to_a_layout_and_its_run(box: Box, own_user: Path) -> None:
 
 @pytest.mark.slow
 def test_a_missing_checkout(box: Box) -> None:
-    """What was advised, to set a variable, helped nothing while the supervisor of the first try lived."""
+    """The advice to set a variable did not help while the supervisor of the first try lived."""
     files = box.run("init", "--from", "prime-rl", "W")
     config = "W/configs/prime-rl/rl.toml"
     assert hints.UP_WITH(config=config) in files.stderr
@@ -84,9 +86,7 @@ def test_a_missing_checkout(box: Box) -> None:
 
 @pytest.mark.slow
 def test_a_port_that_another_run_has(counters: Box) -> None:
-    """What was advised, to end that process, would have killed the server of the other run without a word
-    of whose it is.
-    """
+    """The advice to end that process would have killed the server of the other run, without naming it."""
     counters.json(*UP)
     (counters.work / "other.toml").write_text((counters.work / "run.toml").read_text())
     conflict = counters.run("up", "other.toml", "-l", "counters.toml", "-n", "two")
@@ -97,7 +97,7 @@ def test_a_port_that_another_run_has(counters: Box) -> None:
 
 
 def test_leftovers(box: Box, family: dict[str, int]) -> None:
-    """Of one of two runs: what is advised names it."""
+    """There are two runs: the advice names the one that is meant."""
     (box.work / "b.toml").write_text(
         'framework = "generic"\n[[component]]\nid = "b"\ncommand = ["sleep", "600"]\n'
     )
@@ -113,7 +113,7 @@ def test_leftovers(box: Box, family: dict[str, int]) -> None:
 
 
 def test_nothing_that_is_followed_here_can_be_forgotten(counters: Box) -> None:
-    """What was advised, `stop`, would have ended a sound trainer."""
+    """The advised `stop` would have ended a sound trainer."""
     counters.json(*UP)
     pid = counters.component("trainer")["pid"]
     refusal = counters.run("orphans", "--forget", "trainer")

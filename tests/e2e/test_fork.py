@@ -24,7 +24,7 @@ LAYOUTS: dict[Name, str] = {"A1": "prime-rl-split", "B1": "prime-rl-merged", "C"
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Of all files but rltui's own."""
+    """Path → text of all files but rltui's own."""
     files = (path for path in folder.rglob("*") if path.is_file() and ".rltui" not in path.parts)
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 

@@ -71,7 +71,7 @@ class GpuBox:
         unfinished.replace(self.scenario)
 
     def start(self, *arguments: str, utilization: float = 0.5) -> None:
-        """Begin, without waiting."""
+        """Start it without waiting until it is ready."""
         (self.box.work / "run.toml").write_text(CONFIG)
         (self.box.work / "parts.toml").write_text(LAYOUT.replace("UTIL", str(utilization)))
         started = self.box.run(
@@ -84,11 +84,11 @@ class GpuBox:
         return self.box.json("gpus", "-n", "one")["devices"][0]
 
     def share(self, component: str) -> Any:
-        """What a component holds, `None` where nothing."""
+        """Bytes that a component holds, `None` where it holds nothing."""
         return next((s for s in self.device()["shares"] if s["component"] == component), None)
 
     def pid(self, component: str) -> int:
-        """Of its main process."""
+        """Pid of the component's main process."""
         return int(self.box.component(component)["pid"])
 
     def load(self) -> None:

@@ -51,7 +51,7 @@ def gpu_box(box: Box) -> Box:
 
 
 def hold(box: Box, *pids: int) -> None:
-    """From now on these hold GPU memory, and nobody else."""
+    """Make these processes the only ones that hold GPU memory."""
     lines = "".join(f"0.compute {pid} {(5 - number) << 30}\n" for number, pid in enumerate(pids))
     # A change of what is used makes the reader look at the processes at once.
     used = (6 + 6 * len(pids)) << 30

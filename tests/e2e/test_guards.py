@@ -1,4 +1,4 @@
-"""What loses work, deletes, or touches a person's files is done only where somebody agrees to it.
+"""Commands that lose work, delete, or touch a person's files act only where somebody agrees to it.
 
 Trials are made of a table: command × state of the run × who is there to be asked × form of the answer.
 """
@@ -157,7 +157,7 @@ def test_what_a_rewind_set_aside_is_brought_back(box: Box) -> None:
 # --- trials ------------------------------------------------------------------------------------------
 
 State = Literal["living", "stopped", "copied"]
-"""Of the run that a command is about: `copied` has its own copy of a config."""
+"""State of the run that a command is about: `copied` has its own copy of a config."""
 
 
 @dataclass(frozen=True)
@@ -167,11 +167,11 @@ class Trial:
     state: State
     words: tuple[str, ...]
     loss: Loss
-    """Of the command in that state."""
+    """The loss by this command in that state."""
     shows: str
-    """In its plan."""
+    """Text that its plan contains."""
     only: str = "--plan"
-    """What has it show its plan alone."""
+    """The option with which it only shows its plan."""
 
     def __str__(self) -> str:
         return f"{self.state}: {' '.join(self.words)}"
@@ -207,7 +207,7 @@ TRIALS = (
     Trial("copied", ("set", "lr=50", "-n", "own"), Loss.MORE, "is that meant?", "--dry-run"),
     Trial("copied", ("checkpoints", "own", "--prune", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
 )
-"""That lose too much to be done by a script that does not say so."""
+"""Commands that lose too much for a script that does not agree to it."""
 HARMLESS = (
     ("start", "--plan"), ("restart", "--plan"), ("stop", "--plan"), ("down", "--plan"),
     ("restart", "--from-scratch", "--plan"), ("set", "walk=99", "--dry-run"), ("promote", "own", "--plan"),
@@ -217,7 +217,7 @@ HARMLESS = (
 
 
 def fingerprint(box: Box) -> Mapping[str, str]:
-    """Of all that must not change: run folders, trash, configs, and what of the journal are acts."""
+    """All that must not change: run folders, trash, configs, and the acts in the journal."""
     fingerprints = {}
     for path in sorted(box.work.rglob("*")):
         name = str(path.relative_to(box.work))
@@ -233,7 +233,7 @@ def fingerprint(box: Box) -> Mapping[str, str]:
 
 
 def refused_by_hand(box: Box, arguments: Sequence[str], answer: str) -> subprocess.CompletedProcess[str]:
-    """On a terminal, where somebody answers the question."""
+    """Run it on a terminal, where somebody answers the question."""
     ours, theirs = pty.openpty()
     try:
         os.write(ours, answer.encode())

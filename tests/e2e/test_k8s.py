@@ -36,7 +36,7 @@ print("RL trainer finished!", flush=True)
 
 @pytest.fixture
 def cluster(box: Box, free_port: int) -> Iterator[FakeCluster]:
-    """Also a helm with the chart's example `reverse-text`, whose programs take some seconds."""
+    """A fake cluster and a helm with the chart's example `reverse-text`, whose programs take some seconds."""
     with fake_cluster(box.root / "cluster") as fake:
         program = box.work / "program.py"
         program.write_text(PROGRAM)
@@ -68,7 +68,7 @@ def calls(box: Box) -> list[list[str]]:
 
 
 def typed(box: Box, arguments: Sequence[str], *answers: str) -> str:
-    """What it says on a terminal on which these lines are typed, each at a question."""
+    """Output on a terminal on which these lines are typed, each at a question."""
     terminal, inner = pty.openpty()
     command = [sys.executable, "-m", "rltui", *arguments]
     process = subprocess.Popen(
@@ -182,7 +182,9 @@ def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
 
 
 def test_data_outlives_its_release(box: Box, cluster: FakeCluster) -> None:
-    """Of the chart, helm would delete the claim with the release, and when its values make it no more."""
+    """With the chart alone, helm would delete the claim with the release, and when its values make it no
+    more.
+    """
     data = f"{RELEASE}-shared-data"
     assert box.run("k8s", "up", RELEASE, "--yes", "--no-wait").returncode == 0
     without = ("k8s", "upgrade", RELEASE, "--set", "storage.enabled=false", "--yes", "--no-wait")

@@ -1,4 +1,4 @@
-"""What people get used to, in a real terminal: tour, palette, own keys, arrangement, and all of it kept."""
+"""Habits of people, in a real terminal: tour, palette, own keys, arrangement, and all of it saved."""
 
 from __future__ import annotations
 

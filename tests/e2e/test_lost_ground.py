@@ -1,4 +1,4 @@
-"""What experiments stand on is taken away while they run: their tmux server, their folder."""
+"""The ground of living experiments is taken away: their tmux server, their folder."""
 
 from __future__ import annotations
 

@@ -76,12 +76,12 @@ class Cluster:
         return read_job_status(self.folder(**values))
 
     def records(self) -> list[AttemptRecord]:
-        """What the shims there say that have something to look after."""
+        """Records of the shims there that still look after something."""
         records = (processes.read_attempt(folder) for node in self.nodes for folder in node.attempts)
         return [record for record in records if record is not None and record.living_main is not None]
 
     def follower(self, component: str = "trainer") -> int:
-        """Its pid."""
+        """Pid of the component's remote runner."""
 
         def main() -> int | None:
             record = processes.read_attempt(self.folder(component))
@@ -218,7 +218,7 @@ def test_ranks_start_on_their_nodes_and_restart_together(cluster: Cluster) -> No
 
 
 def test_prime_rl_of_2025_over_two_nodes(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the shipped layout, whose machines are other ones here."""
+    """The shipped layout runs on machines that are other ones here."""
     key = f"a secret of {box.root.name}"
     monkeypatch.setitem(box.env, "INFERENCE_SERVER_API_KEY", key)
     prime = prime_box(box, "A1")

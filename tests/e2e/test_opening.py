@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 
 def test_nothing_is_made_before_the_answer(counters: Box) -> None:
-    """Finding E2."""
+    """Finding E2: opening a config made an experiment before the question was answered."""
     argv = ("rltui", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     state = counters.root / "state/rltui"
     before = sorted(counters.work.rglob("*")), sorted(state.rglob("*"))

@@ -1,4 +1,4 @@
-"""What ends with the client of a real sshd, and what does not."""
+"""Processes that end with the client of a real sshd, and those that do not."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_restarted_env_server_takes_the_orchestrator_along_to_its_new_address(bo
 
 
 def test_two_runs_side_by_side_share_no_port(box: Box) -> None:
-    """Finding P3."""
+    """Finding P3: two runs of one config chose the same ports."""
     prime = prime_box(box, "D")
     prime.up("prime-rl")
     second = box.run("up", *prime.files, "-l", "prime-rl", "-n", "two", "-o", "out2")
@@ -63,7 +63,7 @@ def test_two_runs_side_by_side_share_no_port(box: Box) -> None:
 
 
 def test_run_that_a_person_started_by_hand_is_watched(box: Box) -> None:
-    """With its configs and metrics where this generation has them."""
+    """Its configs and metrics are read from where this generation has them."""
     prime = prime_box(box, "D", max_steps=5)
     argv = "uv", "run", "--project", box.env["RLTUI_PRIME_RL"], "rl", "@", "rl.toml", "--run.name", "by-hand"
     result = subprocess.run(argv, cwd=box.work, env=box.env, capture_output=True, text=True, check=False)

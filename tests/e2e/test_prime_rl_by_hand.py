@@ -1,4 +1,4 @@
-"""What every layout of prime-rl has besides: a shell in its environment, and its dashboard."""
+"""Components that every layout of prime-rl has besides: a shell in its environment, and its dashboard."""
 
 from __future__ import annotations
 

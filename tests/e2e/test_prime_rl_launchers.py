@@ -68,7 +68,7 @@ def test_fine_tuning(box: Box, generation: Name) -> None:
 
 @pytest.mark.slow
 def test_killed_launcher_leaves_nothing_behind(box: Box) -> None:
-    """Its children live on when it is killed: their processes are found and ended."""
+    """The launcher's children live on when it is killed: their processes are found and ended."""
     prime = prime_box(box, "C")
     prime.up("prime-rl-single")
     retry_until(lambda: len(logged_steps(prime)) >= 2, timeout_s=30)

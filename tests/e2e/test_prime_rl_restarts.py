@@ -69,7 +69,7 @@ def test_run_from_scratch_starts_with_the_weights_of_the_model(box: Box, generat
 
 @pytest.mark.parametrize("generation", ["B1", "C"])
 def test_paused_engine_is_resumed(box: Box, generation: Name) -> None:
-    """As an orchestrator leaves it that died while it updated weights."""
+    """The engine is paused, as an orchestrator leaves it that died while it updated weights."""
     prime = started(box, generation)
     port = prime.ports.engine if generation == "C" else prime.ports.server
     prime.done("stop", "orchestrator", "trainer", "--yes", "--wait")
@@ -168,7 +168,7 @@ def test_run_ends_by_itself(box: Box, generation: Name) -> None:
 
 
 def test_refused_config_stops_nothing(box: Box) -> None:
-    """What prime-rl refuses and rltui does not know is told before anything is stopped or written."""
+    """A config that only prime-rl itself refuses is reported before anything is stopped or written."""
     box.env["STANDIN_REFUSE"] = "orchestrator.batch_size=96"
     prime = started(box, "C")
     before = prime.config.read_bytes()

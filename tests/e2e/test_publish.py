@@ -20,7 +20,7 @@ esac
 
 
 def weights(run_dir: Path, step: int = 40) -> Path:
-    """A whole folder of them."""
+    """A whole folder of weights."""
     folder = run_dir / f"weights/step_{step}"
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("{}")

@@ -36,7 +36,7 @@ ENDED = {"done", "failed", "stopped"}
 
 
 class Queue:
-    """That of a box."""
+    """The queue's daemon of a box."""
 
     def __init__(self, box: Box) -> None:
         self.box = box
@@ -62,11 +62,11 @@ class Queue:
         return {name: entry["state"] for name, entry in self.entries.items()}
 
     def wait(self, *, timeout_s: float = 60.0) -> None:
-        """Until all have ended."""
+        """Wait until all entries have ended."""
         retry_until(lambda: set(self.states.values()) <= ENDED, timeout_s=timeout_s)
 
     def starts(self) -> Counter[str]:
-        """By experiment."""
+        """Number of starts by experiment."""
         file = self.box.work / "starts"
         lines = file.read_text().splitlines() if file.exists() else []
         return Counter(re.sub(r"/\.rltui/.*", "", line).rpartition("/")[2] for line in lines)
@@ -93,7 +93,7 @@ class Queue:
 
 
 def _words_of(pid: int) -> list[bytes]:
-    """Its command line; none where it is gone."""
+    """Command line of the process; empty where it is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:

@@ -23,7 +23,7 @@ SCREENS = {
     "checkpoints": "demo · Checkpoints",
     "overview": "trainer ●",
 }
-"""By name: what the heading says."""
+"""Screen → text of its heading."""
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def told(box: Box, name: str) -> str:
 
 
 def up(box: Box, name: str, before: str) -> subprocess.CompletedProcess[str]:
-    """From a shell that did `before`."""
+    """Run `rltui up` from a shell that did `before`."""
     command = f"{before}; exec {sys.executable} -m rltui up run.toml -l teller.toml -n {name} -o {name}"
     return subprocess.run(
         ["bash", "-c", command],
@@ -60,7 +60,7 @@ def teller(box: Box) -> Box:
 
 @pytest.mark.slow
 def test_each_experiment_has_the_limits_of_its_own_shell(teller: Box) -> None:
-    """Findings F6 and F7."""
+    """Findings F6 and F7: all had those of the shell that started the tmux server."""
     cpus = sorted(os.sched_getaffinity(0))
     first = up(teller, "one", f"ulimit -Sn 300; ulimit -Sc 0; umask 027; taskset -cp {cpus[0]} $$ >/dev/null")
     assert first.returncode == 0, first.stderr
@@ -89,7 +89,7 @@ def test_each_experiment_has_the_limits_of_its_own_shell(teller: Box) -> None:
 
 @pytest.mark.slow
 def test_too_low_a_limit_is_said_before_anything_is_made(teller: Box) -> None:
-    """Finding F5."""
+    """Finding F5: with too few descriptors the experiment was made and could not start."""
     refusal = up(teller, "one", "ulimit -n 24")
     assert refusal.returncode == 1
     assert "only 24 files may be open at once" in refusal.stderr

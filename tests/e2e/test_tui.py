@@ -49,7 +49,7 @@ def knob_under_cursor(screen: str) -> str:
 
 
 def another_knob(before: str, screen: str) -> str:
-    """As `knob_under_cursor`, once that is another one."""
+    """The knob under the cursor, once it is another than `knob`."""
     knob = knob_under_cursor(screen)
     return "" if knob == before else knob
 

@@ -19,7 +19,7 @@ def run(box: Box) -> Path:
 
 
 def write_run(folder: Path) -> Path:
-    """As prime-rl of today leaves it, the second attempt under way."""
+    """Write a run as prime-rl of today leaves it, the second attempt under way."""
     logs = folder / "logs" / "attempt_2"
     (logs / "envs" / "train").mkdir(parents=True)
     (folder / "logs" / "latest").symlink_to("attempt_2")
@@ -32,7 +32,7 @@ def write_run(folder: Path) -> Path:
 
 
 def write_step(run: Path, step: int) -> None:
-    """As the trainer does."""
+    """Write a step as the trainer does."""
     with (run / "metrics.jsonl").open("a") as file:
         file.write(json.dumps({"step": step, "time": time.time(), "loss/mean": 0.1}) + "\n")
 

@@ -23,7 +23,7 @@ def serve(port: int, model: str) -> None:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Print nothing: the output is the evaluator's."""
 
     ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 

@@ -219,7 +219,7 @@ def gpu_process(pid: int, used_gib: float | None, **values: object) -> GpuProces
 def gpu_device(
     index: int, processes: Sequence[GpuProcess] = (), total_gib: float = 141, **values: object
 ) -> GpuDevice:
-    """As the supervisor tells of it: a share per owner, `used_bytes` their sum unless it is given."""
+    """A device as the supervisor reports it: a share per owner, `used_bytes` their sum by default."""
     shares = tuple(
         GpuShare(
             owner=process.owner,
@@ -358,7 +358,7 @@ ORPHANS = (
 
 
 def simple_plan(request: Request) -> Plan:
-    """Does just what is asked."""
+    """A plan that does just what is asked."""
     match request.action:
         case "start":
             return Plan(action="start", start=request.components or tuple(LOGS))
@@ -415,7 +415,7 @@ class FakeExperiment(Experiment):
         self.planner: Callable[[Request], Plan] = simple_plan
         self.error: RltuiError | None = None
         self.refusals: list[RltuiError] = []
-        """What the next calls of `execute` are refused with, one each."""
+        """Errors that the next calls of `execute` raise, one each."""
         self.texts: dict[str, str] = {}
         """Config files, for an editor."""
         self.editor: Callable[[str], str] = lambda text: text
@@ -427,16 +427,16 @@ class FakeExperiment(Experiment):
         self.checkpoint_report = CheckpointReport(experiment=self.name)
         self.pruned: list[PrunePlan] = []
         self.rollouts = Path("/run/without/rollouts")
-        """Folder of a run."""
+        """Folder of a run with rollouts, if there is one."""
         self.entries: list[JournalEntry] = []
-        """The journal."""
+        """Entries of the journal, oldest first."""
         self.pinned: tuple[str, ...] = ()
         self.saved: dict[str, str] = {}
-        """Exports, by name."""
+        """Exported files by name."""
         self.has_browser = False
         self.eval_report = EvalReport(experiment=self.name)
         self.evaluated: list[EvalRequest] = []
-        """What was asked for, the orders too."""
+        """Evaluations that were asked for, and standing orders."""
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -448,7 +448,7 @@ class FakeExperiment(Experiment):
         self._queue.put_nowait(event)
 
     def end_stream(self) -> None:
-        """As if the supervisor was killed."""
+        """End the events, as a killed supervisor does."""
         self._queue.put_nowait(None)
 
     async def events(self) -> AsyncIterator[Event]:

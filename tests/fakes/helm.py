@@ -68,7 +68,7 @@ def make_helm(folder: Path, examples: Mapping[str, Mapping[str, Any]]) -> Mappin
 
 
 def asked(folder: Path) -> list[list[str]]:
-    """Its arguments, call by call, but for those that only ask."""
+    """Arguments of its calls, without those that only read."""
     lines = (folder / "asked").read_text().splitlines()
     return [call for line in lines if (call := json.loads(line))[0] in ("install", "upgrade", "uninstall")]
 
@@ -76,7 +76,7 @@ def asked(folder: Path) -> list[list[str]]:
 def stateful_set(
     release: str, role: str, command: Sequence[str], *, replicas: int = 1, ports: Sequence[int] = ()
 ) -> dict[str, Any]:
-    """As the chart makes it for a role."""
+    """The StatefulSet that the chart makes for a role."""
     role_labels = {"app": "prime-rl", "role": role}
     labels = {**role_labels, "app.kubernetes.io/instance": release}
     container = {
@@ -97,7 +97,7 @@ def stateful_set(
 
 
 def claim(release: str) -> dict[str, Any]:
-    """As the chart makes it: helm deletes it with the release."""
+    """The claim that the chart makes: helm deletes it with the release."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -110,7 +110,7 @@ def claim(release: str) -> dict[str, Any]:
 
 
 class Engine:
-    """What helm does, done here, for objects as above."""
+    """Does what helm does, for the objects above."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -167,7 +167,7 @@ class Engine:
         return sorted({secret["metadata"]["labels"]["name"] for secret in self._secrets("owner%3Dhelm")})
 
     def record(self, release: str) -> dict[str, Any]:
-        """Of the newest revision."""
+        """Record of the newest revision."""
         secrets = self._secrets(f"owner%3Dhelm%2Cname%3D{release}")
         if not secrets:
             sys.exit("Error: release: not found")
@@ -187,7 +187,7 @@ class Engine:
 
 
 class Library(Engine):
-    """Helm itself."""
+    """Helm itself, as a Go library."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -195,7 +195,7 @@ class Library(Engine):
         self.cluster = self.helm.Configuration(kubeconfig=os.environ["KUBECONFIG"])
 
     def rendered(self, arguments: argparse.Namespace) -> dict[str, Any]:
-        """By installing it into a server that keeps nothing: the library has no `--dry-run`."""
+        """Install it into a server that keeps nothing: the library has no `--dry-run`."""
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Forgetful)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -278,7 +278,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def _documents(manifest: str) -> dict[tuple[str, str], dict[str, Any]]:
-    """By kind and name; of a manifest whose documents are JSON."""
+    """(kind, name) → document, of a manifest whose documents are JSON."""
     texts = re.split(r"^---$", manifest, flags=re.MULTILINE)[1:]
     documents = [json.loads(text[text.index("{") :]) for text in texts]
     return {(item["kind"], item["metadata"]["name"]): item for item in documents}
@@ -310,7 +310,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def _options() -> argparse.ArgumentParser:
-    """Those of helm 4: what it does not know, it refuses."""
+    """The options of helm 4: others are refused."""
     parser = argparse.ArgumentParser("helm", allow_abbrev=False)
     verbs = parser.add_subparsers(dest="verb", required=True)
     listed, got = verbs.add_parser("list"), verbs.add_parser("get")

@@ -15,18 +15,18 @@ USER = "alice"
 
 
 class Hub:
-    """What it was told."""
+    """The state of a hub: what clients have sent."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.repos: dict[str, dict[str, Any]] = {}
-        """By name, how they were made."""
+        """Name → the request that made it."""
         self.files: dict[str, bytes] = {}
-        """Of the newest commit, by path."""
+        """Path → content in the newest commit."""
         self.summary = ""
 
     def answer(self, path: str, body: bytes, token: str) -> tuple[int, dict[str, Any]]:
-        """Status and document."""
+        """Status code and document of the answer."""
         if path == "/api/agent-harnesses":
             return 200, {}
         if token != f"Bearer {TOKEN}":

@@ -42,12 +42,12 @@ from urllib.parse import parse_qs, urlsplit
 
 _NAMESPACE = "default"
 _KEY = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-"""Of RFC 6455."""
+"""The fixed key of RFC 6455."""
 _STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
 """Channels of `v5.channel.k8s.io`."""
 _GRACE_S = 1.0
 _BACKOFF_S = 0.4
-"""From the end of a container to its next start."""
+"""Time from the end of a container to its next start."""
 _WATCH_S = 0.05
 _KINDS = {
     "statefulsets": ("apps/v1", "StatefulSet"),
@@ -82,7 +82,7 @@ class Container:
 
     process: asyncio.subprocess.Process
     init: int
-    """Pid here of its PID 1."""
+    """Pid, here, of its PID 1."""
     started_at: str
     lines: list[tuple[int, bytes]] = field(default_factory=list)
     """Time in nanoseconds, line with its end."""
@@ -189,7 +189,7 @@ def _terminated(container: Container) -> dict[str, Any]:
 
 
 def _environment(pod: Pod) -> dict[str, str]:
-    """Its home is its own, and goes with it."""
+    """Its home is a folder of its own, removed with it."""
     here = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "RLTUI_"))}
     return {**here, **pod.template.get("env", {}), "HOME": str(pod.folder), "POD_NAME": pod.name}
 
@@ -199,7 +199,7 @@ def _children(pid: int) -> list[int]:
 
 
 class Cluster:
-    """Its objects, and the processes of its pods."""
+    """The objects of the cluster, and the processes of its pods."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -214,7 +214,7 @@ class Cluster:
     # --- what controllers do ---
 
     def replace(self, kind: str, name: str, document: dict[str, Any] | None) -> None:
-        """`None`: it is deleted."""
+        """Store an object; `None` deletes it."""
         before = self.objects[kind].pop(name, None)
         if document is not None:
             version = int(before["metadata"]["resourceVersion"]) + 1 if before else 1
@@ -275,7 +275,7 @@ class Cluster:
         self.reconcile(pod.owner)
 
     async def _keep(self, pod: Pod) -> None:
-        """Its container runs, again and again."""
+        """Run the pod's container, again and again."""
         while not pod.gone.is_set() and not pod.deleting:
             if pod.trouble:
                 await asyncio.sleep(_WATCH_S)
@@ -517,7 +517,7 @@ class Cluster:
         writer.write(_chunk(b""))
 
     async def _watch(self, segments: list[str], request: Request, writer: asyncio.StreamWriter) -> None:
-        """Of pods: what changed since the last look."""
+        """Send the pods that have changed since the last event."""
         writer.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
         )
@@ -550,7 +550,7 @@ def _described_container(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _template(stateful_set: Mapping[str, Any]) -> dict[str, Any]:
-    """What a StatefulSet says of its pods, as far as it counts here."""
+    """The pod template of a StatefulSet, as far as it counts here."""
     template = stateful_set["spec"]["template"]
     (container,) = template["spec"]["containers"]
     return {
@@ -564,7 +564,9 @@ def _template(stateful_set: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _patched(current: Any, patch: Any) -> Any:
-    """By a merge patch; of a strategic one, as much as helm sends: lists go by the names in them."""
+    """The object after a merge patch; of a strategic one, as much as helm sends: lists are merged by the
+    names in them.
+    """
     if isinstance(current, dict) and isinstance(patch, dict):
         merged = dict(current)
         for key, value in patch.items():
@@ -605,7 +607,7 @@ def _matches(selector: str, labels: Mapping[str, str]) -> bool:
 
 
 def discovery(segments: list[str]) -> dict[str, Any] | None:
-    """What the server says of itself at this path; `None`: nothing."""
+    """The server's description of itself at this path; `None`: there is none."""
     match segments:
         case ["version"]:
             return {"major": "1", "minor": "32", "gitVersion": "v1.32.0", "platform": "linux/amd64"}
@@ -672,7 +674,7 @@ class Request:
 
 
 def _secret(body: bytes) -> dict[str, Any]:
-    """From protobuf: https://github.com/kubernetes/api/blob/master/core/v1/generated.proto"""
+    """Decodes protobuf: https://github.com/kubernetes/api/blob/master/core/v1/generated.proto"""
     secret = [*_fields(dict(_fields(body[4:]))[2])]
     metadata = [*_fields(dict(secret)[1])]
     labels = {key: value.decode() for key, value in _entries(metadata, 11)}
@@ -707,7 +709,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _entries(fields: Iterable[tuple[int, Any]], number: int) -> Iterator[tuple[str, bytes]]:
-    """Of a map."""
+    """Key → value, of a protobuf map."""
     for entries, value in fields:
         if entries == number:
             entry = dict(_fields(value))
@@ -981,7 +983,7 @@ class _Forward:
 
 
 def kubeconfig(port: int) -> str:
-    """For the server at that port of the loopback."""
+    """A kubeconfig for the server at that port of the loopback."""
     return json.dumps(
         {
             "apiVersion": "v1",

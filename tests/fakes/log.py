@@ -1,4 +1,4 @@
-"""A log in memory."""
+"""A log that lies in memory."""
 
 from __future__ import annotations
 

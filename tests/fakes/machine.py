@@ -22,7 +22,7 @@ NOISE = "Welcome to gpubox"
 
 @dataclass(frozen=True)
 class Machine:
-    """One that can be reached."""
+    """A machine that `rltui --host` can reach."""
 
     root: Path
 
@@ -47,7 +47,7 @@ class Machine:
 
 
 def machine_at(root: Path) -> Machine:
-    """Without any run."""
+    """A machine without any run."""
     folders = {f"XDG_{name.upper()}": root / name for name in ("state_home", "config_home", "cache_home")}
     folders["XDG_RUNTIME_DIR"] = root / "run"
     for folder in folders.values():
@@ -64,7 +64,7 @@ def machine_at(root: Path) -> Machine:
 
 
 def with_runs(root: Path) -> Machine:
-    """With the runs `alpha` and `beta`, which have ended."""
+    """A machine with the runs `alpha` and `beta`, which have ended."""
     machine = machine_at(root)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(root / "state_home"))
@@ -86,11 +86,11 @@ def opened(machine: Machine) -> Iterator[HostLink]:
 
 
 def is_alive(machine: Machine) -> bool:
-    """The other end."""
+    """True while the process at the other end lives."""
     pid = int((machine.root / "pid").read_text())
     return Path(f"/proc/{pid}/stat").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text()
 
 
 def come_back(link: HostLink, connections: int) -> None:
-    """Wait until it was connected so often."""
+    """Wait until the link was connected so often."""
     retry_until(lambda: link.connections >= connections and link.is_up, timeout_s=20)

@@ -14,7 +14,7 @@ WAY = Path(__file__).with_name("programs") / "way.py"
 
 
 class FakeNode:
-    """Runs `sh` for everybody who comes by `reach`, with this folder as its home."""
+    """Runs `sh` for every client that comes by `reach`, with this folder as its home."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
@@ -35,20 +35,20 @@ class FakeNode:
         return sorted((self.home / ".cache/rltui/attempts").glob("*/*/attempt-*"))
 
     def open(self) -> None:
-        """Connections are taken from now on."""
+        """Accept connections from now on."""
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(self._path))
         self._server.listen()
         threading.Thread(target=self._serve, args=(self._server,), daemon=True).start()
 
     def cut(self) -> None:
-        """Every connection breaks; a new one may come."""
+        """Break every connection; a new one may come."""
         for link in self._links:
             with suppress(OSError):  # over already
                 link.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Every connection breaks, and no other is taken."""
+        """Break every connection, and accept no other."""
         if self._server is not None:
             self._server.shutdown(socket.SHUT_RDWR)
             self._server.close()
@@ -57,7 +57,7 @@ class FakeNode:
         self.cut()
 
     def end(self) -> None:
-        """Also the shells of those that came. What they left is the test's."""
+        """Close it, and wait for the shells of its clients. Processes that those left are the test's."""
         self.close()
         for shell in self._shells:
             shell.wait(20)
@@ -86,7 +86,7 @@ class FakeNode:
 
 
 def _hang_up(link: socket.socket, shell: subprocess.Popen[bytes], code: Path) -> None:
-    """Once its command has ended, as sshd does, and says how."""
+    """Hang up once the command has ended, as sshd does, and write down its exit code."""
     code.write_text(str(shell.wait()))
     with suppress(OSError):  # cut before
         link.shutdown(socket.SHUT_RDWR)

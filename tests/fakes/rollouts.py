@@ -14,7 +14,7 @@ T0 = 1_790_000_000.0
 
 
 def flat_row(example: int, number: int, reward: float, **more: Any) -> dict[str, Any]:
-    """Of prime-rl in spring 2026 (`train_rollouts.jsonl`)."""
+    """A row of prime-rl in spring 2026 (`train_rollouts.jsonl`)."""
     return {
         "example_id": example,
         "env_name": "reverse-text",
@@ -83,7 +83,7 @@ def trace(name: str, nodes: Sequence[Mapping[str, Any]], reward: float | None, *
 def episode(
     number: int, reward: float, *, group: str = "g1", task: str = "t1", **more: Any
 ) -> dict[str, Any]:
-    """A dialogue of one turn."""
+    """An episode whose dialogue has one turn."""
     nodes = [
         node("system", "You reverse text.", None),
         node("user", f"Reverse: {task}", 0),
@@ -103,7 +103,9 @@ def episode(
 
 
 def write_episode_run(run: Path, steps: Iterable[int] = (1, 2)) -> None:
-    """As prime-rl in August 2026: `effective` has the advantages, `all` what was left out as well."""
+    """Write files as prime-rl in August 2026: `effective` has the advantages, `all` what was left out as
+    well.
+    """
     for step in steps:
         every = [
             episode(100 * step + index, index / 8, group=f"g{index // 4}", task=f"t{index // 4}")
@@ -134,7 +136,7 @@ def tool_episode() -> dict[str, Any]:
 def index_row(
     line: int, record: Mapping[str, Any], chunk: int, offset: int, arrival: float, **more: Any
 ) -> dict[str, Any]:
-    """As the file monitor writes it."""
+    """A row of the index, as the file monitor writes it."""
     return {
         "cost": None,
         "line": line,
@@ -164,7 +166,7 @@ def index_row(
 
 
 def annotation(name: str, step: int, time: float, *, advantage: float = 0.25) -> dict[str, Any]:
-    """Of an episode's trace, once a batch took it."""
+    """Annotation of an episode's trace, once a batch took it."""
     info = {"effective": True, "ship": {"step": step, "time": time}, "advantage": advantage}
     return {"trace_id": name, "chunk": 0, "offset": 0, "info": info}
 
@@ -184,7 +186,9 @@ def seekable(data: bytes, frame_bytes: int) -> bytes:
 
 
 class StreamWriter:
-    """As prime-rl since September 2026: a stream, its index, and what the orchestrator says of it later."""
+    """Writes as prime-rl since September 2026: a stream, its index, and later annotations of the
+    orchestrator.
+    """
 
     def __init__(self, run: Path) -> None:
         self.folder = run / "monitors/file/traces"
@@ -282,7 +286,7 @@ def write_old_evaluation(folder: Path) -> Path:
 
 
 def write_new_evaluation(folder: Path) -> Path:
-    """Saved by `vf-eval` 0.4."""
+    """Write results as `vf-eval` 0.4 saves them."""
     run = folder / "outputs/gsm8k--gpt-4.1-mini--single--1a2b3c4d"
     write_lines(
         run / "traces.jsonl", [episode(index, index % 2, group=f"g{index // 2}") for index in range(4)]

@@ -41,7 +41,7 @@ def run_row(name: str, **values: Any) -> RunRow:
 
 
 def living_row(name: str, **values: Any) -> RunRow:
-    """Half way."""
+    """The row of a run that is half way."""
     usual: dict[str, Any] = {"state": "running", "ended_at": None, "step": 50, "supervisor": (4711, NOW)}
     return run_row(name, **(usual | values))
 
@@ -62,12 +62,12 @@ class FakeRuns(Runs):
         self.known = rows
         """Assign others: the next look finds them."""
         self.told: tuple[str, ...] = ()
-        """What the next `catch_up` says."""
+        """Messages of the next `catch_up`."""
         self.flat_configs: dict[str, dict[str, Any]] = {}
         self.experiments: dict[str, FakeExperiment] = {}
-        """By id; one that is not here is made when it is opened."""
+        """Run id → experiment; a missing one is made when it is opened."""
         self.series: dict[str, FakeSeries] = {}
-        """By id, as the next ones."""
+        """Run id → its series."""
         self.rollouts: dict[str, RolloutSource] = {}
         self.exported: list[tuple[str, int, int]] = []
         """Id, how many curves, how many rollouts."""
@@ -76,7 +76,7 @@ class FakeRuns(Runs):
         """Ids, with `again` behind those that were to be supervised."""
         self.changes: list[tuple[str, RunChange]] = []
         self.kept_values: dict[str, Mapping[str, Any]] = {}
-        """By owner, as screens keep them."""
+        """Owner → values, as screens save them."""
         self.has_tmux = False
         self.given_to_tmux: str | None = None
         self.kept_copy: str | None = None
@@ -89,10 +89,10 @@ class FakeRuns(Runs):
         self.edited: list[tuple[str, int]] = []
         """Texts that an editor was opened with, and at which line."""
         self.typed: list[str] = []
-        """What comes out of the editor, in turn; the text as it was where none is left."""
+        """Texts that come out of the editor, in turn; the given text where none is left."""
         self.queued = RunQueue()
         self.queue_asked: list[tuple[str, str, str]] = []
-        """Action, entry, place."""
+        """(action, entry, position) of each request to the queue."""
         self.looks = 0
         self.error: RltuiError | None = None
 

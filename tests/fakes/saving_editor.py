@@ -15,7 +15,7 @@ PROGRAM = Path(__file__).parent / "programs/saves.py"
 
 @dataclass
 class Saves:
-    """Of the editor, once it has ended."""
+    """Counts of the editor's saves, once it has ended."""
 
     made: int = 0
     lost: int = 0

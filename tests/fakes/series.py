@@ -14,7 +14,7 @@ STEP_S = 4.1
 
 
 def made_series(points: Iterable[tuple[int, float, float]]) -> Series:
-    """Of (step, time, value)."""
+    """A series of points (step, time, value)."""
     series = Series()
     for step, time, value in points:
         series.add(step, time, value)
@@ -28,7 +28,7 @@ class FakeSeries:
         self.series = series or {}
         self.rewound = rewinds
         self.change = LogChange.NONE
-        """What the next look says."""
+        """The change that the next poll returns."""
 
     def look(self) -> LogChange:
         change, self.change = self.change, LogChange.NONE
@@ -41,14 +41,14 @@ class FakeSeries:
         return self.rewound
 
     def prepare(self, keys: Iterable[SeriesKey]) -> None:
-        """They are here."""
+        """Does nothing: the series are in memory."""
 
     def read(self, key: SeriesKey, start: int = 0) -> Series:
         return self.series.get(key, Series()).tail(start)
 
 
 def by_step(values: Sequence[float], *, first: int = 1, started: float = STARTED) -> Series:
-    """A point per step."""
+    """A series with one point per step."""
     series = Series()
     for step, value in enumerate(values, first):
         series.add(step, started + (step - first) * STEP_S, value)
@@ -56,7 +56,7 @@ def by_step(values: Sequence[float], *, first: int = 1, started: float = STARTED
 
 
 def by_time(values: Sequence[float], interval_s: float, *, started: float = STARTED) -> Series:
-    """Points without steps."""
+    """A series whose points have no step."""
     series = Series()
     for index, value in enumerate(values):
         series.add(NO_STEP, started + index * interval_s, value)

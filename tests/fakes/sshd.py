@@ -64,7 +64,7 @@ class Sshd:
         return ["ssh", "-F", str(self._folder / "config"), self._name]
 
     def open(self) -> None:
-        """Connections are taken from now on."""
+        """Accept connections from now on."""
         assert SSHD is not None
         argv = [SSHD, "-D", "-f", str(self._folder / "sshd"), "-E", str(self._folder / "log")]
         if _needs_own_system():
@@ -85,12 +85,12 @@ class Sshd:
         return [int(pid) for pid in subprocess.run(argv, capture_output=True, check=False).stdout.split()]
 
     def signal(self, number: signal.Signals) -> None:
-        """To whatever carries the connections."""
+        """Signal all processes that carry connections."""
         for pid in self.sessions():
             os.kill(pid, number)
 
     def close(self) -> None:
-        """No connection is taken any more, and those there are break."""
+        """Accept no more connections, and break those there are."""
         if self._server is not None:
             self.signal(signal.SIGKILL)
             self._server.terminate()

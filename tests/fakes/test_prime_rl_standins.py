@@ -19,7 +19,7 @@ from tests.waiting import retry_until
 
 Prepare = Callable[..., Running]
 pytestmark = pytest.mark.slow
-"""Who uses the stand-ins, in `tests/e2e`, runs by default."""
+"""The tests in `tests/e2e` that use the stand-ins run by default."""
 
 HUNG_S = 1.0
 """Twenty steps' time: who has made none by then hangs."""

@@ -1,4 +1,4 @@
-"""Real followers of components on a fake node, without a supervisor."""
+"""Real remote runners of components on a fake node, without a supervisor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rltui.services.job_status import JobStatus, read_job_status
 
 
 class Following:
-    """An attempt whose component runs on `node`, and its follower, which may come and go."""
+    """An attempt whose component runs on `node`, and its remote runner, which may come and go."""
 
     def __init__(self, folder: Path, node: FakeNode, argv: list[str], /, **values: Any) -> None:
         self.folder, self.node = folder, node
@@ -57,7 +57,7 @@ class Following:
         self.process: subprocess.Popen[bytes] | None = None
 
     def follow(self) -> None:
-        """Start a follower."""
+        """Start a remote runner for it."""
         command = [sys.executable, "-I", "-m", "rltui.daemon.hosts", str(self.folder)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log)
@@ -67,7 +67,7 @@ class Following:
         self.process.send_signal(number)
 
     def code(self, timeout_s: float = 30.0) -> int:
-        """Of the follower, once it has ended."""
+        """Exit code of the remote runner, once it has ended."""
         assert self.process is not None
         return self.process.wait(timeout_s)
 
@@ -76,16 +76,16 @@ class Following:
         return read_job_status(self.folder) or JobStatus()
 
     def running(self) -> processes.AttemptRecord:
-        """What the shim there says, once the component runs and its follower knows."""
+        """Record of the shim there, once the component runs and its runner knows."""
         retry_until(lambda: self.remote.phase == "running")
         return retry_until(lambda: processes.read_attempt(self.node.attempts[-1]))
 
     def said(self, text: str) -> None:
-        """Until this is in its log."""
+        """Wait until its log contains `text`."""
         retry_until(lambda: text in self.log.read_text(), timeout_s=20)
 
     def end(self) -> None:
-        """Nothing of it is left anywhere."""
+        """Kill what is left of it, here and on the node."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -109,7 +109,7 @@ def _environment(entry: Path) -> list[bytes]:
 
 @contextmanager
 def following(folder: Path, node: FakeNode, argv: list[str], /, **values: Any) -> Iterator[Following]:
-    """With a follower; ended here."""
+    """An attempt with a remote runner; ended with the context."""
     attempt = Following(folder, node, argv, **values)
     try:
         attempt.follow()

@@ -62,7 +62,7 @@ class Attempt:
         return read_job_status(self.folder) or JobStatus()
 
     def follow(self) -> subprocess.Popen[bytes]:
-        """As the shim starts it, also in place of one that was killed."""
+        """Start a remote runner as the shim does, also in place of one that was killed."""
         with (self.folder / "output.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-c", HASTE, str(self.folder)],
@@ -181,7 +181,7 @@ def test_what_its_last_words_say_counts_as_done(cluster: FakeCluster, attempts: 
 def test_a_container_that_ends_is_followed_into_its_next_start(
     cluster: FakeCluster, attempts: Attempts
 ) -> None:
-    """Also what the one before said last."""
+    """The last output of the earlier container is there, too."""
     attempt = attempts(
         cluster.apply("trainer", shell("echo begin; read -t 1 <> <(:); echo last words; exit 3"))
     )
@@ -286,7 +286,7 @@ def test_its_port_leads_here_also_after_a_restart(
 
 @pytest.mark.slow
 def test_a_command_is_run_in_a_pod_that_sleeps(cluster: FakeCluster, attempts: Attempts) -> None:
-    """In its folder and environment, and it outlives both its follower and the connection."""
+    """It runs in its folder and environment, and outlives both its runner and the connection."""
     pod = cluster.apply("trainer", ["sleep", "infinity"])
     cluster.running(pod)
     text = "echo $POD_NAME in ${PWD##*/}; for ((i = 0; i < 4000; i++)); do echo line $i; sleep 0.01; done"
@@ -334,7 +334,7 @@ def test_an_image_without_python_is_told(cluster: FakeCluster, attempts: Attempt
 
 
 def inside(cluster: FakeCluster, pod: str) -> str:
-    """Command lines in it."""
+    """Command lines of all processes in the pod."""
     arguments = ["exec", pod, "--", "sh", "-c", "cat /proc/[0-9]*/cmdline"]
     result = subprocess.run(
         ["kubectl", *arguments], env=dict(cluster.env), check=True, capture_output=True, timeout=20
@@ -364,7 +364,7 @@ def stamped(second: int, *lines: str, zone: str = "Z") -> bytes:
 
 
 def test_lines_that_come_again_are_left_out_as_often_as_they_are_there(tmp_path: Path) -> None:
-    """Also those that look alike, come late, or were written after the last note of how far it is."""
+    """This holds for equal lines, late ones, and those written after the last save of the cursor."""
     spec = {"experiment": "e", "component": "c", "attempt": 1, "log": str(tmp_path / "log")}
     elsewhere = {"argv": [], "cwd": ".", "env": {}, "stop": {}, "host": {}}
     (tmp_path / "spec.json").write_text(json.dumps({**spec, "elsewhere": elsewhere}))

@@ -133,7 +133,7 @@ def test_a_stop_is_the_layouts_and_a_kill_is_at_once(node: FakeNode, folder: Pat
 
 
 def leave_room(trainer: Following, size: int) -> None:
-    """Its files can grow to so many bytes, as on a disk that is full."""
+    """Let the process write files of at most so many bytes, as on a full disk."""
     assert trainer.process is not None
     _, hard = resource.prlimit(trainer.process.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(trainer.process.pid, resource.RLIMIT_FSIZE, (size, hard))

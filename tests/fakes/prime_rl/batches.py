@@ -15,7 +15,7 @@ from tests.fakes.prime_rl.folders import POLL_S
 
 
 class Sender:
-    """The orchestrator's side."""
+    """The orchestrator's end of the queue of batches."""
 
     def __init__(self, port: int, ranks: int) -> None:
         self._missing = ranks
@@ -49,7 +49,7 @@ class Sender:
 
 
 class Receiver:
-    """A trainer rank's side."""
+    """The end of a trainer's rank."""
 
     def __init__(self, port: int, rank: int) -> None:
         self._port = port

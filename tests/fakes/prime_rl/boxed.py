@@ -33,11 +33,11 @@ class PrimeBox:
     files: tuple[str, ...]
     """Names of the config files, in the box's work folder."""
     folder: str = "out"
-    """What `-o` names."""
+    """The folder that `-o` names."""
 
     @property
     def config(self) -> Path:
-        """The first of the files."""
+        """The first of the config files."""
         return self.box.work / self.files[0]
 
     @property
@@ -58,7 +58,7 @@ class PrimeBox:
         return result.stderr
 
     def pid(self, component: str, attempt: int = 1) -> int:
-        """Of an attempt's process, once there is one."""
+        """Pid of an attempt's process, once there is one."""
         record = self._folder(component, attempt) / "attempt.json"
 
         def known() -> int | None:
@@ -72,7 +72,7 @@ class PrimeBox:
         return max(int(folder.name.removeprefix("attempt-")) for folder in folders)
 
     def text(self, component: str, attempt: int | None = None) -> str:
-        """What an attempt printed (default: the newest), without colours."""
+        """Output of an attempt (default: the newest), without colours."""
         log = self._folder(component, attempt or self.attempt(component)) / "output.log"
         return re.sub(r"\x1b\[[0-9;]*m", "", log.read_text()) if log.exists() else ""
 
@@ -83,12 +83,12 @@ class PrimeBox:
     def wait_for_steps(
         self, component: str, count: int, attempt: int = 1, timeout_s: float = 30
     ) -> list[int]:
-        """Until the attempt has finished so many; their numbers."""
+        """Wait until the attempt has finished so many steps; returns their numbers."""
         retry_until(lambda: len(self.steps(component, attempt)) >= count, timeout_s=timeout_s)
         return self.steps(component, attempt)
 
     def weights(self) -> dict[str, Any]:
-        """What the engine has loaded."""
+        """The weights that the engine has loaded."""
         port = self.ports.engine if GENERATIONS[self.generation].is_late else self.ports.server
         state: dict[str, Any] = get(f"http://localhost:{port}{WEIGHTS_ROUTE}")
         return state
@@ -123,7 +123,7 @@ class PrimeBox:
 
 
 def prime_box(box: Box, generation: Name, *, max_steps: int = 100_000, interval: int = 2) -> PrimeBox:
-    """With the RL example of the generation in the work folder. `RLTUI_PRIME_RL` names the checkout."""
+    """A box with the generation's RL example in the work folder. `RLTUI_PRIME_RL` names the checkout."""
     ports = free_ports()
     files = write_example(box.work, generation, ports, max_steps=max_steps, interval=interval)
     _place(box, generation)
@@ -131,7 +131,7 @@ def prime_box(box: Box, generation: Name, *, max_steps: int = 100_000, interval:
 
 
 def prime_sft_box(box: Box, generation: Name, *, max_steps: int = 100_000, interval: int = 2) -> PrimeBox:
-    """Likewise, with the SFT example."""
+    """A box with the generation's SFT example in the work folder."""
     file = write_sft_example(box.work, generation, max_steps=max_steps, interval=interval)
     _place(box, generation)
     return PrimeBox(box, generation, free_ports(), (file.name,))

@@ -65,7 +65,7 @@ class Checkpoints:
 
 
 def _wanted(generation: Generation, tree: Tree) -> int | None:
-    """-1: the latest."""
+    """The step to resume from; -1: the latest."""
     if generation.is_late:
         if not has(tree, "resume") or tree["resume"] is None:
             return None

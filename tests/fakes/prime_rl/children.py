@@ -26,7 +26,9 @@ class AskedToEndError(Exception):
 
 @dataclass
 class Children:
-    """Of one launcher. In the older generations only the direct child is told to end, which is `uv`."""
+    """Children of one launcher. In the older generations only the direct child is asked to end, which is
+    `uv`.
+    """
 
     generation: Generation
     out: Printer
@@ -47,7 +49,7 @@ class Children:
         self.started["tail"] = subprocess.Popen(["tail", "-F", str(file)], stderr=subprocess.DEVNULL)
 
     def watch(self, awaited: Sequence[str]) -> int:
-        """Until all of `done` have ended, or one of the others failed; the exit code."""
+        """Wait until all of `awaited` have ended, or one of the others failed; returns the exit code."""
         while any(self.started[name].poll() is None for name in awaited):
             for name, child in self.started.items():
                 if name != "tail" and child.poll():

@@ -21,18 +21,18 @@ from tests.fakes.prime_rl.trees import has, value_at
 from tests.fakes.prime_rl.weight_group import Receiver, stuck
 
 WEIGHTS_ROUTE = "/standin/weights"
-"""Only for tests: which weights are loaded, how often they changed, whether the engine is paused."""
+"""A route for tests alone: which weights are loaded, how often they changed, whether the engine is paused."""
 
 
 class Engine:
-    """What the routes act on."""
+    """The state that the routes read and change."""
 
     def __init__(self, model: str, *, in_memory: bool) -> None:
         self.model = model
         self.in_memory = in_memory
         """Weights come through the trainer's group, never from folders."""
         self.version = 0
-        """0: the base model."""
+        """Number of the weights; 0: the base model."""
         self.source = "base"
         self.updates = 0
         self.requests = 0
@@ -128,7 +128,7 @@ class Engine:
 
 
 def routes(generation: Generation, engine: Engine) -> dict[str, Route]:
-    """Those that the generation's server has."""
+    """The routes of the generation's server."""
     table: dict[str, Route] = {
         "GET /health": engine.health,
         "GET /v1/models": engine.models,
@@ -148,7 +148,7 @@ def routes(generation: Generation, engine: Engine) -> dict[str, Route]:
 
 
 def inference(generation: Generation, arguments: list[str]) -> int:
-    """The program `inference`."""
+    """The program `inference` of the checkout."""
     tree = component(generation, "inference", parse(generation, "inference", arguments))
     out = Printer()
     port = value_at(tree, "server.port", 8000)

@@ -20,7 +20,7 @@ class Ports:
     engine: int
     weights: int
     batches: int
-    """And the one behind it, for READY."""
+    """The port behind it is used as well, for READY."""
     env: int
 
 
@@ -78,7 +78,7 @@ def write_example(
 
 
 def write_sft_example(folder: Path, generation: Name, *, max_steps: int, interval: int) -> Path:
-    """Without the evals of the last generation, for which it would need a server."""
+    """Write the example without the evals of the last generation, which would need a server."""
     text = _text("era_b/sft.toml", max_steps)
     text = text.replace("[ckpt] # Checkpoint at the end of training", f"[ckpt]\ninterval = {interval}")
     if GENERATIONS[generation].is_late:

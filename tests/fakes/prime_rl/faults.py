@@ -1,4 +1,4 @@
-"""Ends that tests ask for."""
+"""Failures of stand-ins that tests ask for."""
 
 from __future__ import annotations
 

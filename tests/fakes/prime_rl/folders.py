@@ -16,12 +16,12 @@ def steps(folder: Path) -> list[int]:
 
 
 def complete_steps(folder: Path, mark: str = "STABLE") -> list[int]:
-    """Those that hold the file."""
+    """Steps whose folder has the file that marks it as complete."""
     return [step for step in steps(folder) if (folder / f"step_{step}" / mark).exists()]
 
 
 def wait_for(path: Path) -> None:
-    """Until it exists: for ever, like the original."""
+    """Wait until the path exists: for ever, like the original."""
     while not path.exists():
         time.sleep(POLL_S)
 

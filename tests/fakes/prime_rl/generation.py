@@ -1,4 +1,4 @@
-"""What differs between the five generations of prime-rl that the stand-ins play."""
+"""The differences between the five generations of prime-rl that the stand-ins play."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NAMES: tuple[Name, ...] = ("A1", "B0", "B1", "C")
 is C with another hand-over, and has tests of its own."""
 
 Tree = dict[str, Any]
-"""A parsed config."""
+"""A parsed TOML config."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One generation's habits."""
+    """Conventions of one generation."""
 
     name: Name
     first_step: int
@@ -32,13 +32,13 @@ class Generation:
     dry_run: str | None
     """Option of `rl` that only resolves: `dump_config` takes a folder, `dry_run` is a flag."""
     own_folder: str
-    """Below the output folder, what the orchestrator writes into."""
+    """Folder below the output folder that the orchestrator writes into."""
     log_suffix: str
-    """Of the files that the launcher lets its children write."""
+    """Suffix of the files that the launcher lets its children write."""
     config_suffix: str
-    """Of the files that the launcher hands to its children."""
+    """Suffix of the config files that the launcher hands to its children."""
     role: str
-    """What torchrun prefixes lines with, before the local rank."""
+    """Prefix of torchrun's lines, before the local rank."""
     marks_checkpoints: bool
     """Whether a complete checkpoint holds a file STABLE."""
     pauses_engines: bool
@@ -47,7 +47,7 @@ class Generation:
     adopts_latest: bool
     """Default of the newest weights being taken, rather than those of exactly `max_async_level` steps ago."""
     stale_output: Literal["", "checkpoints", "anything"]
-    """What in the output folder makes `rl` refuse to start."""
+    """Pattern of files in the output folder that make `rl` refuse to start."""
     clean_key: str
     launcher_files: str
     """Folder for the configs of the children; `{output}` is the run's folder, else it is in the cwd."""

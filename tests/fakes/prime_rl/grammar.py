@@ -17,7 +17,7 @@ _TABLES_OF_RL = ("trainer", "orchestrator", "inference")
 
 @dataclass
 class CommandLine:
-    """What a command line says, files and options apart: one generation resolves in between."""
+    """A parsed command line, files and options apart: one generation resolves in between."""
 
     files: Tree = field(default_factory=dict)
     overrides: Tree = field(default_factory=dict)

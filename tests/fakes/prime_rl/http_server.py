@@ -27,7 +27,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
 
     def server_bind(self) -> None:
-        """Without the look-up of the host's name that the base class does."""
+        """Bind without the look-up of the host's name that the base class does."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_name, self.server_port = "localhost", self.socket.getsockname()[1]
@@ -44,7 +44,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._answer("POST", self.rfile.read(int(self.headers.get("Content-Length") or 0)))
 
     def log_message(self, *args: object) -> None:
-        """Like uvicorn with its access log off."""
+        """Print nothing, like uvicorn with its access log off."""
 
     def _answer(self, method: str, raw: bytes) -> None:
         path = self.path.partition("?")[0]

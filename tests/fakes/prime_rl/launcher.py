@@ -21,7 +21,7 @@ PARTS = ("trainer", "orchestrator", "inference")
 
 
 def rl(generation: Generation, arguments: list[str]) -> int:
-    """The program `rl`."""
+    """The program `rl` of the checkout."""
     tree = whole(generation, parse(generation, "rl", arguments))
     folder = run_folder(generation, tree)
     out = Printer(
@@ -65,7 +65,7 @@ def write_parts(generation: Generation, tree: Tree, folder: Path) -> None:
 
 
 def prepare_folder(generation: Generation, tree: Tree, folder: Path, out: Printer) -> None:
-    """What the launchers do to the run's folder, also when they only resolve: they delete things there."""
+    """Change the run's folder as the launchers do, also when they only resolve: they delete things there."""
     clean = bool(value_at(tree, generation.clean_key, generation.name == "A1"))
     if generation.name == "A1":
         if clean:
@@ -89,7 +89,7 @@ def prepare_folder(generation: Generation, tree: Tree, folder: Path, out: Printe
 
 
 def attempt_folder(generation: Generation, folder: Path) -> Path:
-    """Where this launch's logs go: in the last generation a new folder, to which `latest` points."""
+    """Folder of this launch's logs: in the last generation a new one, to which `latest` points."""
     logs = folder / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     if not generation.is_late:

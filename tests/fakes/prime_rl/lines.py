@@ -34,7 +34,7 @@ class Printer:
         self._write("ERROR", message)
 
     def raw(self, text: str) -> None:
-        """Not through loguru: progress bars, tracebacks."""
+        """Print without loguru's prefix: progress bars, tracebacks."""
         sys.stdout.write(text)
         sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""Which stand-in a program of the checkout is."""
+"""Runs the stand-in that a program of the checkout is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROGRAMS = {
 """Program → module and function; those of every generation."""
 
 CURRENT_PROGRAMS = {"env-server": "env_server:env_server", "evals": "sft:evals"}
-"""Those of the last generation."""
+"""Programs of the last generation."""
 
 
 def run(program: str, generation: Name) -> None:

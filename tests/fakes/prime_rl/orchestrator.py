@@ -10,7 +10,7 @@ from tests.fakes.prime_rl.resolve import component
 
 
 def orchestrator(generation: Generation, arguments: list[str]) -> int:
-    """Until the last step; the exit code."""
+    """Run until the last step; returns the exit code."""
     tree = component(generation, "orchestrator", parse(generation, "orchestrator", arguments))
     if generation.is_late:
         return CurrentOrchestrator(generation, tree).run()

@@ -48,7 +48,7 @@ class CurrentOrchestrator:
         self.batch_size = int(value_at(tree, "batch_size", 128))
         self.version = 0
         self.step = 1
-        """The next one to ship."""
+        """Number of the next batch to ship."""
         self.sender: Sender | None = None
 
     def run(self) -> int:

@@ -103,7 +103,7 @@ class FilesOrchestrator:
         self.out.success(step_lines.orchestrator(self.generation, step, time_s, behind=behind))
 
     def _adopt_weights(self, step: int) -> None:
-        """Those of `max_async_level` steps ago at least: waits for them, for ever."""
+        """Load weights at most `max_async_level` steps old: waits for them, for ever."""
         due = max(step - self.max_async, 0)
         required_step = due if self.is_strict else max(due, *complete_steps(self.broadcasts), 0)
         if required_step <= self.weights:

@@ -29,7 +29,7 @@ class Pool:
         self._out = out
 
     def wait_until_ready(self) -> None:
-        """Until the server answers and has the model."""
+        """Wait until the server answers and has the model."""
         which = "policy inference pool" if self._generation.is_late else "inference pool"
         self._out.info(f"Waiting for {which} to be ready")
         started_at = warned = time.monotonic()
@@ -79,7 +79,7 @@ class Pool:
         )
 
     def _post(self, url: str, body: Mapping[str, Any] | None, warning: str, *, pause_s: float) -> None:
-        """Until it is answered; `warning` takes the error."""
+        """Try until it is answered; `warning` is called with the error."""
         while True:
             try:
                 post(url, body)

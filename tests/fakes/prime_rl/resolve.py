@@ -51,7 +51,7 @@ def whole(generation: Generation, line: CommandLine) -> Tree:
 
 
 def run_folder(generation: Generation, tree: Tree, kind: str = "rl") -> Path:
-    """Where a launched run writes; names the run where that is not done."""
+    """Folder that a launched run writes into; names the run where that is not done."""
     output = Path(value_at(tree, "output_dir", "outputs"))
     if not generation.is_late:
         return output

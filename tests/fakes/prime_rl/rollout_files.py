@@ -24,7 +24,7 @@ def write_batch(generation: Generation, output: Path, step: int, ranks: int) -> 
 
 
 def write_readable(generation: Generation, output: Path, step: int) -> None:
-    """What B1 and C leave for people; the others leave nothing readable."""
+    """Write the rollouts that B1 and C leave for people; the others leave nothing readable."""
     folder = output / "rollouts" / f"step_{step}"
     if generation.name == "B1":
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the programs refuse: unknown keys, wrong types, and the cross-knob rules that decide about batches."""
+"""Configs that the programs refuse: unknown keys, wrong types, and the cross-knob rules about batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AT_LEAST_ONE = {
 
 
 def faults(generation: Generation, role: str, tree: Tree) -> list[Fault]:
-    """Of one config, before its values are spread; for `rl` those of its parts too."""
+    """Errors of one config, before its values are spread; for `rl` those of its tables too."""
     messages = list(_unknown(known_keys(generation.name, role), tree))
     if role == "rl":
         messages += [(part, "Field required") for part in ("trainer", "orchestrator") if part not in tree]
@@ -44,7 +44,7 @@ def faults(generation: Generation, role: str, tree: Tree) -> list[Fault]:
 
 
 def cross_faults(generation: Generation, tree: Tree) -> list[Fault]:
-    """Of a whole `rl` config whose shared values have been spread."""
+    """Errors of a whole `rl` config whose shared values have been spread."""
     messages = []
     trainer = value_at(tree, "trainer.model.seq_len", 2048)
     orchestrator = value_at(tree, "orchestrator.seq_len", 2048)

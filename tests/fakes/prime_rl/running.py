@@ -36,7 +36,7 @@ class Running:
     programs: Path
     configs: Path
     run: Path
-    """Where the trainer writes."""
+    """Folder that the trainer writes into."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     starts: int = 0
 
@@ -77,7 +77,7 @@ class Running:
             self.processes[program].wait()
 
     def text(self, program: str) -> str:
-        """What its newest process printed, without colours."""
+        """Output of its newest process, without colours."""
         logs = self.root.glob(f"*-{program}.log")
         newest = max(logs, key=lambda path: int(path.name.partition("-")[0]))
         return _COLOUR.sub("", newest.read_text())
@@ -90,7 +90,7 @@ class Running:
         retry_until(lambda: step in self.steps(program), timeout_s=timeout_s)
 
     def weights(self) -> dict[str, Any]:
-        """What the engine has loaded."""
+        """The weights that the engine has loaded."""
         port = self.ports.engine if GENERATIONS[self.generation].is_late else self.ports.server
         state: dict[str, Any] = get(f"http://localhost:{port}{WEIGHTS_ROUTE}")
         return state
@@ -122,5 +122,5 @@ def prepare(root: Path, generation: Name, *, max_steps: int = 6, interval: int =
 
 
 def environment_of(programs: Path) -> dict[str, str]:
-    """Of a shell in which the checkout's `uv` is found."""
+    """Environment of a shell in which the checkout's `uv` is found."""
     return {**os.environ, "PATH": f"{programs.parents[1] / TOOLS}{os.pathsep}{os.environ['PATH']}"}

@@ -85,7 +85,7 @@ def evals(generation: Generation, arguments: list[str]) -> int:
 
 
 def _trainer_config(generation: Generation, tree: Tree, folder: Path) -> Tree:
-    """What the trainer gets: the launcher's keys stay behind."""
+    """The config that the trainer gets: without the launcher's keys."""
     left_out = ("dry_run", "clean", "clean_output_dir", "run", "inference", "eval")
     trainer_tree = merge({key: value for key, value in tree.items() if key not in left_out}, {}, deep=True)
     set_at(trainer_tree, "output_dir", str(folder))

@@ -6,12 +6,12 @@ from tests.fakes.prime_rl.generation import Generation
 
 
 def reward(step: int) -> float:
-    """Rises towards 1."""
+    """A reward that rises towards 1."""
     return step / (step + 4)
 
 
 def loss(step: int) -> float:
-    """Falls towards 0."""
+    """A loss that falls towards 0."""
     return 1.5 / (step + 1)
 
 

@@ -1,4 +1,4 @@
-"""What tests tell the stand-ins by environment variables: pace and faults."""
+"""Environment variables by which tests set pace and failures of the stand-ins."""
 
 from __future__ import annotations
 

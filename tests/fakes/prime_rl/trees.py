@@ -69,7 +69,7 @@ def leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
 
 
 def write(tree: Mapping[str, Any], path: Path) -> None:
-    """As JSON or TOML, by the suffix. TOML has no null: such keys are left out."""
+    """Write JSON or TOML, by the suffix. TOML has no null: such keys are left out."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".json":
         path.write_text(json.dumps(tree, indent=2))

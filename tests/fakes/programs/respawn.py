@@ -1,4 +1,6 @@
-"""On SIGTERM it exits 0 while a child takes over, which does the same. Usage: respawn.py READY_FILE"""
+"""A program that exits 0 on SIGTERM while a child takes over, which does the same. Usage: respawn.py
+READY_FILE
+"""
 
 import os
 import signal
