@@ -45,7 +45,7 @@ class Attempt:
         }
         (folder / "spec.json").write_text(json.dumps(self.spec))
         self.process: subprocess.Popen[bytes] | None = None
-        self.seen: set[ProcessId] = set()
+        self.found_processes: set[ProcessId] = set()
         """Processes that are ended at teardown, should they outlive the shim."""
 
     def start(self, *, shim: Path = SHIM, **options: Any) -> None:
@@ -56,20 +56,20 @@ class Attempt:
     @property
     def record(self) -> AttemptRecord:
         record = retry_until(lambda: read_attempt(self.folder))
-        self.seen |= {*record.descendants, *([record.main] if record.main else [])}
+        self.found_processes |= {*record.descendants, *([record.main] if record.main else [])}
         return record
 
     def running(self) -> AttemptRecord:
         """The record, once the program was started."""
         return retry_until(lambda: self.record if self.record.main or self.record.error else None)
 
-    def facts(self, name: str = "pids") -> dict[str, int]:
+    def pids(self, name: str = "pids") -> dict[str, int]:
         """Kind of process → pid, as `family.py` wrote them."""
         path = self.folder / name
         retry_until(path.exists)
         pids: dict[str, int] = json.loads(path.read_text())
         identities = (read_process_id(pid) for kind, pid in pids.items() if kind != "listens")
-        self.seen |= {identity for identity in identities if identity}
+        self.found_processes |= {identity for identity in identities if identity}
         return pids
 
     def signal(self, number: signal.Signals) -> None:
@@ -87,7 +87,7 @@ class Attempt:
     def end(self) -> None:
         record = read_attempt(self.folder)
         if record is not None and record.shim is not None:
-            self.seen |= {*record.descendants, *([record.main] if record.main else [])}
+            self.found_processes |= {*record.descendants, *([record.main] if record.main else [])}
             send_signal(record.shim, signal.SIGUSR1)
         if self.process is not None:
             try:
@@ -95,7 +95,7 @@ class Attempt:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        for identity in self.seen:
+        for identity in self.found_processes:
             with suppress(PermissionError):
                 send_signal(identity, signal.SIGKILL)
 

@@ -45,7 +45,7 @@ class Room:
         self.set(f"command = {json.dumps(['sh', '-c', script])}\ntmux = []")
 
     @property
-    def told(self) -> list[str]:
+    def delivered_lines(self) -> list[str]:
         path = self.folder / "told"
         return path.read_text().splitlines() if path.exists() else []
 
@@ -97,11 +97,11 @@ async def test_the_command_gets_each_alert_in_order(room: Room) -> None:
                 component="trainer",
             )
         )
-        await until(lambda: len(room.told) == 4)
-    first, second = (json.loads(room.told[index]) for index in (0, 2))
+        await until(lambda: len(room.delivered_lines) == 4)
+    first, second = (json.loads(room.delivered_lines[index]) for index in (0, 2))
     assert first == {**CRASH.model_dump(mode="json"), "experiment": "run"}
     assert (second["kind"], second["text"]) == ("recovered", "a\x00b")
-    assert (room.told[1], room.told[3]) == ("crash trainer", "recovered trainer")
+    assert (room.delivered_lines[1], room.delivered_lines[3]) == ("crash trainer", "recovered trainer")
 
 
 async def test_less_severe_alerts_stay_in_the_tui(room: Room) -> None:
@@ -110,8 +110,8 @@ async def test_less_severe_alerts_stay_in_the_tui(room: Room) -> None:
         for severity, title in (("information", "small talk"), ("warning", "hm"), ("error", "oh")):
             room.events.alert(Alert.model_validate({"severity": severity, "title": title, "text": ""}))
         room.events.alert(Alert(kind="finished", severity="information", title="done", text=""))
-        await until(lambda: len(room.told) == 3)
-    assert room.told == ["hm", "oh", "done"]
+        await until(lambda: len(room.delivered_lines) == 3)
+    assert room.delivered_lines == ["hm", "oh", "done"]
 
 
 async def test_a_failing_command_is_journaled_once_until_it_works(room: Room) -> None:
@@ -119,7 +119,7 @@ async def test_a_failing_command_is_journaled_once_until_it_works(room: Room) ->
     async with room.delivering():
         for number in range(3):
             room.events.alert(CRASH.model_copy(update={"component": f"c{number}"}))
-        await until(lambda: len(room.told) == 3)
+        await until(lambda: len(room.delivered_lines) == 3)
         await until(lambda: room.notices)
     assert room.notices == ["alerts by command do not work: sh exited 7: no route"]
 

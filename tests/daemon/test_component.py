@@ -28,7 +28,7 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 PARENT = 'import subprocess, sys, time; subprocess.Popen(["sleep", "600"]); time.sleep(600)'
 
 
-class Around:
+class FakeRunnerHost:
     """The environment that a runner needs of a supervisor."""
 
     failure_patterns = ()
@@ -55,7 +55,7 @@ def started(tmp_path: Path) -> Iterator[shim_harness.Attempt]:
     assert attempt.process is not None
     attempt.process.send_signal(signal.SIGSTOP)
     yield attempt
-    for process in (*attempt.seen, *filter(None, [attempt.record.shim])):
+    for process in (*attempt.found_processes, *filter(None, [attempt.record.shim])):
         processes.send_signal(process, signal.SIGKILL)
     attempt.process.wait()
 
@@ -63,7 +63,9 @@ def started(tmp_path: Path) -> Iterator[shim_harness.Attempt]:
 def runner_of(tmp_path: Path) -> ComponentRunner:
     record = SimpleNamespace(output_dir=str(tmp_path / "out"), tag=f"one@{tmp_path}/out")
     spec = ComponentSpec(id="trainer", command=("x",), stop=Stop(grace_s=0.2))
-    runner = ComponentRunner(spec=spec, runner_host=cast(Any, Around(cast(Any, record))), stop_margin_s=0.2)
+    runner = ComponentRunner(
+        spec=spec, runner_host=cast(Any, FakeRunnerHost(cast(Any, record))), stop_margin_s=0.2
+    )
     runner.adopt(processes.ProcessOwners(), failures=(), was_alive=True)
     return runner
 

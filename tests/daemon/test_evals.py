@@ -24,7 +24,7 @@ class FakeWork:
 
     def __init__(self, folder: Path) -> None:
         self.folder = EvalFolder(ControlFolder(folder))
-        self.held: dict[str, str] = {}
+        self.waits_for: dict[str, str] = {}
         """Label of the target → what it waits for."""
         self.without_weights = False
         self.ends = asyncio.Event()
@@ -37,7 +37,7 @@ class FakeWork:
         return request.model_copy(update={"env": request.env or "e"})
 
     def wait_reason(self, request: EvalRequest) -> str | None:
-        return self.held.get(request.target.label)
+        return self.waits_for.get(request.target.label)
 
     def notify(self) -> None:
         self.changes.set()
@@ -70,16 +70,16 @@ class FakeWork:
 
 
 class Bench:
-    """A keeper at work on files below a folder."""
+    """A scheduler at work on files below a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.work = FakeWork(folder)
         self.may_start = True
         work: Any = self.work
-        self.keeper = EvalScheduler(
+        self.scheduler = EvalScheduler(
             work, EventBus(folder / "journal.jsonl"), may_start=lambda: self.may_start
         )
-        self.task = asyncio.create_task(self.keeper.run())
+        self.task = asyncio.create_task(self.scheduler.run())
 
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
@@ -87,7 +87,7 @@ class Bench:
                 await asyncio.sleep(0)
 
     def states(self) -> list[tuple[str, str]]:
-        return [(entry.label, entry.state) for entry in self.keeper.queue]
+        return [(entry.label, entry.state) for entry in self.scheduler.queue]
 
     def leave(self) -> None:
         self.task.cancel()
@@ -99,20 +99,20 @@ def asked(kind: Any = "now", env: str = "e", step: int | None = None) -> EvalReq
 
 async def test_one_runs_at_a_time_and_who_cannot_yet_is_overtaken(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    bench.work.held["base"] = "GPU memory"
-    await bench.keeper.enqueue(asked("base"))
-    await bench.keeper.enqueue(asked())
-    await bench.keeper.enqueue(asked("sft"))
+    bench.work.waits_for["base"] = "GPU memory"
+    await bench.scheduler.enqueue(asked("base"))
+    await bench.scheduler.enqueue(asked())
+    await bench.scheduler.enqueue(asked("sft"))
     await bench.until(lambda: ("now on e", "running") in bench.states())
-    assert [entry.words for entry in bench.keeper.queue][1:] == [
+    assert [entry.words for entry in bench.scheduler.queue][1:] == [
         "waiting for GPU memory",
         "waiting for another evaluation",
     ]
     bench.work.ends.set()
     await bench.until(lambda: len(bench.work.ended) == 2)
-    bench.work.held.clear()
+    bench.work.waits_for.clear()
     bench.work.notify()
-    await bench.until(lambda: not bench.keeper.queue)
+    await bench.until(lambda: not bench.scheduler.queue)
     assert bench.work.ended == [("now", ""), ("sft", ""), ("base", "")]
     bench.leave()
 
@@ -120,8 +120,8 @@ async def test_one_runs_at_a_time_and_who_cannot_yet_is_overtaken(tmp_path: Path
 async def test_what_cannot_begin_is_told_and_the_next_goes_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.work.ends.set()
-    await bench.keeper.enqueue(asked(env="broken"))
-    await bench.keeper.enqueue(asked("base"))
+    await bench.scheduler.enqueue(asked(env="broken"))
+    await bench.scheduler.enqueue(asked("base"))
     await bench.until(lambda: len(bench.work.ended) == 2)
     assert bench.work.ended == [("now", "it does not start"), ("base", "")]
     bench.leave()
@@ -129,8 +129,8 @@ async def test_what_cannot_begin_is_told_and_the_next_goes_on(tmp_path: Path) ->
 
 async def test_the_queue_outlives_its_supervisor(tmp_path: Path) -> None:
     first = Bench(tmp_path)
-    await first.keeper.enqueue(asked())
-    await first.keeper.enqueue(asked("base"))
+    await first.scheduler.enqueue(asked())
+    await first.scheduler.enqueue(asked("base"))
     await first.until(lambda: first.work.folder.queue().begun is not None)
     first.leave()
 
@@ -151,27 +151,27 @@ async def test_the_queue_outlives_its_supervisor(tmp_path: Path) -> None:
 
 async def test_one_that_waits_can_be_taken_away(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    bench.work.held["now"] = "inference"
-    queued = await bench.keeper.enqueue(asked())
-    assert (await bench.keeper.cancel(queued.id)).queue == ()
+    bench.work.waits_for["now"] = "inference"
+    queued = await bench.scheduler.enqueue(asked())
+    assert (await bench.scheduler.cancel(queued.id)).queue == ()
     with pytest.raises(UsageError):
-        await bench.keeper.cancel(queued.id)
+        await bench.scheduler.cancel(queued.id)
     bench.leave()
 
 
 async def test_a_standing_order_takes_one_of_so_many_checkpoints(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    bench.work.held |= {"checkpoint 20": "GPU memory", "checkpoint 40": "GPU memory", "now": "inference"}
-    assert (await bench.keeper.order(2, EvalRequest(num_examples=7))).every == 2
+    bench.work.waits_for |= {"checkpoint 20": "GPU memory", "checkpoint 40": "GPU memory", "now": "inference"}
+    assert (await bench.scheduler.order(2, EvalRequest(num_examples=7))).every == 2
     for step in (10, 20, 30, 40):
-        await bench.keeper.checkpoint(step)
-    assert [entry.label for entry in bench.keeper.queue] == ["checkpoint 20 on e", "checkpoint 40 on e"]
-    assert {(entry.by, entry.request.num_examples) for entry in bench.keeper.queue} == {("eval_every", 7)}
+        await bench.scheduler.checkpoint(step)
+    assert [entry.label for entry in bench.scheduler.queue] == ["checkpoint 20 on e", "checkpoint 40 on e"]
+    assert {(entry.by, entry.request.num_examples) for entry in bench.scheduler.queue} == {("eval_every", 7)}
     bench.work.without_weights = True  # those that the server has are the same
-    await bench.keeper.checkpoint(50)
-    await bench.keeper.checkpoint(60)
-    assert bench.keeper.queue[-1].label == "now on e"
-    await bench.keeper.order(0, EvalRequest())
-    await bench.keeper.checkpoint(70)
-    assert len(bench.keeper.queue) == 3
+    await bench.scheduler.checkpoint(50)
+    await bench.scheduler.checkpoint(60)
+    assert bench.scheduler.queue[-1].label == "now on e"
+    await bench.scheduler.order(0, EvalRequest())
+    await bench.scheduler.checkpoint(70)
+    assert len(bench.scheduler.queue) == 3
     bench.leave()

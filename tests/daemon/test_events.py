@@ -36,7 +36,7 @@ from rltui.services.runs.journal import read_journal
 
 
 @dataclass
-class Told:
+class JournaledComponent:
     """A component whose life the test leads by the fake clock of a events."""
 
     folder: Path
@@ -85,7 +85,7 @@ RETRYING = ComponentSpec(
 
 
 def test_a_failure_for_good_is_an_error(tmp_path: Path) -> None:
-    component = Told(tmp_path)
+    component = JournaledComponent(tmp_path)
     component.run()
     component.end(1)
     assert component.alerts() == [
@@ -98,7 +98,7 @@ def test_a_failure_for_good_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_failure_that_is_retried_is_a_warning_and_recovers(tmp_path: Path) -> None:
-    component = Told(tmp_path, RETRYING)
+    component = JournaledComponent(tmp_path, RETRYING)
     component.run(probe_s=3)
     component.end(1)
     (crash,) = component.alerts()
@@ -125,7 +125,7 @@ def test_a_failure_that_is_retried_is_a_warning_and_recovers(tmp_path: Path) -> 
 
 
 def test_giving_up_passes_the_rate_limit(tmp_path: Path) -> None:
-    component = Told(tmp_path, RETRYING)
+    component = JournaledComponent(tmp_path, RETRYING)
     for _ in range(3):
         component.run(probe_s=1)
         component.end(1)
@@ -137,7 +137,7 @@ def test_giving_up_passes_the_rate_limit(tmp_path: Path) -> None:
 
 
 def test_crashes_before_ready_are_counted(tmp_path: Path) -> None:
-    component = Told(tmp_path, RETRYING)
+    component = JournaledComponent(tmp_path, RETRYING)
     for _ in range(3):
         component.after(1, StartRequested(automatic=component.lifecycle.state is ComponentState.BACKOFF))
         component.after(1, Spawned(0, ready=False))
@@ -150,7 +150,7 @@ def test_crashes_before_ready_are_counted(tmp_path: Path) -> None:
 
 def test_a_job_that_is_repeated_is_no_trouble(tmp_path: Path) -> None:
     spec = ComponentSpec(id="eval", command=("x",), restart=Restart(policy="always", backoff_s=(4, 60)))
-    component = Told(tmp_path, spec)
+    component = JournaledComponent(tmp_path, spec)
     component.run()
     component.end(0)
     component.run()
@@ -159,7 +159,7 @@ def test_a_job_that_is_repeated_is_no_trouble(tmp_path: Path) -> None:
 
 
 def test_a_stop_ends_the_trouble(tmp_path: Path) -> None:
-    component = Told(tmp_path, RETRYING)
+    component = JournaledComponent(tmp_path, RETRYING)
     component.run(probe_s=1)
     component.end(1)
     component.after(1, StopRequested())
@@ -168,7 +168,7 @@ def test_a_stop_ends_the_trouble(tmp_path: Path) -> None:
 
 
 def test_times_of_starts_and_stops_are_what_estimates_read(tmp_path: Path) -> None:
-    component = Told(tmp_path, ComponentSpec(id="inference", kind="service", command=("x",)))
+    component = JournaledComponent(tmp_path, ComponentSpec(id="inference", kind="service", command=("x",)))
     component.run(probe_s=40)
     component.after(100, StopRequested())
     component.end(0)
@@ -177,14 +177,14 @@ def test_times_of_starts_and_stops_are_what_estimates_read(tmp_path: Path) -> No
 
 
 def test_a_preparing_job_is_timed_to_its_end(tmp_path: Path) -> None:
-    component = Told(tmp_path, ComponentSpec(id="sft", command=("x",), creates="/model"))
+    component = JournaledComponent(tmp_path, ComponentSpec(id="sft", command=("x",), creates="/model"))
     component.run()
     component.end(0)
     assert times_from(component.journal) == {"sft": Times(start_s=5.0)}
 
 
 def test_what_began_before_this_supervisor_is_not_timed(tmp_path: Path) -> None:
-    component = Told(tmp_path)
+    component = JournaledComponent(tmp_path)
     adopted = replace(component.lifecycle, state=ComponentState.STARTING, epoch=1)
     component.lifecycle = adopted
     component.after(1, ProbeSucceeded(1))
@@ -193,14 +193,14 @@ def test_what_began_before_this_supervisor_is_not_timed(tmp_path: Path) -> None:
 
 
 def test_a_config_that_stays_unreadable_is_told_once(tmp_path: Path) -> None:
-    component = Told(tmp_path)
+    component = JournaledComponent(tmp_path)
     component.events.config_error(ConfigError("rl.toml:1:1: bad"))
     component.events.config_error(ConfigError("rl.toml:1:1: bad"))
     assert [(alert.kind, alert.text) for alert in component.alerts()] == [("config", "rl.toml:1:1: bad")]
 
 
 def test_a_full_outbox_drops_the_oldest(tmp_path: Path) -> None:
-    component = Told(tmp_path)
+    component = JournaledComponent(tmp_path)
     for number in range(OUTBOX + 5):
         component.events.alert(Alert(severity="error", title=f"number {number}", text=""))
     titles = [alert.title for alert in component.alerts()]
@@ -214,7 +214,7 @@ class Pair:
         needs = {"orchestrator": ("inference",), "inference": ()}
         self.events = EventBus(folder / "journal.jsonl", monotonic=lambda: 1000.0, needs=needs.__getitem__)
         self.parts = {
-            name: Told(folder, ComponentSpec(id=name, command=("x",), kind=kind))
+            name: JournaledComponent(folder, ComponentSpec(id=name, command=("x",), kind=kind))
             for name, kind in (("inference", "service"), ("orchestrator", "job"))
         }
         for component in self.parts.values():

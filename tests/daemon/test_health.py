@@ -50,7 +50,7 @@ class Room:
             file.write(entry.model_dump_json() + "\n")
 
     @property
-    def told(self) -> list[tuple[str, str]]:
+    def new_entries(self) -> list[tuple[str, str]]:
         entries = read_journal(self.journal_file)
         return [(entry.kind, entry.text) for entry in entries if entry.kind in ("alert", "health")]
 
@@ -69,7 +69,7 @@ async def test_the_last_good_checkpoint_and_the_edits_since_it_are_named(room: R
     (concern,) = room.health.concerns
     assert (concern.id, concern.since, concern.component) == ("kl", 43, "trainer")
     assert (concern.last_good, concern.edits) == (40, ("trainer.optim.lr 1e-6 → 0.01",))
-    ((kind, text),) = room.told
+    ((kind, text),) = room.new_entries
     assert kind == "alert"
     assert "The last good checkpoint is 40. Edited since: trainer.optim.lr 1e-6 → 0.01" in text
 
@@ -111,11 +111,11 @@ async def test_a_trouble_is_told_once_and_when_it_is_over(room: Room) -> None:
     room.steps(1, 42, 0.001)
     room.steps(43, 60, 3.0)
     room.steps(61, 80, 0.001)
-    assert [kind for kind, _ in room.told] == ["alert"], "it may come back at once"
+    assert [kind for kind, _ in room.new_entries] == ["alert"], "it may come back at once"
     room.steps(81, 90, 0.001)
     assert room.health.concerns == ()
-    assert [kind for kind, _ in room.told] == ["alert", "health"]
-    assert room.told[1][1] == "KL out of range: over by step 82"
+    assert [kind for kind, _ in room.new_entries] == ["alert", "health"]
+    assert room.new_entries[1][1] == "KL out of range: over by step 82"
 
 
 async def test_going_back_to_a_checkpoint_ends_it(room: Room) -> None:
@@ -124,7 +124,7 @@ async def test_going_back_to_a_checkpoint_ends_it(room: Room) -> None:
     room.run.rewind(40)
     room.health.refresh(room.run)
     room.health.report(room.run)
-    assert [kind for kind, _ in room.told] == ["alert", "health"]
+    assert [kind for kind, _ in room.new_entries] == ["alert", "health"]
 
 
 async def test_what_one_trouble_brings_with_it_is_no_alert_of_its_own(room: Room) -> None:
@@ -135,13 +135,13 @@ async def test_what_one_trouble_brings_with_it_is_no_alert_of_its_own(room: Room
         room.run.add({"step": step, reward: 0.0 if step > 44 else 0.9}, float(step))
         room.health.refresh(room.run)
         room.health.report(room.run)
-    assert [(kind, text.partition(":")[0]) for kind, text in room.told] == [
+    assert [(kind, text.partition(":")[0]) for kind, text in room.new_entries] == [
         ("alert", "KL out of range"), ("alert", "reward collapsed"), ("health", "no signal")
     ]  # fmt: skip
     room.health = room.supervisor()
     room.health.refresh(room.run)
     room.health.report(room.run)
-    assert len(room.told) == 3, "the next supervisor knows"
+    assert len(room.new_entries) == 3, "the next supervisor knows"
 
 
 async def test_what_becomes_worse_is_told_again(room: Room) -> None:
@@ -151,13 +151,13 @@ async def test_what_becomes_worse_is_told_again(room: Room) -> None:
         room.run.add({"step": step, "loss/mean": 0.1, reward: value}, float(step))
         room.health.refresh(room.run)
         room.health.report(room.run)
-    assert [text.partition(":")[0] for _, text in room.told] == ["reward fell", "reward collapsed"]
+    assert [text.partition(":")[0] for _, text in room.new_entries] == ["reward fell", "reward collapsed"]
 
 
 async def test_a_damaged_journal_is_no_reason_to_say_nothing(room: Room) -> None:
     room.journal_file.write_text('{"at": 1, "kind": "resume", "text": "x", "data": 7}\nnot json\n')
     room.steps(1, 10, 3.0)
-    assert [kind for kind, _ in room.told] == ["alert"]
+    assert [kind for kind, _ in room.new_entries] == ["alert"]
 
 
 async def test_the_next_supervisor_does_not_tell_it_again(room: Room) -> None:
@@ -165,10 +165,10 @@ async def test_the_next_supervisor_does_not_tell_it_again(room: Room) -> None:
     room.steps(43, 50, 3.0)
     room.health = room.supervisor()
     room.steps(51, 55, 3.0)
-    assert [kind for kind, _ in room.told] == ["alert"]
+    assert [kind for kind, _ in room.new_entries] == ["alert"]
     room.steps(56, 85, 0.001)
-    assert room.told[-1][1].startswith("KL out of range: over by step")
-    assert [kind for kind, _ in room.told] == ["alert", "health"]
+    assert room.new_entries[-1][1].startswith("KL out of range: over by step")
+    assert [kind for kind, _ in room.new_entries] == ["alert", "health"]
 
 
 async def test_what_the_settings_silence_is_over(room: Room) -> None:
@@ -190,7 +190,7 @@ async def test_several_servers_are_one_load(room: Room) -> None:
     room.health.add_activities([])
     room.health.refresh(room.run)
     assert room.health.bottleneck is None, "there are none any more"
-    assert json.dumps(room.told) == "[]"
+    assert json.dumps(room.new_entries) == "[]"
 
 
 async def test_nobody_waits_in_a_run_that_is_over(room: Room) -> None:

@@ -132,13 +132,13 @@ class SlowRunner:
 
     def __init__(self, name: str, log: list[str]) -> None:
         self.name = name
-        self.told = log
+        self.log = log
         self.may_end = asyncio.Event()
 
     async def stop(self, *, kill: bool = False) -> bool:
-        self.told.append(f"{self.name} asked")
+        self.log.append(f"{self.name} asked")
         await self.may_end.wait()
-        self.told.append(f"{self.name} ended")
+        self.log.append(f"{self.name} ended")
         return self.name != "trainer"
 
 

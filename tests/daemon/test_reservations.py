@@ -19,7 +19,7 @@ GIB = 1 << 30
 SIZES = {"inference": 50, "trainer": 20, "other": 0}
 
 
-class Desk(ReservationManager):
+class Reservations(ReservationManager):
     """The reservations of an experiment on one device of 80 GiB; `inference` is an engine."""
 
     def __init__(self, name: str) -> None:
@@ -76,7 +76,7 @@ def claimed(name: str) -> set[str]:
 
 @pytest.mark.usefixtures("own_user")
 async def test_all_that_a_plan_starts_is_claimed_at_once_and_given_back_piece_by_piece() -> None:
-    a, b = Desk("a"), Desk("b")
+    a, b = Reservations("a"), Reservations("b")
     assert await a.asks("inference") == ""
     assert claimed("a") == set(SIZES), "the trainer's is kept for it"
     assert await a.asks("trainer") == ""
@@ -105,9 +105,9 @@ async def test_all_that_a_plan_starts_is_claimed_at_once_and_given_back_piece_by
 
 @pytest.mark.usefixtures("own_user")
 async def test_the_next_supervisor_goes_on_with_claims_of_what_still_starts() -> None:
-    killed = Desk("a")
+    killed = Reservations("a")
     assert await killed.asks("inference") == ""
-    after = Desk("a")
+    after = Reservations("a")
     after.are(ComponentState.STARTING, "inference")
     after.are(ComponentState.STOPPED, "other")
     after.adopt()
@@ -118,7 +118,7 @@ async def test_the_next_supervisor_goes_on_with_claims_of_what_still_starts() ->
 async def test_without_a_place_for_claims_it_starts_all_the_same(
     own_user: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    desk = Desk("a")
+    desk = Reservations("a")
     (own_user / "state/rltui").mkdir()
     (own_user / "state/rltui/gpu_claims").write_text("")
     assert await desk.asks("inference") == ""

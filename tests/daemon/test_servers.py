@@ -57,11 +57,11 @@ def api() -> Iterator[http.server.ThreadingHTTPServer]:
 
 
 class Box:
-    """A run with one server at `address`, whose surroundings write down what is told."""
+    """A run with one server at `address`, whose stand-ins collect alerts and journal entries."""
 
     def __init__(self, address: ServerAddress) -> None:
         self.alerts: list[Alert] = []
-        self.told: list[str] = []
+        self.journal: list[str] = []
         self.metrics: list[str] = []
         record = SimpleNamespace(
             external=("inference",), inference=(), inference_of="", name="one", output_dir="/none"
@@ -79,7 +79,7 @@ class Box:
         events = SimpleNamespace(
             alert=self.alerts.append,
             changed=lambda kind: None,
-            journal=SimpleNamespace(add=lambda kind, text, **data: self.told.append(text)),
+            journal=SimpleNamespace(add=lambda kind, text, **data: self.journal.append(text)),
         )
         config = SimpleNamespace(store=SimpleNamespace(files={}))
         self.servers = Servers(cast(Any, setup), cast(Any, config), cast(Any, observation), cast(Any, events))
@@ -89,7 +89,7 @@ class Box:
     def everything(self) -> str:
         """All texts that a person would get."""
         status = "".join(server.model_dump_json() for server in self.servers.status())
-        return status + repr((self.alerts, self.told, self.servers.problems(PLAN, is_anew=True)))
+        return status + repr((self.alerts, self.journal, self.servers.problems(PLAN, is_anew=True)))
 
 
 def address(api: http.server.ThreadingHTTPServer, scheme: str = "http", model: str = "tiny") -> ServerAddress:

@@ -48,7 +48,7 @@ def ended_record(run: Attempt) -> AttemptRecord:
 def test_leftovers_live_on_and_are_known(tmp_path: Path) -> None:
     with attempt(tmp_path, family(tmp_path, "3", *KINDS), stop=KEEP) as run:
         run.start()
-        pids = run.facts()
+        pids = run.pids()
         living = identities(pids)
         assert len(living) == len(KINDS)
         record = ended_record(run)
@@ -74,7 +74,7 @@ def test_leftovers_live_on_and_are_known(tmp_path: Path) -> None:
 def test_nothing_is_done_to_them_and_the_last_one_ends_the_attempt(tmp_path: Path) -> None:
     with attempt(tmp_path, family(tmp_path, "0", "child", "daemon", "stopped"), stop=KEEP) as run:
         run.start()
-        pids = run.facts()
+        pids = run.pids()
         stopped_process = read_process_id(pids["stopped"])
         record = ended_record(run)
         assert stopped_process is not None
@@ -92,7 +92,7 @@ def test_nothing_is_done_to_them_and_the_last_one_ends_the_attempt(tmp_path: Pat
 def test_the_signal_that_ended_it_is_known_at_once(tmp_path: Path) -> None:
     with attempt(tmp_path, family(tmp_path, "wait", "session"), stop=KEEP) as run:
         run.start()
-        run.facts()
+        run.pids()
         main = run.running().main
         assert main is not None
         assert not run.record.leftovers_kept
@@ -104,7 +104,7 @@ def test_the_signal_that_ended_it_is_known_at_once(tmp_path: Path) -> None:
 def test_sigusr1_kills_what_was_kept(tmp_path: Path) -> None:
     with attempt(tmp_path, family(tmp_path, "0", "stubborn", "session"), stop=KEEP) as run:
         run.start()
-        living = identities(run.facts())
+        living = identities(run.pids())
         ended_record(run)
         run.signal(signal.SIGUSR1)
         assert run.wait(3.0).exit_code == 0
@@ -115,7 +115,7 @@ def test_sigusr1_kills_what_was_kept(tmp_path: Path) -> None:
 def test_a_stop_on_request_keeps_nothing(tmp_path: Path, number: signal.Signals) -> None:
     with attempt(tmp_path, family(tmp_path, "wait", "session", "daemon"), stop=KEEP) as run:
         run.start()
-        living = identities(run.facts())
+        living = identities(run.pids())
         run.signal(number)
         record = run.wait()
     assert (record.stop_requested, record.leftovers_kept) == (True, False)
@@ -131,7 +131,7 @@ def test_without_leftovers_it_exits_as_ever(tmp_path: Path) -> None:
 async def test_kept_ones_are_found_when_their_shim_is_killed(tmp_path: Path) -> None:
     with attempt(tmp_path, family(tmp_path, "1", *KINDS), stop=KEEP) as run:
         run.start()
-        living = identities(run.facts())
+        living = identities(run.pids())
         record = ended_record(run)
         assert record.shim is not None
         send_signal(record.shim, signal.SIGKILL)

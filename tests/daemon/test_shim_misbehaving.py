@@ -18,9 +18,9 @@ TRAP = "trap 'exit 4' TERM; echo ready; while :; do sleep 0.02; done"
 def test_a_stopped_tree_can_be_killed(tmp_path: Path) -> None:
     with attempt(tmp_path, program("family.py", tmp_path / "pids", "wait", "stopped", "daemon")) as run:
         run.start()
-        run.facts()
+        run.pids()
         retry_until(lambda: len(run.record.descendants) == 3)
-        family = run.seen
+        family = run.found_processes
         main = run.running().main
         assert main is not None
         os.kill(main.pid, signal.SIGSTOP)
@@ -62,7 +62,7 @@ def test_one_that_replaces_itself_when_asked_is_ended(tmp_path: Path, stop_signa
             retry_until(lambda: run.record.ended_at)  # each successor is asked in turn, and succeeded
             run.signal(signal.SIGUSR1)
         record = run.wait(3.0)
-        assert not any(map(is_alive, run.seen))
+        assert not any(map(is_alive, run.found_processes))
     assert record.exit_code == 0 if stop_signal == signal.SIGTERM else record.signal == "SIGKILL"
     assert record.descendants == ()
 

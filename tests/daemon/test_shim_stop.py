@@ -84,7 +84,7 @@ def test_sigusr1_kills_at_once(tmp_path: Path) -> None:
         tmp_path, program("family.py", tmp_path / "pids", "wait", "stubborn", "session", "daemon")
     ) as run:
         run.start()
-        family = identities(run.facts())
+        family = identities(run.pids())
         run.signal(signal.SIGUSR1)
         record = run.wait(3.0)
     assert (record.signal, record.stop_requested) == ("SIGKILL", True)
@@ -97,10 +97,10 @@ def test_orphans_end_with_the_main_process(tmp_path: Path, ending: str) -> None:
     kinds = ["child", "session", "daemon", "titled", "stopped", "port"]
     with attempt(tmp_path, program("family.py", tmp_path / "pids", ending, *kinds)) as run:
         run.start()
-        pids = run.facts()
+        pids = run.pids()
         record = run.wait()
     assert (record.exit_code, record.stop_requested, record.descendants) == (int(ending), False, ())
-    assert not any(is_alive(identity) for identity in run.seen)
+    assert not any(is_alive(identity) for identity in run.found_processes)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", pids["listens"]))
 
@@ -108,7 +108,7 @@ def test_orphans_end_with_the_main_process(tmp_path: Path, ending: str) -> None:
 def test_an_orphan_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     with attempt(tmp_path, program("family.py", tmp_path / "pids", "0", "stubborn")) as run:
         run.start()
-        stubborn = identities(run.facts())["stubborn"]
+        stubborn = identities(run.pids())["stubborn"]
         # Known while the orphan keeps the shim busy.
         retry_until(lambda: run.record.exit_code == 0)
         assert run.record.state == "running"
@@ -133,7 +133,7 @@ def test_descendants_are_recorded(tmp_path: Path) -> None:
     kinds = ["child", "session", "daemon", "titled"]
     with attempt(tmp_path, program("family.py", tmp_path / "pids", "wait", *kinds)) as run:
         run.start()
-        family = set(identities(run.facts()).values())
+        family = set(identities(run.pids()).values())
         main = run.running().main
         retry_until(lambda: {*run.record.descendants} == {*family, main})
         os.kill(next(iter(family)).pid, signal.SIGKILL)
@@ -171,7 +171,7 @@ async def test_a_killed_shim_leaves_what_can_be_found_and_ended(tmp_path: Path) 
     kinds = ["child", "session", "daemon", "titled", "stubborn", "stopped", "port"]
     with attempt(tmp_path, program("family.py", tmp_path / "pids", "wait", *kinds)) as run:
         run.start()
-        pids = run.facts()
+        pids = run.pids()
         family = identities(pids)
         record = retry_until(lambda: run.record if len(run.record.descendants) == 8 else None)
         assert leftovers(record.experiment, [record]) == []  # its shim takes care of them

@@ -29,7 +29,7 @@ LIGHT = [0]
 """Exit code 0, and no heavy module imported."""
 
 
-def told_and_imported(box: Box, *commands: Sequence[str]) -> dict[Sequence[str], list[int | str]]:
+def exit_codes_and_imports(box: Box, *commands: Sequence[str]) -> dict[Sequence[str], list[int | str]]:
     """Command → its exit code, and the heavy modules imported up to it: the first one with some needs it."""
     argv = [sys.executable, "-c", SCRIPT, json.dumps([commands, HEAVY])]
     result = subprocess.run(argv, env=box.env, cwd=box.work, capture_output=True, text=True, check=True)
@@ -53,11 +53,11 @@ ASKING: Sequence[Sequence[str]] = (
 
 def test_asking_a_supervisor_imports_nothing_heavy(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    imports = told_and_imported(counters, *ASKING)
+    imports = exit_codes_and_imports(counters, *ASKING)
     assert all(value == LIGHT for value in imports.values()), imports
     counters.run("down", "one")
     asking = [command for command in ASKING if command[0] in ("status", "ls", "events", "logs")]
-    imports = told_and_imported(counters, *asking)
+    imports = exit_codes_and_imports(counters, *asking)
     assert all(value == LIGHT for value in imports.values()), (
         "what is known of a stopped one is kept",
         imports,

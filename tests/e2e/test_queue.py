@@ -81,7 +81,7 @@ class Queue:
         """Pids of the programs that start an entry of this queue."""
         pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
         here = str(self.box.work).encode()
-        words_of = {pid: b" ".join(_words_of(pid)) for pid in pids}
+        words_of = {pid: b" ".join(_command_line(pid)) for pid in pids}
         return [pid for pid, argv in words_of.items() if b" --entry=" in argv and here in argv]
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
@@ -92,7 +92,7 @@ class Queue:
         return len(pids)
 
 
-def _words_of(pid: int) -> list[bytes]:
+def _command_line(pid: int) -> list[bytes]:
     """Command line of the process; empty where it is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -101,7 +101,7 @@ def _words_of(pid: int) -> list[bytes]:
 
 
 def _is_of_queue(pid: int) -> bool:
-    return b"rltui.scheduler" in _words_of(pid)
+    return b"rltui.scheduler" in _command_line(pid)
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ class Attempt:
         return (self.folder / "output.log").read_text()
 
     @property
-    def remote(self) -> JobStatus:
+    def status(self) -> JobStatus:
         return read_job_status(self.folder) or JobStatus()
 
     def follow(self) -> subprocess.Popen[bytes]:
@@ -75,7 +75,7 @@ class Attempt:
         return process
 
     def until(self, holds: Callable[[JobStatus], bool]) -> JobStatus:
-        return retry_until(lambda: remote if holds(remote := self.remote) else None, timeout_s=20.0)
+        return retry_until(lambda: status if holds(status := self.status) else None, timeout_s=20.0)
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def numbers(log: str) -> list[int]:
 @pytest.mark.slow
 def test_output_comes_once_whoever_is_killed_or_cut_off(cluster: FakeCluster, attempts: Attempts) -> None:
     attempt = attempts(cluster.apply("trainer", shell(COUNTING)))
-    attempt.until(lambda remote: remote.phase == "running")
+    attempt.until(lambda status: status.phase == "running")
     retry_until(lambda: len(numbers(attempt.log)) > 100)
     cluster.ask("cut", seconds=1.0)
     reached = len(numbers(attempt.log))
@@ -149,7 +149,7 @@ def test_output_comes_once_whoever_is_killed_or_cut_off(cluster: FakeCluster, at
     retry_until(lambda: len(numbers(attempt.log)) > reached + 100)
     output_numbers = numbers(attempt.log)
     assert output_numbers == list(range(len(output_numbers)))
-    assert attempt.remote.starts == 1
+    assert attempt.status.starts == 1
 
 
 @pytest.mark.slow
@@ -158,13 +158,13 @@ def test_a_program_that_ended_in_a_pod_which_sleeps_on_has_ended(
 ) -> None:
     pod = cluster.apply("trainer", shell("echo Traceback; sleep infinity"))
     first = attempts(pod)
-    status = first.until(lambda remote: remote.phase == "ended")
+    status = first.until(lambda status: status.phase == "ended")
     assert (status.exit_code, status.error) == (None, "its pod sleeps on and keeps its devices")
     assert first.followers[0].wait(10) == 1
     uid = cluster.running(pod)["metadata"]["uid"]
 
     second = attempts(pod)  # its end was seen: it is made anew
-    second.until(lambda remote: remote.phase == "running")
+    second.until(lambda status: status.phase == "running")
     assert cluster.running(pod)["metadata"]["uid"] != uid
 
 
@@ -172,7 +172,7 @@ def test_a_program_that_ended_in_a_pod_which_sleeps_on_has_ended(
 def test_what_its_last_words_say_counts_as_done(cluster: FakeCluster, attempts: Attempts) -> None:
     pod = cluster.apply("trainer", shell("echo RL trainer finished!; sleep infinity"))
     attempt = attempts(pod, done="trainer finished")
-    assert attempt.until(lambda remote: remote.phase == "ended").exit_code == 0
+    assert attempt.until(lambda status: status.phase == "ended").exit_code == 0
     assert attempt.log == "RL trainer finished!\n"
     assert attempt.followers[0].wait(10) == 0
 
@@ -185,12 +185,12 @@ def test_a_container_that_ends_is_followed_into_its_next_start(
     attempt = attempts(
         cluster.apply("trainer", shell("echo begin; read -t 1 <> <(:); echo last words; exit 3"))
     )
-    attempt.until(lambda remote: remote.starts >= 2)
+    attempt.until(lambda status: status.starts >= 2)
     retry_until(lambda: attempt.log.count("begin") >= 2)
     first = attempt.log.partition("rltui: ")[0]
     assert first == "begin\nlast words\n"
     assert re.search(r"it exited 3, and was started again: start \d", attempt.log), "a look may miss one"
-    waiting = attempt.until(lambda remote: "CrashLoopBackOff" in remote.reason)
+    waiting = attempt.until(lambda status: "CrashLoopBackOff" in status.reason)
     assert waiting.phase == "pending"
 
 
@@ -199,28 +199,28 @@ def test_why_it_is_not_running_is_told(cluster: FakeCluster, attempts: Attempts)
     cluster.running(pod)
     cluster.ask("trouble", name="my-exp-trainer", trouble="gpu")
     attempt = attempts(pod)
-    status = attempt.until(lambda remote: bool(remote.reason))
+    status = attempt.until(lambda status: bool(status.reason))
     assert status.phase == "pending"
     assert status.reason == "no node takes it: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
     cluster.ask("trouble", name="my-exp-trainer", trouble="image")
-    attempt.until(lambda remote: "its image cannot be pulled (ImagePullBackOff)" in remote.reason)
+    attempt.until(lambda status: "its image cannot be pulled (ImagePullBackOff)" in status.reason)
 
 
 @pytest.mark.slow
 def test_a_stop_scales_its_set_below_it_and_a_start_above(cluster: FakeCluster, attempts: Attempts) -> None:
     pod = cluster.apply("trainer", shell(COUNTING), replicas=2)
     attempt = attempts(pod)
-    attempt.until(lambda remote: remote.phase == "running")
+    attempt.until(lambda status: status.phase == "running")
     attempt.followers[0].terminate()
-    status = attempt.until(lambda remote: remote.phase == "ended")
+    status = attempt.until(lambda status: status.phase == "ended")
     assert status.signal == "SIGTERM"
     assert pod not in cluster.pods()
     output_numbers = numbers(attempt.log)
     assert output_numbers == list(range(len(output_numbers)))
 
     second = attempts(pod)
-    assert "scaled from 0 to 1" in second.until(lambda remote: bool(remote.reason)).reason
-    second.until(lambda remote: remote.phase == "running")
+    assert "scaled from 0 to 1" in second.until(lambda status: bool(status.reason)).reason
+    second.until(lambda status: status.phase == "running")
     assert list(cluster.pods()) == [pod]
 
 
@@ -230,35 +230,35 @@ def test_a_pod_made_anew_is_followed_and_one_that_stays_away_has_ended(
 ) -> None:
     pod = cluster.apply("trainer", shell("echo here; exec cat <> <(:)"))
     attempt = attempts(pod)
-    attempt.until(lambda remote: remote.phase == "running")
+    attempt.until(lambda status: status.phase == "running")
     kubectl(cluster, "delete", "pod", pod)
-    attempt.until(lambda remote: remote.starts == 2)
+    attempt.until(lambda status: status.starts == 2)
     retry_until(lambda: attempt.log.count("here") == 2)
     kubectl(cluster, "delete", "statefulset", "my-exp-trainer")
-    status = attempt.until(lambda remote: remote.phase == "ended")
+    status = attempt.until(lambda status: status.phase == "ended")
     assert status.error == "its pod was deleted, and its StatefulSet makes no other"
 
 
 @pytest.mark.slow
 def test_a_stop_that_reaches_nobody_is_no_end(cluster: FakeCluster, attempts: Attempts) -> None:
     attempt = attempts(cluster.apply("trainer", shell(COUNTING)))
-    attempt.until(lambda remote: remote.phase == "running")
+    attempt.until(lambda status: status.phase == "running")
     cluster.ask("cut", seconds=60)
     attempt.followers[0].terminate()
     assert attempt.followers[0].wait(20) == 255
-    assert attempt.remote.phase == "running"
-    assert attempt.remote.lost_at is not None
+    assert attempt.status.phase == "running"
+    assert attempt.status.lost_at is not None
 
 
 def test_a_pod_that_nothing_makes_cannot_be_started(cluster: FakeCluster, attempts: Attempts) -> None:
     attempt = attempts("other-trainer-0")
     assert attempt.followers[0].wait(20) == 127
-    assert attempt.remote.error is not None
-    assert "there is no StatefulSet other-trainer to make it" in attempt.remote.error
+    assert attempt.status.error is not None
+    assert "there is no StatefulSet other-trainer to make it" in attempt.status.error
     cluster.running(cluster.apply("trainer", ["sleep", "infinity"]))
     wrong = attempts("my-exp-trainer-0", container="wrong")
     assert wrong.followers[0].wait(20) == 127
-    assert "it has: prime-rl-trainer" in (wrong.remote.error or "")
+    assert "it has: prime-rl-trainer" in (wrong.status.error or "")
 
 
 @pytest.mark.slow
@@ -280,7 +280,7 @@ def test_its_port_leads_here_also_after_a_restart(
 
     retry_until(answers, timeout_s=20.0)
     cluster.ask("crash", pod=pod)
-    attempt.until(lambda remote: remote.starts == 2)
+    attempt.until(lambda status: status.starts == 2)
     retry_until(answers, timeout_s=20.0)
 
 
@@ -302,14 +302,14 @@ def test_a_command_is_run_in_a_pod_that_sleeps(cluster: FakeCluster, attempts: A
     output_numbers = numbers(attempt.log)
     assert output_numbers == list(range(len(output_numbers)))
     attempt.followers[-1].terminate()
-    status = attempt.until(lambda remote: remote.phase == "ended")
+    status = attempt.until(lambda status: status.phase == "ended")
     assert status.signal == "SIGTERM"
     assert "POD_NAME" not in inside(cluster, pod)
     cluster.running(pod)
 
     code = attempts(pod, argv=["bash", "-c", "echo done; exit 7"])
     assert code.followers[0].wait(20) == 7
-    assert code.remote.exit_code == 7
+    assert code.status.exit_code == 7
 
 
 @pytest.mark.slow
@@ -317,9 +317,9 @@ def test_a_command_ends_with_the_pod_that_it_ran_in(cluster: FakeCluster, attemp
     pod = cluster.apply("trainer", ["sleep", "infinity"])
     cluster.running(pod)
     attempt = attempts(pod, argv=["sleep", "1000"])
-    attempt.until(lambda remote: remote.phase == "running")
+    attempt.until(lambda status: status.phase == "running")
     kubectl(cluster, "delete", "pod", pod)
-    status = attempt.until(lambda remote: remote.phase == "ended")
+    status = attempt.until(lambda status: status.phase == "ended")
     assert status.error is not None
     assert status.error.startswith("its pod")
     assert attempt.followers[0].wait(10) == 1
@@ -330,7 +330,7 @@ def test_an_image_without_python_is_told(cluster: FakeCluster, attempts: Attempt
     cluster.running(pod)
     attempt = attempts(pod, python="no-such-python")
     assert attempt.followers[0].wait(20) == 127
-    assert "no Python can be run there" in (attempt.remote.error or "")
+    assert "no Python can be run there" in (attempt.status.error or "")
 
 
 def inside(cluster: FakeCluster, pod: str) -> str:

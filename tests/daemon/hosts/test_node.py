@@ -17,7 +17,7 @@ from pathlib import Path
 from shutil import which
 
 import pytest
-from tests.daemon.hosts.following import Following, following
+from tests.daemon.hosts.node_attempt import NodeAttempt, node_attempt
 from tests.fakes.nodes import FakeNode
 from tests.house.walks import REPOSITORY
 from tests.waiting import retry_until
@@ -86,30 +86,30 @@ def test_it_runs_there_with_that_environment_and_ends_as_it_did(
     monkeypatch.setenv("OF_HERE", "sent")
     show = 'echo "$PWD $ON_THE_NODE $PROFILE $OF_HERE $OF_NODE $MINE $RLTUI_COMPONENT"; exit 3'
     values = {"send_env": ["OF_HERE"], "env": {"MINE": "m"}}
-    with following(folder, node, ["sh", "-c", show], **values) as trainer:
+    with node_attempt(folder, node, ["sh", "-c", show], **values) as trainer:
         assert trainer.code() == 3
         assert trainer.log.read_text() == f"{node.home} yes read sent  m trainer\n"
-        remote = trainer.remote
-        assert (remote.where, remote.phase, remote.starts, remote.exit_code) == ("node-2", "ended", 1, 3)
-        assert remote.id
+        status = trainer.status
+        assert (status.where, status.phase, status.starts, status.exit_code) == ("node-2", "ended", 1, 3)
+        assert status.id
         retry_until(lambda: not node.attempts)
 
 
 @pytest.mark.slow
 def test_cut_again_and_again_nothing_is_lost_or_doubled(node: FakeNode, folder: Path) -> None:
-    with following(folder, node, python(COUNT, 20_000, 0.01)) as trainer:
+    with node_attempt(folder, node, python(COUNT, 20_000, 0.01)) as trainer:
         for number in (500, 3_000, 9_000):
-            trainer.said(f"line {number} ")
+            trainer.wait_for_output(f"line {number} ")
             node.cut()
         assert trainer.code() == 0
         assert trainer.log.read_text() == counted(20_000)
-        assert trainer.remote.starts == 1
+        assert trainer.status.starts == 1
 
 
 @pytest.mark.slow
 def test_a_killed_follower_is_followed_by_one_that_takes_up_with_it(node: FakeNode, folder: Path) -> None:
-    with following(folder, node, python(COUNT, 3_000, 0.02)) as trainer:
-        trainer.said("line 500 ")
+    with node_attempt(folder, node, python(COUNT, 3_000, 0.02)) as trainer:
+        trainer.wait_for_output("line 500 ")
         trainer.signal(signal.SIGKILL)
         assert trainer.code() == -signal.SIGKILL
         main = trainer.running().main
@@ -120,19 +120,19 @@ def test_a_killed_follower_is_followed_by_one_that_takes_up_with_it(node: FakeNo
 
 
 def test_a_stop_is_the_layouts_and_a_kill_is_at_once(node: FakeNode, folder: Path) -> None:
-    with following(folder, node, python(PATIENT)) as trainer:
-        trainer.said("ready")
+    with node_attempt(folder, node, python(PATIENT)) as trainer:
+        trainer.wait_for_output("ready")
         trainer.signal(signal.SIGTERM)
         assert trainer.code() == 7
         assert trainer.log.read_text() == "ready\nasked\n"
-    with following(folder.with_name("other"), node, ["sh", "-c", "trap '' TERM; sleep 600"]) as trainer:
+    with node_attempt(folder.with_name("other"), node, ["sh", "-c", "trap '' TERM; sleep 600"]) as trainer:
         trainer.running()
         trainer.signal(signal.SIGUSR1)
         assert trainer.code() == 128 + signal.SIGKILL
-        assert trainer.remote.signal == "SIGKILL"
+        assert trainer.status.signal == "SIGKILL"
 
 
-def leave_room(trainer: Following, size: int) -> None:
+def leave_room(trainer: NodeAttempt, size: int) -> None:
     """Let the process write files of at most so many bytes, as on a full disk."""
     assert trainer.process is not None
     _, hard = resource.prlimit(trainer.process.pid, resource.RLIMIT_FSIZE)
@@ -144,8 +144,8 @@ def test_on_a_full_disk_output_waits_and_a_stop_does_not(node: FakeNode, folder:
     """It slept in the middle of everything until there was room: `rltui down` waited with it."""
     go = folder.with_name("go")
     for is_stopped in (False, True):
-        with following(folder.with_name(str(is_stopped)), node, python(TOLD, go)) as trainer:
-            trainer.said("ready\n")
+        with node_attempt(folder.with_name(str(is_stopped)), node, python(TOLD, go)) as trainer:
+            trainer.wait_for_output("ready\n")
             before = trainer.log.read_text()
             leave_room(trainer, len(before))
             go.touch()
@@ -156,7 +156,7 @@ def test_on_a_full_disk_output_waits_and_a_stop_does_not(node: FakeNode, folder:
                 assert trainer.log.read_text() == before
             else:
                 leave_room(trainer, resource.RLIM_INFINITY)
-                trainer.said("more\n")
+                trainer.wait_for_output("more\n")
                 trainer.signal(signal.SIGTERM)
                 assert trainer.code() == 7
                 assert trainer.log.read_text() == before + "more\nasked\n"
@@ -166,18 +166,18 @@ def test_on_a_full_disk_output_waits_and_a_stop_does_not(node: FakeNode, folder:
 def test_without_its_shim_it_goes_on_and_is_ended_with_all_that_it_started(
     node: FakeNode, folder: Path
 ) -> None:
-    with following(folder, node, python(PARENT)) as trainer:
-        trainer.said("ready")
+    with node_attempt(folder, node, python(PARENT)) as trainer:
+        trainer.wait_for_output("ready")
         record = retry_until(
             lambda: running if len((running := trainer.running()).descendants) == 2 else None
         )
         assert record.shim is not None
         processes.send_signal(record.shim, signal.SIGKILL)
-        retry_until(lambda: "shim there was killed" in trainer.remote.reason)
+        retry_until(lambda: "shim there was killed" in trainer.status.reason)
         assert all(map(processes.is_alive, record.descendants))
         trainer.signal(signal.SIGTERM)
         trainer.code()
-        assert trainer.remote.error == "its shim there was killed; how it ended is not known"
+        assert trainer.status.error == "its shim there was killed; how it ended is not known"
         assert not any(map(processes.is_alive, record.descendants))
 
 
@@ -187,45 +187,45 @@ def test_a_port_that_is_taken_there_is_named_with_its_holder(node: FakeNode, fol
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         port = holder.getsockname()[1]
-        with following(folder, node, ["true"], ports=[port], wait_s=0.3) as trainer:
+        with node_attempt(folder, node, ["true"], ports=[port], wait_s=0.3) as trainer:
             assert trainer.code() == 127
-            error = trainer.remote.error or ""
+            error = trainer.status.error or ""
         assert f"on node-2: port {port}, held by pid {os.getpid()} " in error
         assert error.endswith(f"way kill {os.getpid()} ends it")
-    with following(folder.with_name("again"), node, ["true"], ports=[port]) as trainer:
+    with node_attempt(folder.with_name("again"), node, ["true"], ports=[port]) as trainer:
         assert trainer.code() == 0
 
 
 def test_what_cannot_be_run_or_reached_says_why(node: FakeNode, folder: Path) -> None:
-    with following(folder, node, ["no-such-program"]) as trainer:
+    with node_attempt(folder, node, ["no-such-program"]) as trainer:
         assert trainer.code() == 127
-        assert trainer.remote.error == "cannot run 'no-such-program': No such file or directory"
-        assert trainer.remote.starts == 0
-    with following(folder.with_name("python"), node, ["true"], python="python9") as trainer:
+        assert trainer.status.error == "cannot run 'no-such-program': No such file or directory"
+        assert trainer.status.starts == 0
+    with node_attempt(folder.with_name("python"), node, ["true"], python="python9") as trainer:
         assert trainer.code() == 127
-        assert (trainer.remote.error or "").startswith("node-2: no Python can be run there")
+        assert (trainer.status.error or "").startswith("node-2: no Python can be run there")
     node.close()
-    with following(folder.with_name("closed"), node, ["true"], wait_s=0.3) as trainer:
+    with node_attempt(folder.with_name("closed"), node, ["true"], wait_s=0.3) as trainer:
         assert trainer.code() == 127
-        assert "way: connect to node: No such file" in (trainer.remote.error or "")
+        assert "way: connect to node: No such file" in (trainer.status.error or "")
 
 
 @pytest.mark.slow
 def test_what_outlived_an_earlier_attempt_is_ended_and_one_that_lives_is_in_the_way(
     node: FakeNode, folder: Path
 ) -> None:
-    with following(folder, node, python(PARENT)) as first:
-        first.said("ready")
+    with node_attempt(folder, node, python(PARENT)) as first:
+        first.wait_for_output("ready")
         record = retry_until(lambda: running if len((running := first.running()).descendants) == 2 else None)
         first.signal(signal.SIGKILL)
         first.code()
         (folder / "remote.json").unlink()  # as if nobody here knew of it
-        second = Following(folder, node, ["true"], attempt=2)
+        second = NodeAttempt(folder, node, ["true"], attempt=2)
         second.follow()
         assert second.code() == 127
         assert record.shim is not None
         assert f"attempt 1 of it, which nobody here knows of, runs there; {first.node.reach[0]}" in (
-            second.remote.error or ""
+            second.status.error or ""
         )
         processes.send_signal(record.shim, signal.SIGKILL)
         (folder / "remote.json").unlink()
@@ -238,17 +238,17 @@ def test_what_outlived_an_earlier_attempt_is_ended_and_one_that_lives_is_in_the_
 def test_a_node_that_was_started_anew_took_it_along_and_another_one_knows_nothing(
     node: FakeNode, folder: Path
 ) -> None:
-    with following(folder, node, ["sh", "-c", "echo once; sleep 600"]) as trainer:
+    with node_attempt(folder, node, ["sh", "-c", "echo once; sleep 600"]) as trainer:
         record = trainer.running()
-        trainer.said("once")
+        trainer.wait_for_output("once")
         trainer.signal(signal.SIGKILL)
         trainer.code()
         (there,) = node.attempts
         started = json.loads((there / "node.json").read_text())
         (there / "node.json").write_text(json.dumps({**started, "host": "node-7"}))
         trainer.follow()
-        retry_until(lambda: "it was started on node-7, and this is " in trainer.remote.problem)
-        assert trainer.remote.may_live
+        retry_until(lambda: "it was started on node-7, and this is " in trainer.status.problem)
+        assert trainer.status.may_live
         trainer.signal(signal.SIGKILL)
         trainer.code()
         for process in (record.shim, record.main):
@@ -260,13 +260,13 @@ def test_a_node_that_was_started_anew_took_it_along_and_another_one_knows_nothin
         (there / "attempt.json").write_text(json.dumps({**values, "boot": "another"}))
         trainer.follow()
         assert trainer.code() == 1
-        assert trainer.remote.error == "the node was started anew, and took it along"
+        assert trainer.status.error == "the node was started anew, and took it along"
         assert trainer.log.read_text() == "once\n"
 
 
 @pytest.mark.slow
 def test_a_kill_for_want_of_memory_there_is_told(node: FakeNode, folder: Path) -> None:
-    with following(folder, node, ["sh", "-c", "sleep 600"]) as trainer:
+    with node_attempt(folder, node, ["sh", "-c", "sleep 600"]) as trainer:
         record = trainer.running()
         trainer.signal(signal.SIGKILL)
         trainer.code()
@@ -277,14 +277,14 @@ def test_a_kill_for_want_of_memory_there_is_told(node: FakeNode, folder: Path) -
         processes.send_signal(record.main, signal.SIGKILL)
         trainer.follow()
         assert trainer.code() == 128 + signal.SIGKILL
-        assert trainer.remote.error == "killed by the kernel: out of memory, the node's or its job's"
+        assert trainer.status.error == "killed by the kernel: out of memory, the node's or its job's"
 
 
 @pytest.mark.slow
 def test_a_folder_that_was_removed_there_is_no_second_start(node: FakeNode, folder: Path) -> None:
-    with following(folder, node, ["sh", "-c", "echo once; sleep 600"]) as trainer:
+    with node_attempt(folder, node, ["sh", "-c", "echo once; sleep 600"]) as trainer:
         record = trainer.running()
-        trainer.said("once")
+        trainer.wait_for_output("once")
         trainer.signal(signal.SIGKILL)
         trainer.code()
         assert record.shim is not None
@@ -293,7 +293,7 @@ def test_a_folder_that_was_removed_there_is_no_second_start(node: FakeNode, fold
         shutil.rmtree(node.attempts[0])
         trainer.follow()
         assert trainer.code() == 1
-        assert trainer.remote.error == "its folder there is gone; how it ended is not known"
+        assert trainer.status.error == "its folder there is gone; how it ended is not known"
         assert trainer.log.read_text() == "once\n"
 
 
@@ -328,7 +328,7 @@ def test_what_is_sent_to_a_node_is_of_python_3_9(path: Path) -> None:
 
 @pytest.mark.skipif(not OLD, reason="needs a Python 3.9")
 def test_a_node_with_python_3_9_will_do(node: FakeNode, folder: Path) -> None:
-    with following(folder, node, python(COUNT, 200, 0), python=str(OLD[0])) as trainer:
+    with node_attempt(folder, node, python(COUNT, 200, 0), python=str(OLD[0])) as trainer:
         assert trainer.code() == 0
         assert trainer.log.read_text() == counted(200)
 
@@ -349,28 +349,28 @@ def test_what_old_versions_left_goes_as_a_new_one_comes(
 def test_a_stop_that_reaches_nobody_says_so_and_a_later_one_is_passed_on(
     node: FakeNode, folder: Path
 ) -> None:
-    with following(folder, node, python(PATIENT)) as trainer:
-        trainer.said("ready")
+    with node_attempt(folder, node, python(PATIENT)) as trainer:
+        trainer.wait_for_output("ready")
         node.close()
-        retry_until(lambda: trainer.remote.lost_at is not None)
+        retry_until(lambda: trainer.status.lost_at is not None)
         trainer.signal(signal.SIGTERM)
         assert trainer.code(60) == 255
-        assert trainer.remote.may_live
+        assert trainer.status.may_live
         node.open()
         trainer.follow()
-        retry_until(lambda: trainer.remote.lost_at is None)
+        retry_until(lambda: trainer.status.lost_at is None)
         trainer.signal(signal.SIGTERM)
         assert trainer.code() == 7
 
 
 @pytest.mark.slow
 def test_a_frozen_way_is_left_and_another_taken(node: FakeNode, folder: Path) -> None:
-    with following(folder, node, python(COUNT, 6_000, 1.0)) as trainer:
-        trainer.said("line 500 ")
+    with node_attempt(folder, node, python(COUNT, 6_000, 1.0)) as trainer:
+        trainer.wait_for_output("line 500 ")
         assert trainer.process is not None
         way = next(pid for pid in _children(trainer.process.pid))
         os.kill(way, signal.SIGSTOP)
-        retry_until(lambda: "silent for" in trainer.remote.problem, timeout_s=40)
+        retry_until(lambda: "silent for" in trainer.status.problem, timeout_s=40)
         assert trainer.code(120) == 0
         assert trainer.log.read_text() == counted(6_000)
 

@@ -116,7 +116,7 @@ def test_components_of_other_experiments_are_named(tmp_path: Path) -> None:
     spec = {"experiment": f"other@{tmp_path}", "component": "inference", "attempt": 3}
     with attempt(folder, argv, **spec) as run:
         run.start()
-        pid = run.facts()["titled"]
+        pid = run.pids()["titled"]
         given = report(device(holds(pid, 30)))
         seen_by = {
             name: GpuOwners(name, pids_are_real=True).with_owners(given, [], []).devices[0].processes[0]

@@ -49,7 +49,7 @@ def test_processes_below_a_shim_are_its_attempts_whatever_they_did(tmp_path: Pat
     kinds = ("child", "session", "daemon", "titled")
     with attempt(folder_of(tmp_path), family(tmp_path, "wait", *kinds), experiment=tag(tmp_path)) as run:
         run.start()
-        facts = run.facts()
+        facts = run.pids()
         expected = Origin(name(), "trainer", 1, lives=True)
         assert {kind: origin(pid) for kind, pid in facts.items()} == dict.fromkeys(kinds, expected)
 
@@ -59,7 +59,7 @@ def test_what_a_shim_keeps_after_the_end_is_of_a_dead_attempt(tmp_path: Path) ->
     argv = family(tmp_path, "3", "child", "titled")
     with attempt(folder_of(tmp_path), argv, experiment=tag(tmp_path), stop=stop) as run:
         run.start()
-        facts = run.facts()
+        facts = run.pids()
         retry_until(lambda: run.record.ended_at)
         dead = Origin(name(), "trainer", 1, lives=False)
         assert {kind: origin(pid) for kind, pid in facts.items()} == {"child": dead, "titled": dead}
@@ -69,7 +69,7 @@ def test_without_its_shim_the_tags_lead_to_the_record(tmp_path: Path) -> None:
     argv = family(tmp_path, "wait", "child")
     with attempt(folder_of(tmp_path), argv, experiment=tag(tmp_path)) as run:
         run.start()
-        child = run.facts()["child"]
+        child = run.pids()["child"]
         main = run.running().main
         assert main is not None
         kill_shim(run)

@@ -158,7 +158,7 @@ def family(tmp_path: Path, ending: str, *kinds: str) -> list[str]:
 
 def claimed(run: Attempt, owner: str) -> GpuReport:
     """As a report would have it that took them all for something else."""
-    return report(*(held(identity(pid), owner=owner) for pid in run.facts().values()))
+    return report(*(held(identity(pid), owner=owner) for pid in run.pids().values()))
 
 
 @pytest.mark.parametrize("owner", ["mine", "orphan"])
@@ -174,7 +174,7 @@ def test_living_components_without_a_shim_are_left_alone_too(tmp_path: Path) -> 
     """Title and environment of one do not tell: it was recorded while the shim lived."""
     with experiment(tmp_path, family(tmp_path, "wait", "child", "session", "titled")) as run:
         run.start()
-        pids = set(run.facts().values())
+        pids = set(run.pids().values())
         retry_until(lambda: pids <= {process.pid for process in run.record.descendants})
         main = run.running().main
         assert run.process is not None
@@ -190,7 +190,7 @@ def test_what_a_dead_attempt_of_another_experiment_left_is_listed(tmp_path: Path
     stop = {"signal": "SIGTERM", "grace_s": 20.0, "leftovers": "keep"}
     with experiment(tmp_path, family(tmp_path, "3", "titled"), stop=stop) as run:
         run.start()
-        pid = run.facts()["titled"]
+        pid = run.pids()["titled"]
         retry_until(lambda: run.record.ended_at)
         owner = {"owner": "orphan", "experiment": "other", "component": "trainer", "attempt": 1}
         [orphan] = foreign_processes(report(held(identity(pid), **owner)), ())

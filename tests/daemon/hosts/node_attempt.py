@@ -19,7 +19,7 @@ from rltui.services import processes
 from rltui.services.job_status import JobStatus, read_job_status
 
 
-class Following:
+class NodeAttempt:
     """An attempt whose component runs on `node`, and its remote runner, which may come and go."""
 
     def __init__(self, folder: Path, node: FakeNode, argv: list[str], /, **values: Any) -> None:
@@ -72,15 +72,15 @@ class Following:
         return self.process.wait(timeout_s)
 
     @property
-    def remote(self) -> JobStatus:
+    def status(self) -> JobStatus:
         return read_job_status(self.folder) or JobStatus()
 
     def running(self) -> processes.AttemptRecord:
         """Record of the shim there, once the component runs and its runner knows."""
-        retry_until(lambda: self.remote.phase == "running")
+        retry_until(lambda: self.status.phase == "running")
         return retry_until(lambda: processes.read_attempt(self.node.attempts[-1]))
 
-    def said(self, text: str) -> None:
+    def wait_for_output(self, text: str) -> None:
         """Wait until its log contains `text`."""
         retry_until(lambda: text in self.log.read_text(), timeout_s=20)
 
@@ -108,9 +108,9 @@ def _environment(entry: Path) -> list[bytes]:
 
 
 @contextmanager
-def following(folder: Path, node: FakeNode, argv: list[str], /, **values: Any) -> Iterator[Following]:
+def node_attempt(folder: Path, node: FakeNode, argv: list[str], /, **values: Any) -> Iterator[NodeAttempt]:
     """An attempt with a remote runner; ended with the context."""
-    attempt = Following(folder, node, argv, **values)
+    attempt = NodeAttempt(folder, node, argv, **values)
     try:
         attempt.follow()
         yield attempt
