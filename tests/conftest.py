@@ -151,7 +151,7 @@ def own_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def box() -> Iterator[Box]:
-    with made_box() as new_box:
+    with temporary_box() as new_box:
         yield new_box
 
 
@@ -172,7 +172,7 @@ def environment_of(root: Path) -> dict[str, str]:
 
 
 @contextmanager
-def made_box() -> Iterator[Box]:
+def temporary_box() -> Iterator[Box]:
     """A new box. Afterwards nothing of it is left, and nothing of it may run."""
     # Short, since the sockets below it may have at most 107 bytes of path.
     root = Path(tempfile.mkdtemp(prefix="rlt-"))

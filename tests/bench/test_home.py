@@ -11,7 +11,7 @@ from tests.bench.table import Row
 from tests.bench.terminal import BARE_APP, BARE_TEXT, opened
 from tests.bench.usage import cpu_percents, cpu_s, memory, middle
 from tests.conftest import Box
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 from tests.waiting import retry_until
 
 from rltui.services.runs import catalog
@@ -36,7 +36,7 @@ def full(box: Box, monkeypatch: pytest.MonkeyPatch) -> Box:
         if name.startswith("XDG_"):
             monkeypatch.setenv(name, value)
     for number in range(PAST):
-        made(box.work / "past" / f"run-{number}", steps=20)
+        write_finished_run(box.work / "past" / f"run-{number}", steps=20)
     catalog.catch_up(RunIndex())
     for number in range(LIVING):
         experiments.start(box, "sleeper.py", name=f"living-{number}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 from tests.fakes.rollouts import write_flat_run
 
 from rltui.cli import main
@@ -32,7 +32,7 @@ from rltui.services.runs.run_sheet import change_sheet
 def place(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Runs `a` and `b`; `b` was forked from `a`, has another learning rate and comes further."""
     for name, steps in (("a", 3), ("b", 5)):
-        record = made(tmp_path / "out" / name, steps=steps)
+        record = write_finished_run(tmp_path / "out" / name, steps=steps)
         if name == "b":
             _edit(tmp_path / "out" / "b", r"^lr = .*$", "lr = 0.125  # more | of it")
             write_flat_run(tmp_path / "out" / "b", (1, 2))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Box
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 from tests.terminal import Terminal
 
 from rltui.cli import main
@@ -58,7 +58,7 @@ def test_every_argument_is_completed_or_known_to_be_free() -> None:
 def place(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The experiments `low` and `high`, and config files in the folder that we are in."""
     for name in ("low", "high"):
-        record = made(tmp_path / "out" / name, steps=3)
+        record = write_finished_run(tmp_path / "out" / name, steps=3)
         (ControlFolder(Path(record.output_dir)).path / "components/$(touch HACKED)/attempt-1").mkdir(
             parents=True
         )

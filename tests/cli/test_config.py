@@ -21,7 +21,7 @@ from rltui.client.reader import ExperimentReader
 from rltui.errors import ConfigError
 from rltui.services import trust
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import known_experiments, place_socket
+from rltui.services.runs.experiments import known_experiments, new_socket_path
 
 CONFIG = """\
 max_steps = 20
@@ -276,7 +276,7 @@ def test_bare_rltui_opens_the_one_that_lives_or_the_list(two: None, monkeypatch:
     sockets = []
     for record in known_experiments():
         listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(place_socket(record)))
+        listener.bind(str(new_socket_path(record)))
         sockets.append(listener)
     for now in ({"alpha"}, {"alpha", "beta"}, set[str]()):
         living.clear()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
 from rltui.client.local_runs import LocalRuns
@@ -58,14 +58,14 @@ def everything(folder: Path) -> set[Path]:
 def test_a_foreign_sheet_writes_nowhere_and_hides_no_run(
     own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made(tmp_path / "out" / "sound")
+    write_finished_run(tmp_path / "out" / "sound")
     for name, sheet in BAD_SHEETS.items():
-        made(tmp_path / "dl" / name)
+        write_finished_run(tmp_path / "dl" / name)
         (tmp_path / "dl" / name / ".rltui" / "run.json").write_text(json.dumps(sheet))
     state = own_user / "state" / "rltui"
     shutil.rmtree(state)  # they came by a download: nobody knows them yet
     (own_user / ".bashrc").write_text("# mine\n")
-    made(tmp_path / "out" / "sound")
+    write_finished_run(tmp_path / "out" / "sound")
     outside = everything(tmp_path) - everything(state)
 
     told(capsys, "add", str(tmp_path / "dl"))
@@ -92,7 +92,7 @@ def test_a_foreign_sheet_writes_nowhere_and_hides_no_run(
 def test_a_damaged_copy_takes_no_place_of_the_run_that_it_was_copied_from(
     own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made(tmp_path / "out" / "mine")
+    write_finished_run(tmp_path / "out" / "mine")
     (mine,) = json.loads(told(capsys, "runs", "--json"))
     shutil.copytree(tmp_path / "out" / "mine", tmp_path / "dl" / "theirs")
     (tmp_path / "dl/theirs/.rltui/run.json").write_text(json.dumps(GOOD | {"id": mine["id"], "note": 3}))
@@ -106,7 +106,7 @@ def test_a_damaged_copy_takes_no_place_of_the_run_that_it_was_copied_from(
 def test_ids_that_an_older_index_believed_name_no_file(
     own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made(tmp_path / "out" / "a")
+    write_finished_run(tmp_path / "out" / "a")
     told(capsys, "runs")
     with sqlite3.connect(index_file()) as connection:
         connection.execute(
@@ -121,7 +121,7 @@ def test_ids_that_an_older_index_believed_name_no_file(
 def test_a_trash_that_another_made_is_not_used(
     own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made(tmp_path / "out" / "a")
+    write_finished_run(tmp_path / "out" / "a")
     (tmp_path / "elsewhere").mkdir()
     trash = tmp_path / "out" / ".rltui-trash"
     trash.symlink_to(tmp_path / "elsewhere")
@@ -144,8 +144,8 @@ def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
     (mine / "thesis.tex").write_text("x")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a").symlink_to(mine)
-    made(tmp_path / "out" / "a")
-    made(tmp_path / "out" / "b")
+    write_finished_run(tmp_path / "out" / "a")
+    write_finished_run(tmp_path / "out" / "b")
     for name in "ab":  # they began later than their folders' files were made
         sheet = tmp_path / "out" / name / ".rltui" / "run.json"
         told(capsys, "describe", name, "x")
@@ -173,8 +173,8 @@ def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
 def test_a_folder_whose_name_is_no_text_is_left_out(
     own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made(tmp_path / "out" / "a")
-    made(tmp_path / "out" / "b")
+    write_finished_run(tmp_path / "out" / "a")
+    write_finished_run(tmp_path / "out" / "b")
     told(capsys, "runs")
     odd = Path(os.fsdecode(os.fsencode(tmp_path / "out") + b"/b\xff"))
     (tmp_path / "out" / "b").rename(odd)
@@ -198,7 +198,7 @@ def test_what_is_typed_at_great_length_is_refused_in_words(
     assert "is no regular expression" in told(capsys, "runs", f"name:~{'(' * 1500}a{')' * 1500}", code=2)
     told(capsys, "runs", "not " * 900 + "a")
     config = tmp_path / "rl.toml"
-    shutil.copy(made(tmp_path / "out" / "a").config_files[0], config)
+    shutil.copy(write_finished_run(tmp_path / "out" / "a").config_files[0], config)
     for rule in ("(" * many, f"reward < 1 at {digits}", f"reward < {'(' * 200}"):
         told(capsys, "queue", "add", str(config), "--stop-if", rule, code=2)
     told(capsys, "queue", "move", "a", digits, code=2)

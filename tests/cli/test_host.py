@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.machine import NOISE, Machine, machine_at, with_runs
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
 from rltui.cli.arguments import host_of
@@ -87,7 +87,7 @@ def test_hosts_are_completed(laptop: Path, tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / ".ssh" / "config").write_text("Host gateway lab-*\n  User me\nhost=x\nHost *\nHost far\n")
     assert [word for word, _ in candidates(["--host", ""])] == ["gpubox", "bare", "unknown", "gateway", "far"]
     assert [word for word, _ in candidates(["--host=gp"])] == ["--host=gpubox"]
-    made(tmp_path / "out" / "mine")
+    write_finished_run(tmp_path / "out" / "mine")
     assert "status" in [word for word, _ in candidates(["--host", "gpubox", ""])]
     assert "mine" not in [word for word, _ in candidates(["--host", "gpubox", ""])]
     assert candidates(["--host", "gpubox", "status", ""]) == []

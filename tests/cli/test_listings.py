@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
 from rltui.cli.table import width_of
@@ -44,7 +44,7 @@ WITH_SENTENCES = {"queue", "trash", "help", "checkpoints", "metrics", "evals", "
 def place(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two runs, with what they left."""
     for name in ("one-of-the-longer-names-that-people-give", "two"):
-        record = made(tmp_path / "out" / name, steps=12)
+        record = write_finished_run(tmp_path / "out" / name, steps=12)
         control = ControlFolder(Path(record.output_dir))
         with control.journal_file.open("a") as file:
             file.write(

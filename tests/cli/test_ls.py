@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
-from rltui.services.runs.experiments import place_socket
+from rltui.services.runs.experiments import new_socket_path
 
 _HEAVY = {"pydantic", "asyncio", "tempfile", "logging", "tomlkit", "textual", "numpy", "pynvml", "libtmux"}
 _PROGRAM = """\
@@ -35,7 +35,7 @@ def imported(*arguments: str) -> set[str]:
 
 def test_lists_import_little(own_user: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        made(tmp_path / "out" / name)
+        write_finished_run(tmp_path / "out" / name)
     assert main(["ls"]) == 0  # what is found out now is kept
     assert main(["runs"]) == 0
     assert not imported("ls", "--json") & (_HEAVY | {"sqlite3"})
@@ -47,9 +47,9 @@ def test_those_that_do_not_answer_are_waited_for_at_once(
 ) -> None:
     listeners = []
     for name in ("a", "b", "c", "d", "e"):
-        record = made(tmp_path / name)
+        record = write_finished_run(tmp_path / name)
         listeners.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-        listeners[-1].bind(str(place_socket(record)))
+        listeners[-1].bind(str(new_socket_path(record)))
         listeners[-1].listen()
     monkeypatch.setattr("rltui.cli.status_text._LIST_PATIENCE_S", 0.5)
     begun = time.monotonic()

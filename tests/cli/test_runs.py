@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
 from rltui.core.run_columns import RunView
@@ -27,13 +27,13 @@ from rltui.services.runs.run_sheet import change_sheet
 def place(own_user: Path, tmp_path: Path) -> Path:
     """Runs `low` and `high`, `high` a fork of `low` with the better reward, in the sweep `lr`."""
     for name, steps in (("low", 3), ("high", 5)):
-        made(tmp_path / "out" / name, steps=steps)
+        write_finished_run(tmp_path / "out" / name, steps=steps)
     index = RunIndex()
     catalog.catch_up(index)
     parent = catalog.find_run(index, "low").id
     change_sheet(tmp_path / "out/high/.rltui", lambda sheet: replace(sheet, parent=parent))
     for name in ("s0", "s1"):
-        made(tmp_path / "out" / name, steps=1)
+        write_finished_run(tmp_path / "out" / name, steps=1)
         catalog.catch_up(index)
         change_sheet(tmp_path / "out" / name / ".rltui", lambda sheet: replace(sheet, group="sweep"))
     return tmp_path
@@ -176,7 +176,7 @@ def test_a_name_in_the_trash_is_not_the_one_that_is_meant(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told(capsys, "rm", "low", "--yes")
-    made(place / "out" / "low")
+    write_finished_run(place / "out" / "low")
     catalog.catch_up(index := RunIndex())
     assert not organize.is_in_trash(catalog.find_run(index, "low"))
     documents: list[dict[str, Any]] = json.loads(told(capsys, "trash", "--json"))

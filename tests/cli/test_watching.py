@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.fakes.experiment import NOW, running_status
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 from tests.ui.trouble import backoff_status, orphans_status, stalled_status, waiting_status
 
 from rltui.cli import main
@@ -85,7 +85,7 @@ def statuses(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def test_the_watch_in_its_shapes(
     own_user: Path, tmp_path: Path, statuses: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    made(tmp_path / "out" / "one")
+    write_finished_run(tmp_path / "out" / "one")
     seen = [each.model_dump(mode="json") for each in (waiting_status(), running_status())]
     statuses += seen
     assert main(["status", "-w", "--json"]) == 130

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 
 from rltui.client import launch
 from rltui.client.experiment import Event, Experiment
@@ -45,7 +45,7 @@ def remove(record: ExperimentRecord) -> None:
 
 
 async def test_a_finished_run_is_read_from_its_files(own_user: Path, tmp_path: Path) -> None:
-    record = made(tmp_path / "out" / "a", steps=30)
+    record = write_finished_run(tmp_path / "out" / "a", steps=30)
     runs = LocalRuns()
     runs.catch_up()
     (row,) = runs.rows()
@@ -84,7 +84,7 @@ async def test_a_finished_run_is_read_from_its_files(own_user: Path, tmp_path: P
 
 
 async def test_who_may_only_look_leaves_no_note(own_user: Path, tmp_path: Path) -> None:
-    made(tmp_path / "out" / "a")
+    write_finished_run(tmp_path / "out" / "a")
     runs = LocalRuns(readonly=True)
     runs.catch_up()
     run = runs.open(runs.rows()[0].id, again=True)
@@ -96,11 +96,11 @@ async def test_who_may_only_look_leaves_no_note(own_user: Path, tmp_path: Path) 
 
 
 def test_a_run_whose_name_is_taken_is_not_started_again(own_user: Path, tmp_path: Path) -> None:
-    record = made(tmp_path / "out" / "a")
+    record = write_finished_run(tmp_path / "out" / "a")
     runs = LocalRuns()
     runs.catch_up()
     forget(record)
-    made(tmp_path / "elsewhere" / "a")
+    write_finished_run(tmp_path / "elsewhere" / "a")
     runs.catch_up()
     rows = {Path(row.folder).parent.name: row for row in runs.rows()}
     with pytest.raises(ConflictError, match="is taken by the experiment in"):
@@ -108,7 +108,7 @@ def test_a_run_whose_name_is_taken_is_not_started_again(own_user: Path, tmp_path
 
 
 def test_a_run_whose_folder_is_gone_is_told(own_user: Path, tmp_path: Path) -> None:
-    made(tmp_path / "out" / "a")
+    write_finished_run(tmp_path / "out" / "a")
     runs = LocalRuns()
     runs.catch_up()
     shutil.rmtree(tmp_path / "out" / "a")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 from tests.fakes.runs import living_row, run_row
 
 from rltui.client.local_runs import LocalRuns
@@ -53,7 +53,7 @@ def test_a_run_that_nobody_knows_cannot_be_opened(tmp_path: Path) -> None:
 
 def test_an_index_that_is_lost_while_it_is_looked_at_is_filled_again(own_user: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        made(tmp_path / "out" / name)
+        write_finished_run(tmp_path / "out" / name)
     runs = LocalRuns()
     runs.catch_up()
     assert len(runs.rows()) == 2

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from tests.conftest import Box, made_box
+from tests.conftest import Box, temporary_box
 from tests.contracts.recorded import pack
 from tests.engine import write_example
 from tests.waiting import retry_until
@@ -59,7 +59,7 @@ def record(box: Box, port: int) -> None:
 
 def main() -> int:
     """Record it."""
-    with made_box() as box:
+    with temporary_box() as box:
         record(box, port=18765)
         pack(box.root)
     return 0

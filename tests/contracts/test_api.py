@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import COUNTER, LAYOUT, SERVICE, Box, made_box
+from tests.conftest import COUNTER, LAYOUT, SERVICE, Box, temporary_box
 from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.xdist_group("contracts-api")]
@@ -66,7 +66,7 @@ class Client:
 @pytest.fixture(scope="module")
 def living() -> Iterator[Box]:
     """An experiment of three small programs."""
-    with made_box() as box:
+    with temporary_box() as box:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]

@@ -7,7 +7,7 @@ from rltui.core.lifecycle import (
     Ended,
     ExitInfo,
     Lifecycle,
-    LifeEvent,
+    LifecycleEvent,
     MainEnded,
     ProbeSucceeded,
     Spawned,
@@ -20,7 +20,7 @@ from rltui.core.lifecycle import (
 from rltui.core.states import ComponentState as S
 
 
-def run(*events: LifeEvent, kind: str = "service") -> Lifecycle:
+def run(*events: LifecycleEvent, kind: str = "service") -> Lifecycle:
     life = Lifecycle(kind=kind)  # type: ignore[arg-type]
     for event in events:
         life = advance(life, event)

@@ -16,7 +16,7 @@ from rltui.core.lifecycle import (
     Ended,
     ExitInfo,
     Lifecycle,
-    LifeEvent,
+    LifecycleEvent,
     MainEnded,
     NotNeeded,
     ProbeSucceeded,
@@ -55,19 +55,22 @@ class Happening:
     pause_s: float
     exit: ExitInfo
 
-    def event(self, life: Lifecycle, at: float) -> LifeEvent:
+    def event(self, life: Lifecycle, at: float) -> LifecycleEvent:
         epoch = life.epoch - self.starts_ago
-        ended: list[LifeEvent] = [Ended(epoch, self.exit, at), MainEnded(epoch, self.exit)]
-        asked: list[LifeEvent] = [
+        ended: list[LifecycleEvent] = [Ended(epoch, self.exit, at), MainEnded(epoch, self.exit)]
+        asked: list[LifecycleEvent] = [
             StartRequested(),
             StopRequested(),
             StopRequested(reason="not ready after 5 s"),
         ]
-        launch: list[LifeEvent] = [Spawned(epoch, ready=False, at=at), Spawned(epoch, ready=True, at=at)]
-        likely: list[LifeEvent]
+        launch: list[LifecycleEvent] = [Spawned(epoch, ready=False, at=at), Spawned(epoch, ready=True, at=at)]
+        likely: list[LifecycleEvent]
         match life.state:
             case S.WAITING:
-                given_up: list[LifeEvent] = [StartFailed(epoch, "no port"), NotNeeded(epoch, "it is made")]
+                given_up: list[LifecycleEvent] = [
+                    StartFailed(epoch, "no port"),
+                    NotNeeded(epoch, "it is made"),
+                ]
                 likely = [*launch, *launch, *given_up, StartBlocked(epoch, "waits"), asked[1]]
             case S.STARTING | S.READY:
                 likely = [*ended, ProbeSucceeded(epoch, at=at), *asked[1:]]
@@ -119,7 +122,7 @@ class Account:
     stopped_by_person: bool = False
     """Nobody has asked for a start since."""
 
-    def note(self, before: Lifecycle, event: LifeEvent, after: Lifecycle) -> None:
+    def note(self, before: Lifecycle, event: LifecycleEvent, after: Lifecycle) -> None:
         if isinstance(event, Spawned) and after.alive and not before.alive:
             self.spawned.append(after.epoch)
         if isinstance(event, StartRequested):
@@ -196,7 +199,7 @@ def test_stop_by_a_person_is_the_last_word(tail: list[str], restart: Restart) ->
     life = advance(Lifecycle(kind="job", restart=restart), StartRequested())
     voided = life.epoch
     life = advance(life, StopRequested())
-    events: dict[str, LifeEvent] = {
+    events: dict[str, LifecycleEvent] = {
         "spawned": Spawned(voided, ready=True, at=1.0),
         "probe": ProbeSucceeded(voided, at=1.0),
         "ended": Ended(voided, ExitInfo(code=1), 1.0),

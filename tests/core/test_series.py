@@ -4,20 +4,20 @@ import math
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes.series import made_series
+from tests.fakes.series import series_from_points
 
 from rltui.core.series import NO_STEP, Rewind, Series, writer_of
 
 
 def line(*points: tuple[int, float], rewinds: tuple[Rewind, ...] = ()) -> tuple[list[int], list[list[int]]]:
     """Steps of the line and of the branches; `points` are (step, time)."""
-    series = made_series((step, at, float(index)) for index, (step, at) in enumerate(points))
+    series = series_from_points((step, at, float(index)) for index, (step, at) in enumerate(points))
     current, branches = series.lines(rewinds)
     return list(current.steps), [list(branch.steps) for branch in branches]
 
 
 def test_a_run_without_rewinds_is_its_line() -> None:
-    series = made_series((step, 10.0 + step, 0.5) for step in range(5))
+    series = series_from_points((step, 10.0 + step, 0.5) for step in range(5))
     current, branches = series.lines()
     assert current is series
     assert branches == ()
@@ -43,14 +43,14 @@ def test_a_step_that_falls_back_by_itself_rewinds() -> None:
 
 
 def test_the_same_step_again_replaces_its_point() -> None:
-    current, branches = made_series([(1, 1.0, 0.1), (2, 2.0, 0.2), (2, 3.0, 0.3)]).lines()
+    current, branches = series_from_points([(1, 1.0, 0.1), (2, 2.0, 0.2), (2, 3.0, 0.3)]).lines()
     assert list(current.values) == [0.1, 0.3]
     assert branches == ()
 
 
 def test_what_is_no_number_may_come_late() -> None:
     points = [(1, 1.0, 0.1), (3, 3.0, 0.3), (4, 4.0, 0.4), (2, 2.0, math.nan)]
-    current, branches = made_series(points).lines()
+    current, branches = series_from_points(points).lines()
     assert list(current.steps) == [1, 2, 3, 4]
     assert math.isnan(current.values[1])
     assert branches == ()
@@ -65,12 +65,12 @@ def test_what_is_no_number_stays_with_its_branch() -> None:
         (2, 2.0, math.nan),
         (3, 3.0, math.nan),
     ]
-    current, _ = made_series(points).lines((Rewind(1, 10.0),))
+    current, _ = series_from_points(points).lines((Rewind(1, 10.0),))
     assert list(current.values) == [0.1, 0.2, 0.3]
 
 
 def test_series_by_time_have_one_line() -> None:
-    series = made_series((NO_STEP, float(at), 1.0) for at in range(4))
+    series = series_from_points((NO_STEP, float(at), 1.0) for at in range(4))
     assert series.lines((Rewind(0, 2.0),)) == (series, ())
 
 
@@ -81,7 +81,7 @@ def test_series_by_time_have_one_line() -> None:
 def test_lines_ascend_whatever_is_written(
     points: list[tuple[int, float, float]], rewinds: list[Rewind]
 ) -> None:
-    series = made_series(points)
+    series = series_from_points(points)
     current, branches = series.lines(rewinds)
     for each in (current, *branches):
         assert len(each.steps) == len(each.times) == len(each.values)
@@ -91,7 +91,7 @@ def test_lines_ascend_whatever_is_written(
 
 
 def test_extend_and_tail() -> None:
-    one, other = made_series([(1, 1.0, 0.1)]), made_series([(2, 2.0, 0.2), (3, 3.0, 0.3)])
+    one, other = series_from_points([(1, 1.0, 0.1)]), series_from_points([(2, 2.0, 0.2), (3, 3.0, 0.3)])
     one.extend(other)
     assert one.tail(1) == other
     assert len(Series()) == 0

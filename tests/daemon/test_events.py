@@ -13,7 +13,7 @@ from rltui.core.lifecycle import (
     Ended,
     ExitInfo,
     Lifecycle,
-    LifeEvent,
+    LifecycleEvent,
     ProbeSucceeded,
     Spawned,
     StartRequested,
@@ -49,7 +49,7 @@ class JournaledComponent:
         self.lifecycle = Lifecycle(kind=self.spec.kind, restart=self.spec.restart)
         self.events = EventBus(self.folder / "journal.jsonl", monotonic=lambda: self.now)
 
-    def after(self, seconds: float, event: LifeEvent) -> None:
+    def after(self, seconds: float, event: LifecycleEvent) -> None:
         self.now += seconds
         if isinstance(event, Ended | Spawned | ProbeSucceeded):
             event = replace(event, epoch=self.lifecycle.epoch, at=self.now)

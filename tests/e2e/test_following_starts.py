@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Box
 from tests.e2e.test_orphans import family, identity
 from tests.e2e.test_out_of_memory import CONFIG, LAYOUT, OOM, TRAINER
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 from tests.fakes.prime_rl.boxed import prime_box
 from tests.following import follow
 from tests.terminal import Terminal
@@ -52,7 +52,7 @@ def test_from_nothing_to_a_layout_and_its_run(box: Box, own_user: Path) -> None:
     assert hints.TAG() in of_which.stderr
     follow(box, of_which, hints.TAG_REMOVE, code=0, fill={"RUN": name})
     assert hints.TAG() in box.run("tag").stdout
-    made(own_user / "theirs")
+    write_finished_run(own_user / "theirs")
     follow(box, no_runs, hints.ADD, code=0, fill={"DIR": str(own_user / "theirs")})
     assert "theirs" in box.run("runs").stdout
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pytest
-from tests.conftest import Box, made_box
+from tests.conftest import Box, temporary_box
 from tests.engine import EXAMPLE
 from tests.terminal import Terminal
 from tests.waiting import retry_until
@@ -260,7 +260,7 @@ def made_town(box: Box) -> None:
 
 @pytest.fixture(scope="module")
 def town() -> Iterator[Box]:
-    with made_box() as box:
+    with temporary_box() as box:
         made_town(box)
         yield box
 
@@ -320,7 +320,7 @@ ACTS = (
 
 @pytest.mark.slow
 def test_all_of_it_is_done_where_somebody_says_so() -> None:
-    with made_box() as box:
+    with temporary_box() as box:
         made_town(box)
         for command in ACTS:
             before = fingerprint(box)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 from tests.waiting import retry_until
 
 from rltui.client.transports.remote_machine import RemoteMachine
@@ -69,7 +69,7 @@ def with_runs(root: Path) -> Machine:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(root / "state_home"))
         for name, steps in (("alpha", 5), ("beta", 3)):
-            made(root / "out" / name, steps=steps)
+            write_finished_run(root / "out" / name, steps=steps)
     return machine
 
 

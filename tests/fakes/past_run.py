@@ -13,7 +13,7 @@ EXAMPLE = paths.shipped_dir("examples") / "reverse_text" / "rl.toml"
 LAYOUT = paths.shipped_dir("layouts") / "tinyrl.toml"
 
 
-def made(folder: Path, *, steps: int = 3, code: int | None = 0) -> ExperimentRecord:
+def write_finished_run(folder: Path, *, steps: int = 3, code: int | None = 0) -> ExperimentRecord:
     """A run of the embedded engine that has ended, as its programs and its shims leave it."""
     config = folder.parent / f"{folder.name}.toml"
     config.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ STARTED = 1_800_000_000.0 - 2470
 STEP_S = 4.1
 
 
-def made_series(points: Iterable[tuple[int, float, float]]) -> Series:
+def series_from_points(points: Iterable[tuple[int, float, float]]) -> Series:
     """A series of points (step, time, value)."""
     series = Series()
     for step, time, value in points:

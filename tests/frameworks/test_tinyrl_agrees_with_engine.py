@@ -175,7 +175,7 @@ def test_the_engine_takes_the_commands_of_an_evaluation(tmp_path: Path) -> None:
             "gpu_memory": memory,
             "options": ("--seed", "5"),
         }
-        launcher.give(SERVER, given)
+        launcher.assign(SERVER, given)
         launch = launcher.launch(SERVER, found, resume_step=None)
         server = load_config(RlConfig, parse_arguments(words_of(launch.argv)))
         assert (server.model.name, server.inference.server.port, server.seed) == ("/w/base", 4711, 5)
@@ -184,7 +184,7 @@ def test_the_engine_takes_the_commands_of_an_evaluation(tmp_path: Path) -> None:
     request = EvalRequest(env="reverse-text", num_examples=7, max_tokens=99, arguments=("--seed", "6"))
     call = EvalCall(request, "http://127.0.0.1:4711/v1", "/w/base", "/results")
     argv = TINYRL.evaluation(found, launcher.context(found), call).argv
-    launcher.give(COMPONENT, {"command": argv})
+    launcher.assign(COMPONENT, {"command": argv})
     assert launcher.launch(COMPONENT, found, resume_step=None).argv == argv
     asked = load_config(EvalConfig, parse_arguments(words_of(argv), EVAL_OPTIONS))
     assert (asked.base_url, asked.model.name, asked.results_dir) == (

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import quantiles
 
-from tests.conftest import Box, made_box
+from tests.conftest import Box, temporary_box
 from tests.fakes.nvml import double
 
 HERE = Path(__file__).parent
@@ -61,7 +61,7 @@ class Walk:
 @contextmanager
 def tinyrl_experiment(root: Path) -> Iterator[tuple[Box, Path]]:
     """A small one that runs, and the file in which its supervisor writes down the walks."""
-    with made_box() as box:
+    with temporary_box() as box:
         (box.work / "rl.toml").write_text((root / "examples/reverse_text/rl.toml").read_text())
         parts = "".join(COMPONENT.format(name=name) for name in ("inference", "orchestrator", "trainer"))
         (box.work / "parts.toml").write_text(f'framework = "tinyrl"\n{parts}')

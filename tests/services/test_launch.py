@@ -156,11 +156,11 @@ def test_a_component_runs_in_the_surroundings_of_the_one_that_it_is_like(tmp_pat
     layout = Layout.model_validate({"component": [{**trainer, "env": env}, {**shell, "env": {"B": "3"}}]})
     made = Launcher(record, layout, GENERIC, choose=choose)
     assert made.devices("shell", {}) == (), "nothing was given yet"
-    made.give("shell", {"like": "trainer", "command": ("sh", "-l")})
+    made.assign("shell", {"like": "trainer", "command": ("sh", "-l")})
     launch = made.launch("shell", {}, resume_step=None)
     assert (launch.argv, launch.cwd, launch.gpus) == (("sh", "-l"), "/data", "")
     assert launch.env == {"CUDA_VISIBLE_DEVICES": "1", "A": "one", "B": "3", DEVICE_ORDER: "PCI_BUS_ID"}
-    made.give("shell", {"like": "nobody", "command": "sh"})
+    made.assign("shell", {"like": "nobody", "command": "sh"})
     with pytest.raises(ConfigError, match="component 'shell': like is 'nobody', which is no component"):
         made.launch("shell", {}, resume_step=None)
 

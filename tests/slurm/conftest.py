@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tests.conftest import Box, made_box
+from tests.conftest import Box, temporary_box
 from tests.slurm.rig import Rig, made_rig, missing
 
 
@@ -28,5 +28,5 @@ def rig(cluster: Rig) -> Iterator[Rig]:
 @pytest.fixture
 def cluster_box(rig: Rig) -> Iterator[Box]:
     """From which jobs are submitted there."""
-    with made_box() as box:
+    with temporary_box() as box:
         yield replace(box, env={**box.env, **rig.env})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.machine import Machine, come_back, opened
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 from tests.waiting import retry_until
 
 from rltui.client.experiment import Event, Experiment
@@ -205,7 +205,7 @@ def test_an_experiment_is_the_same_after_the_link_was_cut(machine: Machine, own_
 
 @pytest.fixture
 def several(runs: RemoteRuns, own_user: Path, tmp_path: Path) -> AllRuns:
-    made(tmp_path / "mine" / "gamma", steps=4)
+    write_finished_run(tmp_path / "mine" / "gamma", steps=4)
     found = AllRuns(LocalRuns(), [runs])
     found.catch_up()
     retry_until(lambda: {"alpha", "beta", "gamma"} <= by_name(found).keys())
@@ -237,7 +237,7 @@ def test_runs_of_several_machines_are_compared_here(several: AllRuns) -> None:
 def test_a_machine_that_cannot_be_reached_is_told_and_the_others_are_listed(
     own_user: Path, tmp_path: Path, machine: Machine
 ) -> None:
-    made(tmp_path / "mine" / "gamma", steps=4)
+    write_finished_run(tmp_path / "mine" / "gamma", steps=4)
     own = LocalRuns()
     own.catch_up()
     link = HostLink(machine.host)

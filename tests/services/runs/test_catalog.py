@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 
 from rltui.core.runs import RunMetadata, RunOrigin, RunRow
 from rltui.errors import ConfigError, UsageError
@@ -26,7 +26,7 @@ from rltui.services.runs.run_sheet import change_sheet, keep_sheet, new_sheet, r
 
 
 def test_a_run_is_read_from_its_folder(own_user: Path, tmp_path: Path) -> None:
-    record = made(tmp_path / "out" / "a", steps=30)
+    record = write_finished_run(tmp_path / "out" / "a", steps=30)
     index = RunIndex()
     assert catalog.catch_up(index).read == 1
     row = catalog.find_run(index, "a")
@@ -46,8 +46,8 @@ def test_a_run_is_read_from_its_folder(own_user: Path, tmp_path: Path) -> None:
 
 
 def test_a_moved_folder_is_followed_and_a_deleted_one_is_told(own_user: Path, tmp_path: Path) -> None:
-    record = made(tmp_path / "out" / "a")
-    made(tmp_path / "out" / "b")
+    record = write_finished_run(tmp_path / "out" / "a")
+    write_finished_run(tmp_path / "out" / "b")
     index = RunIndex()
     catalog.catch_up(index)
     was = catalog.find_run(index, "a")
@@ -70,7 +70,7 @@ def test_a_moved_folder_is_followed_and_a_deleted_one_is_told(own_user: Path, tm
 
 def test_a_lost_index_is_made_again_with_what_only_it_had_seen(own_user: Path, tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
-        made(tmp_path / "out" / name)
+        write_finished_run(tmp_path / "out" / name)
     index = RunIndex()
     assert catalog.catch_up(index).told == ()
     before = {row.id: row for row in index.rows()}
@@ -88,7 +88,7 @@ def test_a_lost_index_is_made_again_with_what_only_it_had_seen(own_user: Path, t
 
 def test_a_damaged_run_is_listed_as_such_and_hides_no_other(own_user: Path, tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
-        made(tmp_path / "out" / name)
+        write_finished_run(tmp_path / "out" / name)
     index = RunIndex()
     catalog.catch_up(index)
     (tmp_path / "out/a/.rltui/experiment.toml").write_text("name = ")
@@ -103,19 +103,19 @@ def test_names(own_user: Path, tmp_path: Path) -> None:
     index = RunIndex()
     with pytest.raises(UsageError, match="no run 'lr-low'"):
         catalog.find_run(index, "lr-low")
-    made(tmp_path / "out" / "lr-high")
+    write_finished_run(tmp_path / "out" / "lr-high")
     assert catalog.find_run(index, "lr-high").name == "lr-high"
     with pytest.raises(UsageError) as told:
         catalog.find_run(index, "lr-hihg")
     assert told.value.hint == "did you mean lr-high?"
     forget(catalog.record_of(catalog.find_run(index, "lr-high")))
-    made(tmp_path / "other" / "lr-high")
+    write_finished_run(tmp_path / "other" / "lr-high")
     catalog.catch_up(index)
     assert catalog.find_run(index, "lr-high").folder == str(tmp_path / "other" / "lr-high")
 
 
 def test_how_large_a_run_is_is_measured_when_there_is_time(own_user: Path, tmp_path: Path) -> None:
-    made(tmp_path / "out" / "a")
+    write_finished_run(tmp_path / "out" / "a")
     index = RunIndex()
     catalog.catch_up(index)
     assert index.unmeasured() == [catalog.find_run(index, "a").id]
@@ -132,7 +132,7 @@ def test_how_large_a_run_is_is_measured_when_there_is_time(own_user: Path, tmp_p
 
 
 def test_a_copy_is_a_run_of_its_own(own_user: Path, tmp_path: Path) -> None:
-    made(tmp_path / "out" / "a")
+    write_finished_run(tmp_path / "out" / "a")
     index = RunIndex()
     catalog.catch_up(index)
     original = catalog.find_run(index, "a")
@@ -159,7 +159,7 @@ def test_why_a_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, d
 
 def test_two_bring_it_up_to_date_at_once(own_user: Path, tmp_path: Path) -> None:
     for number in range(6):
-        made(tmp_path / "out" / f"r{number}")
+        write_finished_run(tmp_path / "out" / f"r{number}")
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda _: catalog.catch_up(RunIndex(patience_s=60)), range(3)))
     rows = RunIndex().rows()
@@ -198,7 +198,7 @@ def test_random_sequences(own_user: Path, tmp_path: Path, seed: int, steps: int)
         some = dice.choice(sorted(truth)) if truth else ""
         if step in ("create", "fork") or not truth:
             folder = root / f"r{number}"
-            made(folder)
+            write_finished_run(folder)
             origin = RunOrigin(parent=some) if step == "fork" else RunOrigin()
             sheet = new_sheet(float(number), origin)
             keep_sheet(ControlFolder(folder).path, sheet)
@@ -250,7 +250,7 @@ def test_random_sequences(own_user: Path, tmp_path: Path, seed: int, steps: int)
 def test_how_a_run_ended(
     own_user: Path, tmp_path: Path, steps: int, code: int | None, state: str, problem: str
 ) -> None:
-    made(tmp_path / "out" / "a", steps=steps, code=code)
+    write_finished_run(tmp_path / "out" / "a", steps=steps, code=code)
     index = RunIndex()
     catalog.catch_up(index)
     row = catalog.find_run(index, "a")
@@ -258,7 +258,7 @@ def test_how_a_run_ended(
 
 
 def test_a_run_that_nobody_saw_end_is_stopped(own_user: Path, tmp_path: Path) -> None:
-    record = made(tmp_path / "out" / "a")
+    record = write_finished_run(tmp_path / "out" / "a")
     for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
         path = folder / "attempt.json"
         path.write_text(path.read_text().replace('"ended_at": 1800000060.0', '"ended_at": null'))
@@ -273,7 +273,7 @@ def test_a_run_that_nobody_saw_end_is_stopped(own_user: Path, tmp_path: Path) ->
 
 
 def test_a_run_on_another_machine_is_believed_while_it_writes(own_user: Path, tmp_path: Path) -> None:
-    record = made(tmp_path / "out" / "a")
+    record = write_finished_run(tmp_path / "out" / "a")
     index, journal = RunIndex(), ControlFolder(tmp_path / "out" / "a").journal_file
     catalog.catch_up(index)
     there = replace(catalog.find_run(index, record.name), state="running", supervisor=(1, 5.0), host="other")
@@ -291,7 +291,7 @@ def test_what_a_supervisor_puts_meanwhile_stays(
     own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a", "b"):
-        made(tmp_path / "out" / name)
+        write_finished_run(tmp_path / "out" / name)
     index = RunIndex()
     catalog.catch_up(index)
     b = replace(catalog.find_run(index, "b"), state="running", supervisor=(os.getpid(), 1.0))
@@ -308,7 +308,7 @@ def test_what_a_supervisor_puts_meanwhile_stays(
 
 
 def test_a_run_without_a_config_that_can_be_read_is_listed(own_user: Path, tmp_path: Path) -> None:
-    record = made(tmp_path / "out" / "a")
+    record = write_finished_run(tmp_path / "out" / "a")
     for path in (*map(Path, record.config_files), *(tmp_path / "out/a/.rltui").rglob("config/*")):
         path.unlink()
     index = RunIndex()

@@ -10,7 +10,7 @@ import pytest
 
 from rltui import paths
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import find_socket, place_socket
+from rltui.services.runs.experiments import find_socket, new_socket_path
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def listen(path: Path) -> socket.socket:
 def test_a_client_elsewhere_finds_the_noted_place(
     record: ExperimentRecord, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    path = place_socket(record)
+    path = new_socket_path(record)
     with listen(path):
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
         assert find_socket(record) == path
@@ -63,12 +63,12 @@ def test_a_socket_is_found_without_the_note_and_without_the_variable(
     """Finding G5: the supervisor listens in the stand-in for a folder that had vanished."""
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     monkeypatch.setattr("tempfile.gettempdir", lambda: record.workspace)
-    path = place_socket(record)
+    path = new_socket_path(record)
     with listen(path):
         ControlFolder(Path(record.output_dir)).socket_file.unlink()
         monkeypatch.setenv("XDG_RUNTIME_DIR", record.workspace)
         assert find_socket(record) == path
-        moved = place_socket(record)
+        moved = new_socket_path(record)
         assert moved != path
         assert not path.exists(), "the one that nobody listens on any more would be found"
 

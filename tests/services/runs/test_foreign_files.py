@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import tomlkit
 from hypothesis import given
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 from tests.foreign import changed, examples, some_more, values
 
 from rltui.client.observation import add
@@ -92,10 +92,10 @@ def test_a_sheet_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatc
     @given(changed(SHEET) | values)
     def check(sheet: object) -> None:
         root = box(place, monkeypatch)
-        made(root / "dl" / "theirs")
+        write_finished_run(root / "dl" / "theirs")
         (root / "dl" / "theirs" / ".rltui" / "run.json").write_text(json.dumps(sheet))
         shutil.rmtree(root / "state" / "rltui")
-        made(root / "out" / "mine")
+        write_finished_run(root / "out" / "mine")
         RunIndex().close()
         catalog.catch_up(RunIndex())
         tried(root, root / "dl" / "theirs")
@@ -106,13 +106,13 @@ def test_a_sheet_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("count", some_more(3, 300))
 def test_a_record_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    good = json.loads(json.dumps(asdict(made(place / "good"))))
+    good = json.loads(json.dumps(asdict(write_finished_run(place / "good"))))
 
     @examples(count)
     @given(changed(good))
     def check(record: Any) -> None:
         root = box(place, monkeypatch)
-        made(root / "dl" / "theirs")
+        write_finished_run(root / "dl" / "theirs")
         try:
             text = tomlkit.dumps(record)
         except (ValueError, TypeError, AttributeError, tomlkit.exceptions.TOMLKitError, OverflowError):
@@ -120,7 +120,7 @@ def test_a_record_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPat
         with suppress(UnicodeEncodeError):
             (root / "dl" / "theirs" / ".rltui" / "experiment.toml").write_text(text)
         shutil.rmtree(root / "state" / "rltui")
-        made(root / "out" / "mine")
+        write_finished_run(root / "out" / "mine")
         catalog.catch_up(RunIndex())
         tried(root, root / "dl" / "theirs")
         shutil.rmtree(root)

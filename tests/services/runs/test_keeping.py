@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.fakes.past_run import made
+from tests.fakes.past_run import write_finished_run
 
 from rltui.core.runs import RunRow
 from rltui.errors import ConflictError, RltuiError, UsageError
@@ -23,8 +23,8 @@ from rltui.services.runs.run_sheet import keep_sheet, new_sheet, read_sheet
 @pytest.fixture
 def index(own_user: Path, tmp_path: Path) -> RunIndex:
     """Of the runs `a` and `b`."""
-    made(tmp_path / "out" / "a")
-    made(tmp_path / "out" / "b")
+    write_finished_run(tmp_path / "out" / "a")
+    write_finished_run(tmp_path / "out" / "b")
     index = RunIndex()
     catalog.catch_up(index)
     return index
@@ -60,7 +60,7 @@ def test_a_run_that_is_not_there_is_told(index: RunIndex, tmp_path: Path) -> Non
     shutil.rmtree(tmp_path / "out" / "a")
     with pytest.raises(ConflictError, match="a: its folder is not there"):
         organize.set_best(index, row, True)
-    made(tmp_path / "out" / "a")
+    write_finished_run(tmp_path / "out" / "a")
     keep_sheet(Path(row.control), new_sheet(1.0))
     organize.set_best(index, there(index, "a"), True)
     with pytest.raises(ConflictError, match="is another one by now"):
@@ -78,7 +78,7 @@ def test_the_trash_takes_a_run_and_gives_it_back_as_it_was(index: RunIndex, tmp_
     assert organize.is_in_trash(gone)
     assert there(index, "a") == replace(gone, disk_bytes=there(index, "a").disk_bytes)
     assert organize.trash(index, gone) == gone
-    made(tmp_path / "out" / "a")  # somebody was quicker
+    write_finished_run(tmp_path / "out" / "a")  # somebody was quicker
     with pytest.raises(ConflictError, match="something else is at"):
         organize.restore(index, gone)
     shutil.rmtree(tmp_path / "out" / "a")
@@ -113,7 +113,7 @@ def test_one_that_lives_or_holds_others_stays(index: RunIndex, tmp_path: Path) -
     with pytest.raises(ConflictError, match="a runs"):
         organize.trash(index, row)
     lock.release()
-    made(tmp_path / "out" / "a" / "inner")
+    write_finished_run(tmp_path / "out" / "a" / "inner")
     catalog.catch_up(index)
     with pytest.raises(ConflictError, match="other runs lie in the folder of a: inner"):
         organize.trash(index, row)

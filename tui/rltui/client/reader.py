@@ -35,7 +35,7 @@ from rltui.services.logs.links import links_in_journal
 from rltui.services.metrics.sources import read_series
 from rltui.services.own_files import FileLock
 from rltui.services.processes import orphans
-from rltui.services.runs.attempt_end import ended_life
+from rltui.services.runs.attempt_end import finished_lifecycle
 from rltui.services.runs.checkpoints import CheckpointNews, CheckpointReader, delete, pruned_text, take_away
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -196,7 +196,7 @@ class ExperimentReader:
         attempt = attempts[-1]
         record = processes.read_attempt(control.attempt_dir(spec.id, attempt))
         log = control.log_file(spec.id, attempt)
-        life = ended_life(spec, record, log, self._framework.failures)
+        life = finished_lifecycle(spec, record, log, self._framework.failures)
         return ComponentStatus(
             id=spec.id,
             kind=spec.kind,

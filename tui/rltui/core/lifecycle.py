@@ -193,7 +193,7 @@ class Stuck:
     reason: str
 
 
-LifeEvent = (
+LifecycleEvent = (
     StartRequested
     | StartBlocked
     | NotNeeded
@@ -207,7 +207,7 @@ LifeEvent = (
 )
 
 
-def advance(life: Lifecycle, event: LifeEvent) -> Lifecycle:
+def advance(life: Lifecycle, event: LifecycleEvent) -> Lifecycle:
     """The lifecycle after `event`; `life` itself if the event does not apply."""
     epoch = getattr(event, "epoch", life.epoch)
     if epoch != life.epoch:

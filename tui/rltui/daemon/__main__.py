@@ -42,7 +42,7 @@ from rltui.daemon.watches import (
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.own_files import FileLock
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import place_socket
+from rltui.services.runs.experiments import new_socket_path
 from rltui.services.tmux import TmuxHost
 
 logger = logging.getLogger("rltui.daemon")
@@ -94,7 +94,7 @@ def main() -> int:
 
 async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     supervisor = Supervisor(record, tmux=TmuxHost(paths.tmux_socket()))
-    server = ApiServer(supervisor, partial(place_socket, record))
+    server = ApiServer(supervisor, partial(new_socket_path, record))
     supervisor.adopt()
     await server.open()
     gc.collect()

@@ -18,7 +18,7 @@ from rltui.core.lifecycle import (
     Ended,
     ExitInfo,
     Lifecycle,
-    LifeEvent,
+    LifecycleEvent,
     MainEnded,
     NotNeeded,
     ProbeSucceeded,
@@ -41,7 +41,7 @@ from rltui.services.job_status import JobStatus
 from rltui.services.launch import Launch
 from rltui.services.probes import Probe
 from rltui.services.processes import ending
-from rltui.services.runs.attempt_end import ended_life, prune_attempts
+from rltui.services.runs.attempt_end import finished_lifecycle, prune_attempts
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 logger = logging.getLogger(__name__)
@@ -221,7 +221,9 @@ class ComponentRunner:
         elif attempt.is_running or was_alive or attempt.may_live_remotely:
             self._adopt_running(attempt)
         else:  # old news: it was reported when it happened
-            lifecycle = ended_life(self.spec, attempt.record, attempt.log, self.runner_host.failure_patterns)
+            lifecycle = finished_lifecycle(
+                self.spec, attempt.record, attempt.log, self.runner_host.failure_patterns
+            )
             self.lifecycle = replace(lifecycle, restart=self.spec.restart)
 
     # --- what others ask of it ----------------------------------------------------------------------------
@@ -433,7 +435,7 @@ class ComponentRunner:
     def _attempt(self, number: int) -> Attempt:
         return Attempt(self.runner_host.control, self.spec, self.runner_host.record.tag, number)
 
-    def _advance(self, event: LifeEvent) -> None:
+    def _advance(self, event: LifecycleEvent) -> None:
         previous = self.lifecycle
         self.lifecycle = advance(previous, event)
         if not self.lifecycle.alive:

@@ -181,11 +181,11 @@ class EvalServers:
         """Stop the server for evaluations, if it runs: from then on, no device is assigned to it."""
         if SERVER in self._runners:
             await self._runners[SERVER].stop()
-            self._config.launcher.give(SERVER, {})
+            self._config.launcher.assign(SERVER, {})
         self.serves = ""
 
     def _assign(self, model: EvalModel, placement: _Placement, port: int, options: Iterable[str]) -> None:
-        self._config.launcher.give(
+        self._config.launcher.assign(
             SERVER,
             {
                 "model": model.name,
@@ -211,7 +211,7 @@ class EvalServers:
             most_free_first = sorted(devices, key=lambda entry: -(entry[1].unclaimed_bytes or 0))
             return self._find_room(model, [name for name, _ in most_free_first], share, files)
         finally:
-            self._config.launcher.give(SERVER, {})
+            self._config.launcher.assign(SERVER, {})
 
     def _find_room(
         self, model: EvalModel, names: Iterable[str], utilization: float, files: ConfigFiles

@@ -227,7 +227,7 @@ class EvalWork:
             for note in command.notes:
                 self._events.journal.add("eval", note, component=COMPONENT, asked=True)
         runner = self._processes.runners[COMPONENT]
-        launcher.give(COMPONENT, arguments)
+        launcher.assign(COMPONENT, arguments)
         runner.start()
         while runner.lifecycle.state is ComponentState.WAITING:
             await self._processes.changes.wait()

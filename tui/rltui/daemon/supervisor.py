@@ -126,7 +126,7 @@ class Supervisor:
         for name, runner in runners.items():
             runner.adopt(owners, failures=failures(intent, name), was_alive=name in intent.alive)
             if runner.launch is not None:
-                self.config.launcher.give(name, runner.launch.given)
+                self.config.launcher.assign(name, runner.launch.given)
             if runner.log is not None:
                 self.observation.follow(name, runner.log)
         self.processes.orphans.request_search()

@@ -181,7 +181,7 @@ class Transactions:
                 await self._call_services(plan)
         for name in plan.start:
             if request.given and self._runners[name].spec.is_manual:
-                self._config.launcher.give(name, request.given)
+                self._config.launcher.assign(name, request.given)
             self._runners[name].start(automatic=pending.automatic)
 
     def _prepare_run(self, plan: Plan, request: Request) -> None:

@@ -150,7 +150,7 @@ class Launcher:
         self._run_contexts, self._template_cache = OfFiles(self._run_context), OfFiles(self._template_values)
         return self._record
 
-    def give(self, component: str, arguments: ManualArguments) -> None:
+    def assign(self, component: str, arguments: ManualArguments) -> None:
         """Set the values of `{given.NAME}` in the entry of `component`."""
         self._arguments[component] = arguments
 

@@ -206,7 +206,7 @@ def explained(
     )
 
 
-def ended_life(
+def finished_lifecycle(
     spec: ComponentSpec, record: AttemptRecord | None, log: Path, patterns: Sequence[FailurePattern]
 ) -> Lifecycle:
     """The final lifecycle of an attempt whose output is `log`."""

@@ -240,7 +240,7 @@ def free_name(name: str, output_dir: Path) -> str:
     )
 
 
-def place_socket(record: ExperimentRecord) -> Path:
+def new_socket_path(record: ExperimentRecord) -> Path:
     """The path of the socket of `record`'s supervisor, written down for clients with another environment.
 
     Raises:

@@ -34,7 +34,7 @@ from rltui.services.metrics.sources import bring_series_up_to_date
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import make_folder, read_own, write_atomically
 from rltui.services.processes import AttemptRecord, read_attempt
-from rltui.services.runs.attempt_end import ended_life
+from rltui.services.runs.attempt_end import finished_lifecycle
 from rltui.services.runs.evaluations import measured
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.leases import living
@@ -223,7 +223,7 @@ class RunReader:
         if spec is None:
             return ""
         log = self._control.log_file(attempt.component, attempt.number)
-        lifecycle = ended_life(spec, attempt.record, log, self._framework.failures)
+        lifecycle = finished_lifecycle(spec, attempt.record, log, self._framework.failures)
         return f"{attempt.component}: {lifecycle.reason}" if lifecycle.state is ComponentState.FAILED else ""
 
     # --- its config ---------------------------------------------------------------------------------------
