@@ -76,12 +76,12 @@ async def test_curves_lie_over_each_other_and_lead_back(open_app: Opener) -> Non
         await press(pilot, "enter")
         screen = pilot.app.screen
         assert isinstance(screen, RunCurves)
-        await until(pilot, lambda: screen._board is not None and screen._loaded)
-        board = screen._board
-        assert board is not None
-        picture = board.picture(screen._grid.charts[0], screen._view)
-        assert [stroke.style for stroke in picture.strokes] == ["line-0", "line-1"]
-        assert picture.span == (1, 600)
+        await until(pilot, lambda: screen._model is not None and screen._loaded)
+        model = screen._model
+        assert model is not None
+        frame = model.frame(screen._grid.charts[0], screen._view)
+        assert [line.style for line in frame.polylines] == ["line-0", "line-1"]
+        assert frame.span == (1, 600)
         assert "base" in screen._title.render().plain  # type: ignore[union-attr]
         await press(pilot, "at", "3", "number_sign")
         assert screen._view.by_time

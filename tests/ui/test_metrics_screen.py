@@ -69,7 +69,7 @@ async def test_a_grid_shows_the_curated_charts_and_moves_over_them(open_app: Ope
         await press(pilot, "escape")
         await until(pilot, lambda: len(titles(pilot)) == 4)
         await pilot.click([*screen.query(Plot)][1], offset=(20, 5))
-        assert screen._grid.chosen is screen._grid.shown[1]
+        assert screen._grid.chosen is screen._grid.in_view[1]
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, Overview)
         assert not screen.workers._workers & {worker for worker in screen.workers if worker.group == "series"}
@@ -227,9 +227,9 @@ async def test_the_store_of_a_run_is_followed(open_app: Opener, tmp_path: Path) 
         writer.flush()
         screen._wake.set()
         await until(pilot, lambda: titles(pilot) == ["Reward 0.9"])
-        assert screen._board is not None
-        picture = screen._board.picture(screen._grid.charts[0], screen._view)
-        assert [(each.style, each.x.tolist()) for each in picture.strokes] == [
+        assert screen._model is not None
+        frame = screen._model.frame(screen._grid.charts[0], screen._view)
+        assert [(each.style, each.x.tolist()) for each in frame.polylines] == [
             ("faint", [4, 5]),
             ("line-0", [1, 2, 3, 4]),
         ]

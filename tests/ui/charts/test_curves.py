@@ -15,9 +15,9 @@ from rltui.ui.charts.curves import (
     braille,
     extents,
     logarithms,
-    smoothed,
+    smooth,
     value_span,
-    widened,
+    widen,
 )
 
 NAN = math.nan
@@ -59,9 +59,9 @@ def test_only_what_is_in_sight_is_drawn_and_lines_come_in_from_outside() -> None
 
 def test_a_mean_passes_over_gaps() -> None:
     values = np.array([1.0, 3.0, NAN, 5.0, 7.0])
-    assert smoothed(values, 2).tolist() == pytest.approx([1, 2, NAN, 5, 6], nan_ok=True)
-    assert smoothed(values, 1) is values
-    assert smoothed(np.empty(0), 5).tolist() == []
+    assert smooth(values, 2).tolist() == pytest.approx([1, 2, NAN, 5, 6], nan_ok=True)
+    assert smooth(values, 1) is values
+    assert smooth(np.empty(0), 5).tolist() == []
 
 
 def test_outliers_may_be_cut_off() -> None:
@@ -112,9 +112,9 @@ def test_any_numbers_can_be_drawn(
     points.sort(key=lambda point: point[0])
     x, y = np.array([x for x, _ in points]), np.array([y for _, y in points])
     y = logarithms(y) if log else y
-    span = widened((x[0], x[-1])) if points else (0.0, 1.0)
+    span = widen((x[0], x[-1])) if points else (0.0, 1.0)
     shape = extents(x, y, span, cells * 2)
-    low, high = widened(value_span([shape], robust=robust) or (0.0, 1.0))
+    low, high = widen(value_span([shape], robust=robust) or (0.0, 1.0))
     assert low < high
     assert braille(shape, (low, high), rows).shape == (rows, cells)
     axes = (LogAxis("") if log else ValueAxis("bytes"), TimeAxis(), StepAxis())

@@ -50,9 +50,9 @@ async def test_an_idle_panel_draws_nothing(open_app: Opener, monkeypatch: pytest
         await until(pilot, lambda: len(titles(pilot)) >= 2)
         panel = overview.query_one(ChartPanel)
         drawn: list[object] = []
-        monkeypatch.setattr(Plot, "show", lambda self, picture: drawn.append(picture))
-        assert panel._board is not None
-        await panel._catch_up(panel._board)
+        monkeypatch.setattr(Plot, "show", lambda self, frame: drawn.append(frame))
+        assert panel._model is not None
+        await panel._catch_up(panel._model)
         assert drawn == []
         await overview.action_toggle_charts()
         await settle(pilot)

@@ -343,9 +343,9 @@ def _write_drawing(
     """All lines in one chart, as the metrics screen saves one."""
     from rltui.core.marks import marks
     from rltui.services.runs.journal import JournalFeed
-    from rltui.ui.charts.board import ChartModel, Run  # brings numpy
     from rltui.ui.charts.catalog import Chart
     from rltui.ui.charts.export import svg
+    from rltui.ui.charts.model import ChartModel, Run  # brings numpy
     from rltui.ui.charts.view import View
 
     labels = tuple(line.label for line in lines) if len(lines) > 1 else ()
@@ -358,15 +358,15 @@ def _write_drawing(
         unit=units.pop() if len(units) == 1 else "",
         log=all(line.log for line in lines),
     )
-    board = ChartModel([Run("", reader)])
-    board.load([chart])
-    board.marks = marks(JournalFeed(ControlFolder(Path(record.output_dir)).journal_file).read())
+    model = ChartModel([Run("", reader)])
+    model.load([chart])
+    model.annotations = marks(JournalFeed(ControlFolder(Path(record.output_dir)).journal_file).read())
     view = View(by_time=not any(line.has_steps for line in lines))
-    whole = board.whole(view)
+    full_span = model.full_span(view)
     if arguments.last is not None and not view.by_time:
-        view = View(window=(max(whole[0], whole[1] - max(1, arguments.last - 1)), whole[1]))
+        view = View(window=(max(full_span[0], full_span[1] - max(1, arguments.last - 1)), full_span[1]))
     try:
-        Path(arguments.svg).write_text(svg(board.picture(chart, view), record.name))
+        Path(arguments.svg).write_text(svg(model.frame(chart, view), record.name))
     except OSError as error:
         raise RltuiError(
             f"cannot write {arguments.svg}: {error.strerror}", hint="name a file in a folder of yours"

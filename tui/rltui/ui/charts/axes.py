@@ -10,8 +10,8 @@ from textual_plot import AxisFormatter
 
 from rltui.core.text import duration, figure
 
-_TIME_STEPS = (1, 2, 5, 10, 15, 30, *(60 * each for each in (1, 2, 5, 10, 15, 30)),
-               *(3600 * each for each in (1, 2, 3, 6, 12, 24, 48, 96, 240, 720)))  # fmt: skip
+_TIME_STEPS = (1, 2, 5, 10, 15, 30, *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30)),
+               *(3600 * hours for hours in (1, 2, 3, 6, 12, 24, 48, 96, 240, 720)))  # fmt: skip
 """Seconds between ticks that people can count with."""
 _NEXT_TICK = 1 + 1e-9
 
@@ -44,10 +44,10 @@ class ValueAxis(AxisFormatter):
 
 
 class StepAxis(AxisFormatter):
-    """Whole steps."""
+    """An axis of steps."""
 
     def get_ticks(self, min_: float, max_: float, max_ticks: int = 8) -> list[float]:
-        """None between two steps."""
+        """At whole steps only."""
         return _ticks(min_, max_, max(1.0, _round_step(max((max_ - min_) / max_ticks, 1.0))))
 
     def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
@@ -56,7 +56,7 @@ class StepAxis(AxisFormatter):
 
 
 class TimeAxis(AxisFormatter):
-    """Seconds since the run began."""
+    """An axis of seconds since the run began."""
 
     def get_ticks(self, min_: float, max_: float, max_ticks: int = 8) -> list[float]:
         """At whole minutes, hours, days."""
@@ -83,7 +83,8 @@ class LogAxis(AxisFormatter):
         exponents = [
             power + math.log10(factor) for power in range(low, high + 1, every) for factor in factors
         ]
-        return [each for each in exponents if min_ <= each <= min(max_, sys.float_info.max_10_exp)]
+        highest = min(max_, sys.float_info.max_10_exp)
+        return [exponent for exponent in exponents if min_ <= exponent <= highest]
 
     def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
         return [figure(10.0**tick, self._unit) for tick in ticks]

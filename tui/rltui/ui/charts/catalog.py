@@ -9,32 +9,31 @@ from dataclasses import dataclass
 from rltui.core.metric_names import CONCEPTS, MetricConcept, find_all, label_of
 from rltui.core.series import SeriesKey
 
-_MOST_LINES = 24
-"""Of one chart: more cannot be told apart."""
+_MAX_LINES = 24
+"""In one chart: more cannot be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
     id: str
-    """Of the concept, or `source:name` of a single series; stable, since pins name it."""
+    """The concept's, or `source:name` of a single series; stable, since pins name it."""
     title: str
     keys: tuple[SeriesKey, ...]
     labels: tuple[str, ...]
-    """What each series is of; empty where there is one."""
+    """A name for each series; empty where there is one."""
     unit: str = ""
     log: bool = False
-    """Usually looked at on a logarithmic scale."""
+    """The scale is logarithmic unless a person switches it."""
 
 
 def _of_concept(concept: MetricConcept, keys: Collection[SeriesKey]) -> Chart | None:
-    found = find_all(concept.id, keys)
-    if not found:
+    series = find_all(concept.id, keys)
+    if not series:
         return None
-    if not concept.many and concept.group != "inference":  # of an engine each says its own
-        found = found[:1]
-    found = found[:_MOST_LINES]
-    labels = tuple(label_of(concept, key) for key in found) if len(found) > 1 else ()
-    return Chart(concept.id, concept.title, tuple(found), labels, concept.unit, concept.log)
+    has_many = concept.many or concept.group == "inference"  # each engine says its own
+    series = series[: _MAX_LINES if has_many else 1]
+    labels = tuple(label_of(concept, key) for key in series) if len(series) > 1 else ()
+    return Chart(concept.id, concept.title, tuple(series), labels, concept.unit, concept.log)
 
 
 def _of_series(key: SeriesKey) -> Chart:
@@ -42,28 +41,28 @@ def _of_series(key: SeriesKey) -> Chart:
     return Chart(f"{key.source}:{key.name}", title, (key,), ())
 
 
-def charts(keys: Sequence[SeriesKey], *, pins: Sequence[str] = (), words: str = "") -> tuple[Chart, ...]:
-    """Those to show, in order: what is pinned, then the curated ones. Only what there is a series of.
+def charts(keys: Sequence[SeriesKey], *, pins: Sequence[str] = (), pattern: str = "") -> tuple[Chart, ...]:
+    """The charts to show, in order: what is pinned, then the curated ones, of which there are series.
 
-    `words`, a regular expression that ignores case, chooses among all instead, by title and name.
+    `pattern`, a regular expression that ignores case, selects among all instead, by title and name.
 
     Raises:
-        re.error: `words` is none.
+        re.error: `pattern` is no regular expression.
     """
     concepts = {
         concept.id: chart for concept in CONCEPTS if (chart := _of_concept(concept, keys)) is not None
     }
-    if words:
-        pattern = re.compile(words, re.IGNORECASE)
-        chosen = [
+    if pattern:
+        expression = re.compile(pattern, re.IGNORECASE)
+        matching = [
             chart
             for chart in concepts.values()
-            if any(map(pattern.search, (chart.id, chart.title, *(key.name for key in chart.keys))))
+            if any(map(expression.search, (chart.id, chart.title, *(key.name for key in chart.keys))))
         ]
-        shown = {key for chart in chosen for key in chart.keys}
-        others = [_of_series(key) for key in keys if key not in shown]
-        chosen += [chart for chart in others if pattern.search(chart.title)]
-        return tuple(chosen)
+        charted = {key for chart in matching for key in chart.keys}
+        others = [_of_series(key) for key in keys if key not in charted]
+        matching += [chart for chart in others if expression.search(chart.title)]
+        return tuple(matching)
     single = {f"{key.source}:{key.name}": key for key in keys}
     pinned = [concepts.get(pin) or (_of_series(single[pin]) if pin in single else None) for pin in pins]
     curated = [

@@ -1,7 +1,7 @@
 """The arithmetic of charts, on whole arrays: lines into columns of dots, dots into braille. Imports numpy.
 
-A series is never thinned before it is drawn but by this: each column of dots (two to a cell) takes the lowest
-and the highest value that the line has within it, so that a spike of one step is seen at any zoom.
+A series is downsampled by this alone: each column of dots (two to a cell) takes the lowest and the highest
+value that the line has within it, so that a spike of one step is seen at any zoom.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _WEIGHTS = np.array(((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80)))
-"""Of the dots of a cell, by row and column: what they add to U+2800."""
+"""What a dot of a cell adds to U+2800, by its row and column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Extents:
 
 
 def extents(x: Floats, y: Floats, x_span: tuple[float, float], columns: int) -> Extents:
-    """Of the line through these points within `x_span`. `x` ascends."""
+    """Extents of the line through these points within `x_span`. `x` ascends."""
     start, end = x_span
     low, high = np.full(columns, np.inf), np.full(columns, -np.inf)
     scale = columns / float(end - start) if end > start else math.inf
@@ -50,11 +50,11 @@ def extents(x: Floats, y: Floats, x_span: tuple[float, float], columns: int) -> 
         edges = np.linspace(start, end, columns + 1)
         first, last = np.searchsorted(x, (start, end))
         inside = slice(first, last + 1)
-        at = np.minimum(((x[inside] - start) * scale).astype(int), columns - 1)
+        column = np.minimum(((x[inside] - start) * scale).astype(int), columns - 1)
         value = y[inside]
-        there = (at >= 0) & ~np.isnan(value) & (x[inside] <= end)
-        np.minimum.at(low, at[there], value[there])
-        np.maximum.at(high, at[there], value[there])
+        is_visible = (column >= 0) & ~np.isnan(value) & (x[inside] <= end)
+        np.minimum.at(low, column[is_visible], value[is_visible])
+        np.maximum.at(high, column[is_visible], value[is_visible])
         with np.errstate(over="ignore", invalid="ignore"):
             crossing = np.interp(edges, x, y, left=np.nan, right=np.nan)
         crossing[np.isinf(crossing)] = np.nan  # too steep for a float
@@ -70,8 +70,8 @@ def bad_columns(x: Floats, y: Floats, x_span: tuple[float, float], cells: int) -
     if end <= start:
         return []
     bad = ~np.isfinite(y) & (x >= start) & (x <= end)
-    at = np.minimum(((x[bad] - start) * (cells / (end - start))).astype(int), cells - 1)
-    return [int(column) for column in np.unique(at)]
+    columns = np.minimum(((x[bad] - start) * (cells / (end - start))).astype(int), cells - 1)
+    return [int(column) for column in np.unique(columns)]
 
 
 def braille(shape: Extents, y_span: tuple[float, float], rows: int) -> NDArray[np.int64]:
@@ -89,7 +89,7 @@ def braille(shape: Extents, y_span: tuple[float, float], rows: int) -> NDArray[n
     return codes
 
 
-def smoothed(values: Floats, window: int) -> Floats:
+def smooth(values: Floats, window: int) -> Floats:
     """The mean of the last `window` values, of fewer at the beginning; gaps stay and count for nothing."""
     if window <= 1 or not len(values):
         return values
@@ -104,7 +104,7 @@ def smoothed(values: Floats, window: int) -> Floats:
 
 
 def value_span(shapes: list[Extents], *, robust: bool) -> tuple[float, float] | None:
-    """From the lowest to the highest; without outliers if `robust`. `None`: there is nothing."""
+    """From the lowest value to the highest; without outliers if `robust`; `None` where there is none."""
     lows = np.concatenate([shape.low for shape in shapes]) if shapes else np.empty(0)
     highs = np.concatenate([shape.high for shape in shapes]) if shapes else np.empty(0)
     lows, highs = lows[~np.isnan(lows)], highs[~np.isnan(highs)]
@@ -123,12 +123,12 @@ def logarithms(values: Floats) -> Floats:
         return np.asarray(np.log10(np.where(values > 0, values, np.nan)))
 
 
-_MOST = 1e300
+_MAX_VALUE = 1e300
 
 
-def widened(span: tuple[float, float]) -> tuple[float, float]:
-    """Never empty, and with a width that is a number; what lies beyond is drawn at the edge."""
-    low, high = (min(max(end, -_MOST), _MOST) for end in span)
+def widen(span: tuple[float, float]) -> tuple[float, float]:
+    """A span that is never empty, and whose width is a number; what lies beyond is drawn at the edge."""
+    low, high = (min(max(end, -_MAX_VALUE), _MAX_VALUE) for end in span)
     if high > low:
         return low, high
     if not low:

@@ -1,4 +1,4 @@
-"""A chart as a picture (SVG) and as a table (CSV), for a report. No terminal, no widget."""
+"""A chart as a drawing (SVG) and as a table (CSV), for a report. No terminal, no widget."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rltui.core.report import ReportFile
 from rltui.core.series import SeriesSource
 from rltui.core.text import figure, shown_unit
 from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
-from rltui.ui.charts.board import ChartFrame, ChartModel, Run, is_loud
 from rltui.ui.charts.catalog import charts
-from rltui.ui.charts.curves import Extents, Points, extents, logarithms, value_span, widened
+from rltui.ui.charts.curves import Extents, Points, extents, logarithms, value_span, widen
+from rltui.ui.charts.model import ChartFrame, ChartModel, Run, has_line
 from rltui.ui.charts.view import View
 from rltui.ui.text import clean_line
 
@@ -33,56 +33,56 @@ def csv(lines: Sequence[tuple[str, Points]]) -> str:
     writer = tables.writer(text, lineterminator="\n")
     writer.writerow(("series", "step", "time", "value"))
     for name, points in lines:
-        for step, at, value in zip(
+        for step, time, value in zip(
             points.steps.tolist(), points.times.tolist(), points.values.tolist(), strict=True
         ):
             writer.writerow(
-                (clean_line(name), "" if math.isnan(step) else int(step), f"{at:.3f}", repr(value))
+                (clean_line(name), "" if math.isnan(step) else int(step), f"{time:.3f}", repr(value))
             )
     return text.getvalue()
 
 
-def svg(picture: ChartFrame, experiment: str) -> str:
+def svg(frame: ChartFrame, experiment: str) -> str:
     """What the chart shows now, as a drawing of its own with a light background."""
     cells = _WIDTH - _LEFT - _RIGHT
     shapes = [
         (
-            extents(stroke.x, logarithms(stroke.y) if picture.log else stroke.y, picture.span, cells),
-            stroke.style,
+            extents(polyline.x, logarithms(polyline.y) if frame.log else polyline.y, frame.span, cells),
+            polyline.style,
         )
-        for stroke in picture.strokes
+        for polyline in frame.polylines
     ]
-    told = [shape for shape, style in shapes if style != "faint"]
-    y_span = widened(value_span(told, robust=picture.robust) or (0.0, 1.0))
-    unit = shown_unit(picture.chart.unit)
-    title = f"{picture.chart.title}{f' ({unit})' if unit else ''} · {experiment}"
+    main = [shape for shape, style in shapes if style != "faint"]
+    y_span = widen(value_span(main, robust=frame.robust) or (0.0, 1.0))
+    unit = shown_unit(frame.chart.unit)
+    title = f"{frame.chart.title}{f' ({unit})' if unit else ''} · {experiment}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif">',
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
         _text(_LEFT, 24, title, anchor="start", size=16),
-        *_axes(picture, y_span),
-        *_marks(picture),
+        *_axes(frame, y_span),
+        *_annotations(frame),
         *(_path(shape, y_span, _COLOURS[style]) for shape, style in shapes),
-        *_legend(picture),
+        *_legend(frame),
         "</svg>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def drawings(source: SeriesSource, experiment: str, marks: tuple[Annotation, ...]) -> list[ReportFile]:
+def drawings(source: SeriesSource, experiment: str, annotations: tuple[Annotation, ...]) -> list[ReportFile]:
     """The curated charts of a run, by step where it has steps: a drawing for each that has a value."""
-    board, found = ChartModel([Run("", source)]), charts(source.keys())
-    board.load(found)
-    board.marks = marks
-    pictures = [(chart, board.picture(chart, View())) for chart in found]
-    pictures = [
-        (chart, picture if picture.strokes else board.picture(chart, View(by_time=True)))
-        for chart, picture in pictures
+    model, curated = ChartModel([Run("", source)]), charts(source.keys())
+    model.load(curated)
+    model.annotations = annotations
+    frames = [(chart, model.frame(chart, View())) for chart in curated]
+    frames = [
+        (chart, frame if frame.polylines else model.frame(chart, View(by_time=True)))
+        for chart, frame in frames
     ]
     return [
-        ReportFile(chart.title, f"curves/{chart.id}.svg", svg(picture, experiment))
-        for chart, picture in pictures
-        if picture.strokes
+        ReportFile(chart.title, f"curves/{chart.id}.svg", svg(frame, experiment))
+        for chart, frame in frames
+        if frame.polylines
     ]
 
 
@@ -114,42 +114,42 @@ def _path(shape: Extents, span: tuple[float, float], colour: str) -> str:
     )
 
 
-def _axes(picture: ChartFrame, y_span: tuple[float, float]) -> list[str]:
-    unit = picture.chart.unit
+def _axes(frame: ChartFrame, y_span: tuple[float, float]) -> list[str]:
+    unit = frame.chart.unit
     left, right, bottom = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     parts = [f'<path d="M{left} {_TOP}V{bottom}H{right}" fill="none" stroke="#57606a"/>']
-    y_axis = LogAxis(unit) if picture.log else ValueAxis(unit)
+    y_axis = LogAxis(unit) if frame.log else ValueAxis(unit)
     for tick, label in zip(*y_axis.get_ticks_and_labels(*y_span), strict=True):
         if y_span[0] <= tick <= y_span[1]:
             y = _y(tick, y_span)
             parts.append(f'<path d="M{left} {y:.1f}H{right}" stroke="#eaeef2"/>')
             parts.append(_text(left - 8, y + 4, label, anchor="end"))
-    x_axis = TimeAxis() if picture.by_time else StepAxis()
-    for tick, label in zip(*x_axis.get_ticks_and_labels(*picture.span), strict=True):
-        if picture.span[0] <= tick <= picture.span[1]:
-            parts.append(_text(_x(tick, picture.span), bottom + 20, label))
-    parts.append(_text((left + right) / 2, bottom + 40, "time" if picture.by_time else "step"))
+    x_axis = TimeAxis() if frame.by_time else StepAxis()
+    for tick, label in zip(*x_axis.get_ticks_and_labels(*frame.span), strict=True):
+        if frame.span[0] <= tick <= frame.span[1]:
+            parts.append(_text(_x(tick, frame.span), bottom + 20, label))
+    parts.append(_text((left + right) / 2, bottom + 40, "time" if frame.by_time else "step"))
     return parts
 
 
-def _marks(picture: ChartFrame) -> list[str]:
+def _annotations(frame: ChartFrame) -> list[str]:
     parts = []
-    for placed in picture.marks:
-        if is_loud(placed.mark) and picture.span[0] <= placed.x <= picture.span[1]:
-            x = _x(placed.x, picture.span)
-            title = f"<title>{_safe(placed.mark.text)}</title>"
+    for placed in frame.annotations:
+        if has_line(placed.annotation) and frame.span[0] <= placed.x <= frame.span[1]:
+            x = _x(placed.x, frame.span)
+            title = f"<title>{_safe(placed.annotation.text)}</title>"
             line = f'd="M{x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}" stroke="#bc4c00" stroke-dasharray="3 3"'
             parts.append(f"<path {line}>{title}</path>")
-            parts.append(_text(x, _TOP - 6, placed.mark.kind.value, size=11))
+            parts.append(_text(x, _TOP - 6, placed.annotation.kind.value, size=11))
     return parts
 
 
-def _legend(picture: ChartFrame) -> list[str]:
-    labelled = [reading for reading in picture.readings if reading.label]
+def _legend(frame: ChartFrame) -> list[str]:
+    labelled = [reading for reading in frame.readings if reading.label]
     return [
         f'<text x="{_WIDTH - _RIGHT - 6}" y="{_TOP + 16 * (number + 1)}" text-anchor="end" '
         f'font-size="13" fill="{_COLOURS[reading.style]}">'
-        f"{_safe(reading.label)} {figure(reading.value, picture.chart.unit)}</text>"
+        f"{_safe(reading.label)} {figure(reading.value, frame.chart.unit)}</text>"
         for number, reading in enumerate(labelled)
     ]
 

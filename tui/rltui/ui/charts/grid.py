@@ -7,22 +7,22 @@ from collections.abc import Callable
 
 from textual.containers import Container
 
-from rltui.ui.charts.board import ChartFrame
 from rltui.ui.charts.catalog import Chart
+from rltui.ui.charts.model import ChartFrame
 from rltui.ui.charts.plot import Plot
 
-_LEAST_WIDTH = 38
-_LEAST_HEIGHT = 9
+_MIN_WIDTH = 38
+_MIN_HEIGHT = 9
 """Of a plot with its border."""
 _SHAPE = 4.5
 """Cells per row of a chart that looks well."""
 
 
-def arrangement(count: int, width: int, height: int) -> tuple[int, int]:
+def grid_shape(count: int, width: int, height: int) -> tuple[int, int]:
     """Columns and rows for `count` charts: as few as hold them all, in a good shape, or as many as fit."""
-    most_columns, most_rows = max(1, width // _LEAST_WIDTH), max(1, height // _LEAST_HEIGHT)
-    if count >= most_columns * most_rows:
-        return most_columns, most_rows
+    max_columns, max_rows = max(1, width // _MIN_WIDTH), max(1, height // _MIN_HEIGHT)
+    if count >= max_columns * max_rows:
+        return max_columns, max_rows
 
     def badness(columns: int) -> float:
         rows = math.ceil(count / columns)
@@ -31,7 +31,7 @@ def arrangement(count: int, width: int, height: int) -> tuple[int, int]:
         return abs(math.log(shape / _SHAPE)) + 0.15 * empty
 
     possible = [
-        columns for columns in range(1, most_columns + 1) if math.ceil(max(count, 1) / columns) <= most_rows
+        columns for columns in range(1, max_columns + 1) if math.ceil(max(count, 1) / columns) <= max_rows
     ]
     columns = min(possible, key=badness) if count else 1
     return columns, max(1, math.ceil(count / columns))
@@ -44,8 +44,8 @@ class ChartGrid(Container):
         super().__init__(id="metrics-grid")
         self.charts: tuple[Chart, ...] = ()
         self.zoomed = False
-        self._at = 0
-        """Of the chosen chart."""
+        self._index = 0
+        """The chosen chart's."""
         self._first_row = 0
         self._shape = (1, 1)
         self._plots: list[Plot] = []
@@ -54,13 +54,13 @@ class ChartGrid(Container):
 
     @property
     def chosen(self) -> Chart | None:
-        return self.charts[self._at] if self.charts else None
+        return self.charts[self._index] if self.charts else None
 
     @property
-    def shown(self) -> tuple[Chart, ...]:
+    def in_view(self) -> tuple[Chart, ...]:
         """Those that have a plot now, in order."""
         if self.zoomed:
-            return self.charts[self._at : self._at + 1]
+            return self.charts[self._index : self._index + 1]
         columns, rows = self._shape
         start = self._first_row * columns
         return self.charts[start : start + columns * rows]
@@ -70,42 +70,42 @@ class ChartGrid(Container):
         """Width of a drawn chart."""
         return next((plot.cells for plot in self._plots if plot.display and plot.size), 60)
 
-    def take(self, charts: tuple[Chart, ...]) -> None:
-        """Show these; the chosen one stays so where it is still there."""
+    def set_charts(self, charts: tuple[Chart, ...]) -> None:
+        """Show these; the chosen one stays chosen where it is still there."""
         if charts == self.charts:
             return
         before = self.chosen.id if self.chosen is not None else ""
         self.charts = charts
-        self._at = next((at for at, chart in enumerate(charts) if chart.id == before), 0)
+        self._index = next((index for index, chart in enumerate(charts) if chart.id == before), 0)
         self.fit()
 
     def fit(self) -> None:
         width, height = self.size
         if not (width and height):
             return
-        columns, rows = self._shape = arrangement(len(self.charts), width, height)
+        columns, rows = self._shape = grid_shape(len(self.charts), width, height)
         self.styles.grid_size_columns, self.styles.grid_size_rows = (1, 1) if self.zoomed else (columns, rows)
         self.set_class(self.zoomed, "-zoomed")
-        wanted = min(columns * rows, len(self.charts))
-        if wanted > len(self._plots):
-            added = [Plot() for _ in range(wanted - len(self._plots))]
+        count = min(columns * rows, len(self.charts))
+        if count > len(self._plots):
+            added = [Plot() for _ in range(count - len(self._plots))]
             self._plots += added
             self.mount(*added)
         for number, plot in enumerate(self._plots):
-            _set_spare(plot, number >= wanted)
+            _set_spare(plot, number >= count)
         self._scroll()
 
-    def draw(self, picture: Callable[[Chart], ChartFrame]) -> None:
-        for plot, chart in zip(self._own_plots(), self.shown, strict=False):
+    def draw(self, frame: Callable[[Chart], ChartFrame]) -> None:
+        for plot, chart in zip(self._own_plots(), self.in_view, strict=False):
             plot.is_chosen = chart is self.chosen
-            plot.show(picture(chart))
+            plot.show(frame(chart))
 
     def _own_plots(self) -> list[Plot]:
-        """Plots in the order of `shown`; zoomed, only one is seen."""
+        """Plots in the order of `in_view`; zoomed, only one is seen."""
         columns, rows = self._shape
         plots = self._plots[: columns * rows]
         for number, plot in enumerate(plots):
-            _set_spare(plot, number >= len(self.shown))
+            _set_spare(plot, number >= len(self.in_view))
         return plots
 
     # moving
@@ -113,11 +113,11 @@ class ChartGrid(Container):
     def move(self, columns: int, rows: int) -> None:
         """Choose a chart beside; zoomed, the next or previous one."""
         across = 1 if self.zoomed else self._shape[0]
-        at = self._at + columns + rows * across
-        if 0 <= at < len(self.charts):
-            self._at = at
-        elif rows > 0 and not self.zoomed and self._at // across < (len(self.charts) - 1) // across:
-            self._at = len(self.charts) - 1
+        index = self._index + columns + rows * across
+        if 0 <= index < len(self.charts):
+            self._index = index
+        elif rows > 0 and not self.zoomed and self._index // across < (len(self.charts) - 1) // across:
+            self._index = len(self.charts) - 1
         self._scroll()
 
     def zoom(self, zoomed: bool) -> None:
@@ -126,14 +126,13 @@ class ChartGrid(Container):
         self.fit()
 
     def choose(self, plot: Plot) -> None:
-        shown = self.shown
-        number = self._plots.index(plot)
-        if number < len(shown):
-            self._at = self.charts.index(shown[number])
+        visible, number = self.in_view, self._plots.index(plot)
+        if number < len(visible):
+            self._index = self.charts.index(visible[number])
 
     def _scroll(self) -> None:
         columns, rows = self._shape
-        row = self._at // columns
+        row = self._index // columns
         last_row = max(0, math.ceil(len(self.charts) / columns) - rows)
         self._first_row = min(max(self._first_row, row - rows + 1, 0), row, last_row)
 

@@ -13,17 +13,17 @@ from rltui.core.marks import marks
 from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.background import in_background, is_in_front
-from rltui.ui.charts.board import ChartModel, Run
 from rltui.ui.charts.catalog import Chart, charts
+from rltui.ui.charts.model import ChartModel, Run
 from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
 from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line
 
 _IMPORTANT = ("reward", "loss", "entropy", "tokens_per_s")
-_MOST = 4
+_MAX_CHARTS = 4
 _ROWS = 7
-"""Of a chart at least, with its title and its axis."""
+"""Height of a chart at least, with its title and its axis."""
 _WIDE_CELLS = 96
 """From here on two stand side by side."""
 _NOTHING = "no value was measured yet"
@@ -31,7 +31,7 @@ _INTERVAL_S = 3.0
 """Between two looks at the files."""
 _PAUSE_PER_WORK = 100.0
 """The next look waits so many times as long as the last one took: 1 % of a core at most."""
-_LONGEST_PAUSE_S = 30.0
+_MAX_PAUSE_S = 30.0
 
 
 class ChartPanel(Container, can_focus=True):
@@ -48,10 +48,10 @@ class ChartPanel(Container, can_focus=True):
     def __init__(self, shared: ExperimentState, *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
         self._shared = shared
-        self._board: ChartModel | None = None
+        self._model: ChartModel | None = None
         self._pins: tuple[str, ...] = ()
         self._charts: tuple[Chart, ...] = ()
-        self._plots = [Plot() for _ in range(_MOST)]
+        self._plots = [Plot() for _ in range(_MAX_CHARTS)]
         self._wake = asyncio.Event()
         self.border_subtitle = _NOTHING
 
@@ -73,7 +73,7 @@ class ChartPanel(Container, can_focus=True):
         experiment = self._shared.experiment
         try:
             self._pins = await asyncio.to_thread(experiment.pins)
-            self._board = ChartModel([Run("", await asyncio.to_thread(experiment.open_series))])
+            self._model = ChartModel([Run("", await asyncio.to_thread(experiment.open_series))])
         except RltuiError as error:
             self.border_title = Content(f"Charts · {shortened(clean_line(error.title), 60)}")
             return
@@ -81,32 +81,32 @@ class ChartPanel(Container, can_focus=True):
             self._wake.clear()
             began = time.process_time()
             if self._is_seen:
-                await self._catch_up(self._board)
+                await self._catch_up(self._model)
             work = (time.process_time() - began) * _PAUSE_PER_WORK
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(max(_INTERVAL_S, work), _LONGEST_PAUSE_S)):
+                async with asyncio.timeout(min(max(_INTERVAL_S, work), _MAX_PAUSE_S)):
                     await self._wake.wait()
 
     @property
     def _is_seen(self) -> bool:
         return is_in_front(self) and bool(self.size.height and self.region)
 
-    async def _catch_up(self, board: ChartModel) -> None:
-        is_new = await asyncio.to_thread(board.look)
-        found = {chart.id: chart for chart in charts(board.keys, pins=self._pins)}
-        first = [found[id_] for id_ in dict.fromkeys((*self._pins, *_IMPORTANT)) if id_ in found]
-        wanted = tuple((first or list(found.values()))[: self._room])
-        if not is_new and wanted == self._charts:
+    async def _catch_up(self, model: ChartModel) -> None:
+        is_new = await asyncio.to_thread(model.poll)
+        by_id = {chart.id: chart for chart in charts(model.keys, pins=self._pins)}
+        first = [by_id[id_] for id_ in dict.fromkeys((*self._pins, *_IMPORTANT)) if id_ in by_id]
+        visible = tuple((first or list(by_id.values()))[: self._room])
+        if not is_new and visible == self._charts:
             return
-        self._charts = wanted
-        self.border_subtitle = "" if wanted else _NOTHING
-        await asyncio.to_thread(board.load, wanted)
-        with suppress(RltuiError):  # the charts are worth seeing without marks
-            board.marks = marks(await self._shared.experiment.journal())
+        self._charts = visible
+        self.border_subtitle = "" if visible else _NOTHING
+        await asyncio.to_thread(model.load, visible)
+        with suppress(RltuiError):  # the charts are worth seeing without annotations
+            model.annotations = marks(await self._shared.experiment.journal())
         self._arrange_plots()
         with self.app.batch_update():
-            for plot, chart in zip(self._plots, wanted, strict=False):
-                plot.show(board.picture(chart, View()))
+            for plot, chart in zip(self._plots, visible, strict=False):
+                plot.show(model.frame(chart, View()))
 
     @property
     def _columns(self) -> int:
@@ -114,7 +114,7 @@ class ChartPanel(Container, can_focus=True):
 
     @property
     def _room(self) -> int:
-        return max(1, min(_MOST, self._columns * (self.size.height // _ROWS)))
+        return max(1, min(_MAX_CHARTS, self._columns * (self.size.height // _ROWS)))
 
     def _arrange_plots(self) -> None:
         count = max(1, min(len(self._charts) or 1, self._room))

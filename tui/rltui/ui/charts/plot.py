@@ -18,12 +18,12 @@ from textual_hires_canvas import Canvas
 from rltui.core.marks import AnnotationKind
 from rltui.core.text import figure, shortened, shown_unit
 from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
-from rltui.ui.charts.board import ChartFrame, PlacedMark, is_loud
-from rltui.ui.charts.curves import Extents, bad_columns, braille, extents, logarithms, value_span, widened
+from rltui.ui.charts.curves import Extents, bad_columns, braille, extents, logarithms, value_span, widen
+from rltui.ui.charts.model import ChartFrame, PlacedAnnotation, has_line
 from rltui.ui.charts.view import Span
 from rltui.ui.text import clean_line
 
-MARK_SIGNS = {
+ANNOTATION_SIGNS = {
     AnnotationKind.CRASH: "✗",
     AnnotationKind.ALERT: "!",
     AnnotationKind.EDIT: "e",
@@ -37,13 +37,13 @@ _LEFT = 7
 """Cells of the labels at the left and the axis."""
 _CELLS_PER_CHECKPOINT = 5
 """Where they would be closer, none is marked: they would hide the axis and tell nothing."""
-_LEAST = (16, 3)
+_MIN_SIZE = (16, 3)
 """Cells and rows below which nothing is drawn."""
 _BLANK = 0x2800
 
 
 class Plot(Canvas):
-    """Shows a `picture`: lines, marks, axes, and in its title what the lines say."""
+    """Shows a `ChartFrame`: lines, annotations, axes, and in its title the values of the lines."""
 
     DEFAULT_CSS = """
     Plot {
@@ -81,15 +81,15 @@ class Plot(Canvas):
 
     def __init__(self) -> None:
         super().__init__(1, 1)
-        self._picture: ChartFrame | None = None
-        self._styles_now: dict[str, str] = {}
+        self._frame: ChartFrame | None = None
+        self._styles_by_name: dict[str, str] = {}
 
     # values in
 
-    def show(self, picture: ChartFrame | None) -> None:
+    def show(self, frame: ChartFrame | None) -> None:
         """Draw it, unless it is there already; `None`: nothing."""
-        if picture is not self._picture:
-            self._picture = picture
+        if frame is not self._frame:
+            self._frame = frame
             self._draw()
 
     def on_click(self) -> None:
@@ -100,7 +100,7 @@ class Plot(Canvas):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._styles_now.clear()
+        self._styles_by_name.clear()
         if self.is_mounted:
             self._draw()
 
@@ -115,55 +115,57 @@ class Plot(Canvas):
         return max(1, self.content_size.width - _LEFT)
 
     def _style(self, name: str) -> str:
-        if name not in self._styles_now:
-            self._styles_now[name] = str(self.get_component_rich_style(f"plot--{name}"))
-        return self._styles_now[name]
+        if name not in self._styles_by_name:
+            self._styles_by_name[name] = str(self.get_component_rich_style(f"plot--{name}"))
+        return self._styles_by_name[name]
 
     def _text(self, x: int, y: int, text: str, style: str) -> None:
-        for at, sign in enumerate(text):
-            self.set_pixel(x + at, y, sign, self._style(style))
+        for index, char in enumerate(text):
+            self.set_pixel(x + index, y, char, self._style(style))
 
     def _draw(self) -> None:
         width, height = size = self.content_size
-        picture = self._picture
+        frame = self._frame
         with self.batch_refresh():
             self.reset(size=size, refresh=False)
-            if picture is None or width < _LEAST[0] or height < _LEAST[1]:
+            if frame is None or width < _MIN_SIZE[0] or height < _MIN_SIZE[1]:
                 self.border_title = ""
                 return
-            self.border_title = _title(picture, width)
-            if picture.note:
-                text = shortened(picture.note, width)
+            self.border_title = _title(frame, width)
+            if frame.note:
+                text = shortened(frame.note, width)
                 self._text((width - len(text)) // 2, height // 2, text, "note")
                 return
-            self._draw_chart(picture, width - _LEFT, height - 1)
+            self._draw_chart(frame, width - _LEFT, height - 1)
 
-    def _draw_chart(self, picture: ChartFrame, cells: int, rows: int) -> None:
+    def _draw_chart(self, frame: ChartFrame, cells: int, rows: int) -> None:
         shapes = []
-        for stroke in picture.strokes:
-            y = logarithms(stroke.y) if picture.log else stroke.y
-            shapes.append((extents(stroke.x, y, picture.span, cells * 2), stroke.style))
-        told = [shape for shape, style in shapes if style != "faint"]
-        found = value_span(told, robust=picture.robust) or value_span(
-            [shape for shape, _ in shapes], robust=picture.robust
-        )
-        y_span = widened(found or (0.0, 1.0))
-        self._draw_marks(picture, cells, rows)
+        for polyline in frame.polylines:
+            y = logarithms(polyline.y) if frame.log else polyline.y
+            shapes.append((extents(polyline.x, y, frame.span, cells * 2), polyline.style))
+        main = [shape for shape, style in shapes if style != "faint"]
+        span = value_span(main, robust=frame.robust)
+        span = span or value_span([shape for shape, _ in shapes], robust=frame.robust)
+        y_span = widen(span or (0.0, 1.0))
+        self._draw_annotations(frame, cells, rows)
         self._draw_lines(shapes, y_span, rows)
-        self._draw_bad(picture, cells, rows)
-        self._draw_axes(picture, y_span, cells, rows)
+        self._draw_bad(frame, cells, rows)
+        self._draw_axes(frame, y_span, cells, rows)
 
-    def _draw_marks(self, picture: ChartFrame, cells: int, rows: int) -> None:
-        if picture.cursor is not None and (at := _column(picture.cursor, picture.span, cells)) is not None:
+    def _draw_annotations(self, frame: ChartFrame, cells: int, rows: int) -> None:
+        cursor = None if frame.cursor is None else _column(frame.cursor, frame.span, cells)
+        if cursor is not None:
             for row in range(rows):
-                self.set_pixel(_LEFT + at, row, "│", self._style("cursor"))
-        for at, placed in _one_per_column(picture, cells).items():
-            sign = MARK_SIGNS[placed.mark.kind]
-            style = "alarm" if placed.mark.kind in (AnnotationKind.CRASH, AnnotationKind.ALERT) else "mark"
-            if is_loud(placed.mark):
+                self.set_pixel(_LEFT + cursor, row, "│", self._style("cursor"))
+        for column, placed in _one_per_column(frame, cells).items():
+            sign = ANNOTATION_SIGNS[placed.annotation.kind]
+            style = (
+                "alarm" if placed.annotation.kind in (AnnotationKind.CRASH, AnnotationKind.ALERT) else "mark"
+            )
+            if has_line(placed.annotation):
                 for row in range(1, rows):
-                    self.set_pixel(_LEFT + at, row, "┊", self._style(style))
-                self.set_pixel(_LEFT + at, 0, sign, self._style(style))
+                    self.set_pixel(_LEFT + column, row, "┊", self._style(style))
+                self.set_pixel(_LEFT + column, 0, sign, self._style(style))
 
     def _draw_lines(self, shapes: list[tuple[Extents, str]], y_span: Span, rows: int) -> None:
         """One over the other: a cell has the dots of all, and the colour of the last."""
@@ -179,70 +181,76 @@ class Plot(Canvas):
         for y, x in np.argwhere(codes).tolist():
             self.set_pixel(_LEFT + x, y, chr(_BLANK + int(codes[y, x])), styles[owner[y, x]])
 
-    def _draw_bad(self, picture: ChartFrame, cells: int, rows: int) -> None:
+    def _draw_bad(self, frame: ChartFrame, cells: int, rows: int) -> None:
         """Where a value was not finite."""
         columns = {
-            at
-            for stroke in picture.strokes
-            if stroke.style.startswith("line")
-            for at in bad_columns(stroke.x, stroke.y, picture.span, cells)
+            column
+            for polyline in frame.polylines
+            if polyline.style.startswith("line")
+            for column in bad_columns(polyline.x, polyline.y, frame.span, cells)
         }
-        for at in columns:
-            self.set_pixel(_LEFT + at, rows - 1, "×", self._style("alarm"))
+        for column in columns:
+            self.set_pixel(_LEFT + column, rows - 1, "×", self._style("alarm"))
 
-    def _draw_axes(self, picture: ChartFrame, y_span: Span, cells: int, rows: int) -> None:
-        unit = picture.chart.unit
+    def _draw_axes(self, frame: ChartFrame, y_span: Span, cells: int, rows: int) -> None:
+        unit = frame.chart.unit
         for row in range(rows):
             self.set_pixel(_LEFT - 1, row, "│", self._style("axis"))
-        y_axis = LogAxis(unit) if picture.log else ValueAxis(unit)
+        y_axis = LogAxis(unit) if frame.log else ValueAxis(unit)
         ticks, labels = y_axis.get_ticks_and_labels(*y_span, max_ticks=max(2, min(10, rows // 2)))
-        taken = -2
+        labelled_row = -2
         for tick, label in zip(ticks, labels, strict=True):
             row = rows - 1 - round((tick - y_span[0]) / (y_span[1] - y_span[0]) * (rows - 1))
-            if 0 <= row < rows and abs(row - taken) >= 2:
-                taken = row
+            if 0 <= row < rows and abs(row - labelled_row) >= 2:
+                labelled_row = row
                 self._text(0, row, label[: _LEFT - 1].rjust(_LEFT - 1), "tick")
                 self.set_pixel(_LEFT - 1, row, "┤", self._style("axis"))
-        x_axis = TimeAxis() if picture.by_time else StepAxis()
-        ticks, labels = x_axis.get_ticks_and_labels(*picture.span, max_ticks=max(2, min(12, cells // 10)))
-        free = 0
+        x_axis = TimeAxis() if frame.by_time else StepAxis()
+        ticks, labels = x_axis.get_ticks_and_labels(*frame.span, max_ticks=max(2, min(12, cells // 10)))
+        free_x = 0
         for tick, label in zip(ticks, labels, strict=True):
-            if (column := _column(tick, picture.span, cells)) is None:
+            if (column := _column(tick, frame.span, cells)) is None:
                 continue
             x = min(max(_LEFT + column - len(label) // 2, 0), _LEFT + cells - len(label))
-            if x >= free:
+            if x >= free_x:
                 self._text(x, rows, label, "tick")
-                free = x + len(label) + 1
-        quiet = [at for at, placed in _one_per_column(picture, cells).items() if not is_loud(placed.mark)]
-        for at in quiet if len(quiet) <= cells // _CELLS_PER_CHECKPOINT else ():
-            if self.get_pixel(_LEFT + at, rows)[0] == " ":
-                self.set_pixel(_LEFT + at, rows, MARK_SIGNS[AnnotationKind.CHECKPOINT], self._style("mark"))
+                free_x = x + len(label) + 1
+        ticks_below = [
+            column
+            for column, placed in _one_per_column(frame, cells).items()
+            if not has_line(placed.annotation)
+        ]
+        for column in ticks_below if len(ticks_below) <= cells // _CELLS_PER_CHECKPOINT else ():
+            if self.get_pixel(_LEFT + column, rows)[0] == " ":
+                sign = ANNOTATION_SIGNS[AnnotationKind.CHECKPOINT]
+                self.set_pixel(_LEFT + column, rows, sign, self._style("mark"))
 
 
 def _column(x: float, span: Span, cells: int) -> int | None:
-    """The cell that has `x`; `None` where it is not seen."""
+    """The cell that `x` is in; `None` where it is not seen."""
     if not span[0] <= x <= span[1]:
         return None
     return min(cells - 1, int((x - span[0]) / (span[1] - span[0]) * cells))
 
 
-def _one_per_column(picture: ChartFrame, cells: int) -> dict[int, PlacedMark]:
-    """Of those that share a cell, the one that most explains what is seen."""
+def _one_per_column(frame: ChartFrame, cells: int) -> dict[int, PlacedAnnotation]:
+    """The annotation of each cell; of several, the one that most explains what is seen."""
     order = list(AnnotationKind)
-    found: dict[int, PlacedMark] = {}
-    for placed in picture.marks:
-        if (at := _column(placed.x, picture.span, cells)) is not None and (
-            at not in found or order.index(placed.mark.kind) < order.index(found[at].mark.kind)
+    by_column: dict[int, PlacedAnnotation] = {}
+    for placed in frame.annotations:
+        column, rank = _column(placed.x, frame.span, cells), order.index(placed.annotation.kind)
+        if column is not None and (
+            column not in by_column or rank < order.index(by_column[column].annotation.kind)
         ):
-            found[at] = placed
-    return found
+            by_column[column] = placed
+    return by_column
 
 
-def _title(picture: ChartFrame, width: int) -> Content:
+def _title(frame: ChartFrame, width: int) -> Content:
     """Name, what is read and its unit, as far as there is room."""
-    chart = picture.chart
+    chart = frame.chart
     title = Content.styled(shortened(clean_line(chart.title), width - 4), "bold")
-    facts = [shown_unit(chart.unit), "log" if picture.log else ""]
+    facts = [shown_unit(chart.unit), "log" if frame.log else ""]
     parts = [
         (
             f" {clean_line(reading.label)} {figure(reading.value, chart.unit)}"
@@ -250,7 +258,7 @@ def _title(picture: ChartFrame, width: int) -> Content:
             else f" {figure(reading.value, chart.unit)}",
             LINE_COLOURS[reading.style] if reading.label else "bold $accent",
         )
-        for reading in picture.readings
+        for reading in frame.readings
     ]
     for text, style in (*parts, *((f" {fact}", "$foreground 60%") for fact in facts if fact)):
         if title.cell_length + len(text) > width - 4:

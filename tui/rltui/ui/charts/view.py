@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 Span = tuple[float, float]
 _SMOOTHINGS = (1, 5, 20, 100)
 """Points that a mean is of."""
-_NARROWEST = 2.0
+_MIN_SPAN = 2.0
 """Steps or seconds that are seen at least."""
 
 
@@ -25,53 +25,54 @@ class View:
     """Outliers may be cut off."""
     cursor: float | None = None
     """Where all series are read; `None`: at their ends."""
-    marks: bool = True
+    annotations: bool = True
+    """Whether they are drawn."""
     log: frozenset[str] = frozenset()
-    """Charts whose scale is the other one than usual."""
+    """Ids of charts whose scale is not their default one."""
 
-    def switched(self, what: str, chart: str) -> View:
-        """With one of them the other way: `by_time`, `robust`, `marks`, `smoothing`, or `log` of a chart."""
-        match what:
+    def toggle(self, switch: str, chart_id: str) -> View:
+        """Switch `by_time`, `robust`, `marks`, `smoothing`, or `log` of a chart."""
+        match switch:
             case "by_time":
                 return replace(self, by_time=not self.by_time, window=None, cursor=None)
             case "robust":
                 return replace(self, robust=not self.robust)
             case "marks":
-                return replace(self, marks=not self.marks)
+                return replace(self, annotations=not self.annotations)
             case "smoothing":
-                at = (_SMOOTHINGS.index(self.smoothing) + 1) % len(_SMOOTHINGS)
-                return replace(self, smoothing=_SMOOTHINGS[at])
+                index = (_SMOOTHINGS.index(self.smoothing) + 1) % len(_SMOOTHINGS)
+                return replace(self, smoothing=_SMOOTHINGS[index])
             case _:
-                return replace(self, log=self.log ^ {chart})
+                return replace(self, log=self.log ^ {chart_id})
 
-    def reading(self, x: float, whole: Span) -> View:
-        """With the cursor there, or at the end of the axis, and what is seen moved so that it is seen."""
-        low, high = whole
+    def read_at(self, x: float, full_span: Span) -> View:
+        """With the cursor there, or at the end of the axis; the window moves until it has the cursor."""
+        low, high = full_span
         x = min(max(x, low), high)
         window = self.window
         if window is not None and not window[0] <= x <= window[1]:
-            window = _inside(x - (window[1] - window[0]) / 2, window[1] - window[0], whole)
+            window = _inside(x - (window[1] - window[0]) / 2, window[1] - window[0], full_span)
         return replace(self, cursor=x, window=window)
 
-    def panned(self, share: float, whole: Span) -> View:
-        """Seeing what is `share` of the width further on."""
+    def pan(self, share: float, full_span: Span) -> View:
+        """With the window moved by a share of its width."""
         if self.window is None:
             return self
         width = self.window[1] - self.window[0]
-        return replace(self, window=_inside(self.window[0] + share * width, width, whole))
+        return replace(self, window=_inside(self.window[0] + share * width, width, full_span))
 
-    def scaled(self, factor: float, whole: Span) -> View:
-        """Seeing `factor` times as much of the axis, around the cursor or else up to the same end."""
-        low, high = self.window or whole
+    def scale(self, factor: float, full_span: Span) -> View:
+        """With a window `factor` times as wide, around the cursor or else up to the same end."""
+        low, high = self.window or full_span
         width = (high - low) * factor
-        if width >= whole[1] - whole[0]:
+        if width >= full_span[1] - full_span[0]:
             return replace(self, window=None)
-        if width < _NARROWEST:
+        if width < _MIN_SPAN:
             return self
         middle = high if self.cursor is None else self.cursor
-        return replace(self, window=_inside(middle - (middle - low) / (high - low) * width, width, whole))
+        return replace(self, window=_inside(middle - (middle - low) / (high - low) * width, width, full_span))
 
 
-def _inside(start: float, width: float, whole: Span) -> Span:
-    start = min(max(start, whole[0]), whole[1] - width)
+def _inside(start: float, width: float, full_span: Span) -> Span:
+    start = min(max(start, full_span[0]), full_span[1] - width)
     return start, start + width

@@ -15,7 +15,7 @@ from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext
 from rltui.ui.base_screen import SCREEN_KEYS
-from rltui.ui.charts.board import Run
+from rltui.ui.charts.model import Run
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.screens.metrics import MetricsScreen

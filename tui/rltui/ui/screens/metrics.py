@@ -23,12 +23,12 @@ from rltui.ui.actions import Footer, InPalette, KeyContext, Scope
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
 from rltui.ui.charts import export
-from rltui.ui.charts.board import ChartModel, Run
+from rltui.ui.charts.captions import annotation_lines, legend, line_below, reading_lines, title_facts
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.grid import ChartGrid
+from rltui.ui.charts.model import ChartModel, Run
 from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
-from rltui.ui.charts.words import event_lines, legend, line_below, reading_lines, title_facts
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.messages import waiting
 from rltui.ui.shared import AppState, ExperimentState
@@ -100,18 +100,18 @@ class MetricsScreen(BaseScreen):
 
     def __init__(self, home: AppState, shared: ExperimentState | None = None) -> None:
         super().__init__(home, shared)
-        self.shared.watch("connection", self._show_words)
-        self._board: ChartModel | None = None
+        self.shared.watch("connection", self._show_captions)
+        self._model: ChartModel | None = None
         self._view = View()
         self._pins: tuple[str, ...] = ()
-        self._words = ""
+        self._pattern = ""
         self._problem = ""
-        self._go_to: float | None = None
+        self._sought_time: float | None = None
         """A moment that the cursor is to go to, once what was then is read."""
         self._wake = asyncio.Event()
         self._loaded: tuple[Chart, ...] = ()
-        self._found: tuple[tuple[SeriesKey, ...], tuple[str, ...], str] | None = None
-        """What the charts were last looked for in."""
+        self._selected_by: tuple[tuple[SeriesKey, ...], tuple[str, ...], str] | None = None
+        """Series, pins and pattern by which the charts were selected last."""
         self._title = Static(id="metrics-title", markup=False)
         self._filter = Input(
             placeholder="regular expression: titles and names", id="metrics-filter", compact=True
@@ -143,7 +143,7 @@ class MetricsScreen(BaseScreen):
 
     def go_to(self, at: float, component: str | None) -> None:
         del component
-        self._go_to = at
+        self._sought_time = at
         self._wake.set()
 
     def opened(self) -> Sequence[Run]:
@@ -153,51 +153,51 @@ class MetricsScreen(BaseScreen):
     # values in
 
     async def _follow(self) -> None:
-        if self._board is None:
-            self._show_words()
+        if self._model is None:
+            self._show_captions()
             try:
                 async with waiting(self.app, "Opening the metrics"):
                     self._pins = await asyncio.to_thread(self.experiment.pins)
-                    self._board = ChartModel(await asyncio.to_thread(self.opened))
+                    self._model = ChartModel(await asyncio.to_thread(self.opened))
             except RltuiError as error:
                 self._problem = clean_line(error.title)
         while True:
             self._wake.clear()
             began = time.process_time()
-            if self._board is not None:
-                await self._catch_up(self._board)
+            if self._model is not None:
+                await self._catch_up(self._model)
             work = (time.process_time() - began) * _PAUSE_PER_WORK
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(max(_INTERVAL_S, work), _LONGEST_PAUSE_S)):
                     await self._wake.wait()
 
-    async def _catch_up(self, board: ChartModel) -> None:
-        """Read what is new of what is seen, and draw it."""
+    async def _catch_up(self, model: ChartModel) -> None:
+        """Read what is new of the charts that are seen, and draw them."""
         async with waiting(self.app, "Reading the metrics"):
-            is_new = await asyncio.to_thread(board.look)
-        is_new = self._find(board) or is_new
-        seen = self._grid.charts if self._grid.zoomed and self.has_class("-wide") else self._grid.shown
-        if is_new or seen != self._loaded:
-            await asyncio.to_thread(board.load, seen)
-            self._loaded = seen
+            is_new = await asyncio.to_thread(model.poll)
+        is_new = self._select_charts(model) or is_new
+        visible = self._grid.charts if self._grid.zoomed and self.has_class("-wide") else self._grid.in_view
+        if is_new or visible != self._loaded:
+            await asyncio.to_thread(model.load, visible)
+            self._loaded = visible
             is_new = True
-        with suppress(RltuiError):  # the charts are worth seeing without marks
-            found = marks(await self.experiment.journal())
-            is_new, board.marks = is_new or found != board.marks, found
-        if self._go_to is not None and (x := board.place_of(self._go_to, self._view)) is not None:
-            self._view, self._go_to = self._view.reading(x, board.whole(self._view)), None
+        with suppress(RltuiError):  # the charts are worth seeing without annotations
+            annotations = marks(await self.experiment.journal())
+            is_new, model.annotations = is_new or annotations != model.annotations, annotations
+        if self._sought_time is not None and (x := model.x_of(self._sought_time, self._view)) is not None:
+            self._view, self._sought_time = self._view.read_at(x, model.full_span(self._view)), None
             is_new = True
         if is_new:
             self._draw()
 
-    def _find(self, board: ChartModel) -> bool:
-        """Which charts there are. Returns whether that is another question than the last one."""
-        state = (board.keys, self._pins, self._words)
-        if state == self._found:
+    def _select_charts(self, model: ChartModel) -> bool:
+        """Select the charts by series, pins and pattern; returns whether these have changed."""
+        state = (model.keys, self._pins, self._pattern)
+        if state == self._selected_by:
             return False
-        self._found = state
+        self._selected_by = state
         try:
-            self._grid.take(charts(board.keys, pins=self._pins, words=self._words))
+            self._grid.set_charts(charts(model.keys, pins=self._pins, pattern=self._pattern))
             self._problem = ""
         except re.error as error:
             self._problem = f"no regular expression: {error}"
@@ -210,31 +210,31 @@ class MetricsScreen(BaseScreen):
         self._wake.set()
 
     def _draw(self) -> None:
-        if (board := self._board) is not None:
+        if (model := self._model) is not None:
             with self.app.batch_update():
-                self._grid.draw(lambda chart: board.picture(chart, self._view))
-        self._show_words()
+                self._grid.draw(lambda chart: model.frame(chart, self._view))
+        self._show_captions()
 
-    def _show_words(self) -> None:
+    def _show_captions(self) -> None:
         if not self.is_open:
             return
-        board, view = self._board, self._view
-        count, series = len(self._grid.charts), len(board.keys) if board is not None else None
-        facts = title_facts(count, series, view, self._words)
-        names = (legend(board),) if board is not None and len(board.runs) > 1 else ()
+        model, view = self._model, self._view
+        count, series = len(self._grid.charts), len(model.keys) if model is not None else None
+        facts = title_facts(count, series, view, self._pattern)
+        names = (legend(model),) if model is not None and len(model.runs) > 1 else ()
         self._title.update(self.shared.heading(*names, *facts, problem=self._problem))
-        if board is None:
+        if model is None:
             return
         now, cells = self.shared.clock(), self._grid.cells
-        self._line.update(line_below(board, view, cells, now) if count else self._nothing())
+        self._line.update(line_below(model, view, cells, now) if count else self._nothing())
         if self._grid.zoomed:
-            self._events.update(event_lines(board, view, max(1, min(6, self.size.height // 6))))
-            self._readings.update(reading_lines(board, view, self._loaded, self._grid.chosen))
+            self._events.update(annotation_lines(model, view, max(1, min(6, self.size.height // 6))))
+            self._readings.update(reading_lines(model, view, self._loaded, self._grid.chosen))
 
     def _nothing(self) -> str:
-        return "Nothing matches: esc shows all again." if self._words else "No value was measured yet."
+        return "Nothing matches: esc shows all again." if self._pattern else "No value was measured yet."
 
-    def _look(self, view: View) -> None:
+    def _set_view(self, view: View) -> None:
         if view != self._view:
             self._view = view
             self._draw()
@@ -284,43 +284,43 @@ class MetricsScreen(BaseScreen):
 
     def action_cursor(self, cells: int) -> None:
         """Along the axis, a cell at a time, at least a step."""
-        if (board := self._board) is None:
+        if (model := self._model) is None:
             return
-        whole = board.whole(self._view)
-        low, high = self._view.window or whole
+        full_span = model.full_span(self._view)
+        low, high = self._view.window or full_span
         per_cell = (high - low) / self._grid.cells
         if not self._view.by_time:
             per_cell = max(1.0, round(per_cell))
-        at = high if self._view.cursor is None else self._view.cursor + cells * per_cell
-        self._look(self._view.reading(at, whole))
+        cursor = high if self._view.cursor is None else self._view.cursor + cells * per_cell
+        self._set_view(self._view.read_at(cursor, full_span))
 
     def action_mark(self, direction: int) -> None:
-        if (board := self._board) is None:
+        if (model := self._model) is None:
             return
-        at = self._view.cursor
-        low, high = board.whole(self._view)
-        places = [each.x for each in board.placed_marks(self._view) if low <= each.x <= high]
+        cursor = self._view.cursor
+        low, high = model.full_span(self._view)
+        positions = [placed.x for placed in model.placed_annotations(self._view) if low <= placed.x <= high]
         if direction > 0:
-            found = [x for x in places if at is not None and x > at]
+            ahead = [x for x in positions if cursor is not None and x > cursor]
         else:
-            found = [x for x in reversed(places) if at is None or x < at]
-        if found:
-            self._look(self._view.reading(found[0], (low, high)))
+            ahead = [x for x in reversed(positions) if cursor is None or x < cursor]
+        if ahead:
+            self._set_view(self._view.read_at(ahead[0], (low, high)))
 
     def action_pan(self, direction: int) -> None:
-        if (board := self._board) is not None:
-            self._look(self._view.panned(direction * _PAN, board.whole(self._view)))
+        if (model := self._model) is not None:
+            self._set_view(self._view.pan(direction * _PAN, model.full_span(self._view)))
 
     def action_scale(self, factor: float) -> None:
-        if (board := self._board) is not None:
-            self._look(self._view.scaled(factor, board.whole(self._view)))
+        if (model := self._model) is not None:
+            self._set_view(self._view.scale(factor, model.full_span(self._view)))
 
     def action_reset(self) -> None:
-        self._look(replace(self._view, window=None, cursor=None))
+        self._set_view(replace(self._view, window=None, cursor=None))
 
     def action_switch(self, what: str) -> None:
         if (chart := self._grid.chosen) is not None:
-            self._look(self._view.switched(what, chart.id))
+            self._set_view(self._view.toggle(what, chart.id))
 
     def action_search(self) -> None:
         self._filter.add_class("-shown")
@@ -328,7 +328,7 @@ class MetricsScreen(BaseScreen):
 
     @on(Input.Changed, "#metrics-filter")
     def _searched(self, event: Input.Changed) -> None:
-        self._words = event.value
+        self._pattern = event.value
         self._wake.set()
 
     @on(Input.Submitted, "#metrics-filter")
@@ -350,13 +350,13 @@ class MetricsScreen(BaseScreen):
             self.notify(clean(str(error)), severity="warning", markup=False)
 
     def action_save(self) -> None:
-        if self._board is not None and (chart := self._grid.chosen) is not None:
-            self.work(self._save(self._board, chart), changes=False)
+        if self._model is not None and (chart := self._grid.chosen) is not None:
+            self.work(self._save(self._model, chart), changes=False)
 
-    async def _save(self, board: ChartModel, chart: Chart) -> None:
+    async def _save(self, model: ChartModel, chart: Chart) -> None:
         documents = {
-            f"{chart.id}.svg": export.svg(board.picture(chart, self._view), self.experiment.name),
-            f"{chart.id}.csv": export.csv(board.lines_of(chart)),
+            f"{chart.id}.svg": export.svg(model.frame(chart, self._view), self.experiment.name),
+            f"{chart.id}.csv": export.csv(model.lines_of(chart)),
         }
         try:
             async with waiting(self.app, "Saving the chart"):
