@@ -43,14 +43,13 @@ from rltui.ui.states import (
 from rltui.ui.widgets.bars import bar_lines, header_line
 from rltui.ui.widgets.knob_table import (
     by_section,
-    change_text,
     knob_columns,
     knob_groups,
     knob_line,
     name_in_section,
-    readers_text,
     table_note,
 )
+from rltui.views.knob import change_text
 
 NASTY = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf[red]"
 
@@ -321,12 +320,6 @@ def test_knob_line_marks_problems_and_changes() -> None:
 def test_table_note_counts_errors_and_changes() -> None:
     table = knob_table(problems=(Problem(message="x"),))
     assert table_note(table).plain == "✗ 1 error · 1 change waits for a restart: A"
-
-
-@pytest.mark.parametrize(("width", "words"), [(11, "3 readers"), (5, "o t i"), (3, "oti"), (2, "")])
-def test_readers_are_shortened_where_they_do_not_fit(width: int, words: str) -> None:
-    assert readers_text(("orchestrator", "trainer"), 11) == "orch train"
-    assert readers_text(("orchestrator", "trainer", "inference"), width) == words
 
 
 @pytest.mark.parametrize(

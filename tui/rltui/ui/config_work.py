@@ -20,7 +20,7 @@ from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog, PlanD
 from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.shared import ExperimentState, TextDraft
 from rltui.ui.text import clean, clean_line
-from rltui.ui.widgets.knob_table import change_text
+from rltui.views.knob import change_text
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -41,7 +41,10 @@ class ConfigWork:
         """Let a person choose the knob first, among those that `reader` has."""
         staged = self._shared.staged.edits
         choices = {
-            knob.key: (f"{clean_line(knob.key)} = {change_text(knob, staged)}", clean_line(knob.help))
+            knob.key: (
+                f"{clean_line(knob.key)} = {clean_line(change_text(knob, staged))}",
+                clean_line(knob.help),
+            )
             for knob in knobs
         }
         chosen = await self._app.push_screen_wait(ChoiceMenu(f"Knobs of {clean_line(reader)}", choices))

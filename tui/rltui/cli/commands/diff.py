@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import diff as paint_diff
 from rltui.cli.colour import paint
-from rltui.cli.commands.knobs import KnobRow, is_changed, read_table, toml_text
+from rltui.cli.commands.knobs import read_table
 from rltui.cli.status_text import read_status
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
@@ -19,6 +19,7 @@ from rltui.core.states import ALIVE_STATES
 from rltui.errors import UsageError
 from rltui.services.config.origins import origin
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.views.knob import KnobRow, is_changed, toml_text
 
 if TYPE_CHECKING:
     from rltui.core.config_report import ConfigDiff

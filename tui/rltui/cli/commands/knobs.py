@@ -15,24 +15,15 @@ from typing import Any
 
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint, signed
-from rltui.cli.table import Column, Row, print_table
+from rltui.cli.table import Row, print_table, view_cells, view_shapes
 from rltui.client import launch
 from rltui.core.knobs import IN_TEXT, pattern, rank
-from rltui.core.toml.values import format_value
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.views.knob import range_text
+from rltui.views.knob import VIEW, KnobRow
 
-KnobRow = dict[str, Any]
-"""`KnobInfo`, as JSON has it."""
-_COLUMNS = (
-    Column("KEY", least=24, cut="start"),
-    Column("VALUE", least=12),
-    Column("UNIT", least=6, goes=4),
-    Column("DEFAULT", least=8, goes=2),
-    Column("ALLOWED", least=10, goes=3),
-    Column("READ BY", least=10, goes=1),
-)
+_COLUMNS = VIEW.named(("key", "value", "unit", "default", "allowed", "read by"))
+_ALL_COLUMNS = VIEW.named(("key", "value", "unit", "default", "all allowed", "read by"))
 
 
 def show_knobs(arguments: argparse.Namespace) -> int:
@@ -96,46 +87,18 @@ def _print_rows(rows: Sequence[KnobRow], words: Sequence[str], *, verbose: bool)
     rows = sorted(rows, key=lambda row: (ranks[row["key"]], row["file"], _table(row)))
     place: tuple[str, str] | None = None
     lines: list[Row] = []
+    columns = _ALL_COLUMNS if verbose else _COLUMNS
     for row in rows:
         if place != (row["file"], _table(row)):
             place = (row["file"], _table(row))
             file = os.path.relpath(row["file"])
             lines.append(paint(f"{file}  [{place[1]}]" if place[1] else file, "key"))
-        lines.append(_cells(row, verbose=verbose))
+        lines += view_cells(columns, [row], 0.0)
         if row["help"] and (verbose or ranks[row["key"]] >= IN_TEXT):
             meaning = pattern(words).sub(r"[\g<0>]", row["help"])
             lines.append(paint(f"      {meaning}", "faint"))
-    print_table(_COLUMNS, lines, indent="  ")
+    print_table(view_shapes(columns), lines, indent="  ")
 
 
 def _table(row: KnobRow) -> str:
     return str(row["key"]).rpartition(".")[0]
-
-
-def is_changed(row: KnobRow) -> bool:
-    return bool(row["is_running"] and row["running"] != row["value"] and not row.get("overridden"))
-
-
-def _cells(row: KnobRow, *, verbose: bool) -> tuple[str, ...]:
-    """A row of `_COLUMNS`; of many choices the first few, unless `verbose`."""
-    value = toml_text(row["value"])
-    if is_changed(row):
-        value = paint(f"{toml_text(row['running'])} → {value}", "busy")
-    elif not row["is_set"]:
-        value = paint("not set" if row["value"] is None else f"{value} (default)", "faint")
-    if row.get("overridden"):
-        value += f" (runs with {toml_text(row['running'])})"
-    default = "" if row["default"] is None else toml_text(row["default"])
-    choices = row["choices"] if verbose else row["choices"][:_MOST_CHOICES]
-    others = len(row["choices"]) - len(choices)
-    allowed = range_text(row["bounds"]) or "|".join([*choices, *([f"… {others} more: -v"] if others else [])])
-    return row["key"], value, row["unit"], default, allowed, " ".join(row["readers"])
-
-
-def toml_text(value: object) -> str:
-    """A value as TOML; `—` where there is none."""
-    return "—" if value is None else format_value(value)
-
-
-_MOST_CHOICES = 3
-"""Optimizers of transformers are 43."""

@@ -29,11 +29,9 @@ from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.knob_table import (
     SEVERITY_MARKS,
-    change_text,
     knob_detail,
     name_cells,
     name_in_section,
-    readers_text,
     row_mark,
     section_of,
     table_note,
@@ -41,6 +39,7 @@ from rltui.ui.widgets.knob_table import (
     worst_problem,
 )
 from rltui.ui.widgets.row_list import LIST_KEYS, CursorKeys, Row, RowList
+from rltui.views.knob import change_text, readers_text
 
 _GAP = 2
 _EXTRA = (("default", 10), ("running", 10), ("unit", 9), ("readers", 12), ("meaning", 24))
@@ -75,7 +74,7 @@ class Columns:
 def columns_for(knobs: Sequence[KnobInfo], staged: Mapping[str, Any], width: int) -> Columns:
     """Share out `width` cells; what is left over goes to the meaning, or else to the value."""
     names = max((len(clean_line(name_in_section(knob.key))) for knob in knobs), default=0)
-    values = max((len(change_text(knob, staged)) for knob in knobs), default=0)
+    values = max((len(clean_line(change_text(knob, staged))) for knob in knobs), default=0)
     room = max(0, width - 2)
     name = min(max(names, 8), max(8, room * 2 // 5))
     value = min(max(values, 8), max(8, room // 4))
@@ -128,7 +127,7 @@ def _line(knob: KnobInfo, columns: Columns, table: KnobTable, staged: Mapping[st
     name = name_cells(name_in_section(knob.key), columns.name)
     if not knob.known:
         name = name.stylize(FAINT)
-    value = shortened(change_text(knob, staged), columns.value).ljust(columns.value)
+    value = shortened(clean_line(change_text(knob, staged)), columns.value).ljust(columns.value)
     line = Content.assemble(
         row_mark(knob, worst_problem(knob, table.problems), staged),
         " ",
@@ -150,7 +149,7 @@ def _cell(knob: KnobInfo, column: str, cells: int) -> str:
         case "unit":
             return clean_line(knob.unit)
         case "readers":
-            return readers_text(knob.readers, cells)
+            return clean_line(readers_text(knob.readers, cells))
         case _:
             return clean_line(knob.help) if knob.known else "not in the knob table"
 

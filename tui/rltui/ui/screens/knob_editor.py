@@ -30,7 +30,6 @@ from rltui.ui.screens.dialogs import DialogBase, KeyHint, PlanDialog, keys_line
 from rltui.ui.shared import StagedEdits, edit_request
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line, value_text
-from rltui.ui.widgets.knob_table import origin_text
 from rltui.ui.widgets.value_fields import (
     FractionBar,
     FractionValue,
@@ -39,6 +38,7 @@ from rltui.ui.widgets.value_fields import (
     ValueSubmitted,
     value_editor,
 )
+from rltui.views.knob import origin_text
 
 PLAN_DELAY_S = 0.15
 """Typing is quicker than planning."""
@@ -73,7 +73,7 @@ def _facts_text(knob: KnobInfo) -> str:
     """File, running and default value, bounds, readers."""
     in_file = value_text(knob.value) if knob.is_set else "nothing"
     running = f"running {value_text(knob.running)}" if knob.is_running else "nothing runs"
-    rest = origin_text(knob).removeprefix("not in the file").removeprefix(" · ")
+    rest = clean_line(origin_text(knob)).removeprefix("not in the file").removeprefix(" · ")
     return " · ".join(
         part for part in (f"{clean_line(knob.file.rpartition('/')[2])} says {in_file}", running, rest) if part
     )

@@ -14,15 +14,14 @@ from textual.message import Message
 from textual.widgets import Static
 
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
-from rltui.core.secrets import masked
-from rltui.core.text import listed, shortened
+from rltui.core.text import shortened
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.shared import ExperimentState, StagedEdits
-from rltui.ui.text import clean_line, value_text
+from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import LIST_KEYS, Row, RowList
-from rltui.views.knob import range_text
+from rltui.views.knob import NOTHING_STAGED, change_text, origin_text, readers_text
 
 _RUN_SECTION = "run"
 """Heading of the keys without a section."""
@@ -50,8 +49,6 @@ def by_section(knobs: Iterable[KnobInfo]) -> dict[str, list[KnobInfo]]:
 
 _INDENT = "  "
 """A knob's name below its heading; a mark or the cursor takes its first cell."""
-_SHORT_NAMES = {"inference": "infer", "orchestrator": "orch", "trainer": "train"}
-_NOTHING_STAGED: Mapping[str, Any] = {}
 _STAGED_MARK = "+"
 """Before a knob whose new value is collected, not written."""
 SEVERITY_MARKS = {
@@ -66,36 +63,14 @@ _MAX_WIDTH = 64
 """Rows do not grow beyond it: the eye must find from a name to its value."""
 
 
-def readers_text(readers: tuple[str, ...], width: int) -> str:
-    """`orch train`, or what fits into `width` cells: `3 readers`, `o t i`, `oti`, nothing."""
-    initials = [clean_line(name)[:1] for name in readers]
-    texts = (
-        " ".join(_SHORT_NAMES.get(name, clean_line(name)[:5]) for name in readers),
-        f"{len(readers)} readers",
-        " ".join(initials),
-        "".join(initials),
-    )
-    return next((text for text in texts if len(text) <= width), "")
-
-
-def change_text(knob: KnobInfo, staged: Mapping[str, Any] = _NOTHING_STAGED) -> str:
-    """`128`; `128 → 64` where the file differs from what runs; `64 ⇒ 32` where 32 is collected."""
-    if knob.key in staged:
-        value = masked(knob.key, staged[knob.key])
-        return f"{value_text(knob.value)} ⇒ {'default' if value is None else value_text(value)}"
-    if knob.changed:
-        return f"{value_text(knob.running)} → {value_text(knob.value)}"
-    return value_text(knob.value)
-
-
-def value_style(knob: KnobInfo, staged: Mapping[str, Any] = _NOTHING_STAGED) -> str:
+def value_style(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
     if knob.key in staged:
         return "bold $text-accent"
     return "bold $text-warning" if knob.changed else ("" if knob.is_set else "$foreground 60%")
 
 
 def row_mark(
-    knob: KnobInfo, problem: Problem | None, staged: Mapping[str, Any] = _NOTHING_STAGED
+    knob: KnobInfo, problem: Problem | None, staged: Mapping[str, Any] = NOTHING_STAGED
 ) -> tuple[str, str]:
     """The first cell of a row: a problem, or a collected edit."""
     if problem is not None:
@@ -112,7 +87,9 @@ def unwritten(shared: ExperimentState) -> tuple[str, ...]:
     """What is lost with the app, a line each: collected edits, texts that came out of an editor."""
     edits = shared.staged.edits
     lines = [
-        f"{clean_line(each.key)} {change_text(each, edits)}" for each in shared.knobs if each.key in edits
+        f"{clean_line(each.key)} {clean_line(change_text(each, edits))}"
+        for each in shared.knobs
+        if each.key in edits
     ]
     return (*lines, *(f"the text of {clean_line(path)}" for path in shared.drafts))
 
@@ -129,12 +106,13 @@ class KnobColumns:
     """Of the last column; 0 leaves it out."""
 
 
-def knob_columns(table: KnobTable, width: int, staged: Mapping[str, Any] = _NOTHING_STAGED) -> KnobColumns:
+def knob_columns(table: KnobTable, width: int, staged: Mapping[str, Any] = NOTHING_STAGED) -> KnobColumns:
     """Share out `width` cells: names and values first, then as much of the readers as all rows have left."""
     values = max(_MIN_VALUE_WIDTH, width // 3)
     longest = max(
         (
-            len(clean_line(name_in_section(knob.key))) + min(len(change_text(knob, staged)), values)
+            len(clean_line(name_in_section(knob.key)))
+            + min(len(clean_line(change_text(knob, staged))), values)
             for knob in table.knobs
         ),
         default=0,
@@ -142,7 +120,7 @@ def knob_columns(table: KnobTable, width: int, staged: Mapping[str, Any] = _NOTH
     needed = len(_INDENT) + longest + 1
     readers = 0
     for most in _READERS_WIDTHS:
-        readers = max((len(readers_text(knob.readers, most)) for knob in table.knobs), default=0)
+        readers = max((len(clean_line(readers_text(knob.readers, most))) for knob in table.knobs), default=0)
         if needed + 1 + readers <= width:
             break
     else:
@@ -163,13 +141,13 @@ def knob_line(
     knob: KnobInfo,
     columns: KnobColumns,
     problem: Problem | None,
-    staged: Mapping[str, Any] = _NOTHING_STAGED,
+    staged: Mapping[str, Any] = NOTHING_STAGED,
     *,
     has_section: bool = True,
 ) -> Content:
     """One row: mark, name, value, readers. `has_section`: its heading names that."""
     width = columns.width - len(_INDENT) - (columns.readers + 1 if columns.readers else 0)
-    value = change_text(knob, staged)
+    value = clean_line(change_text(knob, staged))
     full_name = name_in_section(knob.key) if has_section else knob.key
     value = shortened(value, max(columns.values, width - len(clean_line(full_name)) - 1))
     name = name_cells(full_name, max(0, width - len(value) - 1))
@@ -181,28 +159,9 @@ def knob_line(
         (value, value_style(knob, staged)),
     )
     if columns.readers:
-        readers = readers_text(knob.readers, columns.readers).ljust(columns.readers)
+        readers = clean_line(readers_text(knob.readers, columns.readers)).ljust(columns.readers)
         line += Content.styled(f" {readers}", "$foreground 60%")
     return line
-
-
-def _bounds_text(knob: KnobInfo) -> str:
-    """`1 to 4096 rollouts`, `1 or more`, `one of a, b`; empty where anything goes."""
-    if knob.choices:
-        return f"one of {', '.join(clean_line(choice) for choice in knob.choices)}"
-    return f"{range_text(knob.bounds)} {clean_line(knob.unit)}".strip()
-
-
-def origin_text(knob: KnobInfo) -> str:
-    """Where the value comes from and what else it may be."""
-    parts = [] if knob.is_set else ["not in the file"]
-    if knob.default is not None:
-        parts.append(f"default {value_text(knob.default)}")
-    if bounds := _bounds_text(knob):
-        parts.append(bounds)
-    if knob.readers:
-        parts.append(f"read by {listed(knob.readers)}")
-    return " · ".join(parts)
 
 
 def knob_detail(knob: KnobInfo | None, problem: Problem | None) -> Content:
@@ -215,7 +174,7 @@ def knob_detail(knob: KnobInfo | None, problem: Problem | None) -> Content:
         spans.append((f"{mark} {clean_line(problem.message)}\n", style))
     if knob.help:
         spans.append((f"{clean_line(knob.help)}\n", ""))
-    spans.append((origin_text(knob), "$foreground 60%"))
+    spans.append((clean_line(origin_text(knob)), "$foreground 60%"))
     return Content.assemble(*spans)
 
 

@@ -1,0 +1,51 @@
+"""How knobs are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rltui.core.config_report import KnobInfo
+from rltui.views.knob import VIEW, change_text, readers_text
+from rltui.views.table import Cell
+
+
+def row(**fields: Any) -> dict[str, Any]:
+    return KnobInfo(**{"key": "seed", "file": "rl.toml", "is_set": True, **fields}).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    ("fields", "cell"),
+    [
+        ({"value": 2}, Cell("2")),
+        ({"value": 2, "is_set": False}, Cell("2 (default)", "faint")),
+        ({"is_set": False}, Cell("not set", "faint")),
+        ({"value": 2, "running": 1, "is_running": True}, Cell("1 → 2", "busy")),
+        ({"value": 2, "running": 3, "is_running": True, "overridden": True}, Cell("2 (runs with 3)")),
+    ],
+    ids=str,
+)
+def test_a_value_is_told_beside_what_runs(fields: dict[str, Any], cell: Cell) -> None:
+    (value,) = VIEW.named(["value"])
+    assert value.cell(row(**fields), 0.0) == cell
+
+
+def test_of_many_choices_the_first_are_named_unless_all_are_wanted() -> None:
+    knob = row(choices=("a", "b", "c", "d", "e"))
+    few, every = (column.cell(knob, 0.0).text for column in VIEW.named(["allowed", "all allowed"]))
+    assert (few, every) == ("a|b|c|… 2 more: -v", "a|b|c|d|e")
+
+
+def test_a_collected_value_and_one_that_waits_for_a_restart() -> None:
+    knob = KnobInfo(key="seed", file="rl.toml", value=64, running=128, is_running=True, is_set=True)
+    assert change_text(knob) == "128 → 64"
+    assert change_text(knob, {"seed": 32}) == "64 ⇒ 32"
+    assert change_text(knob, {"seed": None}) == "64 ⇒ default"
+
+
+@pytest.mark.parametrize(
+    ("width", "text"), [(20, "orch train infer"), (10, "3 readers"), (5, "o t i"), (3, "oti"), (2, "")]
+)
+def test_readers_are_named_as_far_as_there_is_room(width: int, text: str) -> None:
+    assert readers_text(("orchestrator", "trainer", "inference"), width) == text
