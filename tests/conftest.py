@@ -90,10 +90,12 @@ class Box:
 
     def component(self, name: str, *, experiment: str | None = None) -> dict[str, Any]:
         """Status of one component, by the way that costs least: it is asked for again and again."""
-        status = self._asked(experiment) or self.json("status", *([experiment] if experiment else []))
+        status = self._ask_supervisor(experiment) or self.json(
+            "status", *([experiment] if experiment else [])
+        )
         return next(item for item in status["components"] if item["id"] == name)
 
-    def _asked(self, experiment: str | None) -> dict[str, Any] | None:
+    def _ask_supervisor(self, experiment: str | None) -> dict[str, Any] | None:
         """The supervisor's answer, as the command line would pass it on. `None` where that would have to
         choose, or to start something.
         """

@@ -36,14 +36,14 @@ OFTEN = 3
 CLOCK = "RLTUI_TEST_CLOCK"
 """Variable that makes the clock of a command stand still at so many seconds since 1970."""
 USUAL = {**os.environ, "LANG": "C.UTF-8"}
-asked: Counter[frozenset[tuple[str, str]]] = Counter()
+environment_uses: Counter[frozenset[tuple[str, str]]] = Counter()
 
 
 def can_run(env: Mapping[str, str]) -> bool:
     """It is worth a server: this environment is the usual one, or has been asked for several times."""
     early = _early(env)
-    asked[early] += 1
-    return early == _early(USUAL) or asked[early] >= OFTEN
+    environment_uses[early] += 1
+    return early == _early(USUAL) or environment_uses[early] >= OFTEN
 
 
 def run(

@@ -28,7 +28,7 @@ class Paint:
     bg: tuple[int, ...] = ()
     attributes: frozenset[int] = field(default_factory=frozenset)
 
-    def told(self, codes: list[int]) -> Paint:
+    def after(self, codes: list[int]) -> Paint:
         """The paint after `ESC [ codes m`."""
         paint = self
         while codes:
@@ -58,7 +58,7 @@ class ScreenModel:
         self.rows = [[("?", Paint((1,)))] * width for _ in range(height)]
         self.x = self.y = 0
         self.paint = Paint()
-        self.asked = 0
+        self.cursor_requests = 0
         """Number of requests for the position of the cursor."""
         self.unknown: list[str] = []
         self._rest = ""
@@ -106,9 +106,9 @@ class ScreenModel:
             case "K" | "J" if numbers[0] in (0, 2):
                 self._erase(final, whole=numbers[0] == 2)
             case "m":
-                self.paint = self.paint.told(numbers)
+                self.paint = self.paint.after(numbers)
             case "n":
-                self.asked += 1
+                self.cursor_requests += 1
             case _:
                 self.unknown.append(final)
         self.x, self.y = min(max(0, self.x), self.width), min(max(0, self.y), self.height - 1)

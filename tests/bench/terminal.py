@@ -173,7 +173,7 @@ class Terminal:
                 return
             with self._shown:
                 self.bytes_total += len(data)
-                asked = self._screen.asked
+                asked = self._screen.cursor_requests
                 self._screen.feed(data)
                 self.written += data
                 self._look(time.monotonic())
@@ -181,7 +181,7 @@ class Terminal:
             if self._background and b"\x1b]11;?" in data:
                 self.press(f"\x1b]11;rgb:{self._background}\x1b\\")
             if self._answers:
-                self.press("\x1b[1;1R" * (self._screen.asked - asked))
+                self.press("\x1b[1;1R" * (self._screen.cursor_requests - asked))
 
     def _type(self) -> None:
         while True:

@@ -131,7 +131,7 @@ def test_why_a_process_lives_is_what_the_kernel_says(tmp_path: Path, monkeypatch
     (folder / "cmdline").write_bytes(b"/bin/dd\0of=/mnt/nfs/x\0")
     (folder / "wchan").write_text("nfs_wait_bit_killable")
     monkeypatch.setattr(details, "read_stat", lambda pid: ProcessStat(stuck, "D", 1, 1))
-    why = processes.why_it_lives(stuck)
+    why = processes.survival_reason(stuck)
     assert f"pid {stuck.pid} dd is in an uninterruptible sleep (D) in nfs_wait_bit_killable" in why
     monkeypatch.setattr(details, "read_stat", lambda pid: None)
-    assert "has ended meanwhile" in processes.why_it_lives(stuck)
+    assert "has ended meanwhile" in processes.survival_reason(stuck)

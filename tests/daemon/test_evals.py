@@ -28,10 +28,10 @@ class FakeWork:
         """Label of the target → what it waits for."""
         self.without_weights = False
         self.ends = asyncio.Event()
-        self.ended: list[tuple[str, str]] = []
+        self.conclusions: list[tuple[str, str]] = []
         self.changes = asyncio.Event()
 
-    async def completed(self, request: EvalRequest) -> EvalRequest:
+    async def complete_request(self, request: EvalRequest) -> EvalRequest:
         if request.target.kind == "checkpoint" and self.without_weights:
             raise ConfigError("no weights")
         return request.model_copy(update={"env": request.env or "e"})
@@ -63,7 +63,7 @@ class FakeWork:
 
     async def conclude(self, running: QueuedEval, evaluation: Evaluation | None, failure: str) -> None:
         del evaluation
-        self.ended.append((running.request.target.label, failure))
+        self.conclusions.append((running.request.target.label, failure))
 
     async def stop(self) -> None:
         return None
@@ -93,44 +93,44 @@ class Bench:
         self.task.cancel()
 
 
-def asked(kind: Any = "now", env: str = "e", step: int | None = None) -> EvalRequest:
+def eval_request(kind: Any = "now", env: str = "e", step: int | None = None) -> EvalRequest:
     return EvalRequest(target=EvalTarget(kind=kind, step=step), env=env)
 
 
 async def test_one_runs_at_a_time_and_who_cannot_yet_is_overtaken(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.work.waits_for["base"] = "GPU memory"
-    await bench.scheduler.enqueue(asked("base"))
-    await bench.scheduler.enqueue(asked())
-    await bench.scheduler.enqueue(asked("sft"))
+    await bench.scheduler.enqueue(eval_request("base"))
+    await bench.scheduler.enqueue(eval_request())
+    await bench.scheduler.enqueue(eval_request("sft"))
     await bench.until(lambda: ("now on e", "running") in bench.states())
     assert [entry.words for entry in bench.scheduler.queue][1:] == [
         "waiting for GPU memory",
         "waiting for another evaluation",
     ]
     bench.work.ends.set()
-    await bench.until(lambda: len(bench.work.ended) == 2)
+    await bench.until(lambda: len(bench.work.conclusions) == 2)
     bench.work.waits_for.clear()
     bench.work.notify()
     await bench.until(lambda: not bench.scheduler.queue)
-    assert bench.work.ended == [("now", ""), ("sft", ""), ("base", "")]
+    assert bench.work.conclusions == [("now", ""), ("sft", ""), ("base", "")]
     bench.leave()
 
 
 async def test_what_cannot_begin_is_told_and_the_next_goes_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.work.ends.set()
-    await bench.scheduler.enqueue(asked(env="broken"))
-    await bench.scheduler.enqueue(asked("base"))
-    await bench.until(lambda: len(bench.work.ended) == 2)
-    assert bench.work.ended == [("now", "it does not start"), ("base", "")]
+    await bench.scheduler.enqueue(eval_request(env="broken"))
+    await bench.scheduler.enqueue(eval_request("base"))
+    await bench.until(lambda: len(bench.work.conclusions) == 2)
+    assert bench.work.conclusions == [("now", "it does not start"), ("base", "")]
     bench.leave()
 
 
 async def test_the_queue_outlives_its_supervisor(tmp_path: Path) -> None:
     first = Bench(tmp_path)
-    await first.scheduler.enqueue(asked())
-    await first.scheduler.enqueue(asked("base"))
+    await first.scheduler.enqueue(eval_request())
+    await first.scheduler.enqueue(eval_request("base"))
     await first.until(lambda: first.work.folder.queue().begun is not None)
     first.leave()
 
@@ -139,12 +139,12 @@ async def test_the_queue_outlives_its_supervisor(tmp_path: Path) -> None:
     second.may_start = False  # everything is taken down: it is done again
     second.work.ends.set()
     await second.until(lambda: second.states() == [("now on e", "waiting"), ("base on e", "waiting")])
-    assert second.work.ended == []
+    assert second.work.conclusions == []
     second.leave()
 
     third = Bench(tmp_path)
     third.work.ends.set()
-    await third.until(lambda: len(third.work.ended) == 2)
+    await third.until(lambda: len(third.work.conclusions) == 2)
     assert third.work.folder.queue() == EvalQueue()
     third.leave()
 
@@ -152,7 +152,7 @@ async def test_the_queue_outlives_its_supervisor(tmp_path: Path) -> None:
 async def test_one_that_waits_can_be_taken_away(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.work.waits_for["now"] = "inference"
-    queued = await bench.scheduler.enqueue(asked())
+    queued = await bench.scheduler.enqueue(eval_request())
     assert (await bench.scheduler.cancel(queued.id)).queue == ()
     with pytest.raises(UsageError):
         await bench.scheduler.cancel(queued.id)

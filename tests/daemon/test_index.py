@@ -40,7 +40,7 @@ async def supervisor(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     return Supervisor(record, tmux=no_tmux)
 
 
-async def look(feed: IndexFeed) -> None:
+async def poll(feed: IndexFeed) -> None:
     await feed._poll(is_last=False)
 
 
@@ -50,17 +50,17 @@ def stamp() -> int:
 
 async def test_a_row_is_put_where_something_has_changed(supervisor: Supervisor) -> None:
     feed, control = IndexFeed(supervisor), supervisor.setup.control
-    await look(feed)
+    await poll(feed)
     (row,) = RunIndex().named("one")
     assert (row.state, row.max_steps, row.control) == ("stopped", 20, str(control.path))
     before = stamp()
-    await look(feed)
+    await poll(feed)
     assert stamp() == before
     change_sheet(control.path, lambda sheet: replace(sheet, tags=("good",)))
-    await look(feed)
+    await poll(feed)
     assert RunIndex().named("one")[0].tags == ("good",)
     RunIndex().put([(replace(RunIndex().named("one")[0], state="gone"), None)])
-    await look(feed)
+    await poll(feed)
     assert RunIndex().named("one")[0].state == "stopped"
     report = catch_up(RunIndex())
     assert (report.runs, report.told) == (1, ())
@@ -72,7 +72,7 @@ async def test_what_a_person_writes_while_a_row_is_read_stays(
 ) -> None:
     """`archive`, and the list that still showed the run."""
     feed, read = IndexFeed(supervisor), RunReader.row
-    await look(feed)
+    await poll(feed)
     change_sheet(supervisor.setup.control.path, lambda sheet: replace(sheet, note="read again"))
 
     def archived_meanwhile(reader: RunReader, sheet: RunMetadata, **others: Any) -> RunRow:
@@ -83,9 +83,9 @@ async def test_what_a_person_writes_while_a_row_is_read_stays(
 
     monkeypatch.setattr(RunReader, "row", archived_meanwhile)
     monkeypatch.setattr(feeding, "_TRIES", 1)
-    await look(feed)
+    await poll(feed)
     assert RunIndex().named("one")[0].archived_at is not None
-    await look(feed)
+    await poll(feed)
     assert RunIndex().named("one")[0].note == "read again"
     assert RunIndex().named("one")[0].archived_at is not None
     await feed.close()
@@ -100,17 +100,17 @@ async def test_an_index_in_trouble_is_none_for_the_run(
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     for _ in range(3):
-        await look(feed)
+        await poll(feed)
     assert len(caplog.messages) == 1
     assert "locked" in caplog.messages[0]
     other.close()
-    await look(feed)
+    await poll(feed)
     assert caplog.messages[1:] == ["the index of runs tells of this run again"]
     path.unlink()
-    await look(feed)
+    await poll(feed)
     assert [row.name for row in RunIndex().rows()] == ["one"]
     path.write_bytes(b"no database" * 500)
-    await look(feed)
-    await look(feed)
+    await poll(feed)
+    await poll(feed)
     assert [row.name for row in RunIndex().rows()] == ["one"]
     await feed.close()

@@ -74,14 +74,14 @@ class Box:
 
 async def test_a_restart_is_rehearsed_and_planned_anew() -> None:
     box, request = Box(RESTART), Request(action="restart")
-    assert await box.planner.validated(request) == request
+    assert await box.planner.validate_request(request) == request
     assert box.rehearsed == [(("trainer",), OLD, 40)]
     assert (await box.planner.plan_with_edit(request)).plan == RESTART
 
 
 async def test_an_edit_is_rehearsed_as_it_would_be_and_pinned_to_what_it_was_planned_on() -> None:
     box = Box(RESTART.model_copy(update={"action": "set"}), edits=True)
-    pinned = await box.planner.validated(Request(action="set", restart=True))
+    pinned = await box.planner.validate_request(Request(action="set", restart=True))
     assert box.rehearsed == [(("trainer",), NEW, 40)]
     assert pinned.base == RESTART.base
 
@@ -98,7 +98,7 @@ async def test_an_edit_is_rehearsed_as_it_would_be_and_pinned_to_what_it_was_pla
 )
 async def test_other_plans_are_carried_out_as_they_are(changes: dict[str, object], action: str) -> None:
     box = Box(RESTART.model_copy(update=changes), edits=action == "set")
-    await box.planner.validated(Request.model_validate({"action": action}))
+    await box.planner.validate_request(Request.model_validate({"action": action}))
     assert box.rehearsed == []
     assert len(box.requests) == 1
 
@@ -107,7 +107,7 @@ async def test_what_the_framework_refuses_is_not_planned_again() -> None:
     box = Box(RESTART)
     box.refusal = ConfigError("refused")
     with pytest.raises(ConfigError, match="refused"):
-        await box.planner.validated(Request(action="restart"))
+        await box.planner.validate_request(Request(action="restart"))
     assert len(box.requests) == 1
 
 

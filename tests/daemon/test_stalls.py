@@ -141,7 +141,7 @@ def watch_of(host: Host) -> StallWatch:
     return StallWatch(cast(Any, host), cast(Any, host), host.events)
 
 
-def looks(watch: StallWatch, since: float, seconds: float) -> float:
+def poll_for(watch: StallWatch, since: float, seconds: float) -> float:
     """Look every two seconds of fake time; returns the time of the last look."""
     now = since
     while now < since + seconds:
@@ -153,13 +153,13 @@ def looks(watch: StallWatch, since: float, seconds: float) -> float:
 def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(host: Host) -> None:
     runner = host.add(spec(dump=False))
     watch = watch_of(host)
-    now = looks(watch, 0.0, 304.0)
+    now = poll_for(watch, 0.0, 304.0)
     assert host.stalls == [("trainer", "no output for 5m02s")]
-    now = looks(watch, now, 10.0)
+    now = poll_for(watch, now, 10.0)
     assert host.stalls[1:] == [("trainer", "no output for 5m12s")]
     with runner.log.open("a") as log:
         log.write("step 1\n")
-    looks(watch, now, 4.0)
+    poll_for(watch, now, 4.0)
     assert host.stalls[2:] == [("trainer", None)]
 
 
@@ -167,11 +167,11 @@ def test_the_silence_of_one_whose_host_does_not_answer_is_no_evidence(host: Host
     runner = host.add(spec(dump=False).model_copy(update={"node": "node-2"}))
     watch = watch_of(host)
     runner.remote_attempt.job_status = JobStatus(id="x", phase="running", lost_at=1.0)
-    now = looks(watch, 0.0, 1000.0)
+    now = poll_for(watch, 0.0, 1000.0)
     runner.remote_attempt.job_status = JobStatus(id="x", phase="running")
-    now = looks(watch, now, 200.0)
+    now = poll_for(watch, now, 200.0)
     assert host.stalls == []
-    looks(watch, now, 104.0)
+    poll_for(watch, now, 104.0)
     assert host.stalls == [("trainer", "no output for 5m02s")]
 
 
@@ -179,15 +179,15 @@ def test_only_ready_components_are_watched_and_a_new_start_begins_anew(host: Hos
     runner = host.add(spec(dump=False))
     runner.enter(ComponentState.STARTING)
     watch = watch_of(host)
-    now = looks(watch, 0.0, 1000.0)
+    now = poll_for(watch, 0.0, 1000.0)
     runner.enter(ComponentState.READY)
-    now = looks(watch, now, 200.0)
+    now = poll_for(watch, now, 200.0)
     runner.enter(ComponentState.STOPPING)
-    now = looks(watch, now, 1000.0)
+    now = poll_for(watch, now, 1000.0)
     runner.enter(ComponentState.READY, epoch=2)
-    now = looks(watch, now, 300.0)
+    now = poll_for(watch, now, 300.0)
     assert host.stalls == []
-    looks(watch, now, 4.0)
+    poll_for(watch, now, 4.0)
     assert len(host.stalls) == 1
 
 
@@ -201,10 +201,10 @@ def test_metric_rows_count_for_their_writer_only(host: Host) -> None:
         with metrics.open("a") as file:
             file.write(json.dumps({"step": step, "loss/mean": 0.1, "time/step": 2.0}) + "\n")
         host.progress.poll()
-        now = looks(watch, now, 2.0)
+        now = poll_for(watch, now, 2.0)
     assert [name for name, _ in host.stalls if name == "trainer"] == []
     assert ("orchestrator", "no output for 22s") in host.stalls
-    looks(watch, now, 30.0)
+    poll_for(watch, now, 30.0)
     assert ("trainer", "no metric row for 22s (usually every 2.0s), no output for 1m18s") in host.stalls
 
 
@@ -269,7 +269,7 @@ async def test_the_stacks_of_a_hanging_program_are_written_once(
     runner = host.add(spec())
     runner.record = record_of(hanging, runner)
     watch = watch_of(host)
-    looks(watch, 0.0, 400.0)
+    poll_for(watch, 0.0, 400.0)
     (writing,) = [task for task in asyncio.all_tasks() if task.get_name() == "stacks of trainer"]
     await writing
     entries = read_journal(host.root / "journal.jsonl")

@@ -38,7 +38,7 @@ def test_an_evaluation_says_how_far_it_is() -> None:
 def test_a_failed_evaluation_is_shown_for_minutes_and_no_longer() -> None:
     """R2: it stayed in every status for ever."""
 
-    def listed(state: ComponentState, *, manual: bool = True, ago_s: float = 400.0) -> bool:
+    def is_listed(state: ComponentState, *, manual: bool = True, ago_s: float = 400.0) -> bool:
         runner = SimpleNamespace(
             spec=SimpleNamespace(is_manual=manual),
             lifecycle=SimpleNamespace(state=state),
@@ -47,12 +47,12 @@ def test_a_failed_evaluation_is_shown_for_minutes_and_no_longer() -> None:
         builder = SimpleNamespace(processes=SimpleNamespace(runners={"eval": runner}))
         return bool([*StatusBuilder._visible_runners(cast(StatusBuilder, builder))])
 
-    assert listed(ComponentState.FAILED, ago_s=100.0)
-    assert not listed(ComponentState.FAILED)
-    assert not listed(ComponentState.EXITED)
-    assert not listed(ComponentState.STOPPED, ago_s=1.0)
-    assert listed(ComponentState.READY), "of the attempt before"
-    assert listed(ComponentState.FAILED, manual=False)
+    assert is_listed(ComponentState.FAILED, ago_s=100.0)
+    assert not is_listed(ComponentState.FAILED)
+    assert not is_listed(ComponentState.EXITED)
+    assert not is_listed(ComponentState.STOPPED, ago_s=1.0)
+    assert is_listed(ComponentState.READY), "of the attempt before"
+    assert is_listed(ComponentState.FAILED, manual=False)
 
 
 def test_who_waits_without_a_reason_waits_for_its_config() -> None:

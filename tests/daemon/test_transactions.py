@@ -59,7 +59,7 @@ class Box:
         self.runner = Runner()
         self.alerts: list[Alert] = []
         self.problem: RltuiError | None = None
-        self.left: tuple[Orphan, ...] = ()
+        self.survivors: tuple[Orphan, ...] = ()
         events = SimpleNamespace(alert=self.alerts.append, journal=SimpleNamespace(add=lambda *_, **__: None))
         processes = SimpleNamespace(
             runners={"trainer": self.runner},
@@ -82,7 +82,7 @@ class Box:
         return []
 
     async def _free(self, orphans: object) -> tuple[Orphan, ...]:
-        return self.left
+        return self.survivors
 
 
 async def test_one_decides_at_a_time() -> None:
@@ -124,8 +124,8 @@ async def test_what_a_failed_plan_was_to_start_says_why_it_does_not(why: str) ->
         case "stuck":
             box.runner.can_end, reason = False, "trainer cannot be ended"
         case "leftover":
-            box.left, reason = (Orphan(pid=7, start=1),), "pid 7 cannot be ended"
-            plan = plan.model_copy(update={"free": box.left})
+            box.survivors, reason = (Orphan(pid=7, start=1),), "pid 7 cannot be ended"
+            plan = plan.model_copy(update={"free": box.survivors})
         case _:
             box.problem, reason = RltuiError("cannot write x", hint="is the disk full?"), "cannot write x"
     box.runner.ends.set()
@@ -306,11 +306,11 @@ def test_after_an_undo_nothing_is_watched(world: World) -> None:
 
 
 def test_an_offer_ends_with_an_edit_that_was_made_while_no_supervisor_lived(world: World) -> None:
-    applied = world.watch.applied
-    world.watch.restore(applied, EDIT.model_copy(update={"number": EDIT.number + 1}))
-    assert world.watch.applied is None
-    world.watch.restore(applied, EDIT)
-    assert world.watch.applied == applied
+    applied_edit = world.watch.applied_edit
+    world.watch.restore(applied_edit, EDIT.model_copy(update={"number": EDIT.number + 1}))
+    assert world.watch.applied_edit is None
+    world.watch.restore(applied_edit, EDIT)
+    assert world.watch.applied_edit == applied_edit
 
 
 def test_only_what_the_edit_started_counts(world: World) -> None:
@@ -324,9 +324,9 @@ def test_only_what_the_edit_started_counts(world: World) -> None:
 
 def test_the_next_supervisor_goes_on(world: World) -> None:
     world.become("trainer", READY)
-    assert world.watch.applied is not None
+    assert world.watch.applied_edit is not None
     other = World()
-    other.watch.applied = AppliedEdit.model_validate_json(world.watch.applied.model_dump_json())
+    other.watch.applied_edit = AppliedEdit.model_validate_json(world.watch.applied_edit.model_dump_json())
     other.now = world.now + 10.0
     other.become("trainer", FAILED)
     assert other.watch.offer is not None

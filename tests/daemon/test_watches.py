@@ -54,7 +54,7 @@ class Jobs:
         )
 
 
-async def told(folder: Path, jobs: Jobs, count: int) -> list[str]:
+async def alert_titles(folder: Path, jobs: Jobs, count: int) -> list[str]:
     """Titles of the first alerts that following the metrics makes."""
     task = asyncio.create_task(follow_metrics(cast(Supervisor, jobs)))
     try:
@@ -66,14 +66,14 @@ async def told(folder: Path, jobs: Jobs, count: int) -> list[str]:
 async def test_rows_that_say_that_a_run_is_unwell_are_an_alert(tmp_path: Path) -> None:
     rows = [{"step": step, "loss/mean": 0.1, "mismatch_kl/all/mean": 3.0} for step in range(1, 9)]
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert await told(tmp_path, Jobs(tmp_path, time.time()), 1) == ["KL out of range"]
+    assert await alert_titles(tmp_path, Jobs(tmp_path, time.time()), 1) == ["KL out of range"]
 
 
 async def test_a_job_at_work_without_a_step_for_long_is_an_alert(tmp_path: Path) -> None:
     started_at = time.time() - 1000
     rows = [{"step": step, "time": started_at + step, "loss/mean": 0.1} for step in range(1, 9)]
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert await told(tmp_path, Jobs(tmp_path, started_at), 1) == ["no step"]
+    assert await alert_titles(tmp_path, Jobs(tmp_path, started_at), 1) == ["no step"]
 
 
 async def test_where_nothing_is_at_work_no_step_is_missed(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ async def test_where_nothing_is_at_work_no_step_is_missed(tmp_path: Path) -> Non
     rows = [{"step": step, "time": step, "loss/mean": 0.1} for step in range(1, 9)]
     rows += [{"step": step, "loss/mean": 0.1, "mismatch_kl/all/mean": 3.0} for step in range(9, 20)]
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert await told(tmp_path, jobs, 1) == ["KL out of range"]
+    assert await alert_titles(tmp_path, jobs, 1) == ["KL out of range"]
     assert [concern.id for concern in jobs.observation.health.concerns] == ["kl"]
 
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
 
 
-def told(box: Box) -> list[dict[str, Any]]:
+def alert_documents(box: Box) -> list[dict[str, Any]]:
     path = box.root / "told"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -50,15 +50,15 @@ def test_a_crash_a_recovery_and_a_nan_reach_command_tmux_and_journal(counters: B
         box.json(*UP)
         os.kill(box.component("trainer")["pid"], signal.SIGKILL)
         desk.wait_for("rltui one: trainer failed, starts again in")
-        retry_until(lambda: len(told(box)) == 2)
-        crash, recovered = told(box)
+        retry_until(lambda: len(alert_documents(box)) == 2)
+        crash, recovered = alert_documents(box)
         assert (crash["kind"], crash["severity"], crash["component"]) == ("crash", "warning", "trainer")
         assert crash["text"].startswith("killed by SIGKILL")
         assert (recovered["kind"], recovered["experiment"]) == ("recovered", "one")
         with (box.work / "out/metrics.jsonl").open("a") as file:
             file.write('{"step": 12, "time": 1.0, "loss/mean": NaN}\n')
         desk.wait_for("a metric is not finite: loss/mean is nan at step 12")
-        retry_until(lambda: len(told(box)) == 3)
+        retry_until(lambda: len(alert_documents(box)) == 3)
         assert box.json("status")["step"] == 12
         assert [entry["alert"] for entry in journal(box)] == ["crash", "recovered", "metric"]
         settings.write_text("[alerts]\ncomand = []\n")

@@ -40,7 +40,7 @@ def evaluations(box: Box) -> list[dict[str, Any]]:
     return list(box.json("evals", "first")["evaluations"])
 
 
-def listed(box: Box) -> list[str]:
+def component_ids(box: Box) -> list[str]:
     return [component["id"] for component in box.json("status", "first")["components"]]
 
 
@@ -68,7 +68,7 @@ def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> N
     after = trained.json("eval", "--checkpoint", str(STEPS - 4), *SHAPE, timeout_s=90)["evaluations"][0]
     base = next(evaluation for evaluation in evaluations(trained) if evaluation["kind"] == "base")
     assert after["mean"] > base["mean"] + 0.3
-    retry_until(lambda: "eval-server" not in listed(trained), timeout_s=20)
+    retry_until(lambda: "eval-server" not in component_ids(trained), timeout_s=20)
 
     second = ("up", "rl.toml", "-n", "second", "-o", "two", "--inference-of", "first")
     assert trained.run(*second, "--", "--max-steps", "6", timeout_s=90).returncode == 0

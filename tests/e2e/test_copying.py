@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.tmux]
 
 
 @contextmanager
-def opened(counters: Box, *first: str) -> Iterator[Terminal]:
+def open_app(counters: Box, *first: str) -> Iterator[Terminal]:
     """Open the app on a run whose logs count."""
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     terminal = Terminal([*first, sys.executable, "-m", "rltui"], cwd=counters.work, env=counters.env)
@@ -48,7 +48,7 @@ def select_count(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("option", ["on", "external", "off"])
 def test_what_the_mouse_selects_reaches_tmux_however_it_is_set(counters: Box, option: str) -> None:
-    with opened(counters) as terminal:
+    with open_app(counters) as terminal:
         terminal._tmux("set-option", "-s", "set-clipboard", option)
         select_count(terminal)
         terminal.press(typed("copy"))
@@ -58,7 +58,7 @@ def test_what_the_mouse_selects_reaches_tmux_however_it_is_set(counters: Box, op
 
 
 def test_where_tmux_cannot_be_asked_it_may_take_it_and_a_file_has_it(counters: Box) -> None:
-    with opened(counters, "env", "TMUX=/nowhere,1,0") as terminal:
+    with open_app(counters, "env", "TMUX=/nowhere,1,0") as terminal:
         terminal._tmux("set-option", "-s", "set-clipboard", "on")
         select_count(terminal)
         terminal.press("C-c")

@@ -68,18 +68,18 @@ def test_two_that_start_at_once_take_turns(box: Box) -> None:
     for result in at_once(box, ("a", "b")):
         assert result.returncode == 0, result.stderr + result.stdout
 
-    def found(name: str) -> dict[str, Any]:
+    def inference_of(name: str) -> dict[str, Any]:
         return box.component("inference", experiment=name)
 
     def turns() -> list[str]:
-        states = {name: found(name) for name in ("a", "b")}
+        states = {name: inference_of(name) for name in ("a", "b")}
         order = sorted(states, key=lambda name: states[name]["state"])  # starting, waiting
         waits = states[order[1]]["reason"] or ""
         is_so = [states[name]["state"] for name in order] == ["starting", "waiting"] and "claimed" in waits
         return order if is_so else []
 
     first, second = retry_until(turns, timeout_s=20)
-    assert found(second)["reason"] == (
+    assert inference_of(second)["reason"] == (
         f"waits for GPU 0: needs 48.6 GiB, 80.0 GiB free, of which 48.6 GiB are claimed by {first}, which is"
         " starting"
     )
@@ -90,16 +90,16 @@ def test_two_that_start_at_once_take_turns(box: Box) -> None:
 
     # It loads its model, while its supervisor is killed, and is ready.
     os.kill(box.supervisor_pid(first), signal.SIGKILL)
-    pid = found(first)["pid"]
+    pid = inference_of(first)["pid"]
     scenario.write_text(f"{CARD}0.used {20 * GIB}\n0.compute {pid} {20 * GIB}\n")
-    retry_until(lambda: "28.6 GiB are claimed" in (found(second)["reason"] or ""), timeout_s=20)
+    retry_until(lambda: "28.6 GiB are claimed" in (inference_of(second)["reason"] or ""), timeout_s=20)
     scenario.write_text(f"{CARD}0.used {48 * GIB}\n0.compute {pid} {48 * GIB}\n")
     (box.work / f"{first}.ready").touch()
-    retry_until(lambda: found(first)["state"] == "ready", timeout_s=20)
-    retry_until(lambda: "48.0 GiB held by" in (found(second)["reason"] or ""), timeout_s=20)
+    retry_until(lambda: inference_of(first)["state"] == "ready", timeout_s=20)
+    retry_until(lambda: "48.0 GiB held by" in (inference_of(second)["reason"] or ""), timeout_s=20)
     retry_until(lambda: not list((box.root / "state/rltui/gpu_claims").glob("[ab]")))
 
     assert box.run("down", first).returncode == 0
     scenario.write_text(f"{CARD}0.used 0\n")
     (box.work / f"{second}.ready").touch()
-    retry_until(lambda: found(second)["state"] == "ready", timeout_s=20)
+    retry_until(lambda: inference_of(second)["state"] == "ready", timeout_s=20)

@@ -66,7 +66,7 @@ def up(box: Box) -> int:
     return pid
 
 
-def listed(box: Box) -> list[int]:
+def stranger_pids(box: Box) -> list[int]:
     return sorted(stranger["pid"] for stranger in box.json("orphans", "one")["strangers"])
 
 
@@ -79,7 +79,7 @@ def test_a_stranger_is_listed_and_ended_only_where_it_is_named(gpu_box: Box, sta
     component = up(gpu_box)
     one, other = start("sleep", "1000"), start("sleep", "1001")
     hold(gpu_box, one.pid, other.pid, component)
-    retry_until(lambda: listed(gpu_box) == sorted([one.pid, other.pid]), timeout_s=30)
+    retry_until(lambda: stranger_pids(gpu_box) == sorted([one.pid, other.pid]), timeout_s=30)
     text = gpu_box.run("orphans").stdout
     assert hints.FREE() in text
     assert text.startswith("one has no leftover process\nbesides, on the GPU and of no component that lives")
@@ -107,7 +107,7 @@ def test_another_users_process_is_refused(gpu_box: Box, start: Start) -> None:
     up(gpu_box)
     mine, theirs = start("sleep", "1000"), start("sleep", "1000", user=65534)
     hold(gpu_box, mine.pid, theirs.pid)
-    retry_until(lambda: listed(gpu_box) == [mine.pid], timeout_s=30)
+    retry_until(lambda: stranger_pids(gpu_box) == [mine.pid], timeout_s=30)
     refusal = gpu_box.run("orphans", "--free", str(theirs.pid), str(mine.pid), "--yes")
     assert refusal.returncode == 2
     assert f"pid {theirs.pid} is no leftover of one" in refusal.stderr
@@ -121,7 +121,7 @@ def test_without_a_supervisor_too(gpu_box: Box, start: Start) -> None:
     assert gpu_box.run("down", "one").returncode == 0
     one, other = start("sleep", "1000"), start("sleep", "1001")
     hold(gpu_box, one.pid, other.pid)
-    assert listed(gpu_box) == sorted([one.pid, other.pid])
+    assert stranger_pids(gpu_box) == sorted([one.pid, other.pid])
     assert gpu_box.json("orphans", "one", "--free", "--yes")["ended"] == []
     document = gpu_box.json("orphans", "one", "--free", str(one.pid), "--yes")
     assert [orphan["pid"] for orphan in document["ended"]] == [one.pid]

@@ -182,10 +182,10 @@ def test_with_a_name_it_is_what_the_supervisor_sees(gpu_box: Box) -> None:
     up = box.run("up", "run.toml", "-l", "parts.toml", "-n", "one", "-o", "out")
     assert up.returncode == 0, up.stderr
 
-    def seen() -> list[str]:
+    def hosts() -> list[str]:
         return [device["host"] for device in box.json("gpus", "-n", "one")["devices"]]
 
-    assert retry_until(lambda: seen() == ["", "node-2"] and seen(), timeout_s=20)
+    assert retry_until(lambda: hosts() == ["", "node-2"] and hosts(), timeout_s=20)
     assert "node-2: GPU 0 · NVIDIA H200" in box.run("gpus", "-n", "one").stdout
     with started(box, "-n", "one", "--json", "--watch", "0.5") as process:
         assert process.stdout is not None

@@ -54,7 +54,9 @@ def test_two_experiments_are_looked_at_one_after_the_other(box: Box) -> None:
         assert "one" in screen
         assert "is here" not in screen, "with two of them, neither is opened unasked"
         terminal.press(typed("cursor.first"), "Enter")
-        first, other = ("walker", "sitter") if "walker is here" in opened(terminal) else ("sitter", "walker")
+        first, other = (
+            ("walker", "sitter") if "walker is here" in wait_for_overview(terminal) else ("sitter", "walker")
+        )
         terminal.press(typed("screen.runs"))
         terminal.wait_for("2 in all")
         name = {"walker": "one", "sitter": "two"}[other]
@@ -78,7 +80,7 @@ def test_two_experiments_are_looked_at_one_after_the_other(box: Box) -> None:
         terminal.wait_for("a terminal of one")
 
 
-def opened(terminal: Terminal) -> str:
+def wait_for_overview(terminal: Terminal) -> str:
     return terminal.wait_until(lambda screen: screen if "is here" in screen else "", "an overview")
 
 
@@ -91,7 +93,7 @@ def test_a_finished_run_is_looked_at_without_a_supervisor_and_started_again(box:
     with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
         terminal.wait_for("two")
         terminal.press(typed("cursor.first"), "Enter")
-        screen = opened(terminal)
+        screen = wait_for_overview(terminal)
         assert "read-only" in screen
         name = "one" if "walker" in screen else "two"
         journal = box.work / f"out-{name}" / ".rltui" / "journal.jsonl"

@@ -67,7 +67,7 @@ def calls(box: Box) -> list[list[str]]:
     return asked(box.root / "helm")
 
 
-def typed(box: Box, arguments: Sequence[str], *answers: str) -> str:
+def type_answers(box: Box, arguments: Sequence[str], *answers: str) -> str:
     """Output on a terminal on which these lines are typed, each at a question."""
     terminal, inner = pty.openpty()
     command = [sys.executable, "-m", "rltui", *arguments]
@@ -163,15 +163,15 @@ def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
     assert f"{RELEASE}-inference-0" not in cluster.pods()
     assert box.component("orchestrator")["state"] == "ready"
 
-    output = typed(box, ["k8s", "down", RELEASE], "y", "")
+    output = type_answers(box, ["k8s", "down", RELEASE], "y", "")
     assert box.json("status", RELEASE)["state"] == "stopped", (
         "it has not failed because its pods were deleted"
     )
     assert f"{RELEASE}-shared-data stays" in output
     assert "Bound" in str(box.json("k8s", "status", RELEASE))
-    output = typed(box, ["k8s", "down", RELEASE, "--delete-data"], "wrong name")
+    output = type_answers(box, ["k8s", "down", RELEASE, "--delete-data"], "wrong name")
     assert f"{RELEASE}-shared-data stays" in output
-    output = typed(box, ["k8s", "down", RELEASE, "--delete-data"], f"{RELEASE}-shared-data")
+    output = type_answers(box, ["k8s", "down", RELEASE, "--delete-data"], f"{RELEASE}-shared-data")
     assert f"{RELEASE}-shared-data was deleted" in output
     assert box.run("k8s", "status", RELEASE).returncode == 2
     assert [call[0] for call in calls(box) if "--dry-run" not in call] == [

@@ -20,20 +20,20 @@ def running(counters: Box) -> Iterator[Box]:
     assert counters.run("down").returncode == 0
 
 
-def opened(box: Box, *arguments: str, columns: int = 110, rows: int = 36) -> Terminal:
+def open_app(box: Box, *arguments: str, columns: int = 110, rows: int = 36) -> Terminal:
     argv = [sys.executable, "-m", "rltui", *arguments]
     return Terminal(argv, cwd=box.work, env=box.env, columns=columns, rows=rows)
 
 
-def kept(box: Box) -> str:
+def state_file(box: Box) -> str:
     return f"{box.env['XDG_STATE_HOME']}/rltui/screen/app.json"
 
 
 @pytest.mark.slow
 def test_who_comes_for_the_first_time_is_shown_around_once(running: Box) -> None:
-    with open(kept(running), "w") as file:  # noqa: PTH123
+    with open(state_file(running), "w") as file:  # noqa: PTH123
         file.write("{}")
-    with closing(opened(running)) as terminal:
+    with closing(open_app(running)) as terminal:
         terminal.wait_for("1/5 ")
         terminal.press("Enter")
         terminal.wait_for("2/5 ")
@@ -41,14 +41,14 @@ def test_who_comes_for_the_first_time_is_shown_around_once(running: Box) -> None
         terminal.wait_until(lambda screen: "gone" if "/5 " not in screen else "", "the tour's end")
         terminal.press("q")
         terminal.wait_for_end()
-    with closing(opened(running)) as terminal:
+    with closing(open_app(running)) as terminal:
         terminal.wait_for("trainer")
         terminal.press("Z")
         assert "/5 " not in terminal.wait_for("Z is no key here. z: ")
 
 
 def test_arrangement_theme_and_place_outlive_the_terminal(running: Box) -> None:
-    with closing(opened(running)) as terminal:
+    with closing(open_app(running)) as terminal:
         terminal.wait_for("Knobs")
         terminal.press("C-k", "C-w", "x")
         terminal.wait_until(lambda screen: "hidden" if "Knobs" not in screen else "", "the knobs hidden")
@@ -63,11 +63,11 @@ def test_arrangement_theme_and_place_outlive_the_terminal(running: Box) -> None:
         terminal.wait_until(lambda screen: "shut" if "theme      " not in screen else "", "the palette shut")
         terminal.press("q")
         terminal.wait_for_end()
-    with closing(opened(running)) as terminal:
+    with closing(open_app(running)) as terminal:
         assert "Knobs" not in terminal.wait_for("▸ trainer")
         terminal.press("C-w", "0")
         terminal.wait_for("Knobs")
-    with open(kept(running)) as file:  # noqa: PTH123
+    with open(state_file(running)) as file:  # noqa: PTH123
         assert '"theme":"dracula"' in file.read()
 
 
@@ -78,7 +78,7 @@ def test_own_keys_count_everywhere_and_a_conflict_is_told(running: Box) -> None:
     running.env["XDG_CONFIG_HOME"] = str(folder.parent)
     folder.mkdir(parents=True)
     settings.write_text('[keys]\n"component.restart" = "ctrl+r"\n')
-    with closing(opened(running)) as terminal:
+    with closing(open_app(running)) as terminal:
         assert "ctrl+r restart" in terminal.wait_for("restart")
         terminal.press("r")
         terminal.wait_for("r is no key here")

@@ -49,14 +49,14 @@ time.sleep(100)
 
 
 @pytest.fixture
-def parts(box: Box) -> Box:
+def two_components(box: Box) -> Box:
     (box.work / "parts.toml").write_text(LAYOUT)
     (box.work / "serve.py").write_text(SERVE)
     return box
 
 
 @pytest.fixture
-def held() -> Iterator[socket.socket]:
+def listener() -> Iterator[socket.socket]:
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         yield listener
@@ -67,37 +67,41 @@ def hold(listener: socket.socket, port: int) -> None:
     listener.listen()
 
 
-def test_a_port_taken_while_another_component_works_is_chosen_again(parts: Box, held: socket.socket) -> None:
-    start = parts.run("up", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
+def test_a_port_taken_while_another_component_works_is_chosen_again(
+    two_components: Box, listener: socket.socket
+) -> None:
+    start = two_components.run("up", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
     assert start.returncode == 0, start.stderr
-    parts.wait_for("prepare", "ready")
-    record = ControlFolder(parts.work / "out").read_record()
+    two_components.wait_for("prepare", "ready")
+    record = ControlFolder(two_components.work / "out").read_record()
     assert record is not None
     first = int(record.overrides.get("port.serve", FIRST_PORT))
-    hold(held, first)
-    (parts.work / "go").touch()
-    parts.wait_for("work", "ready")
-    used = int((parts.work / "port").read_text())
+    hold(listener, first)
+    (two_components.work / "go").touch()
+    two_components.wait_for("work", "ready")
+    used = int((two_components.work / "port").read_text())
     assert used > first
-    assert f"port {first} is held by " in parts.run("events", "-n", "one").stdout
+    assert f"port {first} is held by " in two_components.run("events", "-n", "one").stdout
     with closing(socket.create_connection(("127.0.0.1", used))):
         pass
-    assert parts.run("down", "one").returncode == 0
-    (parts.work / "port").unlink()
-    assert parts.run("start", "serve", "work", "-n", "one", "--wait").returncode == 0
-    assert int((parts.work / "port").read_text()) == used, "a port that is free is kept"
+    assert two_components.run("down", "one").returncode == 0
+    (two_components.work / "port").unlink()
+    assert two_components.run("start", "serve", "work", "-n", "one", "--wait").returncode == 0
+    assert int((two_components.work / "port").read_text()) == used, "a port that is free is kept"
 
 
-def test_a_port_taken_before_it_is_bound_is_lost_once_only(parts: Box, held: socket.socket) -> None:
+def test_a_port_taken_before_it_is_bound_is_lost_once_only(
+    two_components: Box, listener: socket.socket
+) -> None:
     for name in ("race", "made"):
-        (parts.work / name).touch()
-    start = parts.run("up", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
+        (two_components.work / name).touch()
+    start = two_components.run("up", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
     assert start.returncode == 0, start.stderr
-    taken_file = parts.work / "taken"
+    taken_file = two_components.work / "taken"
     port = int(retry_until(lambda: taken_file.exists() and taken_file.read_text(), timeout_s=20))
-    hold(held, port)
-    (parts.work / "held").touch()
-    parts.wait_for("work", "ready")
-    assert int((parts.work / "port").read_text()) > port
-    kinds = [json.loads(line)["kind"] for line in (parts.work / "out/.rltui/journal.jsonl").open()]
+    hold(listener, port)
+    (two_components.work / "held").touch()
+    two_components.wait_for("work", "ready")
+    assert int((two_components.work / "port").read_text()) > port
+    kinds = [json.loads(line)["kind"] for line in (two_components.work / "out/.rltui/journal.jsonl").open()]
     assert kinds.count("failed") == 0

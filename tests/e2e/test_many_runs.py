@@ -28,13 +28,13 @@ def swept(box: Box, free_port: int) -> Box:
     assert result.returncode == 0, result.stderr
     most = 0
 
-    def ended() -> bool:
+    def has_ended() -> bool:
         nonlocal most
         states = [entry["state"] for entry in box.json("queue")["entries"]]
         most = max(most, sum(state in ("starting", "running", "ending") for state in states))
         return all(state == "done" for state in states) and len(states) == 4
 
-    retry_until(ended, timeout_s=240, interval_s=0.5)
+    retry_until(has_ended, timeout_s=240, interval_s=0.5)
     assert most == 2
     return box
 

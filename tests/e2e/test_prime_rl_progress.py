@@ -42,7 +42,7 @@ with launch.connect(launch.choose(None)) as wire:
 """
 
 
-def completed(prime: PrimeBox, component: str = "trainer") -> int:
+def completed_steps(prime: PrimeBox, component: str = "trainer") -> int:
     """Steps that are done, by the newest line."""
     return prime.steps(component)[-1] + 1 - GENERATIONS[prime.generation].first_step
 
@@ -53,16 +53,18 @@ def test_steps_count_as_the_trainer_completes_them(box: Box, generation: Name) -
     prime = prime_box(box, generation)
     prime.up(LAYOUTS[generation])
     prime.wait_for_steps("trainer", 4)
-    before = completed(prime)
+    before = completed_steps(prime)
     status = box.json("status")
-    assert before <= status["step"] <= completed(prime)
+    assert before <= status["step"] <= completed_steps(prime)
     assert status["reward"] is not None
     trainer = box.component("trainer")
     assert any(fact.startswith("loss") for fact in trainer["facts"])
 
     prime.done("set", "orchestrator.batch_size=64", "--restart", "--yes")
     prime.wait_for_steps("trainer", 2, attempt=2)
-    assert box.json("status")["step"] <= completed(prime), "the resumed attempt counts on from its checkpoint"
+    assert box.json("status")["step"] <= completed_steps(prime), (
+        "the resumed attempt counts on from its checkpoint"
+    )
     derived = {item["name"] for item in box.json("knobs")["derived"]}
     assert "estimated step time" in derived
     if generation != "A1":
@@ -72,7 +74,7 @@ def test_steps_count_as_the_trainer_completes_them(box: Box, generation: Name) -
         assert conversion["edits"]["orchestrator.token_batch_size"] == round(64 * conversion["mean_tokens"])
 
     prime.done("down")
-    last = completed(prime)
+    last = completed_steps(prime)
     assert box.json("status")["step"] == last, "from the files alone"
 
 

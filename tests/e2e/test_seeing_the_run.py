@@ -39,7 +39,7 @@ def status(box: Box) -> dict[str, Any]:
     return dict(box.json("status"))
 
 
-def words(box: Box) -> list[str]:
+def issue_titles(box: Box) -> list[str]:
     return [concern["word"] for concern in status(box)["progress"]["concerns"]]
 
 
@@ -55,13 +55,13 @@ def test_collapse_is_told_and_taken_back(learning: Box) -> None:
     retry_until(lambda: status(learning)["step"] >= 30, timeout_s=120)
     first = rewards(learning)
     assert max(first.values()) > first[min(first)] + 0.2, "the curve rises"
-    assert words(learning) == []
+    assert issue_titles(learning) == []
     assert learning.run("note", "what if it were faster").returncode == 0
 
     edit = learning.run("set", "optim.lr=2.5", "--restart", "--yes")
     assert edit.returncode == 0, edit.stderr
     first_step = status(learning)["step"]
-    retry_until(lambda: "reward collapsed" in words(learning), timeout_s=90)
+    retry_until(lambda: "reward collapsed" in issue_titles(learning), timeout_s=90)
     assert status(learning)["step"] <= first_step + 25
     issue = next(item for item in status(learning)["progress"]["concerns"] if "collapsed" in item["word"])
     good = int(re.search(r"restart --from (\d+)", issue["text"])[1])  # type: ignore[index]  # it says so
@@ -75,7 +75,7 @@ def test_collapse_is_told_and_taken_back(learning: Box) -> None:
         screen = terminal.wait_for("y: Write + restart")
         assert f"Go back to checkpoint {good}, and take back: trainer.optim.lr 0.00025 → 2.5?" in screen
         terminal.press(typed("dialog.yes"))
-        retry_until(lambda: words(learning) == [], timeout_s=60)
+        retry_until(lambda: issue_titles(learning) == [], timeout_s=60)
         retry_until(lambda: status(learning)["step"] >= good + 10, timeout_s=90)
         later_rewards = rewards(learning)
         assert min(value for step, value in later_rewards.items() if step > good + 3) > 0.5

@@ -32,7 +32,7 @@ time.sleep(1000)
 """
 
 
-def told(box: Box, name: str) -> str:
+def teller_output(box: Box, name: str) -> str:
     return retry_until(lambda: box.run("logs", "teller", "--name", name).stdout.strip())
 
 
@@ -84,7 +84,7 @@ def test_each_experiment_has_the_limits_of_its_own_shell(teller: Box) -> None:
         | {"long": [7000, 20000, 120000]},
     }
     for name, values in expected.items():
-        assert str(values).replace("'", '"') == told(teller, name)
+        assert str(values).replace("'", '"') == teller_output(teller, name)
 
 
 @pytest.mark.slow
@@ -103,4 +103,4 @@ def test_what_cannot_be_had_is_said_in_the_log(teller: Box) -> None:
         pytest.skip("root raises any limit")
     assert up(teller, "one", "ulimit -n 200").returncode == 0
     assert up(teller, "two", "ulimit -n 1000").returncode == 0
-    assert "the limit NOFILE is 200 instead of 1000" in told(teller, "two")
+    assert "the limit NOFILE is 200 instead of 1000" in teller_output(teller, "two")

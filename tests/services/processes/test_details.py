@@ -22,7 +22,7 @@ from rltui.services.processes import (
     read_process_id,
     uid,
 )
-from rltui.services.processes.details import _login_name, why_it_lives
+from rltui.services.processes.details import _login_name, survival_reason
 
 __all__ = ["start"]  # a fixture, used by name
 
@@ -106,7 +106,7 @@ def test_why_a_process_lives_that_is_somebody_elses(start: Start, monkeypatch: p
     process = read_process_id(program.pid)
     assert process is not None
     asleep = f"pid {program.pid} sleep is in state S and goes on ending"
-    assert retry_until(lambda: why_it_lives(process) == asleep)
+    assert retry_until(lambda: survival_reason(process) == asleep)
     owner = owner_name(program.pid)
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000)
-    assert why_it_lives(process) == f"pid {program.pid} sleep belongs to {owner}"
+    assert survival_reason(process) == f"pid {program.pid} sleep belongs to {owner}"

@@ -141,8 +141,8 @@ def test_transitions_reach_any_look_from_any_other(seed: int) -> None:
         after = CellStyle(rng.choice(colours), rng.choice(colours).replace("3", "4", 1), rng.getrandbits(13))
         sequence = transition(look, after)
         codes = [int(code or 0) for code in sequence[2:-1].split(";")] if sequence else []
-        paint = paint.told(codes)
-        assert paint == Paint().told([int(code or 0) for code in transition(PLAIN, after)[2:-1].split(";")])
+        paint = paint.after(codes)
+        assert paint == Paint().after([int(code or 0) for code in transition(PLAIN, after)[2:-1].split(";")])
         look = after
 
 

@@ -92,7 +92,9 @@ async def _end(record: ExperimentRecord) -> tuple[str, ...]:
             await ending.end_processes(processes.descendants(attempt.shim.pid), grace_s=0.0)
             await ending.end_processes([attempt.shim], grace_s=0.0)
     leftovers = [leftover.id for leftover in orphans.find_leftovers(record, control, order, living=())]
-    return tuple(map(processes.why_it_lives, await ending.end_processes(leftovers, grace_s=orphans.GRACE_S)))
+    return tuple(
+        map(processes.survival_reason, await ending.end_processes(leftovers, grace_s=orphans.GRACE_S))
+    )
 
 
 def send_away(record: ExperimentRecord) -> None:

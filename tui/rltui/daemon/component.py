@@ -187,7 +187,7 @@ class ComponentRunner:
             was_stop_requested = attempt.record is not None and attempt.record.stop_requested
             survivors = await attempt.end_tree(grace_s=0.0 if was_stop_requested else grace_s)
             if survivors and self.lifecycle.alive:
-                reasons = "; ".join(map(processes.why_it_lives, survivors))
+                reasons = "; ".join(map(processes.survival_reason, survivors))
                 self._advance(Stuck(epoch=epoch, reason=f"cannot be ended: {reasons}"))
                 return False
             await self._wait_until_ended()

@@ -70,7 +70,7 @@ class EvalWork:
 
     # --- before -------------------------------------------------------------------------------------------
 
-    async def completed(self, request: EvalRequest) -> EvalRequest:
+    async def complete_request(self, request: EvalRequest) -> EvalRequest:
         """The request, completed by what the config says.
 
         Raises:

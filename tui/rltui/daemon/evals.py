@@ -42,7 +42,7 @@ class EvalScheduler:
             ConfigError: if it cannot be done: no evaluator, no such checkpoint or model.
             UsageError: if its answers cannot fit the model's context.
         """
-        request = await self._work.completed(request)
+        request = await self._work.complete_request(request)
         id_ = await asyncio.to_thread(self._folder.new, self._queue)
         reason = "another evaluation" if self.queue else ""
         queued = QueuedEval(id=id_, request=request, by=by, at=time.time(), env=request.env, why=reason)
@@ -75,7 +75,7 @@ class EvalScheduler:
         """
         if every:
             placeholder = {"target": EvalTarget(), "when_done": True}  # nothing of it need be there yet
-            request = await self._work.completed(request.model_copy(update=placeholder))
+            request = await self._work.complete_request(request.model_copy(update=placeholder))
             request = request.model_copy(update={"when_done": False})
         self._change(every=every, order=request, seen=0)
         text = f"every {every} checkpoints are evaluated" if every > 1 else "every checkpoint is evaluated"

@@ -54,7 +54,7 @@ class GpuAccount:
         self._forecast = forecast
         self._owners = GpuOwners(experiment)
         self._peaks = Peaks()
-        self._written: dict[tuple[str, int], dict[str, int]] = {}
+        self._saved_peaks: dict[tuple[str, int], dict[str, int]] = {}
         """(Component, attempt) → peaks as they are on disk."""
         self._histories: dict[str, MemoryHistory] = {}
         self._recent: dict[str, deque[int]] = {}
@@ -66,10 +66,10 @@ class GpuAccount:
         ]
         holders = self._owners.holders(reading.devices, living, orphans)
         for item in living:
-            if (item.component, item.attempt) not in self._written:
+            if (item.component, item.attempt) not in self._saved_peaks:
                 attempt = self._runners[item.component].newest_attempt
                 peaks = read_peaks(attempt.folder) if attempt is not None else {}
-                self._written[item.component, item.attempt] = peaks
+                self._saved_peaks[item.component, item.attempt] = peaks
                 self._peaks.begin(item.component, item.attempt, peaks)
         budgets = self._forecast.budgets()
         sampled_at = reading.sampled_at or 0.0
@@ -105,7 +105,7 @@ class GpuAccount:
         )
 
     def _write_peaks(self) -> None:
-        for (component, attempt), saved in self._written.items():
+        for (component, attempt), saved in self._saved_peaks.items():
             runner = self._runners[component]
             peaks = self._peaks.of(component)
             has_grown = any(size > _NOTABLE_GROWTH * saved.get(key, 0) for key, size in peaks.items())
@@ -115,7 +115,7 @@ class GpuAccount:
                 write_peaks(runner.newest_attempt.folder, peaks)
             except RltuiError as error:  # a full disk: the next growth tries again
                 _logger.warning("%s", error)
-            self._written[component, attempt] = dict(peaks)
+            self._saved_peaks[component, attempt] = dict(peaks)
 
 
 def _living_component(runner: ComponentRunner) -> LivingComponent | None:

@@ -85,7 +85,7 @@ class Planner:
             return plan
         return plan.model_copy(update={"asks_more": await self._config.can_be_asked(edit)})
 
-    async def validated(self, request: Request) -> Request:
+    async def validate_request(self, request: Request) -> Request:
         """The request to plan and execute, once the framework has resolved the config of what it stops and
         starts.
 

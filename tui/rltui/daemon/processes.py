@@ -97,7 +97,7 @@ class Processes:
             config.store,
             memory,
             readings,
-            completed=lambda: observation.progress.progress.step or 0,
+            completed_steps=lambda: observation.progress.progress.step or 0,
         )
 
     async def close_terminal(self) -> None:
@@ -173,7 +173,7 @@ class Processes:
     def remaining_processes(self) -> tuple[str, ...]:
         """Sentences about what could not be ended, here and on other machines, and why."""
         local = (
-            f"{processes.why_it_lives(ProcessId(orphan.pid, orphan.start))}"
+            f"{processes.survival_reason(ProcessId(orphan.pid, orphan.start))}"
             + (f", of {orphan.component}" if orphan.component else "")
             for orphan in self.orphans.orphans
         )

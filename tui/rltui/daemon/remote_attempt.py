@@ -27,11 +27,11 @@ _FOLLOW_INTERVALS_S = (1.0, 60.0)
 class RemoteAttempt:
     """The last attempt of a component at its host."""
 
-    def __init__(self, changed: Callable[[JobStatus | None], None]) -> None:
-        """`changed` is called with the status before, whenever it has changed."""
+    def __init__(self, on_change: Callable[[JobStatus | None], None]) -> None:
+        """`on_change` is called with the status before, whenever it has changed."""
         self.job_status: JobStatus | None = None
         """The status as last read; `None` until it was started there."""
-        self._changed = changed
+        self._on_change = on_change
         self._changes = Signal()
         self._runner_started_at, self._pause_s = -math.inf, 0.0
 
@@ -40,7 +40,7 @@ class RemoteAttempt:
         previous, self.job_status = self.job_status, attempt.job_status or self.job_status
         if self.job_status != previous:
             self._changes.notify()
-            self._changed(previous)
+            self._on_change(previous)
 
     async def watch(self, attempt: Attempt) -> None:
         while True:

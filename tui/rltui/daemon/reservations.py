@@ -46,15 +46,15 @@ class ReservationManager:
         store: ConfigStore,
         memory: MemoryPlan,
         readings: GpuReadings,
-        completed: Callable[[], int],
+        completed_steps: Callable[[], int],
     ) -> None:
-        """`completed` returns the number of steps that the run has completed."""
+        """`completed_steps` returns the number of steps that the run has completed."""
         self._experiment = experiment
         self._runners = runners
         self._store = store
         self._memory = memory
         self._readings = readings
-        self._completed = completed
+        self._completed_steps = completed_steps
         self._files = ReservationFiles(experiment)
         self._decision_lock = asyncio.Lock()
         self._reservations: dict[str, tuple[GpuReservation, ...]] = {}
@@ -190,8 +190,8 @@ class ReservationManager:
         if lifecycle.state is not ComponentState.READY:
             return not lifecycle.busy
         now = time.monotonic()
-        since, steps = self._ready_at.setdefault(name, (now, self._completed()))
-        if now - since > _MAX_AGE_S or self._completed() >= steps + _PEAK_STEPS:
+        since, steps = self._ready_at.setdefault(name, (now, self._completed_steps()))
+        if now - since > _MAX_AGE_S or self._completed_steps() >= steps + _PEAK_STEPS:
             return True
         try:
             return self._memory.is_engine(name, self._store.files) or self._has_reached_size(name)

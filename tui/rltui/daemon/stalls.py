@@ -74,15 +74,15 @@ class StallWatch:
         self._observation = observation
         self._events = events
         self._clock = WatchClock()
-        self._watched: dict[str, _ComponentWatch] = {}
+        self._watches: dict[str, _ComponentWatch] = {}
 
     def poll(self, monotonic_s: float) -> None:
         """Poll each component that is ready and within reach; the others are forgotten."""
         now = self._clock.read(monotonic_s)
         for name, runner in self._processes.runners.items():
-            watched = self._watched.get(name)
+            watched = self._watches.get(name)
             if watched is not None and not watched.is_of(runner):
-                watched = self._watched.pop(name)
+                watched = self._watches.pop(name)
                 watched.is_over = True
                 if watched.activity is not None:
                     self._observation.set_activity(name, None)
@@ -90,7 +90,7 @@ class StallWatch:
             if not _can_be_watched(runner):
                 continue
             if watched is None:
-                watched = self._watched[name] = _ComponentWatch(
+                watched = self._watches[name] = _ComponentWatch(
                     runner, self._processes, self._observation, self._events, self._clock
                 )
             watched.poll(now)

@@ -263,7 +263,7 @@ class Supervisor:
         starts = request.action not in ("stop", "free")
         if starts:
             self._transactions.refuse_if_closed()
-        request = await self._planner.validated(self._rollback.with_components(request))
+        request = await self._planner.validate_request(self._rollback.with_components(request))
         async with self._transactions.deciding(starts=starts):
             request = self._rollback.with_components(request)
             return await self._execute_plan(request, await self._planner.plan_with_edit(request))
@@ -355,8 +355,8 @@ class Supervisor:
     def save_intent(self) -> None:
         """Write the pending work down, where it has changed or the file is damaged."""
         lives = {name: runner.lifecycle for name, runner in self.processes.runners.items()}
-        pending, applied = self._transactions.pending, self._rollback.applied
-        self._intent.write(intent_of(lives, pending, applied, self._down))
+        pending, applied_edit = self._transactions.pending, self._rollback.applied_edit
+        self._intent.write(intent_of(lives, pending, applied_edit, self._down))
 
     def _pending_changed(self) -> None:
         self.save_intent()

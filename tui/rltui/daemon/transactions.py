@@ -321,81 +321,83 @@ class RollbackWatch:
         self._experiment = experiment
         self._alert = alert
         self._clock = clock
-        self.applied: AppliedEdit | None = None
+        self.applied_edit: AppliedEdit | None = None
         """The edit that the next supervisor must go on watching, should this one be killed now."""
 
     @property
     def offer(self) -> RollbackOffer | None:
         """The edit that a component did not survive, and that nobody touched since."""
-        return self.applied.offer if self.applied is not None else None
+        return self.applied_edit.offer if self.applied_edit is not None else None
 
     def start(self, record: EditRecord, plan: Plan) -> None:
         """Watch the edit `record`, with which `plan` is about to be executed. After an undo there is nothing
         to watch: the next undo would take back another edit.
         """
         is_undo = record.action == "undo"
-        self.applied = (
+        self.applied_edit = (
             None if is_undo else AppliedEdit(number=record.number, words=record.words, components=plan.start)
         )
 
     def withdraw(self) -> None:
         """Stop watching: somebody went on with something else."""
-        self.applied = None
+        self.applied_edit = None
 
-    def restore(self, applied: AppliedEdit | None, undoable: EditRecord | None) -> None:
+    def restore(self, applied_edit: AppliedEdit | None, undoable: EditRecord | None) -> None:
         """Go on with what an earlier supervisor watched, if `undoable` is still that edit."""
-        is_newest = applied is not None and undoable is not None and applied.number == undoable.number
-        self.applied = applied if is_newest else None
+        is_newest = (
+            applied_edit is not None and undoable is not None and applied_edit.number == undoable.number
+        )
+        self.applied_edit = applied_edit if is_newest else None
 
     def with_components(self, request: Request) -> Request:
         """`request` with the component that died, if it is an undo that accepts the offer: that is started
         whether or not it reads what is undone.
         """
-        if self.offer is None or self.applied is None or request.action != "undo" or not request.restart:
+        if self.offer is None or self.applied_edit is None or request.action != "undo" or not request.restart:
             return request
         components = dict.fromkeys((*request.components, self.offer.component))
         return request.model_copy(update={"components": tuple(components)})
 
     def lifecycle_changed(self, component: ComponentRunner, previous: Lifecycle) -> None:
         """To be called after every transition."""
-        applied, lifecycle, name = self.applied, component.lifecycle, component.spec.id
-        if applied is None or name not in applied.components:
+        applied_edit, lifecycle, name = self.applied_edit, component.lifecycle, component.spec.id
+        if applied_edit is None or name not in applied_edit.components:
             return
         now = self._clock()
         if lifecycle.state is ComponentState.READY and previous.state is not lifecycle.state:
-            recovered = applied.offer is not None and applied.offer.component == name
-            self.applied = applied.model_copy(
+            recovered = applied_edit.offer is not None and applied_edit.offer.component == name
+            self.applied_edit = applied_edit.model_copy(
                 update={
-                    "ready_at": {**applied.ready_at, name: now},
-                    "offer": None if recovered else applied.offer,
+                    "ready_at": {**applied_edit.ready_at, name: now},
+                    "offer": None if recovered else applied_edit.offer,
                 }
             )
             return
-        is_starting = now - applied.ready_at.get(name, now) <= _START_WINDOW_S
+        is_starting = now - applied_edit.ready_at.get(name, now) <= _START_WINDOW_S
         if lifecycle.exit is not None and lifecycle.exit.from_outside:  # no edit's fault
             return
         if (
-            applied.offer is None
+            applied_edit.offer is None
             and is_starting
             and lifecycle.state in _DEAD_STATES
             and previous.state not in _DEAD_STATES
         ):
-            self._make_offer(applied, component, now)
+            self._make_offer(applied_edit, component, now)
 
-    def _make_offer(self, applied: AppliedEdit, component: ComponentRunner, now: float) -> None:
+    def _make_offer(self, applied_edit: AppliedEdit, component: ComponentRunner, now: float) -> None:
         name, record, lifecycle = component.spec.id, component.record, component.lifecycle
         started_at = record.started_at if record is not None else None
         after_text = f" after {duration(now - started_at)}" if started_at is not None else ""
         reason = f"{name} died{after_text}: {lifecycle.reason or lifecycle.state}"
-        offer = RollbackOffer(edit=applied.words, component=name, reason=reason)
-        self.applied = applied.model_copy(update={"offer": offer})
+        offer = RollbackOffer(edit=applied_edit.words, component=name, reason=reason)
+        self.applied_edit = applied_edit.model_copy(update={"offer": offer})
         undo = hints.UNDO_RESTART(name=name_if_needed(self._experiment))
         self._alert(
             Alert(
                 kind="config",
                 severity="error",
                 title=f"{name} did not survive an edit",
-                text=f"{applied.words}: {reason}. To take that edit back: {undo}",
+                text=f"{applied_edit.words}: {reason}. To take that edit back: {undo}",
                 component=name,
             )
         )

@@ -23,8 +23,8 @@ from rltui.services.processes.details import (
     in_initial_pid_namespace,
     is_stopped,
     owner_name,
+    survival_reason,
     uid,
-    why_it_lives,
 )
 from rltui.services.processes.identity import (
     ProcessId,
@@ -64,6 +64,6 @@ __all__ = [
     "read_attempt",
     "read_process_id",
     "send_signal",
+    "survival_reason",
     "uid",
-    "why_it_lives",
 ]

@@ -29,7 +29,7 @@ def is_stopped(process: ProcessId) -> bool:
     return stat is not None and stat.id == process and stat.state == "T"
 
 
-def why_it_lives(process: ProcessId) -> str:
+def survival_reason(process: ProcessId) -> str:
     """The reason why a process that was killed still lives, as far as the kernel shows it: `pid 7 dd is in
     …`.
     """
